@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types accuracy fit devices bills plans bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients fresh-clone containers lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients fresh-clone containers lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -19,6 +19,10 @@ test: ## Set up, then lint, types and every test on SQLite and PostgreSQL
 	@$(MAKE) --no-print-directory --jobs=2 types lint .venv/.compiled
 	$(VENV)/python -m pytest -n auto --dist worksteal
 
+test-unit: ## Run the tests that only compute, while you edit
+	@tools/setup test
+	$(VENV)/python -m pytest -n auto --dist worksteal -m unit tests/planning tests/formats tests/schemas tests/protocol tests/accuracy
+
 lint:
 	$(VENV)/ruff format --check .
 	$(VENV)/ruff check .
@@ -27,26 +31,30 @@ types:
 	$(VENV)/mypy
 
 # One process compiles all that the tests import, beside the types; else each worker does the same again.
-.venv/.compiled: $(shell find service migrations tests -name '*.py')
+.venv/.compiled: $(shell find service accuracy migrations tests -name '*.py')
 	@said=$$($(VENV)/python -m pytest --collect-only 2>&1) || { echo "$$said"; exit 1; }
 	@touch $@
 
+same-answers: ## Hold the answers to 2,763 stored requests against those of before; KEEP=folder
+	@tools/setup test
+	$(VENV)/python -m tests.same_answers $(if $(KEEP),--keep "$(KEEP)")
+
 accuracy: ## Estimate measured rows and say how far off; ROWS="a.csv b.csv" JSON=path DOC=path
 	@tools/setup run
-	@$(VENV)/ironlaw evidence accuracy $(ROWS) $(if $(JSON),--json "$(JSON)") $(if $(DOC),--doc "$(DOC)") \
+	@$(VENV)/python -m accuracy score $(ROWS) $(if $(JSON),--json "$(JSON)") $(if $(DOC),--doc "$(DOC)") \
 		$(if $(ANCHORS),--anchors "$(ANCHORS)") $(if $(HELD_OUT),--held-out) $(if $(WHY),--why)
 
 fit: ## Fit the named constants of the reference set to measured rows; ROWS="a.csv b.csv"
 	@tools/setup run
-	@$(VENV)/ironlaw evidence fit $(ROWS)
+	@$(VENV)/python -m accuracy fit $(ROWS)
 
 devices: ## Fit the constants of operators to measured devices; ROWS="hardware.csv" OUT=path
 	@tools/setup run
-	@$(VENV)/ironlaw evidence devices $(ROWS) $(if $(OUT),--out "$(OUT)")
+	@$(VENV)/python -m accuracy devices $(ROWS) $(if $(OUT),--out "$(OUT)")
 
 bills: ## Compute worked electricity bills and compare; DIR=path [JSON=path]
 	@tools/setup run
-	@$(VENV)/ironlaw evidence bills "$(or $(DIR),tests/data/tariffs)" $(if $(JSON),--json "$(JSON)")
+	@$(VENV)/python -m accuracy bills "$(or $(DIR),tests/data/tariffs)" $(if $(JSON),--json "$(JSON)")
 
 plans: ## Set published configurations beside those that plans choose; writes docs/plans.md; takes half a minute
 	@tools/setup run

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from accuracy.metrics import METRIC_UNITS
+from accuracy.rows import Row, by_run, read_rows
+from accuracy.scoring import ask
 from service.estimates.throughput import estimate_throughput
-from service.evidence.metrics import METRIC_UNITS
-from service.evidence.rows import Row, by_run, read_rows
-from service.evidence.scoring import ask
-from service.questions.estimates import ThroughputQuestion
-from service.snapshot.service import Snapshot, shipped_snapshot
+from service.evidence.snapshot import Snapshot, shipped_snapshot
+from service.schemas.estimates import ThroughputQuestion
 
 LEVELS = (0.25, 0.5, 0.75)
 """Service levels, as quantiles of the times per output token that were measured."""

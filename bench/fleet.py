@@ -28,16 +28,16 @@ from sqlalchemy import func, select, text
 
 from bench.fleet_nodes import MEANT, Node, Operator, World
 from bench.fleet_service import NO_REQUEST
+from service.app.settings import Settings
+from service.app.storage import migrate
 from service.audit.service import Call, Writes
 from service.auth.schemas import ApiKeyInput
 from service.auth.service import Keys, settle
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
-from service.kit.database import Database
-from service.kit.subjects import ADMIN_SCOPES, LOCAL
+from service.kit.database.engine import Database
+from service.kit.security.subjects import ADMIN_SCOPES, LOCAL
 from service.nodes.tables import LeaseGrantRow, LeaseRow, NodeRow
-from service.settings import Settings
-from service.storage import migrate
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "docs" / "fleet.md"

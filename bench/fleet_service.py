@@ -17,8 +17,8 @@ from sqlalchemy import Engine, event
 from sqlalchemy.pool import Pool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-import service.app
-from service import cli
+from service.app import application
+from service.cli import main as cli
 from service.nodes import leases, waiting
 
 NO_REQUEST = "(no request)"
@@ -109,7 +109,7 @@ async def _answer(send: Send, body: bytes) -> None:
 
 def count() -> None:
     """Count from now on."""
-    counts, create = Counts(), service.app.create_app
+    counts, create = Counts(), application.create_app
     event.listen(Engine, "after_cursor_execute", counts.executed)
     event.listen(Pool, "checkout", counts.taken)
     event.listen(Pool, "checkin", counts.given_back)
@@ -119,7 +119,7 @@ def count() -> None:
         app.add_middleware(Counting, counts=counts, application=app)
         return app
 
-    service.app.create_app = counted
+    application.create_app = counted
 
 
 def shorten(speed: float) -> None:
@@ -128,7 +128,7 @@ def shorten(speed: float) -> None:
         (leases, "_HELD_SECONDS"),
         (leases, "RELEASED_SECONDS"),
         (waiting, "LOOK_SECONDS"),
-        (service.app, "_WRITE_HEARTBEATS_SECONDS"),
+        (application, "_WRITE_HEARTBEATS_SECONDS"),
     ):
         setattr(module, name, getattr(module, name) / speed)
 

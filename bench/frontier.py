@@ -14,8 +14,8 @@ import httpx
 from pydantic import TypeAdapter
 
 from service.estimates.frontier import estimate_frontier
-from service.questions.frontier import FrontierAnswer, FrontierQuestion
-from service.snapshot.service import shipped_snapshot
+from service.evidence.snapshot import shipped_snapshot
+from service.schemas.frontier import FrontierAnswer, FrontierQuestion
 
 PATH = "/v1/estimates/throughput:frontier"
 QUESTION: Final[dict[str, Any]] = {

@@ -49,7 +49,7 @@ CEILINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "concurrent.link.h2d": ("moved_bytes", ("link.h2d",)),
 }
 """What bounds a benchmark whose name begins so: which amount counts, and the first that was measured."""
-MAIN = "from service.cli import main; main()"
+MAIN = "from service.cli.main import main; main()"
 PART_SECONDS = 420.0
 """Planned for a part: with what bounds it and the comparison it is over within ten minutes."""
 GEMM_TOLERANCE = 0.02

@@ -10,15 +10,21 @@ from collections.abc import Callable
 import numpy as np
 
 from service.estimates.memory import estimate_memory
-from service.planning.architecture import Architecture, Block, Embeddings, Head
-from service.planning.layers import Attention, FeedForward, LatentAttention, MixtureOfExperts, Normalization
+from service.evidence.snapshot import shipped_snapshot
 from service.planning.memory.training import memory_of_layouts, training_memory
+from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.layers import (
+    Attention,
+    FeedForward,
+    LatentAttention,
+    MixtureOfExperts,
+    Normalization,
+)
+from service.planning.models.profile import Profile, profile_of
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
-from service.planning.profile import Profile, profile_of
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
-from service.questions.estimates import MemoryQuestion
-from service.snapshot.service import shipped_snapshot
+from service.schemas.estimates import MemoryQuestion
 
 LAYOUTS = 100_000
 WORKLOAD = TrainingWorkload(

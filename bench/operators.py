@@ -10,7 +10,8 @@ import numpy as np
 
 from bench.memory import WORKLOAD, deepseek_v3, llama_3_70b, microseconds
 from service.evidence.service import reference_curves
-from service.planning.calibration import MachineFacts
+from service.planning.hardware.calibration import MachineFacts
+from service.planning.models.profile import Profile
 from service.planning.operators import (
     Machine,
     Work,
@@ -25,7 +26,6 @@ from service.planning.operators import (
 )
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.profile import Profile
 from service.planning.workload import TrainingWorkload
 
 LAYOUTS = 50_000

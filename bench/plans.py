@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from service.evidence.snapshot import shipped_snapshot
 from service.plans.search import merged, pieces, search
 from service.plans.space import Outcome, Space
 from service.plans.supplies import space_of
-from service.questions.plans import PlanQuestion
-from service.snapshot.service import shipped_snapshot
+from service.schemas.plans import PlanQuestion
 
 ACCELERATORS = ("a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
 COUNTS = (32, 64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536)

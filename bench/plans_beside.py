@@ -15,11 +15,11 @@ from pydantic import TypeAdapter
 
 from service.estimates.service import answer
 from service.estimates.throughput import estimate_throughput
+from service.evidence.snapshot import shipped_snapshot
 from service.plans.service import estimate_plan
-from service.questions.estimates import ThroughputQuestion
-from service.questions.plan_answers import PlanAnswer
-from service.questions.plans import PlanQuestion
-from service.snapshot.service import shipped_snapshot
+from service.schemas.estimates import ThroughputQuestion
+from service.schemas.plan_answers import PlanAnswer
+from service.schemas.plans import PlanQuestion
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 QUESTIONS: Final = sorted((ROOT / "tests" / "data" / "plans").glob("*.json"))

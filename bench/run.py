@@ -25,7 +25,7 @@ from pydantic_core import to_json
 from bench import frontier, operators, plans, tariff
 from bench.questions import COUNT, catalog_questions, parameter_count_questions
 from service.estimates.service import ESTIMATES
-from service.snapshot.service import Snapshot, shipped_snapshot
+from service.evidence.snapshot import Snapshot, shipped_snapshot
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 4

@@ -8,7 +8,7 @@ import sys
 import time
 from decimal import Decimal
 
-from service.planning.schedule import Fleet, Mode, Schedule, Task, schedule
+from service.planning.scheduling.schedule import Fleet, Mode, Schedule, Task, schedule
 
 DAY = 86_400
 SIZES = (4, 6, 8, 10, 12, 20, 40)

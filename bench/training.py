@@ -13,14 +13,14 @@ import numpy as np
 
 from bench.memory import WORKLOAD, deepseek_v3, llama_3_70b
 from service.estimates.throughput import estimate_throughput
-from service.planning.cluster import Cluster
-from service.planning.links import Link, LinkKind
+from service.evidence.snapshot import shipped_snapshot
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.links import Link, LinkKind
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism, Sharding
-from service.planning.profile import Profile
 from service.planning.training import modelled_step
 from service.planning.workload import TrainingWorkload
-from service.questions.estimates import ThroughputQuestion
-from service.snapshot.service import shipped_snapshot
+from service.schemas.estimates import ThroughputQuestion
 
 LAYOUTS = 100_000
 DEVICES = 1024

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from service.examples import EXAMPLES
+from service.app.examples import EXAMPLES
 
 Body = dict[str, Any]
 

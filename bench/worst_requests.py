@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from bench.worst_cases import large, seeds
 from bench.worst_climb import Request, Shapes, climb
 from bench.worst_server import UNANSWERED, Answer, Operation, Server, Watch, operations, prepare, served
-from service.examples import EXAMPLES
+from service.app.examples import EXAMPLES
 
 ROOT = Path(__file__).resolve().parent.parent
 SIDE_BY_SIDE = 8

@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from service.examples import EXAMPLE_IDS, EXAMPLES
+from service.app.examples import EXAMPLE_IDS, EXAMPLES
 
 IRONLAW = Path(sys.executable).with_name("ironlaw")
 SETTINGS = {

@@ -3,9 +3,9 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from service.kit.database import Database
-from service.storage import ONE_MIGRATION_AT_A_TIME
-from service.tables import METADATA
+from service.app.storage import ONE_MIGRATION_AT_A_TIME
+from service.app.tables import METADATA
+from service.kit.database.engine import Database
 
 LOCK_TIMEOUT = "5s"
 

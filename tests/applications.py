@@ -12,7 +12,10 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from sqlalchemy import delete, update
 
-from service import app as application
+from service.app import application
+from service.app.background.service import Means
+from service.app.examples import EXAMPLE_IDS, EXAMPLES
+from service.app.settings import Settings
 from service.approvals import service as approvals
 from service.approvals.links.schemas import ApprovalLinkInput
 from service.approvals.links.service import Links
@@ -21,39 +24,36 @@ from service.approvals.policies.schemas import ApprovalPolicyInput
 from service.audit.service import Call, Writes
 from service.auth.schemas import ApiKeyInput, TenantInput
 from service.auth.service import Keys, Write, create_tenant
-from service.background.service import Means
 from service.benchmarks import service as benchmarks
-from service.benchmarks.calibrations import service as calibrations
-from service.benchmarks.calibrations.sets import Drawn
 from service.benchmarks.repository import keep_result
+from service.calibrations import service as calibrations
+from service.calibrations.sets import Drawn
 from service.catalog.face import CatalogFace
 from service.catalog.tables import CatalogState
-from service.examples import EXAMPLE_IDS, EXAMPLES
+from service.evidence.snapshot import SnapshotStore, shipped_snapshot
 from service.kit import logs
 from service.kit.clock import now
-from service.kit.database import Database
+from service.kit.database.engine import Database
+from service.kit.http.outbound import Outbound
+from service.kit.http.pages import PageTokens
 from service.kit.jobs.kinds import Done, Kind
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.tables import JobRow
-from service.kit.keyring import Keyring
 from service.kit.logs import configure_logs
-from service.kit.outbound import Outbound
-from service.kit.pages import PageTokens
-from service.kit.subjects import LOCAL, NODE_SCOPES, SHIPPED_TENANT, Subject, SubjectKind
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import LOCAL, NODE_SCOPES, SHIPPED_TENANT, Subject, SubjectKind
 from service.nodes.schemas import EnrolmentTokenInput
 from service.nodes.service import Enrolments
-from service.planning.calibration import OperatorQuantity
-from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, Scope
+from service.planning.hardware.calibration import OperatorQuantity
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredFigure, Scope
 from service.plans import stored as plans
 from service.plans.service import pieces_of
 from service.protocol.nodes import Enrolment
 from service.protocol.results import Result
-from service.questions.estimates import UtilityBillQuestion
-from service.questions.plans import PlanQuestion
 from service.quotes import service as quotes
 from service.quotes.freeze import Asked, freeze, projected
-from service.settings import Settings
-from service.snapshot.service import SnapshotStore, shipped_snapshot
+from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.plans import PlanQuestion
 from service.webhooks.schemas import WebhookInput
 from service.webhooks.service import Webhooks, send_test
 from service.webhooks.tables import DeliveryRow

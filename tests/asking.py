@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from service.estimates.service import ESTIMATES
+from service.evidence.snapshot import Snapshot, shipped_snapshot
 from service.planning.errors import PlanningError
-from service.snapshot.service import Snapshot, shipped_snapshot
 
 
 @cache

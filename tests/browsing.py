@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from service.kit.server import BoundedProtocol
+from service.kit.http.server import BoundedProtocol
 
 NARROW, PHONE, DESKTOP = 360, 390, 1280
 LOOPBACK = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from service.planning.calibration import OperatorQuantity, ServingQuantity
-from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, Scope
+from service.planning.hardware.calibration import OperatorQuantity, ServingQuantity
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredFigure, Scope
 from service.planning.precision import NumberFormat
 
 FORMATS = (NumberFormat.BF16, NumberFormat.FP8)

@@ -15,10 +15,10 @@ from fastapi import FastAPI
 from hypothesis import settings
 from sqlalchemy import text
 
-from service.app import create_app
-from service.kit.database import Database
-from service.snapshot.service import Snapshot
-from service.storage import upgrade
+from service.app.application import create_app
+from service.app.storage import upgrade
+from service.evidence.snapshot import Snapshot
+from service.kit.database.engine import Database
 from tests.applications import OPEN, TENANT, Callers, attach, quiet_logs
 from tests.asking import shipped
 from tests.browsing import browser, window
@@ -78,6 +78,29 @@ def pytest_configure(config: pytest.Config) -> None:
     quiet_logs()
     if not hasattr(config, "workerinput"):
         os.environ[_DIRECTORY] = tempfile.mkdtemp(prefix="ironlaw-", dir=_room())
+
+
+PURE = {"planning", "formats", "schemas", "protocol", "accuracy"}
+"""Folders of tests that start no process and open no database, but where a test asks for one."""
+_OF_FOLDERS = {"contract": "contract", "faults": "faults"}
+_OPENS_A_BROWSER = {"browser", "window"}
+_NEEDS_MORE = {"databases_of", "postgresql", "app"}
+
+
+def _tier(item: pytest.Item) -> str:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if fixtures & _OPENS_A_BROWSER:
+        return "browser"
+    if folder in PURE and not fixtures & _NEEDS_MORE and not item.get_closest_marker("enable_socket"):
+        return "unit"
+    return _OF_FOLDERS.get(folder, "integration")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with its tier: ``make test-unit`` runs one of them."""
+    for item in items:
+        item.add_marker(_tier(item))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

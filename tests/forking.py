@@ -49,7 +49,7 @@ class Call(NamedTuple):
 def ironlaw(*arguments: str) -> Any:
     """The command, in a process that has imported it."""
     sys.argv = ["ironlaw", *arguments]
-    from service.cli import main  # noqa: PLC0415
+    from service.cli.main import main  # noqa: PLC0415
 
     return main()
 
@@ -59,11 +59,11 @@ _COMMANDS = (
     "httpcore",
     "psycopg",
     "service.auth.oidc",
-    "service.backup",
-    "service.cli",
-    "service.kit.server",
-    "service.operator",
-    "service.storage",
+    "service.app.backup",
+    "service.cli.main",
+    "service.kit.http.server",
+    "service.app.operator",
+    "service.app.storage",
     "tests.faults.approval_worker",
     "tests.faults.node_service",
     "tests.faults.node_worker",

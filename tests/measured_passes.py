@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.planning.collectives import fabric_of
+from service.planning.hardware.collectives import fabric_of
 from service.planning.inference.passes import (
     RUNTIMES,
     Heads,
@@ -27,12 +27,12 @@ from service.planning.inference.passes import (
     pass_machine,
     pass_widths,
 )
+from service.planning.models.positions import Sample
 from service.planning.parallelism import Parallelism
-from service.planning.positions import Sample
 from service.planning.precision import ELEMENT_BITS, NumberFormat
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.references import CatalogAccelerator, ClusterInput
+from service.resolve.hardware import resolve_cluster
+from service.schemas.notes import Notes
+from service.schemas.references import CatalogAccelerator, ClusterInput
 from tests.asking import shipped
 from tests.shapes import catalog_architecture
 

@@ -1,10 +1,10 @@
 """Published shapes that several tests use."""
 
 from service.catalog.shipped import shipped_documents
-from service.planning.architecture import Architecture, Block, Embeddings, Head
-from service.planning.layers import Attention, FeedForward, Normalization
-from service.questions.architectures import Architecture as Shape
-from service.questions.architectures import to_planning
+from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.layers import Attention, FeedForward, Normalization
+from service.schemas.architectures import Architecture as Shape
+from service.schemas.architectures import to_planning
 
 
 def llama_2_70b() -> Architecture:

@@ -7,8 +7,8 @@ import time
 import pytest
 from sqlalchemy import select
 
-from service.background.service import schedules
-from service.kit.database import Database
+from service.app.background.service import schedules
+from service.kit.database.engine import Database
 from service.kit.jobs.tables import JobRow
 from tests import forked
 from tests.applications import MEANS

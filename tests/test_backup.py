@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from service import storage
-from service.backup import BackupRefused, _instant, back_up, restore, restored
-from service.kit.database import Base, Json, UtcDateTime
-from service.storage import SchemaMismatch, upgrade
+from service.app import storage
+from service.app.backup import BackupRefused, _instant, back_up, restore, restored
+from service.app.storage import SchemaMismatch, upgrade
+from service.kit.database.engine import Base, Json, UtcDateTime
 from tests.waiting import until
 
 HARD = '''
@@ -212,8 +212,8 @@ def test_no_migration_runs_beside_a_backup(database):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from service import backup
-from service.kit.database import Database
+from service.app import backup
+from service.kit.database.engine import Database
 setattr(backup, sys.argv[1], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 getattr(backup, sys.argv[2])(Database(sys.argv[3]), Path(sys.argv[4]))
 """

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service import backups
-from service.backup import BackupRefused, restore
-from service.backups import Backups
+from service.app import backups
+from service.app.backup import BackupRefused, restore
+from service.app.backups import Backups
 
 START = datetime(2026, 11, 24, 12, 0, 0, 250_000, tzinfo=UTC)
 DAY = timedelta(days=1)

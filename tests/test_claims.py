@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from service.planning.architecture import Architecture
-from service.planning.layers import EmbeddingTable
+from service.planning.hardware.storage import PLAIN_FORMATS
 from service.planning.memory.activations import activation_bytes_per_token
 from service.planning.memory.serving import inference_weight_bytes
 from service.planning.memory.training import training_memory
+from service.planning.models.architecture import Architecture
+from service.planning.models.layers import EmbeddingTable
+from service.planning.models.positions import Sample, block_positions
+from service.planning.models.profile import profile_of, profile_of_count
 from service.planning.parallelism import Parallelism
-from service.planning.positions import Sample, block_positions
 from service.planning.precision import NumberFormat
-from service.planning.profile import profile_of, profile_of_count
-from service.planning.storage import PLAIN_FORMATS
 from service.planning.training import flops_per_token
 from service.planning.workload import AttentionKernel, Recomputation
 from tests.planning.test_memory import gpt_block, training

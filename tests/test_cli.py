@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from service.examples import EXAMPLES, REFERENCE_QUESTION, REFERENCE_SITE
-from service.terminal import bar, figure
+from service.app.examples import EXAMPLES, REFERENCE_QUESTION, REFERENCE_SITE
+from service.cli.terminal import bar, figure
 from tests.asking import ask
 from tests.serving import run, serving
 

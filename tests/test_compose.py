@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from service.examples import EXAMPLES as BODIES
-from service.kit.database import Database
+from service.app.examples import EXAMPLES as BODIES
+from service.kit.database.engine import Database
 from tests.composing import SERVICES, command_of, environment_of, make_secrets
 from tests.image import ROOT
 from tests.serving import IRONLAW, environment, run, serving

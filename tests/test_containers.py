@@ -15,9 +15,9 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from service.background.service import GRACE_SECONDS
-from service.cli import GRACEFUL_SECONDS, app
-from service.settings import Settings
+from service.app.background.service import GRACE_SECONDS
+from service.app.settings import Settings
+from service.cli.main import GRACEFUL_SECONDS, app
 from tests.composing import COMPOSE, OURS, SERVICES, environment_of, make_secrets, resolved
 from tests.image import HOME, install, installing, is_sent, steps, try_out
 
@@ -60,14 +60,14 @@ class TestImage:
         commands.remove(tidying)
         monkeypatch.setenv("PIP_QUIET", "1")
         home = install(tmp_path / "an image", commands)
-        assert (home / packages.removeprefix(f"{HOME}/") / "service" / "cli.py").is_file()
+        assert (home / packages.removeprefix(f"{HOME}/") / "service" / "cli" / "main.py").is_file()
         try_out(home, tmp_path / "data")
 
     def test_only_what_it_is_built_from_is_sent(self):
         for path in (
             "requirements.txt",
             "pyproject.toml",
-            "service/cli.py",
+            "service/cli/main.py",
             "migrations/versions/0001_catalog.py",
         ):
             assert is_sent(path)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import standardwebhooks
 
-from service.examples import EXAMPLES
+from service.app.examples import EXAMPLES
 from tests.browsing import LOOPBACK, listening, violations
 from tests.serving import run, serving
 from tests.waiting import until

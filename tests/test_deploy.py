@@ -15,7 +15,7 @@ import yaml
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from service.cli import app
+from service.cli.main import app
 from service.worker.cli import app as worker_app
 from tests.image import ROOT, is_sent, steps
 from tests.serving import IRONLAW

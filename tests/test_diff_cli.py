@@ -9,11 +9,11 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from service import plan_cli
-from service.cli import app
-from service.diff_figures import difference
-from service.diff_markdown import MARKER, MOST_CHARACTERS, code, markdown
-from service.diff_questions import Asked, Unreadable, operation_of, pairs, settings, with_settings
+from service.cli import plan as plan_cli
+from service.cli.diff_figures import difference
+from service.cli.diff_markdown import MARKER, MOST_CHARACTERS, code, markdown
+from service.cli.diff_questions import Asked, Unreadable, operation_of, pairs, settings, with_settings
+from service.cli.main import app
 from tests.asking import shipped
 from tests.test_plan_cli import QUESTION as PLAN
 

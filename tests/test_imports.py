@@ -13,87 +13,55 @@ SERVICE = ROOT / "service"
 
 ORDER = (
     {"kit", "planning", "protocol"},
-    {"questions", "worker"},
+    {"formats"},
+    {"schemas", "worker"},
+    {"resolve"},
     {"audit"},
     {"auth"},
     {"catalog"},
     {"nodes"},
     {"benchmarks"},
+    {"calibrations"},
     {"evidence"},
-    {"snapshot"},
     {"estimates"},
     {"plans"},
     {"quotes"},
     {"approvals"},
     {"webhooks"},
-    {
-        "app",
-        "background",
-        "backup",
-        "backups",
-        "cli",
-        "diff_cli",
-        "diff_figures",
-        "diff_markdown",
-        "diff_questions",
-        "evidence_cli",
-        "examples",
-        "key_file",
-        "metrics",
-        "openapi",
-        "openapi_responses",
-        "openapi_shapes",
-        "operator",
-        "operator_cli",
-        "plan_cli",
-        "plan_terminal",
-        "recorded",
-        "settings",
-        "storage",
-        "tables",
-        "tenants",
-        "terminal",
-    },
+    {"app"},
+    {"cli"},
 )
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
-FEATURES = {room for rooms in ORDER[2:-1] for room in rooms}
+FEATURES = {room for rooms in ORDER[4:-2] for room in rooms}
+WIRING = {"app", "cli"}
 
 PLANNING_ORDER = (
-    {"errors", "figures", "lengths", "overhead", "units"},
+    {"errors", "figures", "units"},
     {"quantity", "precision"},
-    {"distance", "engines", "local_evidence"},
-    {"links", "frameworks"},
-    {"calibration"},
-    {"curves", "layers", "storage"},
-    {"architecture"},
-    {"positions"},
-    {"profile"},
-    {"cluster", "parallelism", "workload"},
-    {"nearest", "operators"},
-    {"resolution"},
+    {"software", "parallelism"},
+    {"hardware"},
+    {"models"},
+    {"workload"},
+    {"operators"},
     {"memory"},
-    {"collectives"},
-    {"traffic"},
-    {"compression"},
-    {"training", "inference"},
-    {"data_pipeline"},
-    {"reliability", "scaling"},
-    {"power", "facility"},
-    {"power_cap"},
-    {"exchange", "prices", "tariff"},
-    {"load_profile", "shift"},
-    {"carbon", "water"},
-    {"cost"},
-    {"layout", "advice", "schedule", "search", "switching"},
-    {"rollout"},
-    {"formats"},
+    {"inference"},
+    {"training"},
+    {"reliability"},
+    {"tariff"},
+    {"energy"},
+    {"cost", "scheduling", "search"},
 )
 PLANNING_LEVEL = {room: level for level, rooms in enumerate(PLANNING_ORDER) for room in rooms}
 
 
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text())
+
+
 def imports(path):
     """Modules that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -129,7 +97,7 @@ def test_rooms_import_only_from_their_left():
         for path, module in edges()
         if module[0] == "service" and len(module) > 1
         if room_of(path) != module[1]
-        if not LEVEL[module[1]] < LEVEL[room_of(path)] and LEVEL[room_of(path)] != len(ORDER) - 1
+        if not LEVEL[module[1]] < LEVEL[room_of(path)] and room_of(path) not in WIRING
     ]
     assert wrong == []
 
@@ -137,20 +105,25 @@ def test_rooms_import_only_from_their_left():
 def test_a_feature_is_used_through_its_service():
     """Other rooms see a feature's service, its shapes and records, how two compare, and who reads a page.
 
-    The app also sees its endpoints.
+    The app also sees its endpoints. Estimates are answered from the snapshot that evidence builds.
     Plans score by the parts of estimates, so that a configuration and its single estimate are one figure.
+    Calibrations are drawn from the stored results of benchmarks, in the transaction that accepts them.
     """
-    open_to_all = {"service", "schemas", "compare", "sessions", "records", "rows", "shipped"}
-    by_parts = {("plans", "estimates")}
+    open_to_all = {"service", "schemas", "compare", "sessions", "records", "rows", "shipped", "snapshot"}
+    by_parts = {("plans", "estimates"), ("calibrations", "benchmarks")}
     wrong = [
         f"{path} imports {'.'.join(module)}"
         for path, module in edges()
         if module[0] == "service" and len(module) > 2
         if module[1] in FEATURES and room_of(path) != module[1]
-        if module[-1] not in open_to_all and LEVEL[room_of(path)] != len(ORDER) - 1
+        if module[-1] not in open_to_all and room_of(path) not in WIRING
         if (room_of(path), module[1]) not in by_parts or module[2] == "endpoints"
     ]
     assert wrong == []
+
+
+def test_the_service_knows_nothing_of_what_is_measured_offline():
+    assert [path for path, module in edges() if module[0] == "accuracy"] == []
 
 
 def test_kit_and_protocol_know_no_other_room():
@@ -163,12 +136,12 @@ def test_kit_and_protocol_know_no_other_room():
     assert wrong == []
 
 
-def test_planning_needs_nothing_else():
+def test_planning_and_formats_need_nothing_else():
     allowed = sys.stdlib_module_names | {"numpy", "service"}
     wrong = [
         f"{path} imports {module[0]}"
         for path, module in edges()
-        if room_of(path) == "planning" and module[0] not in allowed
+        if room_of(path) in ("planning", "formats") and module[0] not in allowed
     ]
     assert wrong == []
 
@@ -183,8 +156,8 @@ AWAITED = {
 
 
 def test_every_formula_serves_an_estimate():
-    """No function of planning is there for a test or an example alone."""
-    trees = [ast.parse(path.read_text()) for path in SERVICE.rglob("*.py")]
+    """No function of planning or of a format is there for a test or an example alone."""
+    trees = [tree_of(path) for path in SERVICE.rglob("*.py")]
     used = {
         getattr(node, "id", None) or getattr(node, "attr", None)
         for tree in trees
@@ -193,8 +166,9 @@ def test_every_formula_serves_an_estimate():
     }
     formulas = {
         node.name
-        for path in (SERVICE / "planning").rglob("*.py")
-        for node in ast.parse(path.read_text()).body
+        for room in ("planning", "formats")
+        for path in (SERVICE / room).rglob("*.py")
+        for node in tree_of(path).body
         if isinstance(node, ast.FunctionDef) and node.name != "_"
     }
     assert len(formulas) > 50
@@ -217,9 +191,7 @@ def test_planning_is_walked_through_once():
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "module", ["service.planning.layout", "service.planning.formats", "service.questions.resolve"]
-)
+@pytest.mark.parametrize("module", ["service.planning.memory.layout", "service.formats", "service.resolve"])
 def test_what_is_left_of_the_database_loads_none_of_the_server(module):
     script = (
         f"import sys, {module}\n"

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
+from service.app.examples import EXAMPLES
 from service.approvals.actuals import service as actuals
 from service.catalog.face import CatalogFace
 from service.catalog.grids import endpoints as grids
@@ -31,9 +32,8 @@ from service.estimates.length import (
 )
 from service.estimates.service import ESTIMATES
 from service.evidence.imports import service as evidence
-from service.examples import EXAMPLES
-from service.kit import web
-from service.kit.long_work import LongWork
+from service.kit.http import web
+from service.kit.http.long_work import LongWork
 from service.plans import face as plans
 from service.plans import fleet_endpoints as fleets
 from service.quotes import service as quotes

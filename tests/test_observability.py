@@ -11,9 +11,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import update
 
+from service.app.examples import EXAMPLES
 from service.approvals.actuals.tables import ActualChargeRow
 from service.approvals.tables import ApprovalRow
-from service.examples import EXAMPLES
 from service.kit.clock import now
 from service.kit.metrics import count_request
 from service.nodes.tables import NodeRow

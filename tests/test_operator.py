@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from service.app.key_file import KeyFile, KeyFileRefused
+from service.app.operator import KeyExists, Operator
+from service.app.settings import Settings
 from service.audit.service import Writes
 from service.auth.repository import live_keys
-from service.key_file import KeyFile, KeyFileRefused
-from service.kit.credentials import API_KEY, is_whole, mint, new_id
-from service.operator import KeyExists, Operator
-from service.settings import Settings
+from service.kit.security.credentials import API_KEY, is_whole, mint, new_id
 from tests.applications import KEYRING
 from tests.auth.test_keys import id_of
 from tests.serving import run, serving

@@ -6,7 +6,7 @@ import pytest
 from fastapi import Response
 from fastapi.routing import APIRoute
 
-from service.kit.html import PageRoute, page_headers
+from service.kit.http.html import PageRoute, page_headers
 from tests.applications import TENANT, Callers, attach, bearing, store_quote
 from tests.approvals.reading import Reader
 from tests.conftest import Client

@@ -13,12 +13,12 @@ import pytest
 from pydantic_core import from_json, to_json
 from typer.testing import CliRunner
 
-from service import plan_cli
-from service.cli import app
-from service.plan_terminal import layout_text
+from service.cli import plan as plan_cli
+from service.cli.main import app
+from service.cli.plan_answer import layout_text
 from service.plans.configuration import read_configuration
 from service.plans.service import estimate_plan
-from service.questions.plans import PlanQuestion
+from service.schemas.plans import PlanQuestion
 from tests import forked
 from tests.asking import shipped
 from tests.serving import environment, run

@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from service.kit import private
-from service.kit.database import Database
-from service.kit.keyring import read_or_create
-from service.storage import make_room, migrate
+from service.app.storage import make_room, migrate
+from service.kit.database.engine import Database
+from service.kit.security import private
+from service.kit.security.keyring import read_or_create
 from tests.serving import IRONLAW, environment, served
 
 COMMON_UMASK = 0o022
@@ -93,7 +93,7 @@ def test_the_copy_before_a_migration_is_closed_whatever_its_folder_is(tmp_path, 
     database = Database(f"sqlite:///{tmp_path / 'own.db'}")
     migrate(database)
     tmp_path.chmod(0o755)
-    monkeypatch.setattr("service.storage.head", lambda: "a later one")
+    monkeypatch.setattr("service.app.storage.head", lambda: "a later one")
     migrate(database)
     database.dispose()
     (copy,) = tmp_path.glob("*.backup.db")

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from service.diff_markdown import MARKER
+from service.cli.diff_markdown import MARKER
 from tests.test_deploy import DEPLOY, options_of
 
 FOLDER = DEPLOY / "pull-request"

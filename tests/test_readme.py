@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +17,10 @@ import httpx
 import pytest
 import yaml
 
-from service.examples import EXAMPLES as BODIES
-from service.operator import NOTICED_SECONDS
+from service.app.examples import EXAMPLES as BODIES
+from service.app.operator import NOTICED_SECONDS
+from service.app.settings import Settings
 from service.protocol.suites import shipped_suites
-from service.settings import Settings
 from tests import forked
 from tests.auth.issuing import Provider, on_loopback
 from tests.serving import IRONLAW, environment, serving
@@ -65,7 +66,7 @@ PLANS = [example for example in EXAMPLES if "ironlaw plan" in example.command]
 CONTAINERS = [example for example in EXAMPLES if "docker compose" in example.command]
 BACKUPS = [example for example in EXAMPLES if "ironlaw restore" in example.command]
 MEASURES = [example for example in EXAMPLES if "ironlaw worker measure" in example.command]
-SCORES = [example for example in EXAMPLES if "ironlaw evidence" in example.command]
+SCORES = [example for example in EXAMPLES if "python -m accuracy" in example.command]
 ELSEWHERE = [*TERMINAL, *DIFFS, *GENERATED, *PLANS, *CONTAINERS, *BACKUPS, *MEASURES, *SCORES]
 
 
@@ -131,6 +132,9 @@ def directory(tmp_path):
     """A place that looks to the commands like the checkout, and is not."""
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     forked.stand_in(tmp_path / ".venv" / "bin" / "ironlaw")
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     return tmp_path
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
+from service.app.background.service import kinds, schedules
+from service.app.tables import TABLES
 from service.auth.service import KEYS_KEPT
 from service.auth.tables import ApiKeyRow
-from service.background.service import kinds, schedules
-from service.kit import events
 from service.kit.clock import now
-from service.kit.idempotency import IdempotencyKeyRow, Kept, Key, begin, finish
+from service.kit.http.idempotency import IdempotencyKeyRow, Kept, Key, begin, finish
+from service.kit.jobs import events
 from service.kit.jobs.repository import enqueue, get
 from service.kit.jobs.runner import Runner
 from service.kit.jobs.schedules import Nothing
-from service.tables import TABLES
 from tests.applications import MEANS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "retention.md").read_text()

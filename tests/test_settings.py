@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from service.kit.keyring import Keyring
-from service.settings import Settings
+from service.app.settings import Settings
+from service.kit.security.keyring import Keyring
 
 URL = "postgresql+psycopg://ironlaw@database:5432/ironlaw"
 SIGN_IN = {

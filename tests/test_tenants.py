@@ -19,7 +19,12 @@ from sqlalchemy import (
     update,
 )
 
-from service import operator
+from service.app import operator
+from service.app.backup import BackupRefused
+from service.app.operator import Operator
+from service.app.settings import Settings
+from service.app.tables import TABLES
+from service.app.tenants import _KEPT
 from service.audit.repository import forget_subjects
 from service.audit.service import Call, Change
 from service.audit.tables import AuditEventRow
@@ -27,14 +32,9 @@ from service.auth.errors import TenantExists, TenantNotFound
 from service.auth.schemas import TenantInput
 from service.auth.service import create_tenant
 from service.auth.tables import TenantRow
-from service.backup import BackupRefused
-from service.kit.database import SECRET
-from service.kit.subjects import Subject, SubjectKind
-from service.operator import Operator
-from service.settings import Settings
-from service.snapshot.service import SnapshotStore
-from service.tables import TABLES
-from service.tenants import _KEPT
+from service.evidence.snapshot import SnapshotStore
+from service.kit.database.engine import SECRET
+from service.kit.security.subjects import Subject, SubjectKind
 from tests.applications import KEYRING, bearing
 from tests.serving import run
 

@@ -11,14 +11,19 @@ from typing import Any
 import pytest
 
 from service.catalog.shipped import shipped_documents
-from service.planning.architecture import Architecture, Block, Embeddings, Input
-from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs, charge
-from service.planning.layers import Attention, Convolution, FeedForward, Linear, Normalization
+from service.planning.energy.carbon import location_based_kg_co2e
+from service.planning.energy.power import energy_kwh, facility_kwh, power_watts
+from service.planning.hardware.storage import PLAIN_FORMATS
 from service.planning.memory.activations import activation_bytes_per_token
 from service.planning.memory.caches import key_value_bytes
 from service.planning.memory.states import state_bytes_per_parameter
 from service.planning.memory.training import training_memory
+from service.planning.models.architecture import Architecture, Block, Embeddings, Input
+from service.planning.models.layers import Attention, Convolution, FeedForward, Linear, Normalization
+from service.planning.models.positions import Sample, block_positions, forward_flops_of_sample
+from service.planning.models.profile import ActivationTerms, activation_terms, profile_of, profile_of_count
+from service.planning.models.profile.saved import sampled_terms
 from service.planning.operators import (
     arithmetic_intensity,
     forward_flops_per_token,
@@ -28,8 +33,6 @@ from service.planning.operators import (
     wave_rounds,
 )
 from service.planning.parallelism import Parallelism
-from service.planning.positions import Sample, block_positions, forward_flops_of_sample
-from service.planning.power import energy_kwh, facility_kwh, power_watts
 from service.planning.precision import (
     ELEMENT_BYTES,
     OPTIMIZER_STATES,
@@ -38,9 +41,6 @@ from service.planning.precision import (
     Optimizer,
     TrainingPrecision,
 )
-from service.planning.profile import ActivationTerms, activation_terms, profile_of, profile_of_count
-from service.planning.profile.saved import sampled_terms
-from service.planning.storage import PLAIN_FORMATS
 from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
 from service.planning.units import GIBIBYTE_BYTES
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload

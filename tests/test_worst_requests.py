@@ -13,9 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 from bench.worst_cases import large, seeds
 from bench.worst_climb import Request, Shapes, climb
 from bench.worst_server import operations
+from service.app.examples import EXAMPLES
 from service.estimates.service import ESTIMATES
-from service.examples import EXAMPLES
-from service.kit.long_work import LongWork
+from service.kit.http.long_work import LongWork
 from tests.contract.test_document import DOCUMENT
 
 LOOP_SECONDS = 0.25

@@ -2,15 +2,15 @@
 
 import math
 
-from service.planning.collectives import Algorithm, Collective, Fabric, Rail, collective_seconds
-from service.planning.parallelism import Group, Parallelism, Sharding, placement
-from service.planning.traffic import (
+from service.planning.hardware.collectives import Algorithm, Collective, Fabric, Rail, collective_seconds
+from service.planning.hardware.traffic import (
     Exchanged,
     Message,
     replica_messages,
     seconds,
     total_seconds,
 )
+from service.planning.parallelism import Group, Parallelism, Sharding, placement
 from service.planning.training.communication import exposed
 from tests.worked import example
 

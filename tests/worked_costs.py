@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from service.planning.cost import YEAR_HOURS, charge, equal_work
-from service.planning.power import energy_kwh
+from service.planning.energy.power import energy_kwh
 from service.planning.training import iron_law_seconds
 from service.planning.units import GIGABYTE_BYTES
 from tests.worked import example

@@ -2,9 +2,9 @@
 
 from decimal import Decimal
 
-from service.planning.carbon import household_months, location_based_kg_co2e
 from service.planning.cost import charge
-from service.planning.power import energy_kwh, facility_kwh, power_watts
+from service.planning.energy.carbon import household_months, location_based_kg_co2e
+from service.planning.energy.power import energy_kwh, facility_kwh, power_watts
 from tests.worked import example
 
 HOUR = 3_600

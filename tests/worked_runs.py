@@ -2,8 +2,26 @@
 
 import math
 
-from service.planning.architecture import Architecture, Block
-from service.planning.data_pipeline import (
+from service.planning.memory.stages import stage_start
+from service.planning.memory.states import held_parameters, state_bytes_per_parameter
+from service.planning.models.architecture import Architecture, Block
+from service.planning.models.layers import FeedForward
+from service.planning.models.profile import StageParameters, profile_of
+from service.planning.parallelism import Parallelism
+from service.planning.precision import (
+    ELEMENT_BYTES,
+    TRAINING_RECIPES,
+    NumberFormat,
+    Optimizer,
+    TrainingPrecision,
+)
+from service.planning.reliability.interruptions import (
+    failure_probability,
+    system_mtbf,
+    young_interval_seconds,
+)
+from service.planning.training import iron_law_seconds
+from service.planning.training.data_pipeline import (
     INT64_BYTES,
     StageSeconds,
     buffer_bytes,
@@ -15,20 +33,7 @@ from service.planning.data_pipeline import (
     storage_bytes_per_second,
     workers_needed,
 )
-from service.planning.layers import FeedForward
-from service.planning.memory.stages import stage_start
-from service.planning.memory.states import held_parameters, state_bytes_per_parameter
-from service.planning.parallelism import Parallelism
-from service.planning.precision import (
-    ELEMENT_BYTES,
-    TRAINING_RECIPES,
-    NumberFormat,
-    Optimizer,
-    TrainingPrecision,
-)
-from service.planning.profile import StageParameters, profile_of
-from service.planning.reliability import failure_probability, system_mtbf, young_interval_seconds
-from service.planning.scaling import (
+from service.planning.training.scaling import (
     TIME_LIMIT_SECONDS,
     Scale,
     amdahl_speedup,
@@ -36,10 +41,9 @@ from service.planning.scaling import (
     rule_of_thumb,
     strong_efficiency,
 )
-from service.planning.training import iron_law_seconds
-from service.questions.notes import Notes
-from service.questions.resolve.training import laid_out_on, training_workload
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve.training import laid_out_on, training_workload
+from service.schemas.notes import Notes
+from service.schemas.workloads import TrainingWorkloadInput
 from tests.worked import example
 
 DAY, YEAR = 86_400, 31_557_600

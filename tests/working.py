@@ -5,7 +5,7 @@ import time
 from math import inf
 from typing import Any
 
-from service.kit.database import Database
+from service.kit.database.engine import Database
 from service.kit.jobs import chunks, repository
 from service.kit.jobs.chunks import Claimed, Failed
 from service.kit.jobs.kinds import Hold, Kind

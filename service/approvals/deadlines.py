@@ -14,11 +14,11 @@ from service.approvals.repository import Due, Held
 from service.approvals.tables import EXPIRED, PENDING
 from service.approvals.telling import recorded, tell
 from service.audit.service import Change
-from service.kit.database import Reader, Writer
+from service.kit.database.engine import Reader, Writer
 from service.kit.jobs.kinds import Asked
 from service.kit.jobs.repository import enqueue
-from service.questions.events import EventType
 from service.quotes import service as quotes
+from service.schemas.events import EventType
 
 
 class ApprovalToSettle(BaseModel):

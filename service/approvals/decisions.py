@@ -38,12 +38,12 @@ from service.approvals.tables import (
 from service.approvals.telling import recorded, shown, tell
 from service.audit.service import Change
 from service.auth.service import lineage, named, works
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError
-from service.kit.subjects import Subject, SubjectKind
-from service.questions.catalog import Catalog
-from service.questions.events import EventType
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import FieldError
+from service.kit.security.subjects import Subject, SubjectKind
 from service.quotes import service as quotes
+from service.resolve.catalog import Catalog
+from service.schemas.events import EventType
 
 
 def decide(

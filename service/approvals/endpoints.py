@@ -16,7 +16,7 @@ from service.approvals.schemas import (
     Submission,
 )
 from service.audit.service import Caller, WriteCall
-from service.kit.web import LOCATED, WorkAside, api_router
+from service.kit.http.web import LOCATED, WorkAside, api_router
 
 quotes = api_router("/v1/quotes", tag="quotes")
 approvals = api_router("/v1/approvals", tag="approvals")

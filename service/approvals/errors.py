@@ -1,6 +1,6 @@
 """What can go wrong with approvals, policies and delegations."""
 
-from service.kit.problems import Conflict, Forbidden, NotFound
+from service.kit.http.problems import Conflict, Forbidden, NotFound
 
 
 class ApprovalNotFound(NotFound):

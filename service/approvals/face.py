@@ -21,15 +21,15 @@ from service.approvals.schemas import (
 from service.approvals.service import Amendment
 from service.approvals.telling import shown_summary
 from service.audit.service import Call, Writes
-from service.kit.database import Database
-from service.kit.long_work import Aside
-from service.kit.pages import PageTokens
-from service.kit.subjects import Subject
-from service.kit.web import json_response
-from service.questions.catalog import Catalog
+from service.evidence.snapshot import SnapshotStore
+from service.kit.database.engine import Database
+from service.kit.http.long_work import Aside
+from service.kit.http.pages import PageTokens
+from service.kit.http.web import json_response
+from service.kit.security.subjects import Subject
 from service.quotes.schemas import QuoteId
 from service.quotes.service import Freezing, Frozen
-from service.snapshot.service import SnapshotStore
+from service.resolve.catalog import Catalog
 
 
 class ApprovalsFace:

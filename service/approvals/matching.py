@@ -12,10 +12,10 @@ from pydantic import MISSING
 
 from service.approvals.policies.service import Policy
 from service.approvals.schemas import JudgedRate, Judgement
-from service.planning.exchange import ExchangeRate, ExchangeRates
-from service.questions.base import AnswerWarning, MoneyInput
-from service.questions.catalog import KnownRate
+from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from service.quotes.schemas import LEFT_OUT
+from service.resolve.catalog import KnownRate
+from service.schemas.base import AnswerWarning, MoneyInput
 
 
 class Asked(NamedTuple):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from service.approvals.tables import ApprovalRow
 from service.auth.service import lineage, named
-from service.kit.database import Reader, Writer
-from service.kit.identity import people_among, somebody_among
+from service.kit.database.engine import Reader, Writer
+from service.kit.security.identity import people_among, somebody_among
 
 
 class Person(NamedTuple):

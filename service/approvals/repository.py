@@ -18,8 +18,8 @@ from service.approvals.tables import (
     ApprovalRow,
     ApprovalStepRow,
 )
-from service.kit import leases
-from service.kit.database import Reader, Writer
+from service.kit.database.engine import Reader, Writer
+from service.kit.jobs import leases
 
 Part = TypeVar("Part", ApprovalStepRow, ApprovalApproverRow, ApprovalDecisionRow, ApprovalCommentRow)
 

@@ -5,9 +5,9 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.kit.pages import NextPageToken, PageQuery
-from service.questions.base import AnswerWarning, Input, Integer, MoneyAmount, Text
+from service.kit.http.pages import NextPageToken, PageQuery
 from service.quotes.schemas import QuoteHeadlines, QuoteId, QuoteInput
+from service.schemas.base import AnswerWarning, Input, Integer, MoneyAmount, Text
 
 ApprovalId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 SubjectName = Annotated[

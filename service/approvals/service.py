@@ -45,13 +45,13 @@ from service.approvals.telling import recorded, shown, shown_summary, tell
 from service.audit import service as audit
 from service.audit.service import Change, document_digest, history
 from service.auth.service import lineage, named, works
-from service.kit import leases
-from service.kit.database import Reader, Writer
-from service.kit.problems import ERROR_LIMIT, FieldError
-from service.kit.subjects import Subject
-from service.questions.catalog import Catalog
-from service.questions.events import EventType
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import ERROR_LIMIT, FieldError
+from service.kit.jobs import leases
+from service.kit.security.subjects import Subject
 from service.quotes import service as quotes
+from service.resolve.catalog import Catalog
+from service.schemas.events import EventType
 
 MOST_COMMENTS: Final = 200
 _DRAFT: Final = "draft"

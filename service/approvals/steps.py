@@ -25,8 +25,8 @@ from service.approvals.tables import (
     ApprovalRow,
     ApprovalStepRow,
 )
-from service.kit import leases
-from service.kit.database import Reader, Writer
+from service.kit.database.engine import Reader, Writer
+from service.kit.jobs import leases
 
 DUE_SOON_SHARE: Final = 0.75
 """Share of a step's time after which it is told that it is due."""

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Boolean, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import LATER, Base, Json, UtcDateTime
+from service.kit.database.engine import LATER, Base, Json, UtcDateTime
 
 PENDING = "pending"
 APPROVED = "approved"

@@ -9,9 +9,9 @@ from service.approvals.budgets.money import money
 from service.approvals.repository import Held
 from service.approvals.tables import ApprovalDecisionRow, ApprovalRow, ApprovalStepRow
 from service.audit.service import columns_of
-from service.kit.database import Base, Writer
-from service.kit.events import emit
-from service.questions.events import ApprovalEvent, EventType
+from service.kit.database.engine import Base, Writer
+from service.kit.jobs.events import emit
+from service.schemas.events import ApprovalEvent, EventType
 
 _SUMMARY: Final = (
     "id",

@@ -8,9 +8,9 @@ from service.audit import repository
 from service.audit.schemas import AuditEventPage, AuditVerdict, AuditVerification
 from service.audit.service import Caller, shown_event
 from service.audit.verification import Verifier, parsed_head
-from service.kit.database import Database
-from service.kit.pages import PageQuery, PageTokens
-from service.kit.web import api_router, json_response
+from service.kit.database.engine import Database
+from service.kit.http.pages import PageQuery, PageTokens
+from service.kit.http.web import api_router, json_response
 
 router = api_router("/v1/audit-events", tag="audit-events")
 

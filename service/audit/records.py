@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from service.audit import repository
 from service.audit.chain import REDACTION
 from service.audit.service import document_digest
-from service.kit.database import Base, Reader
+from service.kit.database.engine import Base, Reader
 
 CHANGED: Final = "CHANGED"
 MISSING: Final = "MISSING"

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from service.audit.chain import GENESIS
 from service.audit.tables import AuditEventRow, AuditHeadRow
-from service.kit.database import Reader, Writer, insert_new
+from service.kit.database.engine import Reader, Writer, insert_new
 
 _AT_A_TIME = 1000
 

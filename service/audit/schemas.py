@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import MISSING, AwareDatetime, BaseModel, ConfigDict, Field
 
-from service.kit.pages import NextPageToken
-from service.questions.base import Input, Integer
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import Input, Integer
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", max_length=64)]
 Word = Annotated[str, Field(max_length=300)]

@@ -13,12 +13,12 @@ from pydantic_core import to_json
 from service.audit import repository
 from service.audit.chain import REDACTION, Verdict, event_hash, salted, seal, verify
 from service.audit.tables import AuditEventRow
-from service.kit import idempotency
 from service.kit.clock import now
-from service.kit.database import LATER, Base, Database, Reader, Writer
-from service.kit.idempotency import Kept, Key, Running
-from service.kit.keyring import Keyring
-from service.kit.subjects import Subject, own_subject
+from service.kit.database.engine import LATER, Base, Database, Reader, Writer
+from service.kit.http import idempotency
+from service.kit.http.idempotency import Kept, Key, Running
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import Subject, own_subject
 
 REPLAYED = "Idempotency-Replayed"
 """Marks an answer that was given before."""

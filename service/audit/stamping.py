@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from service.audit.exports import TimeStampFailed
-from service.kit.outbound import Outbound, OutboundRefused
+from service.kit.http.outbound import Outbound, OutboundRefused
 
 MOST_BYTES: Final = 64 * 1024
 _OK: Final = 200

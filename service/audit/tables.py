@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index, LargeBinary, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import SECRET, Base, UtcDateTime
+from service.kit.database.engine import SECRET, Base, UtcDateTime
 
 
 class AuditEventRow(Base):

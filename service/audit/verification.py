@@ -10,8 +10,8 @@ from service.audit.chain import GENESIS, Fault, Verdict
 from service.audit.records import GAPS, Deviation, Held
 from service.audit.schemas import MOST_SHOWN
 from service.audit.service import Writes
-from service.kit.database import Reader
-from service.kit.subjects import SYSTEM_TENANT
+from service.kit.database.engine import Reader
+from service.kit.security.subjects import SYSTEM_TENANT
 
 END_CUT_OFF: Final = "END_CUT_OFF"
 NOT_AS_EXPORTED: Final = "NOT_AS_EXPORTED"

@@ -16,10 +16,10 @@ from service.auth.errors import TenantNotFound
 from service.auth.records import SESSIONS
 from service.auth.service import revoke_keys_of, set_person_disabled
 from service.kit.clock import now
-from service.kit.database import Writer
-from service.kit.identity import canonical_person
-from service.kit.keyring import Keyring
-from service.kit.subjects import Subject, SubjectKind
+from service.kit.database.engine import Writer
+from service.kit.security.identity import canonical_person
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import Subject, SubjectKind
 
 SESSION_SECONDS: Final = 3600
 PERSON_ENDED: Final = timedelta(days=400)

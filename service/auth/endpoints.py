@@ -18,8 +18,8 @@ from service.auth.schemas import (
     TenantInput,
     TenantPage,
 )
-from service.kit.pages import PageQuery
-from service.kit.web import LOCATED, api_router
+from service.kit.http.pages import PageQuery
+from service.kit.http.web import LOCATED, api_router
 
 keys = api_router("/v1/api-keys", tag="api-keys")
 tenants = api_router("/v1/tenants", tag="tenants")

@@ -1,6 +1,6 @@
 """What can go wrong with tenants and keys."""
 
-from service.kit.problems import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
+from service.kit.http.problems import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 
 
 class KeyNotFound(NotFound):

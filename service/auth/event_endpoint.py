@@ -6,11 +6,11 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import Scope
 
 from service.auth.errors import BadEvent, NoIssuer
-from service.kit.admission import Admission
-from service.kit.bodies import read_body
-from service.kit.html import read_form
-from service.kit.problems import UnsupportedMediaType
-from service.kit.web import PublicRoute
+from service.kit.http.admission import Admission
+from service.kit.http.bodies import read_body
+from service.kit.http.html import read_form
+from service.kit.http.problems import UnsupportedMediaType
+from service.kit.http.web import PublicRoute
 
 if TYPE_CHECKING:
     from service.auth.security_events import SecurityEvents

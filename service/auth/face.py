@@ -20,10 +20,10 @@ from service.auth.schemas import (
     TenantInput,
 )
 from service.auth.service import Keys
-from service.kit.database import Database
-from service.kit.pages import PageQuery, PageTokens
-from service.kit.web import json_response
-from service.questions.base import ResourceId
+from service.kit.database.engine import Database
+from service.kit.http.pages import PageQuery, PageTokens
+from service.kit.http.web import json_response
+from service.schemas.base import ResourceId
 
 
 class AuthFace:

@@ -4,8 +4,8 @@ import hmac
 from datetime import datetime
 from typing import NamedTuple
 
-from service.kit.credentials import digest_of
-from service.kit.subjects import Subject
+from service.kit.security.credentials import digest_of
+from service.kit.security.subjects import Subject
 
 
 class Verifier(NamedTuple):

@@ -34,9 +34,9 @@ from service.auth.oidc import (
     json_object,
 )
 from service.auth.sessions import CALLBACK_PATH, LOGIN_COOKIE, LOGIN_SECONDS, SIGNED_OUT_PATH, Sealed
-from service.kit import calling
-from service.kit.keyring import Keyring
-from service.kit.problems import Unavailable
+from service.kit.http import calling
+from service.kit.http.problems import Unavailable
+from service.kit.security.keyring import Keyring
 
 log = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import InvalidSignatureError, PyJWK, PyJWS, PyJWTError
 from jwt.algorithms import AllowedPublicKeys
 
-from service.kit import calling
-from service.kit.identity import canonical_person
+from service.kit.http import calling
+from service.kit.security.identity import canonical_person
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from service.audit.records import (
 from service.audit.service import Change
 from service.auth import repository
 from service.auth.tables import ApiKeyRow, EndedSessionRow, IdentityRow, PastKeyRow, TenantRow
-from service.kit.database import Reader
-from service.kit.subjects import SYSTEM_TENANT
+from service.kit.database.engine import Reader
+from service.kit.security.subjects import SYSTEM_TENANT
 
 REGISTER: Final = "register_tenant"
 """What the service does at the first start of a version with a register, for each tenant that there is."""

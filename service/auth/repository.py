@@ -16,8 +16,8 @@ from service.auth.tables import (
     PastKeyRow,
     TenantRow,
 )
-from service.kit.database import Reader, Writer, insert_new
-from service.kit.subjects import SHIPPED_TENANT
+from service.kit.database.engine import Reader, Writer, insert_new
+from service.kit.security.subjects import SHIPPED_TENANT
 
 
 class TenantState(NamedTuple):

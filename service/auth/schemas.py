@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import MISSING, AwareDatetime, Field
 
-from service.kit.pages import NextPageToken
-from service.questions.base import Input, Instant, Integer, ResourceId, Text
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import Input, Instant, Integer, ResourceId, Text
 
 Scope = Annotated[
     str,

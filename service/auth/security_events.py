@@ -17,9 +17,9 @@ from service.auth.ending import Endings
 from service.auth.errors import BadEvent
 from service.auth.oidc import EventToken, IssuerUnavailable, TokenRefused, TokenVerifier
 from service.auth.service import HeldKeys
-from service.kit.database import Writer
-from service.kit.problems import Unavailable
-from service.kit.subjects import own_subject
+from service.kit.database.engine import Writer
+from service.kit.http.problems import Unavailable
+from service.kit.security.subjects import own_subject
 
 EVENTS_PATH: Final = "/login/events"
 _RISC: Final = "https://schemas.openid.net/secevent/risc/event-type/"

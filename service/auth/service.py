@@ -31,14 +31,14 @@ from service.auth.records import (
 )
 from service.auth.schemas import ApiKey, ApiKeyInput, TenantInput
 from service.auth.tables import ApiKeyRow, IdentityRow, TenantRow
-from service.kit.admission import refused
 from service.kit.clock import now
-from service.kit.credentials import API_KEY, digest_of, id_of, is_whole, mint, new_id
-from service.kit.database import Database, Reader, Writer, insert_new
-from service.kit.identity import PEOPLE, canonical_person
-from service.kit.keyring import Keyring
-from service.kit.problems import FieldError, Unprocessable
-from service.kit.subjects import (
+from service.kit.database.engine import Database, Reader, Writer, insert_new
+from service.kit.http.admission import refused
+from service.kit.http.problems import FieldError, Unprocessable
+from service.kit.security.credentials import API_KEY, digest_of, id_of, is_whole, mint, new_id
+from service.kit.security.identity import PEOPLE, canonical_person
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import (
     DEFAULT_TENANT,
     LOCAL,
     RESERVED_TENANTS,

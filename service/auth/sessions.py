@@ -20,12 +20,12 @@ from starlette.types import Scope
 
 from service.auth.ending import SESSION_SECONDS, Endings
 from service.auth.errors import FormRefused, SignInFailed, SignInRequired, SignInUnavailable
-from service.kit.admission import Admission
 from service.kit.clock import now
-from service.kit.html import Form, FormFields, PageRoute, problem_page, redirect
-from service.kit.keyring import Keyring
-from service.kit.problems import Problem
-from service.kit.subjects import LOCAL, Permission, Subject, SubjectKind
+from service.kit.http.admission import Admission
+from service.kit.http.html import Form, FormFields, PageRoute, problem_page, redirect
+from service.kit.http.problems import Problem
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import LOCAL, Permission, Subject, SubjectKind
 
 MOST_COOKIE_CHARACTERS: Final = 4000
 """What every browser keeps of a cookie, with its name and attributes."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import SECRET, Base, Json, UtcDateTime
+from service.kit.database.engine import SECRET, Base, Json, UtcDateTime
 
 
 class TenantRow(Base):

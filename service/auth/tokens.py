@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from service.auth.ending import Endings
 from service.auth.oidc import Issuer, IssuerUnavailable, TokenRefused, TokenVerifier
 from service.auth.service import HeldKeys
-from service.kit.admission import refused
-from service.kit.problems import Unavailable
-from service.kit.subjects import Subject, SubjectKind
+from service.kit.http.admission import refused
+from service.kit.http.problems import Unavailable
+from service.kit.security.subjects import Subject, SubjectKind
 
 _KEY_PREFIX = "ironlaw"
 _RETRY = {"Retry-After": "10"}

@@ -4,8 +4,8 @@ import secrets
 from uuid import uuid4
 
 from service.benchmarks.tables import BenchmarkRunRow
-from service.kit import leases
-from service.kit.database import Writer
+from service.kit.database.engine import Writer
+from service.kit.jobs import leases
 from service.nodes import service as nodes
 from service.protocol.suites import Suite
 

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from service.kit.database import Writer
+from service.kit.database.engine import Writer
 from service.kit.jobs.kinds import Asked
 from service.kit.jobs.repository import enqueue
 

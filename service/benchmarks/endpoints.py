@@ -21,8 +21,8 @@ from service.benchmarks.schemas import (
     StoredBenchmarkResult,
     SuitePage,
 )
-from service.kit.subjects import permission
-from service.kit.web import LOCATED, api_router, route_needing
+from service.kit.http.web import LOCATED, api_router, route_needing
+from service.kit.security.subjects import permission
 from service.nodes.service import CLAIM, AskingNode
 from service.protocol.leases import Completed, Completion
 from service.protocol.results import Receipt, Result

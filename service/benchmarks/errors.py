@@ -1,6 +1,6 @@
 """What can go wrong with benchmark runs and results."""
 
-from service.kit.problems import BadRequest, Conflict, NotFound, Unprocessable
+from service.kit.http.problems import BadRequest, Conflict, NotFound, Unprocessable
 
 
 class RunNotFound(NotFound):

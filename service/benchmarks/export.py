@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from service.benchmarks.schemas import Conditions, SampleSummary
-from service.kit.csv_tables import csv_parts
+from service.kit.http.csv_tables import csv_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,17 +22,17 @@ from service.benchmarks.schemas import (
     ExportQuery,
     RegressionQuery,
 )
-from service.kit.database import Database
-from service.kit.pages import PageTokens
-from service.kit.problems import FieldError, PayloadTooLarge
-from service.kit.subjects import Subject
-from service.kit.web import RawBody, json_response
+from service.kit.database.engine import Database
+from service.kit.http.pages import PageTokens
+from service.kit.http.problems import FieldError, PayloadTooLarge
+from service.kit.http.web import RawBody, json_response
+from service.kit.security.subjects import Subject
 from service.nodes.service import Quota
 from service.protocol.base import Uuid
 from service.protocol.leases import Completion
 from service.protocol.results import MOST_RESULT_BYTES, Result
 from service.protocol.suites import Suite
-from service.questions.base import ResourceId
+from service.schemas.base import ResourceId
 
 ContentDigest = Annotated[
     str,

@@ -8,8 +8,8 @@ from service.benchmarks.schemas import RegressionQuery
 from service.benchmarks.service import by_run, figure_of, standing_of
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository
-from service.kit.database import Reader
-from service.questions.events import RegressionEvent
+from service.kit.database.engine import Reader
+from service.schemas.events import RegressionEvent
 
 MOST_RESULTS = 5000
 _WORSE = {"higher": frozenset({"slower", "lower"}), "lower": frozenset({"slower", "higher"})}

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session, undefer
 
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
-from service.kit.database import Reader, Writer, insert_new
+from service.kit.database.engine import Reader, Writer, insert_new
 
 After = tuple[datetime, str]
 """Time and id of the row that a page follows."""

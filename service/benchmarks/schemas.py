@@ -7,13 +7,13 @@ from typing_extensions import TypeAliasType
 
 from service.benchmarks.figures import Verdict
 from service.benchmarks.verdicts import Verdict as ResultVerdict
-from service.kit.pages import NUMBER, WHOLE, NextPageToken, PageQuery, written_as
+from service.kit.http.pages import NUMBER, WHOLE, NextPageToken, PageQuery, written_as
 from service.protocol.base import Uuid
 from service.protocol.leases import Step
 from service.protocol.nodes import DeviceKind
 from service.protocol.results import Result
 from service.protocol.suites import Suite
-from service.questions.base import Input, Integer, ResourceId, Text
+from service.schemas.base import Input, Integer, ResourceId, Text
 
 RunState = TypeAliasType(
     "RunState", Literal["waiting", "running", "completed", "failed", "cancelled", "dead"]

@@ -43,10 +43,10 @@ from service.benchmarks.validation import jobs as validation
 from service.benchmarks.validation import repository as validations
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.benchmarks.verdicts import Verdict, worst
-from service.kit import leases
-from service.kit.database import Reader, Writer
-from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable
-from service.kit.subjects import Subject
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import ERROR_LIMIT, FieldError, Unprocessable
+from service.kit.jobs import leases
+from service.kit.security.subjects import Subject
 from service.nodes import service as nodes
 from service.protocol.canonical import digest
 from service.protocol.leases import Completed, Completion

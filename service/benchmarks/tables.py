@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Float, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import Base, Json, UtcDateTime
+from service.kit.database.engine import Base, Json, UtcDateTime
 
 _HOLDS_ITS_PLACE = text("conflicts_with IS NULL AND lease <> 'unknown'")
 

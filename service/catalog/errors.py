@@ -1,6 +1,6 @@
 """What can go wrong with a catalog row."""
 
-from service.kit.problems import Conflict, FieldError, NotFound, Unprocessable
+from service.kit.http.problems import Conflict, FieldError, NotFound, Unprocessable
 
 
 class RowNotFound(NotFound):

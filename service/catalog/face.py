@@ -12,11 +12,11 @@ from service.audit.service import Call, Change, Writes
 from service.catalog import repository, service
 from service.catalog.rows import REVISED, REVISION_HEADER, Document, Noun
 from service.catalog.shapes import ListQuery, RowCopy
-from service.kit.database import Database, Reader, Writer
-from service.kit.pages import PageTokens
-from service.kit.versions import ETAG
-from service.kit.web import LOCATED, json_response
-from service.questions.base import Input, ResourceId
+from service.kit.database.engine import Database, Reader, Writer
+from service.kit.http.pages import PageTokens
+from service.kit.http.versions import ETAG
+from service.kit.http.web import LOCATED, json_response
+from service.schemas.base import Input, ResourceId
 
 """Every write answers with it; an estimate that sends it back sees the write."""
 

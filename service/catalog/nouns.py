@@ -26,9 +26,9 @@ from service.catalog.token_prices.schemas import TokenPrice, TokenPriceInput, To
 from service.catalog.token_prices.service import checked_prices
 from service.catalog.token_prices.tables import TokenPriceRow
 from service.planning.errors import PlanningError
-from service.planning.profile import profile_of
+from service.planning.models.profile import profile_of
 from service.planning.tariff.calendar import zone_of
-from service.questions.architectures import Architecture, to_planning
+from service.schemas.architectures import Architecture, to_planning
 
 
 def _parameter_counts(document: Document) -> Document:

@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session, aliased
 from service.catalog.rows import VERSION_COLUMNS, CatalogRow, Document, Noun
 from service.catalog.tables import CatalogState
 from service.kit.clock import now
-from service.kit.database import Reader, Writer, insert_new
-from service.kit.subjects import SHIPPED_TENANT
+from service.kit.database.engine import Reader, Writer, insert_new
+from service.kit.security.subjects import SHIPPED_TENANT
 
 
 class Stored(NamedTuple):

@@ -14,9 +14,9 @@ from pydantic import MISSING, AwareDatetime, Field
 from sqlalchemy import BigInteger, Boolean, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import Base, Json, UtcDateTime
-from service.questions.base import CatalogName, Input, Integer, ResourceId
-from service.questions.base import Text as TextInput
+from service.kit.database.engine import Base, Json, UtcDateTime
+from service.schemas.base import CatalogName, Input, Integer, ResourceId
+from service.schemas.base import Text as TextInput
 
 REVISION_HEADER = "Catalog-Revision"
 REVISED: dict[str, Any] = {

@@ -19,10 +19,10 @@ from service.catalog.repository import Stored
 from service.catalog.rows import VERSION_MEMBERS, Document, Noun
 from service.catalog.shipped import shipped_digest, shipped_documents
 from service.kit.clock import now
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError, Unprocessable
-from service.kit.subjects import SHIPPED_TENANT
-from service.kit.versions import check_match
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import FieldError, Unprocessable
+from service.kit.http.versions import check_match
+from service.kit.security.subjects import SHIPPED_TENANT
 from service.planning.errors import PlanningError
 
 Documents = Mapping[str, list[Document]]

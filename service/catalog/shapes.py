@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType
 
-from service.kit.pages import NUMBER, PageQuery, written_as
-from service.questions.base import Input, ResourceId
+from service.kit.http.pages import NUMBER, PageQuery, written_as
+from service.schemas.base import Input, ResourceId
 
 Identifiers = Annotated[list[ResourceId], Field(max_length=50)]
 Words = Annotated[

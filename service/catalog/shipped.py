@@ -8,9 +8,9 @@ from importlib.resources import files
 
 from service.catalog.nouns import MODELS, NOUNS
 from service.catalog.rows import Document, Noun
+from service.formats.huggingface import import_config
 from service.planning import METHOD_VERSION
-from service.planning.formats.huggingface import import_config
-from service.questions.architectures import from_planning
+from service.schemas.architectures import from_planning
 
 
 def _content(noun: Noun) -> bytes:

@@ -14,7 +14,7 @@ from service.catalog.offers.tables import OfferRow
 from service.catalog.sites.tables import SiteRow
 from service.catalog.tariffs.tables import TariffRow
 from service.catalog.token_prices.tables import TokenPriceRow
-from service.kit.database import Base, UtcDateTime
+from service.kit.database.engine import Base, UtcDateTime
 
 
 class CatalogState(Base):

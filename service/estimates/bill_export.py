@@ -5,13 +5,13 @@ from datetime import UTC, date, datetime, time
 
 from service.estimates.focus import ESTIMATE, Origin, Period, account_of, charges_of, period_of
 from service.estimates.utility_bill import estimate_utility_bill
-from service.kit.csv_tables import csv_text
+from service.kit.http.csv_tables import csv_text
 from service.planning.cost.focus import COLUMNS, Charge, Service, focus_rows
 from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity
-from service.questions.bill_answers import ElectricityLine, UtilityBillAnswer
-from service.questions.catalog import Catalog
-from service.questions.estimates import UtilityBillExport, UtilityBillQuestion
+from service.resolve.catalog import Catalog
+from service.schemas.bill_answers import ElectricityLine, UtilityBillAnswer
+from service.schemas.estimates import UtilityBillExport, UtilityBillQuestion
 
 _ELECTRICITY = Service("Other", "Other (Other)", "Electricity")
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from service.planning.cost import rounded
 from service.planning.tariff.allocation import Allocation, PeriodShare
 from service.planning.tariff.bill import BillLine
-from service.questions.bill_answers import BillingPeriodAnswer, ElectricityLine, PeriodTotal
+from service.schemas.bill_answers import BillingPeriodAnswer, ElectricityLine, PeriodTotal
 
 _QUANTITY_DIGITS = 9
 """Fewer than a difference of two readings has for sure."""

@@ -10,11 +10,11 @@ from service.estimates.charges import Charges
 from service.estimates.ownership import Owned
 from service.planning.cost import Saving, break_even_months, break_even_runs, runs_per_month
 from service.planning.quantity import Quantity, combine, inverted, weakest
-from service.questions.answer import quantity
-from service.questions.base import QuantityAnswer
-from service.questions.cost_answers import BreakEven, Counted
-from service.questions.estimates import CostQuestion
-from service.questions.notes import Notes
+from service.schemas.answer import quantity
+from service.schemas.base import QuantityAnswer
+from service.schemas.cost_answers import BreakEven, Counted
+from service.schemas.estimates import CostQuestion
+from service.schemas.notes import Notes
 
 
 def incomparable(rented: Charges | None, other: Charges | None) -> tuple[str, str] | None:

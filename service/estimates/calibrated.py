@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from service.planning.calibration.operators import unit_of
-from service.planning.cluster import Cluster
+from service.planning.hardware.calibration.operators import unit_of
+from service.planning.hardware.cluster import Cluster
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BITS, NumberFormat
-from service.planning.profile import Profile
 from service.planning.workload import InferenceWorkload, TrainingWorkload
-from service.questions.calibrated import resolved_of
-from service.questions.catalog import Catalog
-from service.questions.hardware import compute_peak
-from service.questions.notes import Notes
-from service.questions.resolve import Resolved
+from service.resolve import Resolved
+from service.resolve.calibrated_catalog import resolved_of
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak
+from service.schemas.notes import Notes
 
 _DEVICE = ("kernel_seconds", "bandwidth", "matrix_fill", "wave_tail")
 _ENGINE = ("weight_bandwidth", "kernel_seconds")

@@ -5,7 +5,7 @@ from pydantic import MISSING
 from service.estimates.allowance import in_time_effort, take
 from service.estimates.energy import Energy, GridFigure, Site
 from service.estimates.run import Run
-from service.planning.carbon import (
+from service.planning.energy.carbon import (
     HOUSEHOLD_MONTH_KWH,
     IntensitySeries,
     Intervals,
@@ -17,15 +17,15 @@ from service.planning.carbon import (
     market_based_kg_co2e,
     software_carbon_intensity,
 )
-from service.planning.curves import ReferenceCurves
+from service.planning.energy.load_profile import LoadProfile, series
+from service.planning.energy.water import offsite_liters, onsite_liters
 from service.planning.errors import PlanningError
-from service.planning.load_profile import LoadProfile, series
+from service.planning.hardware.curves import ReferenceCurves
 from service.planning.quantity import Basis, Quantity, assumed, combine, exact, inverted, scaled, weakest
 from service.planning.units import DAY_SECONDS, HOUR_SECONDS, MILLION, MINUTE_SECONDS
-from service.planning.water import offsite_liters, onsite_liters
-from service.questions.answer import quantity
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.energy_answers import (
+from service.schemas.answer import quantity
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.energy_answers import (
     CarbonAnswer,
     CarbonMethod,
     EmbodiedLine,
@@ -33,8 +33,8 @@ from service.questions.energy_answers import (
     MarketLine,
     SoftwareCarbonIntensity,
 )
-from service.questions.estimates import UtilityBillQuestion
-from service.questions.notes import Notes
+from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.notes import Notes
 
 _HOUR, _QUARTER, _SHORTEST = 60, 15, 5
 _YEAR_SECONDS = 366 * DAY_SECONDS

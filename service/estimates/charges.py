@@ -12,10 +12,10 @@ from service.planning.errors import PlanningError
 from service.planning.quantity import Basis, Quantity, scaled, weakest
 from service.planning.units import HOUR_SECONDS
 from service.planning.workload import InferenceWorkload, TrainingWorkload
-from service.questions.answer import money
-from service.questions.base import Line, MoneyInput, MoneyQuantity
-from service.questions.notes import Notes
-from service.questions.rental import PriceRange
+from service.schemas.answer import money
+from service.schemas.base import Line, MoneyInput, MoneyQuantity
+from service.schemas.notes import Notes
+from service.schemas.rental import PriceRange
 
 GIVEN = "given with the question"
 UNIT_PRICE_DIGITS = Decimal("0.000001")

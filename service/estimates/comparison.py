@@ -8,11 +8,11 @@ from service.planning.cost import EqualWork, equal_work
 from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity, weakest
 from service.planning.workload import InferenceWorkload
-from service.questions.answer import quantity
-from service.questions.base import Gap
-from service.questions.catalog import Catalog
-from service.questions.cost_answers import ComparedCost, CostComparisonAnswer
-from service.questions.estimates import CostComparison, CostQuestion
+from service.resolve.catalog import Catalog
+from service.schemas.answer import quantity
+from service.schemas.base import Gap
+from service.schemas.cost_answers import ComparedCost, CostComparisonAnswer
+from service.schemas.estimates import CostComparison, CostQuestion
 
 
 def compare_costs(question: CostComparison, catalog: Catalog) -> CostComparisonAnswer:

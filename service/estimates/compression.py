@@ -5,10 +5,10 @@ from service.planning.quantity import scaled
 from service.planning.training.compressed import compression_gain
 from service.planning.training.modelled import ModelledTime
 from service.planning.workload import TrainingWorkload
-from service.questions.answer import quantity
-from service.questions.catalog import Catalog
-from service.questions.hardware import compute_peak
-from service.questions.run_answers import GradientCompressionAnswer
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak
+from service.schemas.answer import quantity
+from service.schemas.run_answers import GradientCompressionAnswer
 
 
 def compression_answer(

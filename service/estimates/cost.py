@@ -13,11 +13,11 @@ from service.estimates.rates import plan_run
 from service.estimates.rent import Rented, rent_answer, rented
 from service.estimates.run import Run
 from service.estimates.unit_costs import add_unit_costs
-from service.questions.answer import evidence, parallelism, quantity
-from service.questions.catalog import Catalog
-from service.questions.cost_answers import CostAnswer
-from service.questions.estimates import CostQuestion
-from service.questions.resolve.calibrated import calibrated
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.schemas.answer import evidence, parallelism, quantity
+from service.schemas.cost_answers import CostAnswer
+from service.schemas.estimates import CostQuestion
 
 
 class Costed(NamedTuple):

@@ -8,11 +8,11 @@ from pydantic import MISSING
 from service.estimates.charges import Charges, Price
 from service.kit.clock import now
 from service.planning.cost import rounded
-from service.planning.exchange import Conversion, ExchangeRates
-from service.planning.prices import STALE_DAYS
-from service.questions.catalog import Catalog, KnownRate
-from service.questions.estimates import CostQuestion
-from service.questions.notes import Notes
+from service.planning.cost.exchange import Conversion, ExchangeRates
+from service.planning.cost.prices import STALE_DAYS
+from service.resolve.catalog import Catalog, KnownRate
+from service.schemas.estimates import CostQuestion
+from service.schemas.notes import Notes
 
 
 class Currencies(NamedTuple):

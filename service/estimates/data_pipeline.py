@@ -2,8 +2,10 @@
 
 from typing import NamedTuple
 
-from service.planning.cluster import Cluster
-from service.planning.data_pipeline import (
+from service.planning.hardware.cluster import Cluster
+from service.planning.parallelism import Parallelism
+from service.planning.quantity import Quantity, assumed, combine, inverted
+from service.planning.training.data_pipeline import (
     DataPipeline,
     StageSeconds,
     buffer_bytes,
@@ -14,11 +16,9 @@ from service.planning.data_pipeline import (
     step_seconds,
     workers_needed,
 )
-from service.planning.parallelism import Parallelism
-from service.planning.quantity import Quantity, assumed, combine, inverted
 from service.planning.workload import TrainingWorkload
-from service.questions.answer import quantity, whole
-from service.questions.run_answers import DataPipelineAnswer, DataStage
+from service.schemas.answer import quantity, whole
+from service.schemas.run_answers import DataPipelineAnswer, DataStage
 
 
 class DataTime(NamedTuple):

@@ -28,11 +28,11 @@ from service.planning.training import (
     step_widths,
 )
 from service.planning.workload import TrainingWorkload
-from service.questions.answers import OperatorAnswer
-from service.questions.base import Advice
-from service.questions.catalog import Catalog
-from service.questions.hardware import compute_peak, usable_bytes
-from service.questions.rollouts import training_cluster
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak, usable_bytes
+from service.schemas.answers import OperatorAnswer
+from service.schemas.base import Advice
+from service.schemas.rollouts import training_cluster
 
 LEAST_GAIN = 0.02
 """Share of a step below which a change is not worth naming."""

@@ -17,9 +17,9 @@ from service.estimates.serving import (
     server_of,
     speculation_of,
 )
-from service.planning.cluster import Cluster
-from service.planning.collectives import Rail, rail_of
 from service.planning.errors import PlanningError
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.collectives import Rail, rail_of
 from service.planning.inference import Batch, IterationModel, IterationTime
 from service.planning.inference.disaggregated import (
     Pool,
@@ -31,19 +31,19 @@ from service.planning.inference.disaggregated import (
 from service.planning.operators import Bound, Phase
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import Quantity
-from service.questions.answer import quantity
-from service.questions.catalog import Catalog
-from service.questions.disaggregated import (
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.resolve.disaggregated import POINTER, pool_layout
+from service.resolve.hardware import given_link, resolve_cluster, usable_bytes, with_accelerator
+from service.schemas.answer import quantity
+from service.schemas.disaggregated import (
     DisaggregatedInput,
     DisaggregationAnswer,
     PoolAnswer,
     PoolInput,
 )
-from service.questions.estimates import RunQuestion
-from service.questions.hardware import given_link, resolve_cluster, usable_bytes, with_accelerator
-from service.questions.notes import Notes
-from service.questions.resolve.calibrated import calibrated
-from service.questions.resolve.disaggregated import POINTER, pool_layout
+from service.schemas.estimates import RunQuestion
+from service.schemas.notes import Notes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,9 @@ from service.estimates.bill_lines import electricity_lines, period_totals, round
 from service.estimates.charges import GIVEN, Charges, charges, given_price
 from service.estimates.energy import Energy, Site
 from service.estimates.load import Ends
-from service.kit.wanted import check_wanted
+from service.kit.http.wanted import check_wanted
+from service.planning.energy.load_profile import LoadProfile, series
 from service.planning.errors import PlanningError
-from service.planning.load_profile import LoadProfile, series
 from service.planning.quantity import Basis, Quantity, weakest
 from service.planning.tariff.allocation import (
     Allocated,
@@ -32,16 +32,16 @@ from service.planning.tariff.allocation import (
 from service.planning.tariff.bill import Load
 from service.planning.tariff.calendar import zone_of
 from service.planning.tariff.charges import Tariff
-from service.questions.base import Line
-from service.questions.bill_answers import (
+from service.resolve.catalog import Catalog, KnownSite
+from service.schemas.base import Line
+from service.schemas.bill_answers import (
     ElectricityAnswer,
     ElectricityLine,
 )
-from service.questions.catalog import Catalog, KnownSite
-from service.questions.estimates import UtilityBillQuestion
-from service.questions.notes import Notes, lookup
-from service.questions.site import ConstantLoad, Electricity, RunSite
-from service.questions.tariffs import to_planning
+from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.notes import Notes, lookup
+from service.schemas.site import ConstantLoad, Electricity, RunSite
+from service.schemas.tariffs import to_planning
 
 _ELECTRICITY = "/site/electricity"
 _OF_QUESTION = ("/site", "/starts_at", "/workload", "/load_profile", "/window")

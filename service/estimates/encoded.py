@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from service.planning.calibration import Calibration
-from service.planning.cluster import Cluster
-from service.planning.collectives import fabric_of
+from service.planning.hardware.calibration import Calibration
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.collectives import fabric_of
 from service.planning.inference import IterationModel, iteration_model
 from service.planning.inference.encoded import behind_encoder, decoder_of
 from service.planning.inference.passes import (
@@ -16,10 +16,10 @@ from service.planning.inference.passes import (
     pass_widths,
     runtime_of,
 )
+from service.planning.models.positions import Sample
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism
-from service.planning.positions import Sample
 from service.planning.precision import ELEMENT_BITS
-from service.planning.profile import Profile
 from service.planning.workload import InferenceWorkload
 
 

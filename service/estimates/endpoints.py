@@ -24,21 +24,22 @@ from service.estimates import (
 from service.estimates.allowance import Allowance
 from service.estimates.length import is_long
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
-from service.kit.long_work import Later
-from service.kit.problems import FieldError
-from service.kit.wanted import check_wanted
-from service.kit.web import BODY_BYTES, AskingRoute, WorkAside, Written, api_router
-from service.questions.answers import (
+from service.evidence.snapshot import REVISION_DIGITS, Snapshot, SnapshotStore
+from service.kit.http.long_work import Later
+from service.kit.http.problems import FieldError
+from service.kit.http.wanted import check_wanted
+from service.kit.http.web import BODY_BYTES, AskingRoute, WorkAside, Written, api_router
+from service.resolve.catalog import Catalog
+from service.schemas.answers import (
     MemoryAnswer,
     MemoryAnswers,
     ThroughputAnswer,
     ThroughputAnswers,
 )
-from service.questions.base import Input
-from service.questions.bill_answers import UtilityBillAnswer, UtilityBillAnswers
-from service.questions.catalog import Catalog
-from service.questions.cost_answers import CostAnswer, CostAnswers, CostComparisonAnswer
-from service.questions.estimates import (
+from service.schemas.base import Input
+from service.schemas.bill_answers import UtilityBillAnswer, UtilityBillAnswers
+from service.schemas.cost_answers import CostAnswer, CostAnswers, CostComparisonAnswer
+from service.schemas.estimates import (
     CostBatch,
     CostComparison,
     CostExport,
@@ -52,9 +53,9 @@ from service.questions.estimates import (
     UtilityBillExport,
     UtilityBillQuestion,
 )
-from service.questions.frontier import FrontierAnswer, FrontierQuestion
-from service.questions.tariff_bills import TariffBillAnswer, TariffBillQuestion
-from service.questions.what_if import (
+from service.schemas.frontier import FrontierAnswer, FrontierQuestion
+from service.schemas.tariff_bills import TariffBillAnswer, TariffBillQuestion
+from service.schemas.what_if import (
     PowerCapAnswer,
     PowerCapQuestion,
     ShiftAnswer,
@@ -62,7 +63,6 @@ from service.questions.what_if import (
     SiteComparison,
     SiteComparisonAnswer,
 )
-from service.snapshot.service import REVISION_DIGITS, Snapshot, SnapshotStore
 
 REVISION_PARAMETER = {
     "name": "Catalog-Revision",

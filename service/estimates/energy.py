@@ -9,14 +9,9 @@ from service.estimates.load import Ends, Machines, at, checked_load, profile_at,
 from service.estimates.measured import check_measured, measured_profile, note_other_run
 from service.estimates.power import Draw
 from service.estimates.run import Run
-from service.planning.calibration import PowerQuantity
-from service.planning.calibration.facility import Cooling
-from service.planning.carbon import IntensitySeries
-from service.planning.cluster import Cluster
-from service.planning.curves import ReferenceCurves
-from service.planning.errors import PlanningError
-from service.planning.facility import EQUIPMENT, fabric_watts, node_rates
-from service.planning.load_profile import (
+from service.planning.energy.carbon import IntensitySeries
+from service.planning.energy.facility import EQUIPMENT, fabric_watts, node_rates
+from service.planning.energy.load_profile import (
     LoadProfile,
     equipment_kwh,
     facility_kwh,
@@ -25,17 +20,22 @@ from service.planning.load_profile import (
     phase_shares,
     series,
 )
+from service.planning.errors import PlanningError
+from service.planning.hardware.calibration import PowerQuantity
+from service.planning.hardware.calibration.facility import Cooling
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.curves import ReferenceCurves
 from service.planning.quantity import Basis, Quantity, assumed, scaled, weakest
 from service.planning.tariff.calendar import zone_of
 from service.planning.units import HOUR_SECONDS, MINUTE_SECONDS
-from service.questions.answer import quantity
-from service.questions.carbon import to_planning as series_of
-from service.questions.catalog import Catalog, KnownGrid
-from service.questions.energy import MeasuredEnergy, RunLoad
-from service.questions.energy_answers import CarbonMethod, EnergyAnswer, EnergyLine, LoadProfileAnswer
-from service.questions.estimates import UtilityBillQuestion
-from service.questions.notes import Notes, lookup
-from service.questions.site import RunSite
+from service.resolve.catalog import Catalog, KnownGrid
+from service.schemas.answer import quantity
+from service.schemas.carbon import to_planning as series_of
+from service.schemas.energy import MeasuredEnergy, RunLoad
+from service.schemas.energy_answers import CarbonMethod, EnergyAnswer, EnergyLine, LoadProfileAnswer
+from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.notes import Notes, lookup
+from service.schemas.site import RunSite
 
 _ENDS = ("value", "low", "high")
 _MOST_INTERVALS = 10_000

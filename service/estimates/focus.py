@@ -11,7 +11,7 @@ from pydantic import MISSING
 from service.estimates.charges import Charges
 from service.estimates.cost import Costed, costed
 from service.estimates.rent import Rented
-from service.kit.csv_tables import csv_text
+from service.kit.http.csv_tables import csv_text
 from service.planning import METHOD_VERSION
 from service.planning.cost import rounded
 from service.planning.cost.focus import (
@@ -30,9 +30,9 @@ from service.planning.cost.focus import (
 from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity
 from service.planning.units import DAY_SECONDS
-from service.questions.base import Line
-from service.questions.catalog import Catalog
-from service.questions.estimates import BilledAccount, CostExport, CostQuestion
+from service.resolve.catalog import Catalog
+from service.schemas.base import Line
+from service.schemas.estimates import BilledAccount, CostExport, CostQuestion
 
 _LONGEST_SECONDS: Final = 3660.0 * DAY_SECONDS
 """Ten years of rows, one a month."""

@@ -12,9 +12,9 @@ from service.estimates.calibrated import note_memory, note_run
 from service.estimates.served import cited_iterations, unserved_kinds
 from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.estimates.serving_parts import levels_of
-from service.kit.wanted import check_wanted
-from service.planning.cluster import Cluster
+from service.kit.http.wanted import check_wanted
 from service.planning.errors import PlanningError
+from service.planning.hardware.cluster import Cluster
 from service.planning.inference import (
     Chosen,
     Constraint,
@@ -32,24 +32,24 @@ from service.planning.memory.serving import inference_memory
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import combine, inverted, scaled
 from service.planning.workload import InferenceWorkload
-from service.questions.answer import evidence, parallelism, quantity, whole
-from service.questions.catalog import Catalog
-from service.questions.estimates import ThroughputQuestion
-from service.questions.frontier import (
+from service.resolve import Resolved, resolve
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak, resolve_cluster, usable_bytes, with_accelerator
+from service.resolve.load import lengths_of
+from service.resolve.model import resolve_model
+from service.schemas.answer import evidence, parallelism, quantity, whole
+from service.schemas.estimates import ThroughputQuestion
+from service.schemas.frontier import (
     MOST_CONFIGURATIONS,
     MOST_VARIANTS,
     FrontierAnswer,
     FrontierPoint,
     FrontierQuestion,
 )
-from service.questions.hardware import compute_peak, resolve_cluster, usable_bytes, with_accelerator
-from service.questions.notes import Notes
-from service.questions.references import ParallelismInput
-from service.questions.resolve import Resolved, resolve
-from service.questions.resolve.calibrated import calibrated
-from service.questions.resolve.load import lengths_of
-from service.questions.resolve.model import resolve_model
-from service.questions.workloads import InferenceWorkloadInput
+from service.schemas.notes import Notes
+from service.schemas.references import ParallelismInput
+from service.schemas.workloads import InferenceWorkloadInput
 
 _LARGEST_CONCURRENCY = 1_000_000
 """Of a throughput question."""

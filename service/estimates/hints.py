@@ -3,7 +3,7 @@
 from pydantic import MISSING
 
 from service.planning.precision import Optimizer
-from service.planning.scaling import (
+from service.planning.training.scaling import (
     LAYERWISE_BATCH,
     SMALL_DEVICE_BATCH,
     SMALL_MODEL_PARAMETERS,
@@ -11,9 +11,9 @@ from service.planning.scaling import (
     square_root_learning_rate,
 )
 from service.planning.workload import TrainingWorkload
-from service.questions.resolve import Resolved
-from service.questions.run_answers import HintAnswer
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve import Resolved
+from service.schemas.run_answers import HintAnswer
+from service.schemas.workloads import TrainingWorkloadInput
 
 _PLAIN = frozenset({Optimizer.SGD, Optimizer.MOMENTUM})
 """Optimizers that do not divide by the size of the gradient."""

@@ -9,10 +9,10 @@ from service.planning.cost import gigabyte_months
 from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity, assumed, scaled
 from service.planning.units import GIGABYTE_BYTES
-from service.questions.catalog import Catalog
-from service.questions.estimates import CostQuestion
-from service.questions.holdings import EgressInput, StorageInput
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve.catalog import Catalog
+from service.schemas.estimates import CostQuestion
+from service.schemas.holdings import EgressInput, StorageInput
+from service.schemas.workloads import TrainingWorkloadInput
 
 
 def holdings(question: CostQuestion, run: Run, catalog: Catalog) -> list[Charges] | None:

@@ -13,11 +13,11 @@ from service.planning.cost import (
 )
 from service.planning.errors import PlanningError
 from service.planning.quantity import Basis, Quantity, assumed, combine, inverted, weakest
-from service.planning.reliability import Recovery
-from service.questions.catalog import Catalog
-from service.questions.estimates import CostQuestion
-from service.questions.rental import SpotTerms
-from service.questions.workloads import TrainingWorkloadInput
+from service.planning.reliability.interruptions import Recovery
+from service.resolve.catalog import Catalog
+from service.schemas.estimates import CostQuestion
+from service.schemas.rental import SpotTerms
+from service.schemas.workloads import TrainingWorkloadInput
 
 _MOST = 1e3
 """Times as long as without interruptions; a run that takes longer makes no progress worth planning."""

@@ -11,20 +11,16 @@ from service.estimates.power import draw_spread
 from service.estimates.residuals import step_spread
 from service.estimates.settings import trained_setting
 from service.estimates.trained import generated_on
-from service.planning.cluster import Cluster
-from service.planning.data_pipeline import DataPipeline
-from service.planning.data_pipeline import step_seconds as fed_step_seconds
+from service.planning.energy.power import DeviceWork, mean_device_watts, step_works
 from service.planning.errors import PlanningError
 from service.planning.figures import Figure, smaller
-from service.planning.frameworks import TRAITS
+from service.planning.hardware.cluster import Cluster
 from service.planning.memory.training import memory_of_layouts
+from service.planning.models.positions import forward_flops_of_sample
+from service.planning.models.profile import Profile
 from service.planning.operators import Machine, machine_of
 from service.planning.parallelism import Parallelism, Sharding
-from service.planning.positions import forward_flops_of_sample
-from service.planning.power import DeviceWork, mean_device_watts, step_works
 from service.planning.precision import NumberFormat
-from service.planning.profile import Profile
-from service.planning.rollout import Generation, generated_step, synchronization_seconds
 from service.planning.search import (
     Choice,
     Layouts,
@@ -35,6 +31,7 @@ from service.planning.search import (
     least_step_seconds,
     shared,
 )
+from service.planning.software.frameworks import TRAITS
 from service.planning.training import (
     StepSeconds,
     flops_per_token,
@@ -42,18 +39,21 @@ from service.planning.training import (
     machine_under,
     modelled_step,
 )
+from service.planning.training.data_pipeline import DataPipeline
+from service.planning.training.data_pipeline import step_seconds as fed_step_seconds
+from service.planning.training.rollout import Generation, generated_step, synchronization_seconds
 from service.planning.workload import AdaptationKind, Offload, TrainingWorkload
-from service.questions.catalog import Catalog
-from service.questions.hardware import resolve_cluster, resolve_efficiency, usable_bytes
-from service.questions.notes import Notes
-from service.questions.references import ClusterInput, ModelledEfficiency
-from service.questions.resolve.calibrated import calibrated
-from service.questions.resolve.model import ResolvedModel
-from service.questions.resolve.operation import data_pipeline
-from service.questions.resolve.sample import sampled_training
-from service.questions.resolve.training import check_adaptation, total_tokens_of, training_workload
-from service.questions.rollouts import training_cluster
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import resolve_cluster, resolve_efficiency, usable_bytes
+from service.resolve.model import ResolvedModel
+from service.resolve.operation import data_pipeline
+from service.resolve.sample import sampled_training
+from service.resolve.training import check_adaptation, total_tokens_of, training_workload
+from service.schemas.notes import Notes
+from service.schemas.references import ClusterInput, ModelledEfficiency
+from service.schemas.rollouts import training_cluster
+from service.schemas.workloads import TrainingWorkloadInput
 
 Floats = NDArray[np.float64]
 

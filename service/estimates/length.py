@@ -8,11 +8,11 @@ from typing import Final
 from pydantic import MISSING
 
 from service.planning.workload import AdaptationKind
-from service.questions.catalog import Catalog
-from service.questions.estimates import MemoryQuestion, RunQuestion, ThroughputQuestion, UtilityBillQuestion
-from service.questions.references import CatalogModel, ModelReference, ParameterCountModel
-from service.questions.site import RunSite
-from service.questions.workloads import InferenceWorkloadInput, WorkloadInput
+from service.resolve.catalog import Catalog
+from service.schemas.estimates import MemoryQuestion, RunQuestion, ThroughputQuestion, UtilityBillQuestion
+from service.schemas.references import CatalogModel, ModelReference, ParameterCountModel
+from service.schemas.site import RunSite
+from service.schemas.workloads import InferenceWorkloadInput, WorkloadInput
 
 MOST_SHORT_BYTES: Final = 2**13
 """Longest body of a short question: traces of arrivals, histograms and loads are longer."""

@@ -14,14 +14,14 @@ from service.kit.clock import now
 from service.planning.quantity import Basis, Quantity, combine, inverted, scaled
 from service.planning.units import MILLION
 from service.planning.workload import InferenceWorkload
-from service.questions.answer import quantity
-from service.questions.base import MoneyAmount
-from service.questions.catalog import Catalog, KnownTokenPrice
-from service.questions.cost_answers import ListPrice
-from service.questions.estimates import CostQuestion
-from service.questions.notes import lookup
-from service.questions.references import CatalogModel
-from service.questions.workloads import InferenceWorkloadInput
+from service.resolve.catalog import Catalog, KnownTokenPrice
+from service.schemas.answer import quantity
+from service.schemas.base import MoneyAmount
+from service.schemas.cost_answers import ListPrice
+from service.schemas.estimates import CostQuestion
+from service.schemas.notes import lookup
+from service.schemas.references import CatalogModel
+from service.schemas.workloads import InferenceWorkloadInput
 
 
 class _Tokens(NamedTuple):

@@ -5,9 +5,8 @@ from typing import NamedTuple
 from pydantic import MISSING
 
 from service.estimates.run import Run
-from service.planning.errors import PlanningError
-from service.planning.facility import EQUIPMENT, NodeRates, dynamic_share, node_draw
-from service.planning.load_profile import (
+from service.planning.energy.facility import EQUIPMENT, NodeRates, dynamic_share, node_draw
+from service.planning.energy.load_profile import (
     Draws,
     LoadProfile,
     Part,
@@ -19,11 +18,12 @@ from service.planning.load_profile import (
     regular_pauses,
     run_parts,
 )
+from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity
-from service.planning.reliability import elapsed_time
+from service.planning.reliability.interruptions import elapsed_time
 from service.planning.units import DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS
 from service.planning.workload import InferenceWorkload
-from service.questions.energy import Maintenance, RunLoad
+from service.schemas.energy import Maintenance, RunLoad
 
 _MOST_PAUSES = 2_000
 _SHAPE_TOLERANCE = 1e-3

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from service.estimates.load import Machines
 from service.estimates.run import Run
+from service.planning.energy.load_profile import LoadProfile, Phase, PhaseName, facility_kwh, it_kwh
 from service.planning.errors import PlanningError
-from service.planning.load_profile import LoadProfile, Phase, PhaseName, facility_kwh, it_kwh
 from service.planning.quantity import Quantity
 from service.planning.units import KILOWATT_HOUR_JOULES
-from service.questions.energy import MeasuredEnergy
+from service.schemas.energy import MeasuredEnergy
 
 _HIGHEST_PUE = 2.0
 """Where the building's is not known: above every fleet of the catalog and the mean of the industry, 1.58."""

@@ -11,11 +11,11 @@ from service.estimates.calibrated import note_memory, note_run
 from service.estimates.residuals import as_measured
 from service.estimates.serving import serve, subject_of
 from service.estimates.settings import held_setting, trained_setting
-from service.planning.advice import Step, cheapest_techniques
-from service.planning.cluster import Cluster
-from service.planning.frameworks import Framework
-from service.planning.local_evidence import LocalEvidence, Setting, corrected
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.local_evidence import LocalEvidence, Setting, corrected
+from service.planning.hardware.storage import CACHE_FORMATS, NAMED_FORMATS, PLAIN_FORMATS
 from service.planning.memory.adaptation import trained_parameters
+from service.planning.memory.advice import Step, cheapest_techniques
 from service.planning.memory.caches import key_value_bytes
 from service.planning.memory.capacity import (
     cache_tokens,
@@ -39,27 +39,27 @@ from service.planning.memory.training import (
     longest_sequence,
     training_memory,
 )
-from service.planning.overhead import DeviceOverhead
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, PAGED, NumberFormat
-from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
-from service.planning.storage import CACHE_FORMATS, NAMED_FORMATS, PLAIN_FORMATS
+from service.planning.software.frameworks import Framework
+from service.planning.software.overhead import DeviceOverhead
 from service.planning.units import GIGABYTE_BYTES
 from service.planning.workload import InferenceWorkload, Objective, Offload, Place, TrainingWorkload
-from service.questions.answer import evidence, parallelism, quantity, whole
-from service.questions.answers import CacheAnswer, DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
-from service.questions.base import Advice
-from service.questions.catalog import Catalog
-from service.questions.estimates import MemoryQuestion
-from service.questions.hardware import resolve_cluster, usable_bytes
-from service.questions.notes import Notes
-from service.questions.resolve import Resolved, resolve
-from service.questions.resolve.calibrated import calibrated
-from service.questions.resolve.model import ResolvedModel
-from service.questions.resolve.serving import under_engine
-from service.questions.software import system_of
-from service.questions.workloads import InferenceWorkloadInput, WorkloadInput
+from service.resolve import Resolved, resolve
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import resolve_cluster, usable_bytes
+from service.resolve.model import ResolvedModel
+from service.resolve.serving import under_engine
+from service.schemas.answer import evidence, parallelism, quantity, whole
+from service.schemas.answers import CacheAnswer, DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
+from service.schemas.base import Advice
+from service.schemas.estimates import MemoryQuestion
+from service.schemas.notes import Notes
+from service.schemas.software import system_of
+from service.schemas.workloads import InferenceWorkloadInput, WorkloadInput
 
 
 def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:

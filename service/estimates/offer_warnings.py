@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from service.planning.prices import STALE_DAYS, age_days, is_early, is_expired, is_stale
-from service.questions.catalog import KnownOffer
-from service.questions.notes import Notes
+from service.planning.cost.prices import STALE_DAYS, age_days, is_early, is_expired, is_stale
+from service.resolve.catalog import KnownOffer
+from service.schemas.notes import Notes
 
 
 def warn_of_offer(

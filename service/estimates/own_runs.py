@@ -16,9 +16,9 @@ from service.estimates.serving import Serving
 from service.estimates.settings import trained_setting
 from service.estimates.throughput import estimate_throughput
 from service.evidence.service import known_rows
-from service.planning.calibration.measured import MeasuredAnswer
 from service.planning.errors import PlanningError
-from service.planning.local_evidence import (
+from service.planning.hardware.calibration.measured import MeasuredAnswer
+from service.planning.hardware.local_evidence import (
     Correction,
     Group,
     MeasuredRun,
@@ -28,12 +28,12 @@ from service.planning.local_evidence import (
 )
 from service.planning.training import ModelledTime
 from service.planning.workload import TrainingWorkload
-from service.questions.catalog import Catalog
-from service.questions.estimates import MemoryQuestion, ThroughputQuestion
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.resolve.calibrated import calibrated
-from service.questions.resolve.model import resolve_model
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import resolve_cluster
+from service.resolve.model import resolve_model
+from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.schemas.notes import Notes
 
 log = logging.getLogger(__name__)
 

@@ -8,16 +8,16 @@ from pydantic import MISSING
 from service.estimates.charges import GIVEN, Charges, Price, added, charges, given_price, in_one_currency
 from service.estimates.currencies import Currencies, currencies_of
 from service.estimates.run import Run
-from service.planning.cluster import Cluster
 from service.planning.cost import Terms, rounded, share_of_year, used_device_hours, yearly_cost
 from service.planning.errors import PlanningError
+from service.planning.hardware.cluster import Cluster
 from service.planning.quantity import Basis, Quantity, assumed, exact, scaled
-from service.questions.answer import quantity
-from service.questions.catalog import Catalog
-from service.questions.cost_answers import OwnershipAnswer
-from service.questions.estimates import CostQuestion
-from service.questions.notes import Notes
-from service.questions.purchase import Ownership
+from service.resolve.catalog import Catalog
+from service.schemas.answer import quantity
+from service.schemas.cost_answers import OwnershipAnswer
+from service.schemas.estimates import CostQuestion
+from service.schemas.notes import Notes
+from service.schemas.purchase import Ownership
 
 
 def purchase(question: CostQuestion, run: Run, catalog: Catalog) -> Charges | None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import MISSING
 
-from service.planning.cluster import Cluster
-from service.planning.collectives import fabric_of
-from service.planning.curves import Efficiency
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.collectives import fabric_of
+from service.planning.hardware.curves import Efficiency
 from service.planning.inference.batching import Batched, Floats, closed_batching, open_batching
 from service.planning.inference.load import Percentiles, percentiles
 from service.planning.inference.passes import (
@@ -22,15 +22,15 @@ from service.planning.memory.serving import inference_memory
 from service.planning.operators import Bound, Phase
 from service.planning.quantity import Basis, Quantity, Spread, assumed
 from service.planning.workload import InferenceWorkload
-from service.questions.answer import quantity
-from service.questions.catalog import Catalog
-from service.questions.hardware import compute_peak, usable_bytes
-from service.questions.notes import Notes
-from service.questions.passes import PassesAnswer
-from service.questions.resolve import Resolved
-from service.questions.resolve.load import Asked
-from service.questions.resolve.passes import WalkedPasses, walked_passes
-from service.questions.workloads import InferenceWorkloadInput
+from service.resolve import Resolved
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak, usable_bytes
+from service.resolve.load import Asked
+from service.resolve.passes import WalkedPasses, walked_passes
+from service.schemas.answer import quantity
+from service.schemas.notes import Notes
+from service.schemas.passes import PassesAnswer
+from service.schemas.workloads import InferenceWorkloadInput
 
 _MOST_REQUESTS = 1024
 """Of a pass whose memory is no limit."""

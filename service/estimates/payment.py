@@ -14,12 +14,12 @@ from service.planning.cost import rounded
 from service.planning.cost.focus import Charge
 from service.planning.errors import PlanningError
 from service.planning.quantity import Basis
-from service.questions.base import MoneyQuantity
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.catalog import Catalog
-from service.questions.cost_answers import CostAnswer
-from service.questions.estimates import CostQuestion, UtilityBillQuestion
-from service.questions.notes import Notes
+from service.resolve.catalog import Catalog
+from service.schemas.base import MoneyQuantity
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.cost_answers import CostAnswer
+from service.schemas.estimates import CostQuestion, UtilityBillQuestion
+from service.schemas.notes import Notes
 
 ELECTRICITY: Final = "/electricity/total"
 

@@ -7,9 +7,7 @@ from service.estimates.disaggregated import Apart
 from service.estimates.passes import Passing
 from service.estimates.run import Run, step_tokens
 from service.estimates.serving import Serving
-from service.planning.curves import ReferenceCurves
-from service.planning.operators import machine_of
-from service.planning.power import (
+from service.planning.energy.power import (
     DeviceWork,
     energy_per_token_joules,
     idle_watts,
@@ -19,13 +17,15 @@ from service.planning.power import (
     pass_work,
     step_works,
 )
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.operators import machine_of
 from service.planning.quantity import Basis, Quantity, Spread, combine, inverted
 from service.planning.training import ModelledTime
 from service.planning.workload import InferenceWorkload, TrainingWorkload
-from service.questions.answer import quantity
-from service.questions.answers import ThroughputAnswer
-from service.questions.catalog import Catalog
-from service.questions.hardware import compute_peak
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak
+from service.schemas.answer import quantity
+from service.schemas.answers import ThroughputAnswer
 
 _CITATION = "power of a device from the shares of its time in which it computes, moves bytes and sends"
 _LIMITED = "; at the full clock a part of the work would draw more than the power limit, so the clock falls"

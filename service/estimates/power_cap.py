@@ -4,15 +4,15 @@ from service.estimates.power import Draw, device_draw, trained_works
 from service.estimates.rates import plan_run
 from service.estimates.run import Run
 from service.estimates.utility_bill import bill_of_run
+from service.planning.energy.power_cap import capped
 from service.planning.errors import PlanningError
-from service.planning.power_cap import capped
 from service.planning.quantity import Basis, Quantity, combine
 from service.planning.workload import TrainingWorkload
-from service.questions.answer import quantity
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.catalog import Catalog
-from service.questions.resolve.calibrated import calibrated
-from service.questions.what_if import CapFigures, PowerCapAnswer, PowerCapQuestion
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.schemas.answer import quantity
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.what_if import CapFigures, PowerCapAnswer, PowerCapQuestion
 
 _MEASURED_ERROR = ((2 / 3, 0.04), (0.0, 0.14))
 """Largest error of the time, by the share of the power that is left (docs/methods/utility-bill.md)."""

@@ -3,14 +3,14 @@
 from service.estimates.run import Run
 from service.estimates.served import served_run
 from service.estimates.trained import trained_run
-from service.kit.wanted import check_wanted
+from service.kit.http.wanted import check_wanted
 from service.planning.workload import TrainingWorkload
-from service.questions.catalog import Catalog
-from service.questions.estimates import RunQuestion
-from service.questions.hardware import compute_peak, resolve_cluster
-from service.questions.notes import Notes
-from service.questions.references import AssumedEfficiency, ParameterCountModel
-from service.questions.resolve import Resolved, resolve
+from service.resolve import Resolved, resolve
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak, resolve_cluster
+from service.schemas.estimates import RunQuestion
+from service.schemas.notes import Notes
+from service.schemas.references import AssumedEfficiency, ParameterCountModel
 
 
 def plan_run(question: RunQuestion, catalog: Catalog) -> Run:

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
-from service.planning.cluster import Cluster
-from service.planning.curves import ReferenceCurves
 from service.planning.errors import PlanningError
-from service.planning.profile import Profile
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.models.profile import Profile
 from service.planning.quantity import Basis, Quantity, assumed, combine, inverted, scaled
-from service.planning.reliability import (
+from service.planning.reliability.interruptions import (
     ElapsedTime,
     Recovery,
     checkpoint_bytes,
@@ -22,11 +22,11 @@ from service.planning.reliability import (
 )
 from service.planning.units import HOUR_SECONDS
 from service.planning.workload import TrainingWorkload
-from service.questions.answer import quantity, whole
-from service.questions.notes import Notes
-from service.questions.resolve.operation import check_checkpointing
-from service.questions.run_answers import CheckpointAnswer, ReliabilityAnswer, TrainingParts
-from service.questions.workloads import CheckpointingInput, TrainingWorkloadInput
+from service.resolve.operation import check_checkpointing
+from service.schemas.answer import quantity, whole
+from service.schemas.notes import Notes
+from service.schemas.run_answers import CheckpointAnswer, ReliabilityAnswer, TrainingParts
+from service.schemas.workloads import CheckpointingInput, TrainingWorkloadInput
 
 _LEAST_GOODPUT = 1e-3
 """Below it a run makes no progress worth planning."""

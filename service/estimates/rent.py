@@ -16,12 +16,12 @@ from service.planning.cost import Commitment, billed_seconds, blocks, committed,
 from service.planning.errors import PlanningError
 from service.planning.quantity import Basis, Quantity, scaled, weakest
 from service.planning.units import HOUR_SECONDS
-from service.questions.answer import quantity
-from service.questions.catalog import Catalog, KnownOffer
-from service.questions.cost_answers import RentAnswer
-from service.questions.estimates import CostQuestion
-from service.questions.notes import Notes, lookup
-from service.questions.rental import Rental
+from service.resolve.catalog import Catalog, KnownOffer
+from service.schemas.answer import quantity
+from service.schemas.cost_answers import RentAnswer
+from service.schemas.estimates import CostQuestion
+from service.schemas.notes import Notes, lookup
+from service.schemas.rental import Rental
 
 DEVICE_HOUR = "device_hour"
 

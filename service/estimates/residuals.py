@@ -3,17 +3,17 @@
 import math
 from collections.abc import Iterable
 
-from service.planning.calibration import LinkCalibration, LinkCurves, OperatorQuantity
-from service.planning.cluster import Cluster
-from service.planning.curves import ReferenceCurves
-from service.planning.distance import System, widened
-from service.planning.frameworks import Framework
+from service.planning.hardware.calibration import LinkCalibration, LinkCurves, OperatorQuantity
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.hardware.distance import System, widened
 from service.planning.precision import NumberFormat
 from service.planning.quantity import CALIBRATED, Basis, Quantity, Spread
-from service.questions.answer import quantity
-from service.questions.answers import DeviceMemory
-from service.questions.software import software_of
-from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
+from service.planning.software.frameworks import Framework
+from service.schemas.answer import quantity
+from service.schemas.answers import DeviceMemory
+from service.schemas.software import software_of
+from service.schemas.workloads import TrainingWorkloadInput, WorkloadInput
 
 _UNNAMED = frozenset({"", "generic"})
 

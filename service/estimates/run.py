@@ -6,21 +6,21 @@ from service.estimates.data_pipeline import DataTime
 from service.estimates.passes import Passing
 from service.estimates.reliability import Interruptions
 from service.estimates.serving import Serving
-from service.planning.cluster import Cluster
+from service.planning.hardware.cluster import Cluster
 from service.planning.inference import ServingTime
 from service.planning.quantity import Quantity
-from service.planning.rollout import Generation
 from service.planning.training import (
     Known,
     ModelledTime,
     TrainingTime,
 )
+from service.planning.training.rollout import Generation
 from service.planning.units import GIGABYTE_BYTES
 from service.planning.workload import (
     TrainingWorkload,
 )
-from service.questions.notes import Notes
-from service.questions.resolve import Resolved
+from service.resolve import Resolved
+from service.schemas.notes import Notes
 
 
 class Run(NamedTuple):

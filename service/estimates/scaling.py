@@ -13,7 +13,7 @@ from service.planning.errors import PlanningError
 from service.planning.memory.training import training_memory, unsharded_state
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import Quantity, combine, inverted, scaled
-from service.planning.scaling import (
+from service.planning.training.scaling import (
     LEAST_POINTS,
     Scale,
     amdahl_speedup,
@@ -29,19 +29,19 @@ from service.planning.scaling import (
     work_cost_factor,
 )
 from service.planning.workload import TrainingWorkload
-from service.questions.answer import quantity, whole
-from service.questions.catalog import Catalog
-from service.questions.estimates import ScalingInput, ThroughputQuestion
-from service.questions.hardware import ACCELERATORS_PER_NODE, usable_bytes
-from service.questions.references import ParallelismInput
-from service.questions.run_answers import (
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import ACCELERATORS_PER_NODE, usable_bytes
+from service.schemas.answer import quantity, whole
+from service.schemas.estimates import ScalingInput, ThroughputQuestion
+from service.schemas.references import ParallelismInput
+from service.schemas.run_answers import (
     ScaleOption,
     ScalingAnswer,
     ScalingCurve,
     ScalingDecision,
     ScalingPoint,
 )
-from service.questions.workloads import TrainingWorkloadInput
+from service.schemas.workloads import TrainingWorkloadInput
 
 MOST_POINTS = 8
 """Of a curve that the question leaves open."""

@@ -12,20 +12,20 @@ from service.planning.inference import places_of, serving_time
 from service.planning.inference.encoded import decoder_of
 from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
 from service.planning.memory.serving import inference_memory
-from service.planning.profile import Profile
+from service.planning.models.profile import Profile
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.workload import (
     HorizonUnit,
     InferenceWorkload,
 )
-from service.questions.base import Source
-from service.questions.catalog import Catalog
-from service.questions.estimates import RunQuestion, ThroughputQuestion
-from service.questions.hardware import resolve_efficiency, usable_bytes
-from service.questions.load import SimulatedSolver
-from service.questions.references import AssumedEfficiency, ModelledEfficiency
-from service.questions.resolve.passes import is_passed
-from service.questions.workloads import InferenceWorkloadInput
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import resolve_efficiency, usable_bytes
+from service.resolve.passes import is_passed
+from service.schemas.base import Source
+from service.schemas.estimates import RunQuestion, ThroughputQuestion
+from service.schemas.load import SimulatedSolver
+from service.schemas.references import AssumedEfficiency, ModelledEfficiency
+from service.schemas.workloads import InferenceWorkloadInput
 
 
 def served_run(run: Run, question: RunQuestion, catalog: Catalog) -> Run:

@@ -11,11 +11,11 @@ from service.estimates.own_runs import with_own_runs
 from service.estimates.payment import Payable, charges_paid, total_paid
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
-from service.kit.problems import FieldError, Unprocessable
+from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
-from service.questions.base import Input
-from service.questions.catalog import Catalog
-from service.questions.estimates import (
+from service.resolve.catalog import Catalog
+from service.schemas.base import Input
+from service.schemas.estimates import (
     CostQuestion,
     MemoryQuestion,
     ThroughputQuestion,

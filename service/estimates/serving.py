@@ -9,11 +9,12 @@ from pydantic import MISSING
 from service.estimates.encoded import Encoded, iterations_of
 from service.estimates.residuals import over_devices, serving_spreads
 from service.estimates.settings import load_of as load_setting
-from service.kit.wanted import check_wanted
-from service.planning.calibration import OperatorQuantity
-from service.planning.cluster import Cluster
-from service.planning.curves import ReferenceCurves
-from service.planning.distance import System, family_of
+from service.kit.http.wanted import check_wanted
+from service.planning.hardware.calibration import OperatorQuantity
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.hardware.distance import System, family_of
+from service.planning.hardware.local_evidence import Correction, Group, Setting, corrected
 from service.planning.inference import (
     Arrivals,
     Batch,
@@ -34,20 +35,19 @@ from service.planning.inference import (
     simulated,
 )
 from service.planning.inference.encoded import is_read
-from service.planning.local_evidence import Correction, Group, Setting, corrected
 from service.planning.memory.capacity import requests_held
 from service.planning.memory.serving import inference_memory
+from service.planning.models.profile import Profile
 from service.planning.operators import Bound, Phase
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
 from service.planning.workload import HorizonUnit, InferenceWorkload
-from service.questions.load import MOST_SIMULATED, SimulatedSolver, SolverInput
-from service.questions.resolve import Resolved
-from service.questions.resolve.load import Asked, Proposals, check_length
-from service.questions.software import system_of
-from service.questions.workloads import InferenceWorkloadInput
+from service.resolve import Resolved
+from service.resolve.load import Asked, Proposals, check_length
+from service.schemas.load import MOST_SIMULATED, SimulatedSolver, SolverInput
+from service.schemas.software import system_of
+from service.schemas.workloads import InferenceWorkloadInput
 
 SIMULATED_REQUESTS = 2000
 """Of one replica, where the question does not say."""

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from service.estimates.run import Run
 from service.estimates.serving import Serving, Subject, serve, subject_of
+from service.planning.hardware.storage import CACHE_FORMATS, PLAIN_FORMATS
 from service.planning.inference import IterationTime
 from service.planning.precision import NumberFormat
-from service.planning.storage import CACHE_FORMATS, PLAIN_FORMATS
-from service.questions.base import Advice
-from service.questions.catalog import Catalog
-from service.questions.hardware import usable_bytes
-from service.questions.workloads import InferenceWorkloadInput
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import usable_bytes
+from service.schemas.base import Advice
+from service.schemas.workloads import InferenceWorkloadInput
 
 LEAST_GAIN = 0.02
 """Share below which a change is not worth naming."""

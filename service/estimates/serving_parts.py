@@ -13,14 +13,14 @@ from service.planning.inference import IterationTime, Levels, Percentiles, Servi
 from service.planning.operators import Bound, Phase
 from service.planning.quantity import Quantity, combine, scaled
 from service.planning.workload import InferenceWorkload
-from service.questions.answer import quantity
-from service.questions.answers import Bottleneck, PartAnswer, PhaseAnswer, ThroughputAnswer
-from service.questions.base import Advice
-from service.questions.catalog import Catalog
-from service.questions.estimates import ThroughputQuestion
-from service.questions.load import ServiceLevelsInput
-from service.questions.serving_answers import LevelsAnswer, PercentilesAnswer, SaturationAnswer
-from service.questions.workloads import InferenceWorkloadInput
+from service.resolve.catalog import Catalog
+from service.schemas.answer import quantity
+from service.schemas.answers import Bottleneck, PartAnswer, PhaseAnswer, ThroughputAnswer
+from service.schemas.base import Advice
+from service.schemas.estimates import ThroughputQuestion
+from service.schemas.load import ServiceLevelsInput
+from service.schemas.serving_answers import LevelsAnswer, PercentilesAnswer, SaturationAnswer
+from service.schemas.workloads import InferenceWorkloadInput
 
 
 def add_serving(answer: ThroughputAnswer, question: ThroughputQuestion, run: Run, catalog: Catalog) -> None:

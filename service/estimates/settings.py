@@ -2,11 +2,11 @@
 
 import math
 
-from service.planning.cluster import Cluster
-from service.planning.distance import System
-from service.planning.local_evidence import Group, Setting
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.distance import System
+from service.planning.hardware.local_evidence import Group, Setting
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism
-from service.planning.profile import Profile
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 
 

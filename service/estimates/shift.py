@@ -13,10 +13,10 @@ from service.estimates.electricity import Contract, known_site, load_of, located
 from service.estimates.energy import Energy, Site, resolve_site, run_energy
 from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
-from service.planning.carbon import IntensitySeries, intensities
 from service.planning.cost import rounded
+from service.planning.energy.carbon import IntensitySeries, intensities
 from service.planning.errors import PlanningError
-from service.planning.shift import (
+from service.planning.scheduling.shift import (
     Starts,
     check_reach,
     costs_of_starts,
@@ -25,12 +25,12 @@ from service.planning.shift import (
     starts_within,
 )
 from service.planning.tariff.bill import Load
-from service.questions.answer import evidence, quantity
-from service.questions.base import MoneyAmount
-from service.questions.catalog import Catalog
-from service.questions.notes import Notes
-from service.questions.resolve.calibrated import calibrated
-from service.questions.what_if import ShiftAnswer, ShiftQuestion, StartAnswer
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.schemas.answer import evidence, quantity
+from service.schemas.base import MoneyAmount
+from service.schemas.notes import Notes
+from service.schemas.what_if import ShiftAnswer, ShiftQuestion, StartAnswer
 
 
 class Moves(NamedTuple):

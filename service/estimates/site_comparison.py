@@ -10,13 +10,13 @@ from service.estimates.rates import plan_run
 from service.estimates.utility_bill import bill_of_run
 from service.planning.cost import rounded
 from service.planning.errors import PlanningError
-from service.questions.answer import evidence, money
-from service.questions.base import MoneyQuantity, QuantityAnswer
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.catalog import Catalog
-from service.questions.notes import Notes
-from service.questions.resolve.calibrated import calibrated
-from service.questions.what_if import SiteComparison, SiteComparisonAnswer, SiteFigures
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.schemas.answer import evidence, money
+from service.schemas.base import MoneyQuantity, QuantityAnswer
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.notes import Notes
+from service.schemas.what_if import SiteComparison, SiteComparisonAnswer, SiteFigures
 
 
 def compare_sites(question: SiteComparison, catalog: Catalog) -> SiteComparisonAnswer:

@@ -13,10 +13,10 @@ from service.planning.tariff.bill import Bill, BillingPeriod
 from service.planning.tariff.billing import annual_bill_of, bill, bill_of
 from service.planning.tariff.calendar import zone_of
 from service.planning.tariff.charges import Tariff
-from service.questions.answer import evidence, money, quantity
-from service.questions.catalog import Catalog
-from service.questions.notes import Notes, lookup
-from service.questions.tariff_bills import (
+from service.resolve.catalog import Catalog
+from service.schemas.answer import evidence, money, quantity
+from service.schemas.notes import Notes, lookup
+from service.schemas.tariff_bills import (
     AnnualDemand,
     CatalogTariff,
     DemandDeterminants,
@@ -24,8 +24,8 @@ from service.questions.tariff_bills import (
     TariffBillQuestion,
     TariffPeriodTotal,
 )
-from service.questions.tariff_loads import history, local_days, to_determinants, to_load
-from service.questions.tariffs import to_planning
+from service.schemas.tariff_loads import history, local_days, to_determinants, to_load
+from service.schemas.tariffs import to_planning
 
 _PERIODS = "/billing_period_starts"
 _PLACES = {

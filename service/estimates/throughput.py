@@ -15,12 +15,12 @@ from service.planning.training import (
     unmasked_flops_per_token,
 )
 from service.planning.workload import WHOLE_BLOCKS, TrainingWorkload
-from service.questions.answer import evidence, parallelism, quantity
-from service.questions.answers import ThroughputAnswer
-from service.questions.base import Advice
-from service.questions.catalog import Catalog
-from service.questions.estimates import ThroughputQuestion
-from service.questions.resolve.calibrated import calibrated
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.schemas.answer import evidence, parallelism, quantity
+from service.schemas.answers import ThroughputAnswer
+from service.schemas.base import Advice
+from service.schemas.estimates import ThroughputQuestion
 
 
 def estimate_throughput(question: ThroughputQuestion, catalog: Catalog) -> ThroughputAnswer:

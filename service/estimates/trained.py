@@ -8,17 +8,16 @@ from service.estimates.reliability import interruptions
 from service.estimates.residuals import serving_spreads, step_spread
 from service.estimates.run import Run, step_tokens, tokens_of_sample, unmodelled, warn_too_large
 from service.estimates.settings import trained_setting
-from service.planning.cluster import Cluster
-from service.planning.curves import Efficiency, ReferenceCurves
-from service.planning.distance import System
 from service.planning.errors import PlanningError
-from service.planning.local_evidence import corrected
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.curves import Efficiency, ReferenceCurves
+from service.planning.hardware.distance import System
+from service.planning.hardware.local_evidence import corrected
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
+from service.planning.models.positions import forward_flops_of_sample
+from service.planning.models.profile import Profile
 from service.planning.operators import Bound
-from service.planning.positions import forward_flops_of_sample
-from service.planning.profile import Profile
 from service.planning.quantity import exact, scaled
-from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
     ModelledTime,
     TrainingTime,
@@ -30,20 +29,21 @@ from service.planning.training import (
     training_time,
     weight_traffic_bytes,
 )
+from service.planning.training.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.workload import (
     AttentionKernel,
     Offload,
     TrainingWorkload,
 )
-from service.questions.catalog import Catalog
-from service.questions.estimates import RunQuestion
-from service.questions.hardware import compute_peak, resolve_efficiency, usable_bytes
-from service.questions.host import note_host
-from service.questions.notes import Notes
-from service.questions.references import AssumedEfficiency, EfficiencyInput, ModelledEfficiency
-from service.questions.resolve.operation import data_pipeline
-from service.questions.rollouts import training_cluster
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak, resolve_efficiency, usable_bytes
+from service.resolve.host import note_host
+from service.resolve.operation import data_pipeline
+from service.schemas.estimates import RunQuestion
+from service.schemas.notes import Notes
+from service.schemas.references import AssumedEfficiency, EfficiencyInput, ModelledEfficiency
+from service.schemas.rollouts import training_cluster
+from service.schemas.workloads import TrainingWorkloadInput
 
 
 def trained_run(run: Run, question: RunQuestion, catalog: Catalog) -> Run:

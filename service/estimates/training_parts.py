@@ -9,19 +9,19 @@ from service.estimates.hints import hints
 from service.estimates.reliability import interruption_parts
 from service.estimates.run import Run, step_tokens
 from service.estimates.scaling import scaling_parts
-from service.planning.data_pipeline import StageSeconds, step_seconds, workers_needed
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import combine, inverted
-from service.planning.rollout import Generation
 from service.planning.training import Technique
+from service.planning.training.data_pipeline import StageSeconds, step_seconds, workers_needed
+from service.planning.training.rollout import Generation
 from service.planning.workload import TrainingWorkload
-from service.questions.answer import quantity
-from service.questions.answers import ThroughputAnswer
-from service.questions.base import Advice
-from service.questions.catalog import Catalog
-from service.questions.estimates import ThroughputQuestion
-from service.questions.run_answers import RolloutAnswer
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve.catalog import Catalog
+from service.schemas.answer import quantity
+from service.schemas.answers import ThroughputAnswer
+from service.schemas.base import Advice
+from service.schemas.estimates import ThroughputQuestion
+from service.schemas.run_answers import RolloutAnswer
+from service.schemas.workloads import TrainingWorkloadInput
 
 
 def add_training_parts(

@@ -8,7 +8,7 @@ from service.planning.cost import apportioned
 from service.planning.inference import ServingTime
 from service.planning.quantity import scaled
 from service.planning.workload import InferenceWorkload
-from service.questions.cost_answers import CostAnswer
+from service.schemas.cost_answers import CostAnswer
 
 
 def prefill_share(server: Serving | ServingTime | Passing) -> float:

@@ -12,13 +12,13 @@ from service.estimates.rent import rent
 from service.estimates.run import Run
 from service.planning.cost import break_even_runs
 from service.planning.quantity import Quantity, combine, inverted
-from service.questions.answer import evidence, parallelism, quantity
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.catalog import Catalog
-from service.questions.cost_answers import MoneyTotal
-from service.questions.estimates import UtilityBillQuestion
-from service.questions.notes import Notes
-from service.questions.resolve.calibrated import calibrated
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.schemas.answer import evidence, parallelism, quantity
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.cost_answers import MoneyTotal
+from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.notes import Notes
 
 
 def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> UtilityBillAnswer:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from service.planning.calibration import (
+from service.planning.hardware.calibration import (
     Calibration,
     MachineFacts,
     OperatorCalibration,
@@ -20,16 +20,16 @@ from service.planning.calibration import (
     StepCalibration,
     StepQuantity,
 )
-from service.planning.calibration.facility import Cooling, FacilityCurves
-from service.planning.calibration.links import LinkCalibration, LinkCurves, LinkShare
-from service.planning.curves import ReferenceCurves, Share, TrainingMemoryCurves
-from service.planning.distance import ServingEvidence, System, evidence_of
-from service.planning.engines import EngineName
-from service.planning.frameworks import Framework
-from service.planning.links import LinkKind
-from service.planning.local_evidence import Deviations
+from service.planning.hardware.calibration.facility import Cooling, FacilityCurves
+from service.planning.hardware.calibration.links import LinkCalibration, LinkCurves, LinkShare
+from service.planning.hardware.curves import ReferenceCurves, Share, TrainingMemoryCurves
+from service.planning.hardware.distance import ServingEvidence, System, evidence_of
+from service.planning.hardware.links import LinkKind
+from service.planning.hardware.local_evidence import Deviations
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
+from service.planning.software.engines import EngineName
+from service.planning.software.frameworks import Framework
 
 
 def _share(entry: dict[str, Any]) -> Share:

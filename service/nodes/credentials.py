@@ -9,13 +9,13 @@ from typing import Any
 from fastapi.concurrency import run_in_threadpool
 
 from service.audit.service import Call, Change, Writes
-from service.kit.admission import refused
-from service.kit.credentials import NODE, digest_of, id_of, is_whole, mint
-from service.kit.database import Database, Writer
-from service.kit.keyring import Keyring
+from service.kit.database.engine import Database, Writer
+from service.kit.http.admission import refused
+from service.kit.http.problems import Unauthorized
 from service.kit.logs import request_ids
-from service.kit.problems import Unauthorized
-from service.kit.subjects import NODE_SCOPES, Subject, SubjectKind
+from service.kit.security.credentials import NODE, digest_of, id_of, is_whole, mint
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import NODE_SCOPES, Subject, SubjectKind
 from service.nodes import repository
 from service.nodes.leases import withdraw
 from service.nodes.records import NODES

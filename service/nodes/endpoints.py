@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 
 from service.audit.service import Caller, WriteCall
-from service.kit.pages import PageQuery
-from service.kit.problems import Unauthorized
-from service.kit.web import LOCATED, PublicRoute, api_router, route_needing
+from service.kit.http.pages import PageQuery
+from service.kit.http.problems import Unauthorized
+from service.kit.http.web import LOCATED, PublicRoute, api_router, route_needing
 from service.nodes import service
 from service.nodes.face import Face, NodePath, Self, TokenPath
 from service.nodes.schemas import (

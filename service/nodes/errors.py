@@ -1,6 +1,6 @@
 """What can go wrong with nodes and their leases."""
 
-from service.kit.problems import Conflict, Forbidden, NotFound, TooManyRequests, Unauthorized
+from service.kit.http.problems import Conflict, Forbidden, NotFound, TooManyRequests, Unauthorized
 
 
 class NotANode(Forbidden):

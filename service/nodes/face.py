@@ -12,11 +12,11 @@ from sqlalchemy.orm import Session
 from starlette.types import Receive
 
 from service.audit.service import Call, Change, Writes
-from service.kit.database import Database, Writer
-from service.kit.keyring import Keyring
-from service.kit.pages import PageQuery, PageTokens
-from service.kit.subjects import Subject
-from service.kit.web import json_response
+from service.kit.database.engine import Database, Writer
+from service.kit.http.pages import PageQuery, PageTokens
+from service.kit.http.web import json_response
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import Subject
 from service.nodes import leases, repository, service
 from service.nodes.credentials import Credentials, NodeAuthenticator, changed, own_call, state_of
 from service.nodes.errors import EnrolmentTokenNotFound, NodeNotFound

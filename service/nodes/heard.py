@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from service.kit.database import Database
+from service.kit.database.engine import Database
 from service.nodes import repository
 from service.nodes.tables import NodeRow
 

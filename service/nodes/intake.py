@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, time, timedelta
 from typing import NamedTuple
 
-from service.kit.database import Writer
-from service.kit.subjects import Subject
+from service.kit.database.engine import Writer
+from service.kit.security.subjects import Subject
 from service.nodes import repository
 from service.nodes.errors import NodeQuotaSpent
 from service.nodes.tables import NodeIntakeRow

@@ -13,12 +13,12 @@ from pydantic import MISSING
 from sqlalchemy import ColumnElement, exists
 from sqlalchemy.orm import Session
 
-from service.kit import leases
-from service.kit.database import Writer
+from service.kit.database.engine import Writer
+from service.kit.http.problems import Conflict, FieldError, Unprocessable
+from service.kit.jobs import leases
 from service.kit.jobs.bell import ring_after_commit
-from service.kit.leases import RUNNING, WAITING, Lease, LeaseLost
-from service.kit.problems import Conflict, FieldError, Unprocessable
-from service.kit.subjects import Subject
+from service.kit.jobs.leases import RUNNING, WAITING, Lease, LeaseLost
+from service.kit.security.subjects import Subject
 from service.nodes import repository
 from service.nodes.errors import (
     InventoryUnknown,

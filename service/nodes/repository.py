@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, and_, delete, exists, func, select, update
 from sqlalchemy.orm import Session, aliased
 
-from service.kit import leases
-from service.kit.database import Reader, Writer, insert_new
-from service.kit.leases import RUNNING, WAITING, Lease, LeaseLost
+from service.kit.database.engine import Reader, Writer, insert_new
+from service.kit.jobs import leases
+from service.kit.jobs.leases import RUNNING, WAITING, Lease, LeaseLost
 from service.nodes.tables import (
     ACTIVE,
     CURRENT,

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType
 
-from service.kit.pages import NextPageToken, PageQuery
+from service.kit.http.pages import NextPageToken, PageQuery
 from service.protocol.nodes import DeviceKind, Inventory, SpoolState
-from service.questions.base import Input, Integer, ResourceId, Text
+from service.schemas.base import Input, Integer, ResourceId, Text
 
 TokenId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]
 NodeId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]

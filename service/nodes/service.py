@@ -14,12 +14,12 @@ from sqlalchemy.orm import Session
 
 from service.audit.service import Change
 from service.auth.service import check_covers, named, works
-from service.kit import leases as clock
-from service.kit.credentials import ENROLMENT, digest_of, id_of, is_whole, mint, new_id
-from service.kit.database import Writer
+from service.kit.database.engine import Writer
+from service.kit.jobs import leases as clock
 from service.kit.jobs.bell import ring_after_commit
-from service.kit.keyring import Keyring
-from service.kit.subjects import NODE_SCOPES, Subject, SubjectKind, permission
+from service.kit.security.credentials import ENROLMENT, digest_of, id_of, is_whole, mint, new_id
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import NODE_SCOPES, Subject, SubjectKind, permission
 from service.nodes import repository
 from service.nodes.credentials import (
     OPERATOR,

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import SECRET, Base, Json, UtcDateTime
-from service.kit.leases import RUNNING, Leased
+from service.kit.database.engine import SECRET, Base, Json, UtcDateTime
+from service.kit.jobs.leases import RUNNING, Leased
 
 ACTIVE = "active"
 DRAINING = "draining"

@@ -3,11 +3,11 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.engines import EngineBuffers, EngineRules
-from service.planning.frameworks import Framework
+from service.planning.hardware.storage import PLAIN_FORMATS, BlockFormat, WeightFormat
+from service.planning.models.profile import Fusion, Profile
 from service.planning.precision import NumberFormat, Optimizer, TrainingRecipe
-from service.planning.profile import Fusion, Profile
-from service.planning.storage import PLAIN_FORMATS, BlockFormat, WeightFormat
+from service.planning.software.engines import EngineBuffers, EngineRules
+from service.planning.software.frameworks import Framework
 
 
 class AttentionKernel(StrEnum):

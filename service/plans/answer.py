@@ -22,11 +22,12 @@ from service.plans.requests import bill_request, cost_request, currency_of, requ
 from service.plans.runs import Runs, Worked
 from service.plans.sensitivity import sensitivities
 from service.plans.space import Outcome, Space, Supply
-from service.questions.answer import evidence, quantity
-from service.questions.answers import Answer
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.notes import Notes
-from service.questions.plan_answers import (
+from service.resolve.training import precision_of
+from service.schemas.answer import evidence, quantity
+from service.schemas.answers import Answer
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import (
     CandidateCounts,
     PlanAnswer,
     PlanConstraint,
@@ -35,8 +36,7 @@ from service.questions.plan_answers import (
     RuledOutCandidates,
     SupplyAnswer,
 )
-from service.questions.resolve.training import precision_of
-from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
+from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 _TIMES = (
     "step_seconds",

@@ -8,12 +8,12 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.plans.space import Space, Supply
-from service.questions.catalog import Catalog
-from service.questions.plans import PlanQuestion
-from service.questions.references import EfficiencyInput, ModelledEfficiency
-from service.questions.rental import Rental
-from service.questions.site import Electricity, RunSite
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve.catalog import Catalog
+from service.schemas.plans import PlanQuestion
+from service.schemas.references import EfficiencyInput, ModelledEfficiency
+from service.schemas.rental import Rental
+from service.schemas.site import Electricity, RunSite
+from service.schemas.workloads import TrainingWorkloadInput
 
 Assumption = Literal["price", "time", "electricity_price", "carbon_intensity", "interruption_rate"]
 

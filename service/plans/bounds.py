@@ -32,18 +32,18 @@ from service.estimates.ownership import cost_of_device_hour
 from service.estimates.rent import terms_of
 from service.kit.clock import now
 from service.planning.cost import rounded
-from service.planning.power import WATTS_PER_KILOWATT
+from service.planning.energy.power import WATTS_PER_KILOWATT
 from service.planning.units import HOUR_SECONDS
 from service.plans.assumptions import moved, time_factor
 from service.plans.pricing import Pricer, located
 from service.plans.requests import currency_of
 from service.plans.runs import Columns, Floats
 from service.plans.space import Space, Supply
-from service.questions.estimates import CostQuestion, UtilityBillQuestion
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.references import ClusterInput
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve.hardware import resolve_cluster
+from service.schemas.estimates import CostQuestion, UtilityBillQuestion
+from service.schemas.notes import Notes
+from service.schemas.references import ClusterInput
+from service.schemas.workloads import TrainingWorkloadInput
 
 _JUST_BELOW: Final = 1.0 - 1e-9
 """Arrays and numbers may differ in their last digits."""

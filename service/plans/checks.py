@@ -13,10 +13,10 @@ from service.plans.ranking import supplies_of
 from service.plans.requests import Configuration, currency_of
 from service.plans.runs import NEVER_ENDS, Runs, worked_of
 from service.plans.space import Kept, Space, Supply
-from service.questions.estimates import MemoryQuestion, ThroughputQuestion
-from service.questions.notes import Notes
-from service.questions.resolve.training import total_tokens_of
-from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput, WorkloadInput
+from service.resolve.training import total_tokens_of
+from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.schemas.notes import Notes
+from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput, WorkloadInput
 
 _WORK_TOLERANCE = 1e-3
 """A run of whole steps is as long as one of tokens only to the next step."""

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from service.planning.errors import PlanningError
-from service.planning.formats.launch import (
+from service.formats.launch import (
     TABLE,
     Settings,
     ToolName,
@@ -13,6 +12,7 @@ from service.planning.formats.launch import (
     settings_read,
     tool_named,
 )
+from service.planning.errors import PlanningError
 from service.planning.parallelism import Sharding
 
 _WORK: Final = frozenset({"total_steps", "total_samples", "total_tokens", "sequence_length"})

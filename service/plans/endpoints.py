@@ -5,11 +5,11 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from service.audit.service import Caller, WriteCall
-from service.kit.web import LOCATED, WorkAside, api_router
+from service.kit.http.web import LOCATED, WorkAside, api_router
 from service.plans.face import Face, PlanPath
 from service.plans.schemas import PlanPage, PlanQuery
-from service.questions.plan_answers import Plan
-from service.questions.plans import PlanQuestion
+from service.schemas.plan_answers import Plan
+from service.schemas.plans import PlanQuestion
 
 router = api_router("/v1/plans", tag="plans")
 _LOCATED: dict[str, Any] = {"headers": LOCATED[201]["headers"]}

@@ -2,7 +2,7 @@
 
 Two estimates of the same model are wrong alike as far as they share device, software, precision and layout,
 so that the ratio of two rows is surer than either. The correlation is that of measured runs
-(:func:`service.planning.local_evidence.correlation`); of other devices it is none.
+(:func:`service.planning.hardware.local_evidence.correlation`); of other devices it is none.
 """
 
 import math
@@ -15,13 +15,13 @@ from service.estimates.cost import estimate_cost
 from service.estimates.own_runs import run_setting
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
-from service.planning.local_evidence import Deviations, Setting, correlation
+from service.planning.hardware.local_evidence import Deviations, Setting, correlation
 from service.planning.quantity import Basis, LogReach, Quantity, exact, log_reach, paired_reach
-from service.questions.answers import ThroughputAnswer
-from service.questions.catalog import Catalog
-from service.questions.plan_answers import Difference, PlanRow, Separation
-from service.questions.plans import Goal
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve.catalog import Catalog
+from service.schemas.answers import ThroughputAnswer
+from service.schemas.plan_answers import Difference, PlanRow, Separation
+from service.schemas.plans import Goal
+from service.schemas.workloads import TrainingWorkloadInput
 
 _SUPPLY: Final = {
     "name": "supply",

@@ -10,15 +10,15 @@ from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import Call, Writes
 from service.estimates.service import answer
-from service.kit.database import Database
-from service.kit.long_work import Aside
-from service.kit.pages import PageTokens
-from service.kit.web import json_response
+from service.evidence.snapshot import SnapshotStore
+from service.kit.database.engine import Database
+from service.kit.http.long_work import Aside
+from service.kit.http.pages import PageTokens
+from service.kit.http.web import json_response
 from service.plans import repository, stored
 from service.plans.schemas import PlanId, PlanQuery
 from service.plans.service import Prepared, prepare
-from service.questions.plans import PlanQuestion
-from service.snapshot.service import SnapshotStore
+from service.schemas.plans import PlanQuestion
 
 
 class PlansFace:

@@ -6,10 +6,10 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
 
-from service.kit.wanted import check_wanted
+from service.kit.http.wanted import check_wanted
 from service.planning.cost import rounded
 from service.planning.errors import PlanningError
-from service.planning.schedule import Fleet, Placed, Schedule, Task, schedule
+from service.planning.scheduling.schedule import Fleet, Placed, Schedule, Task, schedule
 from service.plans.answer import row_of
 from service.plans.fleet_options import (
     Asking,
@@ -22,10 +22,10 @@ from service.plans.fleet_options import (
     pools_of,
 )
 from service.plans.fleet_remedies import Beside, unplaced
-from service.questions.answer import evidence
-from service.questions.base import MoneyAmount, QuantityAnswer
-from service.questions.catalog import Catalog
-from service.questions.fleet_plans import (
+from service.resolve.catalog import Catalog
+from service.schemas.answer import evidence
+from service.schemas.base import MoneyAmount, QuantityAnswer
+from service.schemas.fleet_plans import (
     FleetAnswer,
     FleetAssignment,
     FleetBound,
@@ -34,8 +34,8 @@ from service.questions.fleet_plans import (
     PoolOccupation,
     PoolSpan,
 )
-from service.questions.notes import Notes
-from service.questions.workloads import TrainingWorkloadInput
+from service.schemas.notes import Notes
+from service.schemas.workloads import TrainingWorkloadInput
 
 
 def estimate_fleet(question: FleetQuestion, catalog: Catalog) -> FleetAnswer:

@@ -6,10 +6,10 @@ from typing import Any
 from fastapi import Request
 
 from service.estimates.service import answer
-from service.kit.long_work import Later
-from service.kit.web import AskingRoute, api_router
+from service.kit.http.long_work import Later
+from service.kit.http.web import AskingRoute, api_router
 from service.plans.fleet import estimate_fleet
-from service.questions.fleet_plans import FleetAnswer, FleetQuestion
+from service.schemas.fleet_plans import FleetAnswer, FleetQuestion
 
 router = api_router("/v1/plans", tag="plans", route_class=AskingRoute)
 

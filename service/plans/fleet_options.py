@@ -11,20 +11,20 @@ from pydantic import MISSING
 
 from service.kit.clock import now
 from service.planning.errors import PlanningError
-from service.planning.schedule import Mode
+from service.planning.scheduling.schedule import Mode
 from service.plans.pricing import Candidate, Pricer
 from service.plans.runs import Runs
 from service.plans.search import merged, pieces, search
 from service.plans.space import Piece, Space
 from service.plans.supplies import space_of
-from service.questions.catalog import Catalog
-from service.questions.fleet_plans import FleetQuestion, FleetWorkload
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.plan_answers import PlanConstraint, PruningRule
-from service.questions.plans import OwnedNodes, PlanQuestion, PlanSearch, RentedDevices
-from service.questions.site import RunSite
-from service.questions.workloads import HorizonInput, InferenceWorkloadInput, TrainingWorkloadInput
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import resolve_cluster
+from service.schemas.fleet_plans import FleetQuestion, FleetWorkload
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import PlanConstraint, PruningRule
+from service.schemas.plans import OwnedNodes, PlanQuestion, PlanSearch, RentedDevices
+from service.schemas.site import RunSite
+from service.schemas.workloads import HorizonInput, InferenceWorkloadInput, TrainingWorkloadInput
 
 MOST_CANDIDATES = 100_000
 """Most configurations of one question: some twenty seconds on a core."""

@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 
 from service.planning.cost import rounded
 from service.planning.errors import PlanningError
-from service.planning.schedule import Placed, earliest_start, least_capacity
+from service.planning.scheduling.schedule import Placed, earliest_start, least_capacity
 from service.plans.fleet_options import Asking, Option, Options, Pool, currency_of, moment
-from service.questions.base import MoneyAmount
-from service.questions.fleet_plans import FleetReason, FleetRemedy, PoolReason, UnplacedWorkload
-from service.questions.notes import Notes
-from service.questions.plan_answers import PlanConstraint, PruningRule
-from service.questions.workloads import TrainingWorkloadInput
+from service.schemas.base import MoneyAmount
+from service.schemas.fleet_plans import FleetReason, FleetRemedy, PoolReason, UnplacedWorkload
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import PlanConstraint, PruningRule
+from service.schemas.workloads import TrainingWorkloadInput
 
 LAST_INSTANT = datetime(2199, 12, 31, tzinfo=UTC)
 """The last day that questions may name."""

@@ -3,20 +3,20 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from service.planning.cluster import Cluster
+from service.formats.launch import TABLE, Settings, Value, arguments, sections, written
 from service.planning.errors import PlanningError
-from service.planning.formats.launch import TABLE, Settings, Value, arguments, sections, written
+from service.planning.hardware.cluster import Cluster
 from service.planning.workload import InferenceWorkload
-from service.questions.base import Gap
-from service.questions.catalog import Catalog
-from service.questions.estimates import ThroughputQuestion
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.plan_answers import LaunchHint, PlanRow
-from service.questions.resolve import resolve
-from service.questions.resolve.model import ResolvedModel
-from service.questions.resolve.training import precision_of
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve import resolve
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import resolve_cluster
+from service.resolve.model import ResolvedModel
+from service.resolve.training import precision_of
+from service.schemas.base import Gap
+from service.schemas.estimates import ThroughputQuestion
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import LaunchHint, PlanRow
+from service.schemas.workloads import TrainingWorkloadInput
 
 SETTINGS: Final = frozenset(
     {

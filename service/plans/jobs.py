@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from service.kit.database import Writer
+from service.kit.database.engine import Writer
 from service.kit.jobs.kinds import Asked
 from service.kit.jobs.repository import cancel_waiting, enqueue
 

@@ -21,9 +21,9 @@ from service.plans.requests import bill_request, cost_request, currency_of
 from service.plans.runs import NEVER_ENDS, Metered, Runs, Worked
 from service.plans.space import Kept, Space, Supply
 from service.plans.starts import Started, starts_of
-from service.questions.plan_answers import PlanConstraint
-from service.questions.plans import PlanQuestion
-from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
+from service.schemas.plan_answers import PlanConstraint
+from service.schemas.plans import PlanQuestion
+from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 
 class Candidate(NamedTuple):

@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import MISSING
 
-from service.kit.wanted import check_wanted
+from service.kit.http.wanted import check_wanted
 from service.planning.errors import PlanningError
 from service.plans.bounds import Bounds, bounds_of
 from service.plans.pricing import Candidate, Pricer
 from service.plans.runs import Runs
 from service.plans.space import Kept, Outcome, Space, Supply
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.plan_answers import PlanConstraint
-from service.questions.plans import Goal
-from service.questions.references import ClusterInput
-from service.questions.workloads import TrainingWorkloadInput
+from service.resolve.hardware import resolve_cluster
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import PlanConstraint
+from service.schemas.plans import Goal
+from service.schemas.references import ClusterInput
+from service.schemas.workloads import TrainingWorkloadInput
 
 Key = tuple[float, float, float]
 _Place = tuple[int, int, int]

@@ -8,7 +8,7 @@ from sqlalchemy import String, and_, cast, delete, func, insert, or_, select, up
 from sqlalchemy.orm import Session, undefer
 
 from service.kit.clock import now
-from service.kit.database import Reader, Writer
+from service.kit.database.engine import Reader, Writer
 from service.kit.jobs.tables import CANCELLED, DEAD, JobRow
 from service.plans.tables import RUNNING, PlanPieceRow, PlanRow
 

@@ -9,13 +9,13 @@ from pydantic import MISSING
 from service.plans.assumptions import efficiency_of, moved
 from service.plans.search import workload_of as searched_workload
 from service.plans.space import Kept, Space, Supply
-from service.questions.base import MoneyInput
-from service.questions.estimates import CostQuestion, MemoryQuestion, ThroughputQuestion, UtilityBillQuestion
-from service.questions.plan_answers import PlanRequests
-from service.questions.plans import PlanQuestion
-from service.questions.purchase import Ownership, Purchase
-from service.questions.references import ParallelismInput
-from service.questions.workloads import WorkloadInput
+from service.schemas.base import MoneyInput
+from service.schemas.estimates import CostQuestion, MemoryQuestion, ThroughputQuestion, UtilityBillQuestion
+from service.schemas.plan_answers import PlanRequests
+from service.schemas.plans import PlanQuestion
+from service.schemas.purchase import Ownership, Purchase
+from service.schemas.references import ParallelismInput
+from service.schemas.workloads import WorkloadInput
 
 
 class Configuration(NamedTuple):

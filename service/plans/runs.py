@@ -24,14 +24,14 @@ from service.planning.quantity import Quantity, exact
 from service.plans.assumptions import time_factor
 from service.plans.requests import Configuration, configuration_of
 from service.plans.space import Kept, Space
-from service.questions.catalog import Catalog
-from service.questions.estimates import UtilityBillQuestion
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.references import ClusterInput
-from service.questions.resolve.calibrated import calibrated
-from service.questions.site import RunSite
-from service.questions.workloads import InferenceWorkloadInput
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import resolve_cluster
+from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.notes import Notes
+from service.schemas.references import ClusterInput
+from service.schemas.site import RunSite
+from service.schemas.workloads import InferenceWorkloadInput
 
 Floats = NDArray[np.float64]
 

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.kit.pages import NextPageToken, PageQuery
-from service.questions.plan_answers import Plan
-from service.questions.plans import Goal
+from service.kit.http.pages import NextPageToken, PageQuery
+from service.schemas.plan_answers import Plan
+from service.schemas.plans import Goal
 
 PlanId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 PlanState = TypeAliasType("PlanState", Literal["running", "done", "cancelled", "failed"])

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from service.kit.wanted import check_wanted
+from service.kit.http.wanted import check_wanted
 from service.plans import serving, training
 from service.plans.space import NOTHING, Kept, Outcome, Piece, Space
-from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
+from service.schemas.workloads import TrainingWorkloadInput, WorkloadInput
 
 
 def pieces(space: Space) -> tuple[Piece, ...]:

@@ -15,19 +15,19 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import MISSING
 
-from service.kit.wanted import check_wanted
+from service.kit.http.wanted import check_wanted
 from service.planning.errors import PlanningError
-from service.planning.switching import Switch, narrowed, rungs
+from service.planning.search.switching import Switch, narrowed, rungs
 from service.plans.assumptions import names_of_site
 from service.plans.pricing import Candidate, Pricer
 from service.plans.ranking import Ranking, first, key_of
 from service.plans.runs import Runs
 from service.plans.search import merged
 from service.plans.space import REACH, Kept, Outcome, Space, Supply
-from service.questions.notes import Notes
-from service.questions.plan_answers import PlanRow, Sensitivity
-from service.questions.plans import MovedAssumption, PlanConstraints, PlanQuestion
-from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import PlanRow, Sensitivity
+from service.schemas.plans import MovedAssumption, PlanConstraints, PlanQuestion
+from service.schemas.workloads import TrainingWorkloadInput, WorkloadInput
 
 Assumption = Literal[
     "price",

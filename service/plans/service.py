@@ -7,7 +7,7 @@ from pydantic import MISSING
 from pydantic_core import from_json
 
 from service.kit.clock import now
-from service.kit.database import Reader
+from service.kit.database.engine import Reader
 from service.planning import METHOD_VERSION
 from service.plans import repository
 from service.plans.answer import answer_of
@@ -17,9 +17,9 @@ from service.plans.search import merged, pieces, search
 from service.plans.sensitivity import has_tariff
 from service.plans.space import Outcome, Piece, Space
 from service.plans.supplies import space_of
-from service.questions.catalog import Catalog
-from service.questions.plan_answers import PlanAnswer
-from service.questions.plans import PlanQuestion
+from service.resolve.catalog import Catalog
+from service.schemas.plan_answers import PlanAnswer
+from service.schemas.plans import PlanQuestion
 
 MOST_CANDIDATES_AT_ONCE: Final = 50_000
 MOST_PIECES_AT_ONCE: Final = 4

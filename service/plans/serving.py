@@ -22,8 +22,9 @@ from service.estimates.rates import plan_run
 from service.estimates.served import unserved_kinds
 from service.estimates.serving import Serving, Subject, load_of, serve, subject_of
 from service.estimates.serving_parts import levels_of
-from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.links import MESHES
 from service.planning.inference import (
     Batch,
     ReplicaDegrees,
@@ -33,23 +34,22 @@ from service.planning.inference import (
     ruled_out,
     served_alike,
 )
-from service.planning.links import MESHES
 from service.planning.memory.capacity import largest_concurrency
 from service.planning.memory.serving import inference_memory, inference_weight_bytes
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism, divisors
-from service.planning.profile import Profile
 from service.planning.workload import InferenceWorkload
 from service.plans.space import Kept, Outcome, Piece, Space
-from service.questions.catalog import Catalog
-from service.questions.estimates import MemoryQuestion, ThroughputQuestion
-from service.questions.hardware import compute_peak, resolve_cluster, usable_bytes
-from service.questions.notes import Notes
-from service.questions.plan_answers import PlanConstraint, PruningRule
-from service.questions.plans import ServingSearch
-from service.questions.references import ClusterInput, ParallelismInput
-from service.questions.resolve import Resolved, resolve
-from service.questions.resolve.calibrated import calibrated
-from service.questions.workloads import InferenceWorkloadInput, WeightFormatName
+from service.resolve import Resolved, resolve
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak, resolve_cluster, usable_bytes
+from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import PlanConstraint, PruningRule
+from service.schemas.plans import ServingSearch
+from service.schemas.references import ClusterInput, ParallelismInput
+from service.schemas.workloads import InferenceWorkloadInput, WeightFormatName
 
 MOST_CONFIGURATIONS: Final = 100_000
 """Of one search: each takes some hundredths of a second."""

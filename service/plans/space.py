@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from service.questions.base import AnswerWarning
-from service.questions.catalog import Catalog
-from service.questions.plan_answers import PlanConstraint, PruningRule
-from service.questions.plans import PlanQuestion
-from service.questions.purchase import Purchase
-from service.questions.references import ClusterInput
-from service.questions.rental import Rental
-from service.questions.resolve.model import ResolvedModel
-from service.questions.site import RunSite
+from service.resolve.catalog import Catalog
+from service.resolve.model import ResolvedModel
+from service.schemas.base import AnswerWarning
+from service.schemas.plan_answers import PlanConstraint, PruningRule
+from service.schemas.plans import PlanQuestion
+from service.schemas.purchase import Purchase
+from service.schemas.references import ClusterInput
+from service.schemas.rental import Rental
+from service.schemas.site import RunSite
 
 REACH: Final = 4.0
 """By how much an assumption is moved to see whether the choice hangs on it, up and down. So a search keeps

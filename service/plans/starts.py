@@ -12,8 +12,8 @@ from service.estimates.shift import Moves, shifted
 from service.plans.requests import currency_of
 from service.plans.runs import Metered
 from service.plans.space import Supply
-from service.questions.plans import PlanQuestion
-from service.questions.what_if import ShiftQuestion, StartWindow
+from service.schemas.plans import PlanQuestion
+from service.schemas.what_if import ShiftQuestion, StartWindow
 
 Floats = NDArray[np.float64]
 

@@ -13,16 +13,16 @@ from pydantic_core import from_json, to_json
 
 from service.audit.service import Change
 from service.kit.clock import now
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import FieldError
 from service.plans import jobs, repository
 from service.plans.errors import PlanEnded, PlanNotFound, TooManyPlans
 from service.plans.jobs import PieceToSearch, PlanToRank
 from service.plans.service import Pin, Prepared
 from service.plans.space import Kept, Outcome, Piece
 from service.plans.tables import CANCELLED, DONE, FAILED, RUNNING, PlanRow
-from service.questions.plan_answers import PlanAnswer, PlanConstraint, PruningRule
-from service.questions.plans import PlanQuestion
+from service.schemas.plan_answers import PlanAnswer, PlanConstraint, PruningRule
+from service.schemas.plans import PlanQuestion
 
 KEPT: Final = timedelta(days=90)
 """How long a plan is kept once it has ended."""

@@ -6,28 +6,28 @@ from typing import Final, NamedTuple
 from pydantic import MISSING
 
 from service.kit.clock import now
+from service.planning.cost.prices import is_expired
 from service.planning.errors import PlanningError
-from service.planning.prices import is_expired
 from service.planning.quantity import Basis
-from service.planning.shift import starts_within
+from service.planning.scheduling.shift import starts_within
 from service.plans.checks import check
 from service.plans.space import Space, Supply
-from service.questions.catalog import Catalog, KnownOffer
-from service.questions.energy import RunLoad
-from service.questions.hardware import ACCELERATORS_PER_NODE, resolve_cluster
-from service.questions.notes import Notes, lookup
-from service.questions.plans import PlanConstraints, PlanQuestion, RentedDevices
-from service.questions.references import (
+from service.resolve.catalog import Catalog, KnownOffer
+from service.resolve.hardware import ACCELERATORS_PER_NODE, resolve_cluster
+from service.resolve.model import resolve_model
+from service.schemas.energy import RunLoad
+from service.schemas.notes import Notes, lookup
+from service.schemas.plans import PlanConstraints, PlanQuestion, RentedDevices
+from service.schemas.references import (
     CatalogAccelerator,
     ClusterInput,
     LinkSpecification,
     SpecifiedAccelerator,
     SpecifiedLink,
 )
-from service.questions.rental import Rental
-from service.questions.resolve.model import resolve_model
-from service.questions.site import RunSite
-from service.questions.workloads import TrainingWorkloadInput
+from service.schemas.rental import Rental
+from service.schemas.site import RunSite
+from service.schemas.workloads import TrainingWorkloadInput
 
 MOST_DEVICES: Final = 16_384
 """Devices of one offer that are looked at, where nothing says how many there are: the largest published run

@@ -29,14 +29,14 @@ from service.planning.search import (
 )
 from service.planning.workload import GENERATING, Recomputation
 from service.plans.space import REACH, Kept, Outcome, Piece, Space
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.plan_answers import PlanConstraint, PruningRule
-from service.questions.plans import PlanQuestion, TrainingSearch
-from service.questions.references import ClusterInput
-from service.questions.resolve.training import precision_of, total_tokens_of
-from service.questions.rollouts import left_to_train
-from service.questions.workloads import RecomputationInput, TrainingWorkloadInput
+from service.resolve.hardware import resolve_cluster
+from service.resolve.training import precision_of, total_tokens_of
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import PlanConstraint, PruningRule
+from service.schemas.plans import PlanQuestion, TrainingSearch
+from service.schemas.references import ClusterInput
+from service.schemas.rollouts import left_to_train
+from service.schemas.workloads import RecomputationInput, TrainingWorkloadInput
 
 PIECE: Final = 100_000
 """Candidates that are decided in about a second."""

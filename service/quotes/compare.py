@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from service.kit.problems import pointer
+from service.kit.http.problems import pointer
 from service.quotes.contributions import contributions
 from service.quotes.differences import ChangedHeadline, ChangedRow, ChangedValue
 from service.quotes.lines import Document

@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from service.planning.cost import rounded
-from service.questions.base import AnswerWarning, Gap, MoneyAmount
 from service.quotes.differences import ChangedLine, ComparedCharge, TotalChange
 from service.quotes.lines import Document, Line, Purpose, lines_of
+from service.schemas.base import AnswerWarning, Gap, MoneyAmount
 
 _CAUSES: Final = ("by_quantity", "by_price", "by_exchange_rate")
 

@@ -4,8 +4,8 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.questions.base import Integer, MoneyAmount
-from service.questions.bill_answers import BillingPeriodAnswer
+from service.schemas.base import Integer, MoneyAmount
+from service.schemas.bill_answers import BillingPeriodAnswer
 
 Leaf = TypeAliasType("Leaf", str | float | bool)
 

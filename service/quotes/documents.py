@@ -10,9 +10,9 @@ from pydantic_core import from_json, to_json
 
 from service.estimates.service import NoSoundAnswer
 from service.kit.clock import now
-from service.kit.csv_tables import csv_text
-from service.kit.idempotency import digest
-from service.kit.problems import FieldError
+from service.kit.http.csv_tables import csv_text
+from service.kit.http.idempotency import digest
+from service.kit.http.problems import FieldError
 from service.planning.cost.focus import COLUMNS, Account, focus_rows
 from service.quotes.errors import QuoteTooLarge
 from service.quotes.freeze import Frozen

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from service.audit.service import Caller, WriteCall
-from service.kit.pages import PageQuery
-from service.kit.web import LOCATED, WorkAside, api_router
+from service.kit.http.pages import PageQuery
+from service.kit.http.web import LOCATED, WorkAside, api_router
 from service.quotes.face import Face, QuotePath
 from service.quotes.schemas import (
     Quote,

@@ -1,6 +1,6 @@
 """What can go wrong with quotes."""
 
-from service.kit.problems import Conflict, NotFound, Unprocessable
+from service.kit.http.problems import Conflict, NotFound, Unprocessable
 
 
 class QuoteNotFound(NotFound):

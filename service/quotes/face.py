@@ -10,11 +10,11 @@ from pydantic import MISSING
 from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import Call, Writes
-from service.kit.database import Database
-from service.kit.html import page_response
-from service.kit.long_work import Aside
-from service.kit.pages import PageQuery, PageTokens
-from service.kit.web import json_response
+from service.kit.database.engine import Database
+from service.kit.http.html import page_response
+from service.kit.http.long_work import Aside
+from service.kit.http.pages import PageQuery, PageTokens
+from service.kit.http.web import json_response
 from service.quotes import repository, service
 from service.quotes.compare import compared
 from service.quotes.documents import summary_of

@@ -17,27 +17,27 @@ from service.estimates.service import (
     charges_paid,
     total_paid,
 )
-from service.kit.problems import FieldError, Unprocessable
-from service.kit.web import body_errors
+from service.kit.http.problems import FieldError, Unprocessable
+from service.kit.http.web import body_errors
 from service.planning import METHOD_VERSION
 from service.planning.cost.focus import Charge
-from service.planning.prices import last_day
+from service.planning.cost.prices import last_day
 from service.planning.quantity import Quantity, scaled
 from service.planning.units import HOUR_SECONDS
-from service.questions.answer import FigureError, quantity
-from service.questions.base import AnswerWarning, Gap, Input, MoneyQuantity, Source
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.catalog import Catalog
-from service.questions.cost_answers import CostAnswer
-from service.questions.estimates import (
+from service.quotes.errors import RequestOutdated
+from service.quotes.schemas import QuotedCandidate, QuotedOperation, QuoteHeadlines
+from service.resolve.catalog import Catalog
+from service.schemas.answer import FigureError, quantity
+from service.schemas.base import AnswerWarning, Gap, Input, MoneyQuantity, Source
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.cost_answers import CostAnswer
+from service.schemas.estimates import (
     CostQuestion,
     MemoryQuestion,
     ThroughputQuestion,
     UtilityBillQuestion,
 )
-from service.questions.notes import Notes
-from service.quotes.errors import RequestOutdated
-from service.quotes.schemas import QuotedCandidate, QuotedOperation, QuoteHeadlines
+from service.schemas.notes import Notes
 
 RowsOf = Callable[[Sequence[Source]], Sequence[Mapping[str, Any]]]
 """Gives the catalog rows that sources name."""

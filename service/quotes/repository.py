@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, or_, select, tuple_
 from sqlalchemy.orm import Session, aliased, undefer
 
-from service.kit import leases
-from service.kit.database import Reader, Writer
+from service.kit.database.engine import Reader, Writer
+from service.kit.jobs import leases
 from service.quotes.tables import DRAFT, PENDING, QuoteRow
 
 After = tuple[datetime, str]

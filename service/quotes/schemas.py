@@ -6,9 +6,16 @@ from typing import Annotated, Any, Final, Literal, NotRequired
 from pydantic import MISSING, AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, Tag
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.kit.pages import WHOLE, NextPageToken, PageQuery, written_as
-from service.questions.answers import MemoryAnswer, ThroughputAnswer
-from service.questions.base import (
+from service.kit.http.pages import WHOLE, NextPageToken, PageQuery, written_as
+from service.quotes.differences import (
+    ChangedHeadline,
+    ChangedLine,
+    ChangedRow,
+    ChangedValue,
+    TotalChange,
+)
+from service.schemas.answers import MemoryAnswer, ThroughputAnswer
+from service.schemas.base import (
     AnswerWarning,
     Gap,
     Input,
@@ -19,20 +26,13 @@ from service.questions.base import (
     Source,
     Text,
 )
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.cost_answers import CostAnswer
-from service.questions.estimates import (
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.cost_answers import CostAnswer
+from service.schemas.estimates import (
     CostQuestion,
     MemoryQuestion,
     ThroughputQuestion,
     UtilityBillQuestion,
-)
-from service.quotes.differences import (
-    ChangedHeadline,
-    ChangedLine,
-    ChangedRow,
-    ChangedValue,
-    TotalChange,
 )
 
 QuoteId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]

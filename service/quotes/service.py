@@ -9,11 +9,11 @@ from pydantic_core import from_json
 
 from service.audit.service import Change
 from service.catalog.service import version as catalog_version
-from service.kit.database import Database, Reader, Writer
-from service.kit.problems import FieldError, NotFound, Unprocessable
-from service.kit.subjects import SHIPPED_TENANT
+from service.evidence.snapshot import SnapshotStore
+from service.kit.database.engine import Database, Reader, Writer
+from service.kit.http.problems import FieldError, NotFound, Unprocessable
+from service.kit.security.subjects import SHIPPED_TENANT
 from service.plans.service import candidate
-from service.questions.base import Source
 from service.quotes import documents, repository
 from service.quotes.documents import frozen_columns, holds, place, summary_of, whole
 from service.quotes.errors import (
@@ -37,7 +37,7 @@ from service.quotes.tables import (
     SUPERSEDED,
     QuoteRow,
 )
-from service.snapshot.service import SnapshotStore
+from service.schemas.base import Source
 
 __all__ = [
     "Freezing",

@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import to_json
 
 from service.audit.service import Change, Writes
-from service.kit import events, leases
-from service.kit.database import Writer
-from service.kit.leases import Lease
-from service.questions.events import EventType
+from service.kit.database.engine import Writer
+from service.kit.jobs import events, leases
+from service.kit.jobs.leases import Lease
+from service.schemas.events import EventType
 from service.webhooks import reading, repository, service
 from service.webhooks.records import WEBHOOKS
 from service.webhooks.service import Webhooks

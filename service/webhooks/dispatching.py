@@ -18,13 +18,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service import __version__
 from service.audit.service import Writes
-from service.kit import leases
 from service.kit.clock import now
-from service.kit.database import Database
+from service.kit.database.engine import Database
+from service.kit.http.outbound import OutboundRefused
+from service.kit.jobs import leases
 from service.kit.jobs.bell import Bell
-from service.kit.leases import LeaseLost
+from service.kit.jobs.leases import LeaseLost
 from service.kit.metrics import DELIVERY_ATTEMPTS
-from service.kit.outbound import OutboundRefused
 from service.webhooks import attempts, repository, signing
 from service.webhooks.attempts import LEASE_SECONDS, SUCCESSES, Message, Result
 from service.webhooks.repository import Queue

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from service.audit.service import Caller, WriteCall
-from service.kit.pages import PageQuery
-from service.kit.versions import ETAG, IfMatch
-from service.kit.web import LOCATED, api_router
+from service.kit.http.pages import PageQuery
+from service.kit.http.versions import ETAG, IfMatch
+from service.kit.http.web import LOCATED, api_router
 from service.webhooks.face import Face, WebhookPath
 from service.webhooks.schemas import (
     IssuedWebhook,

@@ -9,11 +9,11 @@ from typing import Annotated
 from fastapi import Depends, Path, Request, Response
 
 from service.audit.service import Call, Change, Writes
-from service.kit.database import Database, Writer
-from service.kit.pages import PageQuery, PageTokens
-from service.kit.subjects import Subject
-from service.kit.versions import etag
-from service.kit.web import json_response
+from service.kit.database.engine import Database, Writer
+from service.kit.http.pages import PageQuery, PageTokens
+from service.kit.http.versions import etag
+from service.kit.http.web import json_response
+from service.kit.security.subjects import Subject
 from service.webhooks import reading, repository, service
 from service.webhooks.repository import After
 from service.webhooks.schemas import (

@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from service.questions.base import RFC_3339
-from service.questions.events import (
+from service.schemas.base import RFC_3339
+from service.schemas.events import (
     ApprovalEvent,
     AuditHeadEvent,
     BudgetEvent,

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Final
 
 from service.auth import service as auth
-from service.kit.database import Reader, Writer
-from service.kit.subjects import Permission, Subject, permission
-from service.questions.events import EventType
+from service.kit.database.engine import Reader, Writer
+from service.kit.security.subjects import Permission, Subject, permission
+from service.schemas.events import EventType
 from service.webhooks.tables import WebhookRow
 
 _RESOURCES: Final = {

@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, t
 from sqlalchemy.orm import Session
 
 from service.auth.service import disabled_tenants
-from service.kit import leases
-from service.kit.database import Reader, Writer, insert_new
+from service.kit.database.engine import Reader, Writer, insert_new
+from service.kit.jobs import leases
 from service.kit.jobs.bell import ring_after_commit
-from service.kit.leases import RUNNING, WAITING
+from service.kit.jobs.leases import RUNNING, WAITING
 from service.webhooks.tables import CANCELLED, FAILED, AttemptRow, DeliveryRow, WebhookRow
 from service.webhooks.turns import Ready
 

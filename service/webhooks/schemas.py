@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType
 
-from service.kit.pages import NextPageToken, PageQuery
-from service.questions.base import Input, Instant, Integer, Text
-from service.questions.events import EventType
+from service.kit.http.pages import NextPageToken, PageQuery
+from service.schemas.base import Input, Instant, Integer, Text
+from service.schemas.events import EventType
 from service.webhooks.signing import SignatureScheme
 
 WebhookId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]

@@ -9,16 +9,16 @@ from uuid import uuid4
 from pydantic import MISSING
 
 from service.audit.service import Change
-from service.kit import events, leases
-from service.kit.database import Reader, Writer
-from service.kit.encryption import Cipher
-from service.kit.keyring import Keyring
-from service.kit.leases import WAITING
-from service.kit.outbound import Outbound, OutboundRefused
-from service.kit.problems import FieldError
-from service.kit.subjects import Subject
-from service.kit.versions import check_match, etag
-from service.questions.events import EventType
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.outbound import Outbound, OutboundRefused
+from service.kit.http.problems import FieldError
+from service.kit.http.versions import check_match, etag
+from service.kit.jobs import events, leases
+from service.kit.jobs.leases import WAITING
+from service.kit.security.encryption import Cipher
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import Subject
+from service.schemas.events import EventType
 from service.webhooks import reading, repository, signing
 from service.webhooks.errors import (
     AddressNotAllowed,

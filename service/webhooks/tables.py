@@ -5,8 +5,8 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index, Integer, LargeBinary, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import SECRET, Base, Json, UtcDateTime
-from service.kit.leases import RUNNING, Leased
+from service.kit.database.engine import SECRET, Base, Json, UtcDateTime
+from service.kit.jobs.leases import RUNNING, Leased
 
 DELIVERED = "delivered"
 FAILED = "failed"

@@ -1,6 +1,6 @@
 """Quotes that are submitted, and who decides about them."""
 
-from service.kit.credentials import id_of
+from service.kit.security.credentials import id_of
 from tests.applications import bearing
 
 QUOTED = {

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import urlencode
 
-from service.kit.subjects import ADMIN_SCOPES, Subject, SubjectKind
+from service.kit.security.subjects import ADMIN_SCOPES, Subject, SubjectKind
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.examples import EXAMPLES
-from service.kit.credentials import id_of
+from service.app.examples import EXAMPLES
+from service.kit.security.credentials import id_of
 from tests.approvals.deciding import QUOTED, Actor, at_once, policy, step
 
 

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import delete
 
+from service.app.tables import TABLES
 from service.approvals import decisions, service
 from service.approvals.delegations import service as delegations
 from service.approvals.delegations.schemas import ApprovalDelegationInput
@@ -35,12 +36,11 @@ from service.auth.ending import Endings
 from service.auth.schemas import ApiKeyInput
 from service.auth.service import Keys, note_identity, works
 from service.auth.tables import TenantRow
+from service.evidence.snapshot import shipped_snapshot
 from service.kit.clock import now
-from service.kit.problems import Problem
-from service.kit.subjects import LOCAL, Subject, SubjectKind
+from service.kit.http.problems import Problem
+from service.kit.security.subjects import LOCAL, Subject, SubjectKind
 from service.quotes import service as quotes
-from service.snapshot.service import shipped_snapshot
-from service.tables import TABLES
 from tests.applications import KEYRING
 from tests.approvals.test_model import TENANT, frozen
 from tests.faults.harness import LONG

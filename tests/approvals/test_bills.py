@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from service.approvals.actuals.matching import Owner, TooManyDaysError, added_up
 from service.approvals.budgets.money import decimal
-from service.kit.csv_tables import neutral
-from service.planning.formats.focus import LONGEST, plain, read_focus
-from service.questions.tariffs import day as calendar_day
+from service.formats.focus import LONGEST, plain, read_focus
+from service.kit.http.csv_tables import neutral
+from service.schemas.tariffs import day as calendar_day
 from tests.approvals.bills import COLUMNS, bill, imported, row
 from tests.approvals.quoting import ON_SQLITE
 

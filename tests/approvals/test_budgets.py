@@ -20,9 +20,9 @@ from service.approvals.budgets.service import create
 from service.approvals.cost_centers.errors import CostCenterUnknown
 from service.approvals.tables import ApprovalRow
 from service.kit.clock import now
-from service.kit.database import Database
-from service.kit.events import EventRow
-from service.planning.exchange import ExchangeRate, ExchangeRates
+from service.kit.database.engine import Database
+from service.kit.jobs.events import EventRow
+from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from tests.approvals.quoting import ON_SQLITE, approval_of, quoted, usd
 
 TENANT = "default"

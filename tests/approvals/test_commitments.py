@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import select
 
 from service.approvals.service import unlike_recorded
-from service.kit.events import EventRow
-from service.planning.formats.focus import read_focus
+from service.formats.focus import read_focus
+from service.kit.jobs.events import EventRow
 from tests.approvals.bills import bill as table
 from tests.approvals.bills import imported, row
 from tests.approvals.deciding import QUOTED, Actor, governed, policy, step

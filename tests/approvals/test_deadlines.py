@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 from sqlalchemy import delete, select, update
 
+from service.app.background.approvals import settling, sweeping
 from service.approvals import deadlines
 from service.approvals.policies import service as policies
-from service.background.approvals import settling, sweeping
-from service.kit.events import EventRow
+from service.kit.jobs.events import EventRow
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.runner import Runner
 from service.kit.jobs.schedules import Nothing

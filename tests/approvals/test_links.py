@@ -11,7 +11,7 @@ from service.approvals.links.tables import ApprovalLinkRow
 from service.approvals.tables import ApprovalRow
 from service.auth.service import set_tenant_disabled
 from service.kit.clock import now
-from service.kit.credentials import id_of
+from service.kit.security.credentials import id_of
 from tests.applications import TENANT, Callers, attach, bearing
 from tests.approvals.deciding import Actor, governed, made_by, policy, step
 from tests.approvals.reading import Reader, heading, refusal

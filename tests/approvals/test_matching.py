@@ -8,7 +8,7 @@ import pytest
 from service.approvals.matching import Asked, match
 from service.approvals.policies.schemas import ApprovalPolicyInput
 from service.approvals.policies.service import Policy
-from service.planning.exchange import ExchangeRate, ExchangeRates
+from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from service.quotes.schemas import LEFT_OUT
 
 DAY = date(2026, 3, 1)

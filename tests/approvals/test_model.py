@@ -20,6 +20,8 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import delete
 
+from service.app.background.approvals import settled
+from service.app.tables import TABLES
 from service.approvals import deadlines, decisions, service
 from service.approvals.changes import service as changes
 from service.approvals.delegations import service as delegations
@@ -31,18 +33,16 @@ from service.approvals.service import Amendment
 from service.audit.service import Call, Writes
 from service.auth import service as auth
 from service.auth.tables import ApiKeyRow, TenantRow
-from service.background.approvals import settled
-from service.kit import idempotency
+from service.evidence.snapshot import shipped_snapshot
 from service.kit.clock import now
-from service.kit.problems import Problem
-from service.kit.subjects import Subject, SubjectKind
-from service.questions.estimates import CostQuestion, MemoryQuestion
+from service.kit.http import idempotency
+from service.kit.http.problems import Problem
+from service.kit.security.subjects import Subject, SubjectKind
 from service.quotes import documents
 from service.quotes import service as quotes
 from service.quotes.freeze import Asked as AskedQuote
 from service.quotes.freeze import freeze, projected
-from service.snapshot.service import shipped_snapshot
-from service.tables import TABLES
+from service.schemas.estimates import CostQuestion, MemoryQuestion
 from tests.applications import KEYRING
 from tests.approvals.model import FINAL, MAKERS, Asked, Model, Refused, Step, human
 from tests.clocks import Clock, unset

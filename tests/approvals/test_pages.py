@@ -11,7 +11,7 @@ import pytest
 
 from service.approvals.tables import ApprovalRow
 from service.kit.clock import now
-from service.kit.html import money
+from service.kit.http.html import money
 from tests.applications import TENANT, Callers, attach, bearing
 from tests.approvals.deciding import Actor
 from tests.approvals.reading import Reader, heading, refusal

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import delete, update
 
+from service.app.background.service import Means, schedules
 from service.approvals.budgets.tables import BudgetRow
 from service.approvals.changes.tables import ApprovalSettingsRow, PolicyChangeRow
 from service.approvals.service import unlike_recorded
 from service.approvals.tables import ApprovalPolicyRow
-from service.background.service import Means, schedules
-from service.kit.database import Reader
-from service.kit.events import EventRow
+from service.kit.database.engine import Reader
+from service.kit.jobs.events import EventRow
 from tests.applications import MEANS
 from tests.approvals.deciding import Actor, at_once, governed, policy, step
 from tests.approvals.quoting import ON_SQLITE, usd

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import delete, update
 
+from service.app.background.approvals import settled
 from service.approvals import decisions, service
 from service.approvals.changes import service as changes
 from service.approvals.delegations import service as delegations
@@ -27,15 +28,14 @@ from service.approvals.tables import (
 )
 from service.audit.service import Call, Writes
 from service.audit.verification import Verification
-from service.background.approvals import settled
+from service.cli.operator import _report_audit
+from service.evidence.snapshot import shipped_snapshot
 from service.kit.clock import now
-from service.kit.events import EventRow
-from service.kit.problems import Problem
-from service.operator_cli import _report_audit
+from service.kit.http.problems import Problem
+from service.kit.jobs.events import EventRow
 from service.quotes import service as quotes
 from service.quotes.documents import digest_of
 from service.quotes.tables import QuoteRow
-from service.snapshot.service import shipped_snapshot
 from tests.applications import KEYRING
 from tests.approvals.test_model import TENANT, frozen, subject
 from tests.faults.harness import rows
@@ -240,7 +240,7 @@ def test_another_quote_with_a_digest_of_its_own_is_not_what_was_asked_for(databa
 
 def scene_faults(connection):
     """What would be found, of an edit that is taken back."""
-    from service.kit.database import Reader  # noqa: PLC0415
+    from service.kit.database.engine import Reader  # noqa: PLC0415
 
     with Reader(connection, autoflush=False) as session:
         return list(service.unlike_recorded(session, TENANT))

@@ -10,7 +10,7 @@ from service.approvals.budgets.tables import BudgetRow
 from service.approvals.cost_centers.tables import CostCenterRow
 from service.approvals.service import unlike_recorded
 from service.approvals.tables import ApprovalRow
-from service.kit.database import Reader
+from service.kit.database.engine import Reader
 from tests.approvals.bills import bill, row
 from tests.approvals.deciding import Actor, governed, policy, step
 from tests.approvals.quoting import ON_SQLITE, usd

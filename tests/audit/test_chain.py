@@ -8,8 +8,8 @@ from sqlalchemy import text
 from service.audit import repository
 from service.audit.chain import GENESIS, verify
 from service.audit.service import Call, Change, Writes
-from service.kit.keyring import Keyring
-from service.kit.subjects import LOCAL
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import LOCAL
 from tests.applications import KEYRING
 
 TENANT = "audited"

@@ -14,19 +14,19 @@ import pytest
 from rfc3161_client import decode_timestamp_response
 from sqlalchemy import delete, select, update
 
+from service.app.background.audit import exporting, verifying
+from service.app.background.service import Means, schedules
+from service.app.examples import EXAMPLES
+from service.app.settings import Settings
 from service.audit.exports import Exports, TimeStampFailed, append, stamped_bytes
 from service.audit.stamping import MOST_BYTES, Authority
 from service.audit.tables import AuditEventRow, AuditHeadRow
 from service.audit.verification import Head, exported_heads, heads
 from service.auth.tables import ApiKeyRow
-from service.background.audit import exporting, verifying
-from service.background.service import Means, schedules
-from service.examples import EXAMPLES
-from service.kit.events import EventRow
+from service.kit.http.outbound import Outbound, parsed_networks
+from service.kit.jobs.events import EventRow
 from service.kit.jobs.repository import enqueue, last_done
 from service.kit.jobs.schedules import Nothing
-from service.kit.outbound import Outbound, parsed_networks
-from service.settings import Settings
 from tests.applications import MEANS
 from tests.audit import authority
 from tests.webhooks.receiving import answer, receiver

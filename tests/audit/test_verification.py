@@ -7,6 +7,10 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import delete, insert, select, text, update
 
+from service.app.background.service import kinds
+from service.app.examples import EXAMPLES
+from service.app.recorded import DECIDES_NOTHING, HELD
+from service.app.tables import TABLES
 from service.approvals.links.tables import ApprovalLinkRow
 from service.approvals.tables import (
     ApprovalDecisionRow,
@@ -19,15 +23,11 @@ from service.audit.service import Change, document_digest, unlike_recorded
 from service.audit.tables import AuditEventRow, AuditHeadRow
 from service.audit.verification import Head, Verifier, exported_heads, heads
 from service.auth.tables import ApiKeyRow, EndedSessionRow, TenantRow
-from service.background.service import kinds
-from service.examples import EXAMPLES
 from service.kit.clock import now
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing
-from service.kit.subjects import SYSTEM_TENANT
+from service.kit.security.subjects import SYSTEM_TENANT
 from service.nodes.tables import EnrolmentTokenRow, NodeCredentialRow, NodeRow
-from service.recorded import DECIDES_NOTHING, HELD
-from service.tables import TABLES
 from service.webhooks.tables import WebhookRow
 from tests.applications import MEANS, TENANT, attach, bearing
 from tests.approvals.deciding import Actor, policy, step

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from service.app.examples import EXAMPLES
 from service.audit.service import Writes
-from service.examples import EXAMPLES
-from service.kit import idempotency
 from service.kit.clock import now
+from service.kit.http import idempotency
 from tests.applications import bearing
 
 GRID = EXAMPLES["create_grid"]

@@ -10,7 +10,7 @@ from service.auth.repository import locked_keys_of
 from service.auth.service import expire_keys, lineage, named
 from service.auth.tables import ApiKeyRow
 from service.kit import clock
-from service.kit.credentials import id_of
+from service.kit.security.credentials import id_of
 from tests.applications import bearing
 
 

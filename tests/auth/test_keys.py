@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from service.auth import service
 from service.auth.service import HeldKeys, Keys
-from service.kit import clock, credentials
-from service.kit.credentials import API_KEY, ENROLMENT, NODE, id_of, is_whole, mint, new_id
-from service.kit.problems import Unauthorized
+from service.kit import clock
+from service.kit.http.problems import Unauthorized
+from service.kit.security import credentials
+from service.kit.security.credentials import API_KEY, ENROLMENT, NODE, id_of, is_whole, mint, new_id
 from tests.applications import KEYRING, bearing
 
 
@@ -270,6 +271,6 @@ def test_in_open_mode_everybody_is_local(client):
 
 
 def _grid():
-    from service.examples import EXAMPLES  # noqa: PLC0415
+    from service.app.examples import EXAMPLES  # noqa: PLC0415
 
     return EXAMPLES["create_grid"]

@@ -14,18 +14,18 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from fastapi import Response
 
-from service.app import create_app
+from service.app.application import create_app
+from service.app.settings import Settings
 from service.auth import login as auth_login
 from service.auth.errors import SignInFailed
 from service.auth.login import Login
 from service.auth.oidc import Issuer
 from service.auth.sessions import MOST_LOGINS, SESSION_SECONDS, Reading, Sealed, VisitedRoute, is_own_path
-from service.kit.admission import RateLimit
-from service.kit.calling import in_thread
-from service.kit.html import page_response, page_router, render
-from service.kit.problems import Unavailable
-from service.kit.web import add_routes
-from service.settings import Settings
+from service.kit.http.admission import RateLimit
+from service.kit.http.calling import in_thread
+from service.kit.http.html import page_response, page_router, render
+from service.kit.http.problems import Unavailable
+from service.kit.http.web import add_routes
 from tests.applications import KEYRING, OPEN, TENANT, Callers, attach
 from tests.auth.issuing import Provider, SigningIn, on_loopback
 from tests.conftest import Client
@@ -586,7 +586,7 @@ class TestACrowd:
         assert kinds[SignInFailed] >= auth_login._MOST_EXCHANGES
 
     def test_from_one_address_is_limited(self, people, app, monkeypatch):
-        monkeypatch.setattr("service.kit.admission.time.time", lambda: 1_000_000.0)
+        monkeypatch.setattr("service.kit.http.admission.time.time", lambda: 1_000_000.0)
         monkeypatch.setattr(app.state.admission, "_sign_ins", RateLimit(3))
         statuses = [people.client.get(path) for path in ("/login", "/login/callback", "/signed-out")]
         assert [each.status_code for each in statuses] == [303, 400, 200]

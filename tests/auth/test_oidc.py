@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from service.auth import oidc
 from service.auth.oidc import Claims, Issuer, IssuerUnavailable, TokenRefused, TokenVerifier, fetch_document
-from service.kit import calling
-from service.kit.calling import CallFailed
+from service.kit.http import calling
+from service.kit.http.calling import CallFailed
 from tests.auth.issuing import NOW, Provider, encoded, jwk, on_loopback, private_key, signed
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")

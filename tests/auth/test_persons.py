@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import select
 
 from service.auth.tables import IdentityRow
-from service.kit.credentials import id_of
-from service.kit.identity import canonical_person
+from service.kit.security.credentials import id_of
+from service.kit.security.identity import canonical_person
 from tests.applications import TENANT, Callers, attach
 from tests.approvals.deciding import Actor, policy
 from tests.approvals.reading import Reader, heading

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from service.examples import EXAMPLES
+from service.app.examples import EXAMPLES
 from tests.applications import TENANT, Callers, attach, bearing
 from tests.auth.issuing import Provider, on_loopback
 from tests.conftest import Client

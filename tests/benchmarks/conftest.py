@@ -14,10 +14,10 @@ from service.audit.tables import AuditEventRow
 from service.benchmarks.face import BenchmarksFace
 from service.benchmarks.validation.jobs import validating
 from service.benchmarks.validation.tables import BenchmarkValidationRow
-from service.kit.admission import Admission, refused
-from service.kit.database import Database
-from service.kit.pages import PageTokens
-from service.kit.subjects import LOCAL, Subject
+from service.kit.database.engine import Database
+from service.kit.http.admission import Admission, refused
+from service.kit.http.pages import PageTokens
+from service.kit.security.subjects import LOCAL, Subject
 from service.nodes.service import Quota
 from service.nodes.tables import LeaseRow, NodeInventoryRow
 from service.protocol.leases import Lease

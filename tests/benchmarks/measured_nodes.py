@@ -8,7 +8,7 @@ from uuid import UUID
 from service.benchmarks.conditions import hardware
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
-from service.kit.database import Database
+from service.kit.database.engine import Database
 from service.nodes.tables import NodeInventoryRow
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory

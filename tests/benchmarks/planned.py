@@ -2,17 +2,17 @@
 
 from pydantic import TypeAdapter
 
-from service.benchmarks.calibrations.drawing import Device, Observation
-from service.benchmarks.calibrations.drawing.operators import product
+from service.calibrations.drawing import Device, Observation
+from service.calibrations.drawing.operators import product
 from service.evidence.service import reference_curves
-from service.planning.cluster import Cluster
-from service.planning.collectives import Collective, collective_seconds, fabric_of
+from service.evidence.snapshot import shipped_snapshot
+from service.planning.energy.power import DeviceWork, device_watts
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.collectives import Collective, collective_seconds, fabric_of
+from service.planning.models.profile import FusedAttention
 from service.planning.operators import Operator, OperatorKind, operator_seconds
-from service.planning.power import DeviceWork, device_watts
 from service.planning.precision import NumberFormat
-from service.planning.profile import FusedAttention
 from service.protocol.work import Work
-from service.snapshot.service import shipped_snapshot
 
 WORK: TypeAdapter[Work] = TypeAdapter(Work)
 CALIBRATION = reference_curves().calibration

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from service.benchmarks.calibrations.drawing import Device, drawing
-from service.benchmarks.calibrations.sets import read, written
-from service.planning.calibration import OperatorQuantity, Share
-from service.planning.calibration.measured import Scope
+from service.calibrations.drawing import Device, drawing
+from service.calibrations.sets import read, written
+from service.planning.hardware.calibration import OperatorQuantity, Share
+from service.planning.hardware.calibration.measured import Scope
 from service.protocol.suites import shipped_suites
 from tests.asking import ask, question
 from tests.benchmarks.planned import (

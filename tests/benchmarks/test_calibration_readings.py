@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from service.benchmarks.calibrations.readings import RUNS_READ, observations
+from service.calibrations.readings import RUNS_READ, observations
 from tests.benchmarks.measured_nodes import suite_of
 from tests.benchmarks.planned import gemm
 

@@ -2,20 +2,20 @@
 
 import pytest
 
-from service.benchmarks.calibrations import service as calibrations
-from service.benchmarks.calibrations.sets import Drawn, RestsOn, figures, read, written
-from service.planning.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
-from service.planning.calibration.measured import (
+from service.calibrations import service as calibrations
+from service.calibrations.sets import Drawn, RestsOn, figures, read, written
+from service.evidence.snapshot import SnapshotStore
+from service.planning.hardware.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
+from service.planning.hardware.calibration.measured import (
     DeviceCalibration,
     MeasuredAnswer,
     MeasuredFigure,
     MeasuredLink,
     Scope,
 )
-from service.planning.links import LinkKind
+from service.planning.hardware.links import LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity
-from service.snapshot.service import SnapshotStore
 
 SCOPE = Scope("cuda", "node-1", "h100-sxm", "hopper", 700.0, 575)
 

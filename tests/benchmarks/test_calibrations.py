@@ -3,14 +3,14 @@
 import pytest
 from sqlalchemy import select, update
 
-from service.background.calibrations import drawing
-from service.benchmarks.calibrations import service as calibrations
-from service.benchmarks.calibrations.jobs import ask
+from service.app.background.calibrations import drawing
+from service.benchmarks.calibration_jobs import ask
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
+from service.calibrations import service as calibrations
 from service.evidence.service import reference_curves
-from service.planning.calibration import OperatorQuantity, ServingQuantity
-from service.planning.calibration.measured import Scope
+from service.planning.hardware.calibration import OperatorQuantity, ServingQuantity
+from service.planning.hardware.calibration.measured import Scope
 from service.planning.precision import NumberFormat
 from tests.applications import MEANS, attach
 from tests.benchmarks.measured_nodes import MeasuredNodes

@@ -131,6 +131,6 @@ def test_a_page_is_written_before_the_next_is_read(measured, write):
 
 
 def test_the_library_of_tables_is_loaded_when_it_is_asked_for():
-    script = "import sys, json, service.app; print(json.dumps('pyarrow' in sys.modules))"
+    script = "import sys, json, service.app.application; print(json.dumps('pyarrow' in sys.modules))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert json.loads(run.stdout) is False

@@ -7,11 +7,11 @@ from hashlib import sha256
 import pytest
 from pydantic import MISSING
 
+from service.app.background.calibrations import drawing
 from service.audit.service import Writes
-from service.background.calibrations import drawing
 from service.benchmarks.face import BenchmarksFace
 from service.benchmarks.validation.jobs import validating
-from service.kit.pages import PageTokens
+from service.kit.http.pages import PageTokens
 from service.nodes.tables import NodeInventoryRow
 from service.protocol.nodes import Inventory
 from service.protocol.suites import Suite

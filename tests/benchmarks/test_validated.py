@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import select, update
 
-from service.background.regressions import COMPARING
+from service.app.background.regressions import COMPARING
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository
 from service.benchmarks.validation.jobs import SWEEPING, ask, validating
-from service.kit.events import EventRow
+from service.kit.jobs.events import EventRow
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing
 from service.nodes.tables import REVOKED, LeaseRow, NodeRow

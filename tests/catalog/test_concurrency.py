@@ -5,12 +5,12 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from service.app.examples import EXAMPLES
 from service.audit.service import Call
 from service.catalog.nouns import SITES
 from service.catalog.sites.schemas import SiteInput, SitePatch
-from service.examples import EXAMPLES
-from service.kit.subjects import DEFAULT_TENANT, LOCAL
-from service.kit.versions import VersionConflict
+from service.kit.http.versions import VersionConflict
+from service.kit.security.subjects import DEFAULT_TENANT, LOCAL
 from tests.applications import catalog_face
 
 CALLERS = 8

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.examples import EXAMPLES, REFERENCE_QUESTION
+from service.app.examples import EXAMPLES, REFERENCE_QUESTION
 
 DATA = Path(__file__).parents[1] / "data" / "grid"
 STARTS_AT = "2026-01-01T08:00:00Z"

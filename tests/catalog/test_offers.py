@@ -5,8 +5,8 @@ import json
 import pytest
 from sqlalchemy import update
 
+from service.app.examples import EXAMPLES
 from service.catalog.offers.tables import OfferRow
-from service.examples import EXAMPLES
 
 
 def usd(amount):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.examples import EXAMPLES
+from service.app.examples import EXAMPLES
 
 NOUNS = [
     "accelerators",

@@ -17,12 +17,12 @@ from sqlalchemy import select
 from service.catalog import service
 from service.catalog.nouns import ACCELERATORS, MODELS, NOUNS, OFFERS
 from service.catalog.shipped import shipped_documents
-from service.kit.subjects import DEFAULT_TENANT, SHIPPED_TENANT
+from service.evidence.snapshot import shipped_snapshot
+from service.kit.security.subjects import DEFAULT_TENANT, SHIPPED_TENANT
 from service.planning.precision import NumberFormat
 from service.planning.tariff.bill import Load
 from service.planning.tariff.billing import bill
-from service.questions.tariffs import terms_of, to_planning
-from service.snapshot.service import shipped_snapshot
+from service.schemas.tariffs import terms_of, to_planning
 
 METHODS = Path(__file__).parents[2] / "docs/methods/architectures.md"
 DAY = len("2026-11-22")

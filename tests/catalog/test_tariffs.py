@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from service.examples import EXAMPLES
+from service.app.examples import EXAMPLES
 
 RATES = Path(__file__).parents[1] / "data" / "tariffs"
 TARIFF = EXAMPLES["create_tariff"]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from service.app.examples import EXAMPLES
 from service.catalog.shipped import shipped_documents
-from service.examples import EXAMPLES
 
 IMPORT = EXAMPLES["import_token_prices"]
 

@@ -2,8 +2,8 @@
 
 import json
 
-from service.examples import EXAMPLE_IDS, EXAMPLES
-from service.kit.credentials import id_of
+from service.app.examples import EXAMPLE_IDS, EXAMPLES
+from service.kit.security.credentials import id_of
 from tests.applications import Callers, bearing
 from tests.contract.test_document import OPERATIONS
 from tests.nodes.fleet import add_run

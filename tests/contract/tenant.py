@@ -6,7 +6,7 @@ import time
 
 import httpx
 
-from service.kit.credentials import id_of
+from service.kit.security.credentials import id_of
 from tests.serving import run, serving
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from service.examples import EXAMPLES
-from service.kit.credentials import id_of
+from service.app.examples import EXAMPLES
+from service.kit.security.credentials import id_of
 from tests.applications import (
     TENANT,
     Callers,

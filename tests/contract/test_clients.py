@@ -12,8 +12,8 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from service.cli import app
-from service.examples import EXAMPLES, REFERENCE_QUESTION
+from service.app.examples import EXAMPLES, REFERENCE_QUESTION
+from service.cli.main import app
 from tests.contract import clients
 from tests.contract.newer import MEMBER, VALUE, between, newer_answer, serving_newer
 from tests.contract.node import NODE, node

@@ -11,11 +11,11 @@ import jsonschema_rs
 import pytest
 from typer.testing import CliRunner
 
-from service.app import create_app
-from service.cli import app as command_line
-from service.examples import EXAMPLE_IDS, EXAMPLES
-from service.questions.events import EventType
-from service.settings import Settings
+from service.app.application import create_app
+from service.app.examples import EXAMPLE_IDS, EXAMPLES
+from service.app.settings import Settings
+from service.cli.main import app as command_line
+from service.schemas.events import EventType
 from tests.contract.node import installed, node
 
 ROOT = Path(__file__).resolve().parents[2]

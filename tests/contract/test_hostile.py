@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 import pytest
 
+from service.app.examples import EXAMPLE_IDS
 from service.catalog import repository
 from service.catalog.shipped import shipped_documents
-from service.examples import EXAMPLE_IDS
-from service.kit.problems import CONTENT_TYPE
+from service.kit.http.problems import CONTENT_TYPE
 from tests.applications import TENANT, attach
 from tests.contract.corpus import MARK, Operation
 from tests.contract.credentials import OF_NODES, credentials, node_of

@@ -15,9 +15,9 @@ from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
 from urllib3 import HTTPResponse
 
-from service.examples import EXAMPLE_IDS, EXAMPLES
-from service.kit.credentials import id_of
-from service.snapshot import service as snapshots
+from service.app.examples import EXAMPLE_IDS, EXAMPLES
+from service.evidence import snapshot as snapshots
+from service.kit.security.credentials import id_of
 from tests.applications import (
     TENANT,
     Callers,

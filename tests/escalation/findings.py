@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from service.kit.subjects import covers
+from service.kit.security.subjects import covers
 from tests.escalation.world import FOREIGN, OWN
 
 READS = {

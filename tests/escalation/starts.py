@@ -3,7 +3,7 @@
 from itertools import count
 from pathlib import Path
 
-from service.questions.events import EventType
+from service.schemas.events import EventType
 from tests.conftest import Databases
 from tests.escalation.walking import SCOPE_OF, SCOPES, TRIED
 from tests.escalation.world import World

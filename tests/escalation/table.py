@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from service.app import create_app
+from service.app.application import create_app
 from tests import conftest
 from tests.applications import OPEN, quiet_logs
 from tests.escalation.findings import MEANT, explanation, findings, unexplained

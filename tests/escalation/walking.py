@@ -11,10 +11,10 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 from uuid import uuid4
 
-from service.examples import EXAMPLES
-from service.kit.credentials import id_of
-from service.kit.subjects import uncovered
-from service.questions.events import EventType
+from service.app.examples import EXAMPLES
+from service.kit.security.credentials import id_of
+from service.kit.security.subjects import uncovered
+from service.schemas.events import EventType
 from tests.applications import content_digest
 from tests.approvals.deciding import QUOTED
 from tests.contract.credentials import sent

@@ -14,12 +14,12 @@ from uuid import uuid4
 
 from sqlalchemy import select
 
+from service.app.background.webhooks import PUBLISHING
+from service.app.examples import EXAMPLES
 from service.approvals import repository as approvals
 from service.audit.tables import AuditEventRow
-from service.background.webhooks import PUBLISHING
-from service.examples import EXAMPLES
-from service.kit.credentials import id_of
-from service.kit.events import emit
+from service.kit.jobs.events import emit
+from service.kit.security.credentials import id_of
 from service.nodes.tables import NodeRow
 from service.quotes import service as quotes
 from service.quotes.errors import QuoteNotFound

@@ -13,9 +13,9 @@ from service.estimates.tariff_bill import bill_tariff
 from service.estimates.utility_bill import estimate_utility_bill
 from service.planning.errors import PlanningError
 from service.planning.tariff.effort import MOST_STEPS, Effort, Share
-from service.questions.estimates import UtilityBillQuestion
-from service.questions.tariff_bills import TariffBillQuestion
-from service.questions.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
+from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.tariff_bills import TariffBillQuestion
+from service.schemas.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
 from tests.asking import question, shipped
 
 LADDER = [{"price": "1", "limit": 0.001 * (place + 1)} for place in range(49)] + [{"price": "1"}]

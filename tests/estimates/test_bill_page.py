@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from service.planning.power import DeviceWork
-from service.planning.power_cap import capped
+from service.planning.energy.power import DeviceWork
+from service.planning.energy.power_cap import capped
 from tests.asking import ask, shipped
 from tests.estimates.test_electricity import (
     DEMAND,

@@ -7,11 +7,11 @@ from time import process_time
 import pytest
 
 from service.estimates.frontier import estimate_frontier
-from service.planning.calibration import OperatorQuantity
-from service.planning.calibration.measured import DeviceCalibration
+from service.planning.hardware.calibration import OperatorQuantity
+from service.planning.hardware.calibration.measured import DeviceCalibration
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity
-from service.questions.frontier import FrontierQuestion
+from service.schemas.frontier import FrontierQuestion
 from tests.asking import ask, codes, question, refusal, usd
 from tests.calibrated import a_set, figure, scope_of, with_sets
 

@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from service.examples import REFERENCE_QUESTION, REFERENCE_SITE
-from service.planning.carbon import HoursOfYear
+from service.app.examples import REFERENCE_QUESTION, REFERENCE_SITE
+from service.planning.energy.carbon import HoursOfYear
 from tests.asking import ask, codes, gaps, question, refusal, shipped
 
 STARTS_AT = "2026-03-01T00:00:00Z"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.examples import EXAMPLES, REFERENCE_QUESTION
+from service.app.examples import EXAMPLES, REFERENCE_QUESTION
 from tests.asking import ask, question, usd
 
 

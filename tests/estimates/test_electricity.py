@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 
+from service.app.examples import EXAMPLES, REFERENCE_QUESTION
 from service.estimates.bill_export import export_utility_bill
-from service.examples import EXAMPLES, REFERENCE_QUESTION
 from service.planning.errors import PlanningError
-from service.questions.estimates import UtilityBillExport
+from service.schemas.estimates import UtilityBillExport
 from tests.asking import ask, codes, gaps, refusal, shipped, usd
 
 # 1,000 devices of 700 W and 125 hosts of 800 W at a PUE of 1 are 800 kW, for 471.8571 h 377,485.68 kWh.

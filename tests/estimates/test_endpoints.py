@@ -8,13 +8,13 @@ import time
 import pytest
 from sqlalchemy import event, update
 
-from service import app as application
+from service.app import application
+from service.app.examples import EXAMPLES, REFERENCE_QUESTION
 from service.catalog.tables import CatalogState
 from service.estimates import endpoints
 from service.estimates.service import ESTIMATES
-from service.examples import EXAMPLES, REFERENCE_QUESTION
-from service.questions.estimates import BATCH_LIMIT
-from service.snapshot.service import SnapshotStore
+from service.evidence.snapshot import SnapshotStore
+from service.schemas.estimates import BATCH_LIMIT
 from tests.applications import bearing
 from tests.asking import ask, question
 
@@ -184,7 +184,7 @@ class TestRevisions:
         assert answer.json()["evidence"]["catalog_revision"] == revision
 
     def test_a_revision_that_does_not_come_is_503(self, reader, monkeypatch):
-        monkeypatch.setattr("service.snapshot.service.WAIT_SECONDS", 0.2)
+        monkeypatch.setattr("service.evidence.snapshot.WAIT_SECONDS", 0.2)
         started = time.monotonic()
         answer = reader.post("/v1/estimates/memory", SERVED, headers={"Catalog-Revision": "999"})
         assert time.monotonic() - started < 10

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.examples import REFERENCE_QUESTION, REFERENCE_SITE
+from service.app.examples import REFERENCE_QUESTION, REFERENCE_SITE
 from tests.asking import ask, codes, gaps, question, refusal, shipped
 
 STARTS_AT = "2026-03-01T06:30:00Z"

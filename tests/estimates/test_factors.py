@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from service.examples import EXAMPLES
+from service.app.examples import EXAMPLES
 from tests.asking import ask, refusal, shipped, usd
 
 RUN = {

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.app.examples import EXAMPLES
 from service.estimates.focus import export_cost
-from service.examples import EXAMPLES
 from service.planning.errors import PlanningError
-from service.questions.estimates import CostExport
+from service.schemas.estimates import CostExport
 from tests.asking import ask, shipped, usd
 from tests.planning.cost.test_focus import assert_sound
 

@@ -9,11 +9,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from service.app.examples import EXAMPLES
 from service.estimates import endpoints
 from service.estimates.frontier import estimate_frontier
-from service.examples import EXAMPLES
 from service.planning.errors import PlanningError
-from service.questions.frontier import FrontierAnswer, FrontierQuestion
+from service.schemas.frontier import FrontierAnswer, FrontierQuestion
 from tests.asking import ask, gaps, shipped
 
 EXAMPLE = EXAMPLES["estimate_throughput_frontier"]

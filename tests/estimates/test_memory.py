@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.planning.engines import EngineName
-from service.planning.frameworks import Framework
 from service.planning.precision import Optimizer
+from service.planning.software.engines import EngineName
+from service.planning.software.frameworks import Framework
 from tests.asking import ask, codes, gaps, question, refusal, shipped
 
 MODELS = ["gpt2", "bert-large", "llama-2-7b", "mixtral-8x7b", "qwen3-14b", "llama-3.1-70b"]

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from service.estimates.offer_warnings import warn_of_age, warn_of_offer
-from service.questions.catalog import KnownOffer
-from service.questions.notes import Notes
+from service.resolve.catalog import KnownOffer
+from service.schemas.notes import Notes
 
 TODAY = date(2026, 11, 22)
 OFFER = KnownOffer(

@@ -9,9 +9,9 @@ import pytest
 from service.estimates import own_runs
 from service.estimates.frontier import estimate_frontier
 from service.estimates.service import ESTIMATES, answer
-from service.planning.calibration.measured import MeasuredAnswer
-from service.planning.local_evidence import Deviations, Group, fingerprint
-from service.questions.frontier import FrontierQuestion
+from service.planning.hardware.calibration.measured import MeasuredAnswer
+from service.planning.hardware.local_evidence import Deviations, Group, fingerprint
+from service.schemas.frontier import FrontierQuestion
 from tests.applications import bearing
 from tests.asking import question, shipped
 

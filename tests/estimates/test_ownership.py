@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.examples import REFERENCE_QUESTION
+from service.app.examples import REFERENCE_QUESTION
 from tests.asking import ask, codes, gaps, refusal, shipped, usd
 
 CLUSTER = {

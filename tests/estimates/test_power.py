@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.examples import REFERENCE_QUESTION
+from service.app.examples import REFERENCE_QUESTION
 from tests.asking import ask, gaps, question
 
 LLAMA = "llama-3.1-8b"

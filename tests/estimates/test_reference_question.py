@@ -7,7 +7,7 @@ devices 471,857.09 device-hours, at 3 USD each 1,415,571.28 USD. 700 W over thos
 
 import pytest
 
-from service.examples import REFERENCE_QUESTION, REFERENCE_SITE
+from service.app.examples import REFERENCE_QUESTION, REFERENCE_SITE
 from tests.asking import ask, codes, gaps
 
 LLAMA = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.prices import Term
+from service.planning.cost.prices import Term
 from tests.asking import ask, codes, gaps, question, refusal, shipped, usd
 
 MODEL = {"source": "parameter_count", "parameter_count": 7_000_000_000}

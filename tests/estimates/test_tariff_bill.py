@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from service.app.examples import EXAMPLES
 from service.estimates.tariff_bill import bill_tariff
-from service.examples import EXAMPLES
 from service.planning.errors import PlanningError
-from service.questions.tariff_bills import TariffBillQuestion
+from service.schemas.tariff_bills import TariffBillQuestion
 from tests.asking import shipped
 
 BILLS = Path(__file__).parents[1] / "data" / "tariffs" / "bills.csv"

@@ -4,7 +4,7 @@ import pytest
 
 from service.estimates.comparison import compare_costs
 from service.planning.errors import PlanningError
-from service.questions.estimates import CostComparison
+from service.schemas.estimates import CostComparison
 from tests.asking import ask, gaps, question, refusal, usd
 
 RENTED = {"price_per_device_hour": usd("3")}

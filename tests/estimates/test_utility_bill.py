@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.examples import REFERENCE_QUESTION, REFERENCE_SITE
+from service.app.examples import REFERENCE_QUESTION, REFERENCE_SITE
 from tests.asking import ask, gaps, refusal, shipped, usd
 
 GRID = "egrid-us-rfce"

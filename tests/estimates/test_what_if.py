@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 
+from service.app.examples import EXAMPLES
 from service.estimates.power_cap import estimate_power_cap
 from service.estimates.shift import estimate_shift
 from service.estimates.site_comparison import compare_sites
-from service.examples import EXAMPLES
 from service.planning.errors import PlanningError
-from service.questions.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
+from service.schemas.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
 from tests.asking import ask, codes, gaps, shipped, usd
 
 SHIFT = EXAMPLES["estimate_utility_bill_shift"]

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from service.cli import app as cli
+from service.app.examples import EXAMPLES
+from service.cli.main import app as cli
 from service.estimates.service import ESTIMATES
 from service.evidence.imports import service
 from service.evidence.imports.errors import EvidenceRefused
 from service.evidence.imports.schemas import EvidenceImport
-from service.examples import EXAMPLES
 from tests.applications import bearing
 from tests.asking import shipped
 
@@ -267,7 +267,7 @@ def test_what_is_only_observed_does_not_count(reader):
 
 
 def test_a_file_at_the_command_line(database, tmp_path, monkeypatch):
-    monkeypatch.setattr("service.operator.Database", lambda _: database)
+    monkeypatch.setattr("service.app.operator.Database", lambda _: database)
     monkeypatch.setenv("IRONLAW_SECRET_KEY", "a secret of the tests, nowhere else")
     file, context = tmp_path / "table.csv", tmp_path / "context.json"
     file.write_text(EXAMPLE["content"])

@@ -4,13 +4,13 @@ import os
 import threading
 from functools import partial
 
+from service.app.background.approvals import settled
 from service.approvals import decisions, repository
 from service.approvals.schemas import DecisionInput
 from service.audit.service import Call, Writes
-from service.background.approvals import settled
-from service.kit.database import Database
-from service.kit.problems import Problem
-from service.snapshot.service import shipped_snapshot
+from service.evidence.snapshot import shipped_snapshot
+from service.kit.database.engine import Database
+from service.kit.http.problems import Problem
 from tests.applications import KEYRING
 from tests.approvals.test_model import TENANT, subject
 from tests.faults.points import Ledger, Points, around

@@ -6,10 +6,10 @@ from pathlib import Path
 from sqlalchemy import func, select
 from sqlalchemy.orm import undefer, undefer_group
 
-from service.benchmarks.calibrations import service
-from service.benchmarks.calibrations.jobs import DRAW
-from service.benchmarks.calibrations.tables import ACTIVE, WITHDRAWN, CalibrationRow
+from service.benchmarks.calibration_jobs import DRAW
 from service.benchmarks.validation.repository import accepted
+from service.calibrations import service
+from service.calibrations.tables import ACTIVE, WITHDRAWN, CalibrationRow
 from service.catalog.tables import CatalogState
 from service.evidence.imports.tables import EvidenceImportRow
 from service.evidence.service import reference_curves

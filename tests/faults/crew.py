@@ -15,7 +15,7 @@ from datetime import timedelta
 from pydantic import BaseModel
 from sqlalchemy import BigInteger, Column, Float, MetaData, String, Table, insert
 
-from service.kit.database import Database
+from service.kit.database.engine import Database
 from service.kit.jobs.kinds import Continue, Done, Kind
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.runner import Runner

@@ -18,8 +18,8 @@ from sqlalchemy import func, select
 from service.audit.service import Writes
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
-from service.kit.keyring import Keyring, read_or_create
-from service.kit.leases import RUNNING, WAITING
+from service.kit.jobs.leases import RUNNING, WAITING
+from service.kit.security.keyring import Keyring, read_or_create
 from service.nodes.tables import COMPLETED, LeaseGrantRow, LeaseRow, NodeRow
 from service.protocol.suites import Suite
 from tests import forked

@@ -7,15 +7,16 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 
-from service import app, cli
-from service.background import service as background
+from service.app import application as app
+from service.app.background import service as background
 from service.benchmarks import service as results
-from service.benchmarks.calibrations import service as calibrations
-from service.benchmarks.calibrations.repository import Withdrawn
 from service.benchmarks.validation import service as validation
+from service.calibrations import service as calibrations
+from service.calibrations.repository import Withdrawn
+from service.cli import main as cli
 from service.evidence.imports import service as imports
-from service.kit import leases as kit_leases
-from service.kit.database import Database
+from service.kit.database.engine import Database
+from service.kit.jobs import leases as kit_leases
 from service.nodes import credentials, face, leases
 from service.nodes import service as nodes
 from service.protocol.suites import Suite

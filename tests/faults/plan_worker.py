@@ -5,8 +5,8 @@ import threading
 from dataclasses import replace
 from datetime import timedelta
 
-from service.background.plans import RANKING, SEARCHING
-from service.kit.database import Database
+from service.app.background.plans import RANKING, SEARCHING
+from service.kit.database.engine import Database
 from service.kit.jobs.runner import Runner
 from service.plans import stored
 from tests.faults.points import Points, around

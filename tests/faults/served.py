@@ -19,7 +19,7 @@ from service.audit.tables import AuditEventRow
 from service.auth.tables import ApiKeyRow
 from service.catalog.sites.tables import SiteRow
 from service.catalog.tables import NOUN_TABLES, CatalogState
-from service.kit.idempotency import IdempotencyKeyRow, digest
+from service.kit.http.idempotency import IdempotencyKeyRow, digest
 from tests import forked
 from tests.applications import bearing
 from tests.faults.harness import rows

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 
 from service.benchmarks.tables import BenchmarkResultRow
-from service.kit.leases import RUNNING
+from service.kit.jobs.leases import RUNNING
 from tests.faults import node_service, node_worker
 from tests.faults.field import PATIENCE_SECONDS, SEED, Field, Violation, until
 from tests.faults.harness import LONG, TIMES

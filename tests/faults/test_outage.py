@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.kit.database import Database
+from service.kit.database.engine import Database
 from tests.faults.crew import STEPS
 from tests.faults.harness import LONG, Crew, Load, Outcome, Server, prepare, rows
 from tests.waiting import until

@@ -11,12 +11,12 @@ from pydantic_core import to_json
 from sqlalchemy import func, select
 
 from service.estimates.service import answer
+from service.evidence.snapshot import store_of
 from service.kit.jobs.tables import DONE, JobRow
 from service.plans import service, stored
 from service.plans.jobs import KINDS
 from service.plans.tables import PlanPieceRow
-from service.questions.plans import PlanQuestion
-from service.snapshot.service import store_of
+from service.schemas.plans import PlanQuestion
 from tests import forked
 from tests.faults import plan_worker
 from tests.faults.harness import LONG, TIMES, rows

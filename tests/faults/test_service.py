@@ -11,15 +11,15 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
+from service.app.background.service import schedules
 from service.auth.tables import ApiKeyRow
-from service.background.service import schedules
 from service.catalog import repository
-from service.kit import leases
+from service.kit.jobs import leases
+from service.kit.jobs.leases import RUNNING
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing
 from service.kit.jobs.tables import DONE, JobRow
-from service.kit.leases import RUNNING
-from service.kit.subjects import SYSTEM_TENANT
+from service.kit.security.subjects import SYSTEM_TENANT
 from tests.applications import MEANS, bearing
 from tests.faults.harness import LONG, rows
 from tests.faults.served import Fleet, Load, events, is_in_use, revisions, site

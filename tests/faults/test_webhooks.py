@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import select
 from standardwebhooks import Webhook
 
-from service.kit.events import emit
-from service.kit.subjects import LOCAL
-from service.questions.events import EventType
+from service.kit.jobs.events import emit
+from service.kit.security.subjects import LOCAL
+from service.schemas.events import EventType
 from service.webhooks.schemas import WebhookInput
 from service.webhooks.tables import AttemptRow, DeliveryRow
 from tests import forked

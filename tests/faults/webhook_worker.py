@@ -5,12 +5,12 @@ import threading
 from dataclasses import replace
 from datetime import timedelta
 
+from service.app.background.webhooks import PUBLISHING
 from service.audit.service import Writes
-from service.background.webhooks import PUBLISHING
-from service.kit.database import Database
+from service.kit.database.engine import Database
+from service.kit.http.outbound import Outbound, parsed_networks
 from service.kit.jobs.runner import Runner
-from service.kit.keyring import Keyring
-from service.kit.outbound import Outbound, parsed_networks
+from service.kit.security.keyring import Keyring
 from service.webhooks import attempts, dispatching, service
 from service.webhooks.dispatching import Dispatcher
 from service.webhooks.service import Webhooks

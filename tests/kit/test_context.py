@@ -9,12 +9,12 @@ import pytest
 from fastapi import FastAPI, Request
 from prometheus_client import REGISTRY
 
-from service.app import create_app
-from service.kit.admission import REFUSALS_PER_MINUTE, Admission, refused
-from service.kit.context import RequestContext
+from service.app.application import create_app
+from service.kit.http.admission import REFUSALS_PER_MINUTE, Admission, refused
+from service.kit.http.context import RequestContext
+from service.kit.http.web import add_routes, api_router, install_problem_handlers
 from service.kit.logs import configure_logs
-from service.kit.subjects import Subject, SubjectKind
-from service.kit.web import add_routes, api_router, install_problem_handlers
+from service.kit.security.subjects import Subject, SubjectKind
 from tests.applications import OPEN, quiet_logs
 
 SECRET = "correct-horse-battery-staple"  # noqa: S105

@@ -11,7 +11,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, insert, select, text, u
 from sqlalchemy.exc import InternalError, StatementError
 
 from service.audit.tables import AuditHeadRow
-from service.kit.database import Database, Json, UtcDateTime, insert_new
+from service.kit.database.engine import Database, Json, UtcDateTime, insert_new
 
 METADATA = MetaData()
 THINGS = Table(

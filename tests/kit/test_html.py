@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from service.kit.html import (
+from service.kit.http.html import (
     FORM_BYTES,
     FORM_FIELDS,
     errors_by_field,
@@ -18,7 +18,7 @@ from service.kit.html import (
     seen,
     stylesheet,
 )
-from service.kit.problems import BadRequest, FieldError, Problem, Unprocessable
+from service.kit.http.problems import BadRequest, FieldError, Problem, Unprocessable
 from tests.browsing import DESKTOP, PHONE, overflow, shows, violations
 
 HOSTILE = "</style><script>alert(1)</script>\"'&"

@@ -11,18 +11,17 @@ import pytest
 from pydantic import BaseModel
 from sqlalchemy import delete, insert, select, text, update
 
-from service.kit import leases
-from service.kit.jobs import bell, chunks, repository
+from service.kit.http.problems import Conflict, NotFound
+from service.kit.jobs import bell, chunks, leases, repository
 from service.kit.jobs import runner as runners
 from service.kit.jobs.chunks import Claimed
 from service.kit.jobs.kinds import Continue, Done, Hold, JobError, Kind
+from service.kit.jobs.leases import LeaseLost
 from service.kit.jobs.repository import Count, enqueue
 from service.kit.jobs.runner import Runner
 from service.kit.jobs.schedules import Schedule, retention
 from service.kit.jobs.tables import JobRow
-from service.kit.leases import LeaseLost
-from service.kit.problems import Conflict, NotFound
-from service.kit.subjects import SYSTEM_TENANT
+from service.kit.security.subjects import SYSTEM_TENANT
 from tests.clocks import START, Clock, unset
 from tests.waiting import until
 

@@ -18,8 +18,8 @@ from hypothesis.stateful import (
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import DeclarativeBase
 
-from service.kit import leases
-from service.kit.leases import RUNNING, WAITING, Lease, Leased, LeaseLost
+from service.kit.jobs import leases
+from service.kit.jobs.leases import RUNNING, WAITING, Lease, Leased, LeaseLost
 from tests.clocks import START, Clock
 
 

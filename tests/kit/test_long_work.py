@@ -8,10 +8,10 @@ import weakref
 import pytest
 from starlette.requests import ClientDisconnect
 
-from service.kit import long_work
-from service.kit.long_work import Busy, LongWork, OutOfTime
-from service.kit.subjects import LOCAL
-from service.kit.wanted import check_wanted
+from service.kit.http import long_work
+from service.kit.http.long_work import Busy, LongWork, OutOfTime
+from service.kit.http.wanted import check_wanted
+from service.kit.security.subjects import LOCAL
 
 PATIENCE = 60
 

@@ -12,14 +12,14 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import exc, text
 
-from service.app import create_app
-from service.examples import EXAMPLES
-from service.kit import database as kit_database
-from service.kit.context import RequestContext
-from service.kit.database import Database
-from service.kit.operational import expected_failure, install_database_errors
-from service.kit.web import install_problem_handlers
-from service.storage import upgrade
+from service.app.application import create_app
+from service.app.examples import EXAMPLES
+from service.app.storage import upgrade
+from service.kit.database import engine as kit_database
+from service.kit.database.engine import Database
+from service.kit.http.context import RequestContext
+from service.kit.http.operational import expected_failure, install_database_errors
+from service.kit.http.web import install_problem_handlers
 from tests.applications import OPEN, attach
 from tests.conftest import Client
 

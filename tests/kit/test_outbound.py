@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from service.kit.outbound import (
+from service.kit.http.outbound import (
     EXCERPT_BYTES,
     Outbound,
     OutboundRefused,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.kit.pages import PageTokens
-from service.kit.problems import BadRequest
+from service.kit.http.pages import PageTokens
+from service.kit.http.problems import BadRequest
 
 TOKENS = PageTokens(b"a secret of some length")
 

@@ -13,10 +13,10 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
-from service.kit import bodies, server
-from service.kit.admission import Admission
-from service.kit.context import RequestContext
-from service.kit.web import DirectRoutes, Written, add_routes, api_router, install_problem_handlers
+from service.kit.http import bodies, server
+from service.kit.http.admission import Admission
+from service.kit.http.context import RequestContext
+from service.kit.http.web import DirectRoutes, Written, add_routes, api_router, install_problem_handlers
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 

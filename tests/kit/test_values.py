@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from service.kit.bodies import MOST_MEMBERS, MOST_VALUES, check_values
-from service.kit.problems import PayloadTooLarge
+from service.kit.http.bodies import MOST_MEMBERS, MOST_VALUES, check_values
+from service.kit.http.problems import PayloadTooLarge
 
 
 def test_a_file_in_a_text_is_one_value():

@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.kit import bodies
-from service.kit.admission import Admission
-from service.kit.context import RequestContext
-from service.kit.html import problems_page
-from service.kit.problems import Conflict, FieldError, anchor, pointer
-from service.kit.subjects import permission
-from service.kit.web import (
+from service.kit.http import bodies
+from service.kit.http.admission import Admission
+from service.kit.http.context import RequestContext
+from service.kit.http.html import problems_page
+from service.kit.http.problems import Conflict, FieldError, anchor, pointer
+from service.kit.http.web import (
     DirectRoutes,
     RawBody,
     add_routes,
@@ -27,6 +26,7 @@ from service.kit.web import (
     install_problem_handlers,
     route_needing,
 )
+from service.kit.security.subjects import permission
 
 
 class Colour(StrEnum):

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from alembic import command
 from sqlalchemy import select, text
 
+from service.app.storage import alembic_config
 from service.nodes.tables import NodeRow
-from service.storage import alembic_config
 from tests.clocks import START
 
 COLUMNS = "tenant_id, id, name, device, state, reason, installation_id, worker_version, boots"

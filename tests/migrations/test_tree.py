@@ -11,12 +11,20 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, select
 
-from service import storage
+from service.app import storage
+from service.app.storage import (
+    SchemaMismatch,
+    alembic_config,
+    check,
+    migrate,
+    prepare,
+    schema_revision,
+    upgrade,
+)
 from service.catalog.nouns import NOUNS
-from service.kit.database import Base, Database
-from service.kit.subjects import DEFAULT_TENANT
-from service.snapshot.service import SnapshotStore
-from service.storage import SchemaMismatch, alembic_config, check, migrate, prepare, schema_revision, upgrade
+from service.evidence.snapshot import SnapshotStore
+from service.kit.database.engine import Base, Database
+from service.kit.security.subjects import DEFAULT_TENANT
 from tests import forked
 
 NEXT = '''

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 from sqlalchemy import select
 
-from service.kit.subjects import NODE_SCOPES, Subject, SubjectKind
+from service.kit.security.subjects import NODE_SCOPES, Subject, SubjectKind
 from service.nodes import leases
 from service.nodes.service import ask
 from service.nodes.tables import LeaseGrantRow, LeaseRow, NodeRow

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import select
 
-from service.kit.credentials import NODE, mint, new_id
-from service.kit.problems import Unauthorized
+from service.kit.http.problems import Unauthorized
+from service.kit.security.credentials import NODE, mint, new_id
 from service.nodes.tables import NodeCredentialRow
 from tests.applications import bearing
 from tests.nodes.fleet import add_run, standing

@@ -8,11 +8,11 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from service.background.retention import expiries
-from service.kit import admission
-from service.kit.credentials import ENROLMENT, mint, new_id
+from service.app.background.retention import expiries
+from service.kit.http import admission
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing
+from service.kit.security.credentials import ENROLMENT, mint, new_id
 from service.nodes import repository
 from service.nodes.errors import EnrolmentTokenUsed, NodeBarred
 from service.nodes.schemas import EnrolmentTokenInput

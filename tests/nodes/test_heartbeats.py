@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, select
 
-from service.app import attach as attach_to
+from service.app.application import attach as attach_to
 from service.nodes.heard import BEATS_A_WRITE, SILENCE, SILENCE_ELSEWHERE
 from service.nodes.tables import NodeRow
 from service.protocol.canonical import digest

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError
 
-from service.kit.problems import Unprocessable
+from service.kit.http.problems import Unprocessable
 from service.nodes import leases
 from service.nodes.errors import (
     InventoryUnknown,

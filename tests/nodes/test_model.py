@@ -347,7 +347,7 @@ def test_leases_are_what_the_model_says(database, examples):
 @pytest.mark.parametrize("broken", ["write", "close"])
 def test_the_model_notices_a_fence_that_is_gone(database, monkeypatch, broken):
     """Without the check of the token the model must not hold."""
-    from service.kit import leases as mechanism  # noqa: PLC0415
+    from service.kit.jobs import leases as mechanism  # noqa: PLC0415
     from service.nodes import repository  # noqa: PLC0415
 
     def unfenced(session, table, lease, *_, **values):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.metrics import scrape
+from service.app.metrics import scrape
 from tests.applications import bearing
 from tests.nodes.fleet import add_run, standing
 from tests.nodes.hosts import Host, code

@@ -7,7 +7,7 @@ import time
 import pytest
 from sqlalchemy import event, update
 
-from service.kit import leases as mechanism
+from service.kit.jobs import leases as mechanism
 from service.nodes import waiting
 from service.nodes.tables import LeaseRow
 from service.protocol.leases import Claim

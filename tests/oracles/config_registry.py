@@ -13,7 +13,7 @@ import transformers
 from transformers import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-REGISTRY = Path(__file__).parents[2] / "service/planning/formats/huggingface/registry.json"
+REGISTRY = Path(__file__).parents[2] / "service/formats/huggingface/registry.json"
 SUFFIXES = (
     "ForCausalLM",
     "LMHeadModel",

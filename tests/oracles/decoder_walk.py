@@ -14,9 +14,9 @@ import transformers
 from config_registry import REGISTRY
 from transformers import CONFIG_MAPPING
 
+from service.formats.huggingface import import_config
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import import_config
-from service.planning.profile import profile_of
+from service.planning.models.profile import profile_of
 
 HERE = Path(__file__).parent
 CASES_PER_TYPE = 6

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from service.planning.formats.urdb import tariff_from_urdb
+from service.formats.urdb import tariff_from_urdb
 from service.planning.tariff.bill import Load, PeriodBill
 from service.planning.tariff.billing import bill
 

@@ -1,7 +1,8 @@
 """FLOPs of one sample's forward pass as PyTorch's counter takes them, on the meta device.
 
 Run by ``make oracles`` beside ``tower_counts.py``; writes ``tower_flops.json``. Each case is a file of
-``tower_configs``, what enters the model, and the same sample in the words of ``service.planning.positions``.
+``tower_configs``, what enters the model, and the same sample in words of
+``service.planning.models.positions``.
 """
 
 import json

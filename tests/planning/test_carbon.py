@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.carbon import (
+from service.planning.energy.carbon import (
     HoursOfYear,
     Intervals,
     MonthHours,

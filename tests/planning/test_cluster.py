@@ -1,5 +1,5 @@
 from service.evidence.service import reference_curves
-from service.planning.cluster import Accelerator, Cluster, Server, memory_capacity
+from service.planning.hardware.cluster import Accelerator, Cluster, Server, memory_capacity
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis
 

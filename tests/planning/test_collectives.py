@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.evidence.service import reference_curves
-from service.planning.calibration.links import IDEAL_LINKS
-from service.planning.cluster import Accelerator, Cluster
-from service.planning.collectives import (
+from service.planning.errors import PlanningError
+from service.planning.hardware.calibration.links import IDEAL_LINKS
+from service.planning.hardware.cluster import Accelerator, Cluster
+from service.planning.hardware.collectives import (
     Algorithm,
     Collective,
     Fabric,
@@ -17,8 +18,7 @@ from service.planning.collectives import (
     collective_seconds,
     fabric_of,
 )
-from service.planning.errors import PlanningError
-from service.planning.links import Link, LinkKind
+from service.planning.hardware.links import Link, LinkKind
 
 GB, GIB, MIB = 1e9, 2.0**30, 2.0**20
 EVERY = [(kind, None) for kind in Collective] + [

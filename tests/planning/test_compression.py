@@ -2,19 +2,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import Architecture, Block, Embeddings
-from service.planning.collectives import Collective, Fabric, Rail
-from service.planning.compression import (
+from service.planning.hardware.collectives import Collective, Fabric, Rail
+from service.planning.hardware.traffic import Exchanged, total_seconds
+from service.planning.models.architecture import Architecture, Block, Embeddings
+from service.planning.models.layers import Attention, FeedForward, Split, Tensor, matrix
+from service.planning.models.profile import profile_of, profile_of_count
+from service.planning.parallelism import Parallelism, placement
+from service.planning.training.compression import (
     Verdict,
     compressed,
     compressed_exchange,
     gradient_shapes,
     shapes_of,
 )
-from service.planning.layers import Attention, FeedForward, Split, Tensor, matrix
-from service.planning.parallelism import Parallelism, placement
-from service.planning.profile import profile_of, profile_of_count
-from service.planning.traffic import Exchanged, total_seconds
 from service.planning.workload import Compression, CompressionKind
 
 GB = 1e9

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.data_pipeline import (
+from service.planning.training.data_pipeline import (
     DataPipeline,
     StageSeconds,
     buffer_bytes,

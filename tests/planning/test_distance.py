@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.planning.distance import (
+from service.planning.hardware.distance import (
     LEVELS,
     Near,
     System,

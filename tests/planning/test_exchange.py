@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.exchange import ExchangeRate, ExchangeRates
+from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 
 
 def rate(from_code, to_code, value, on, source="bank"):

@@ -5,10 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.evidence.service import facility_curves
-from service.planning.calibration.facility import Cooling
-from service.planning.cluster import Cluster
-from service.planning.errors import PlanningError
-from service.planning.facility import (
+from service.planning.energy.facility import (
     NodeRates,
     dynamic_share,
     fabric_ports,
@@ -18,7 +15,10 @@ from service.planning.facility import (
     node_rates,
     supply_loss_watts,
 )
-from service.planning.links import Link, LinkKind
+from service.planning.errors import PlanningError
+from service.planning.hardware.calibration.facility import Cooling
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.links import Link, LinkKind
 from tests.asking import shipped
 
 CURVES = facility_curves()
@@ -128,7 +128,7 @@ def test_a_server_below_its_accelerators_is_refused(small_server):
 def small_server():
     from dataclasses import replace  # noqa: PLC0415
 
-    from service.planning.cluster import Server  # noqa: PLC0415
+    from service.planning.hardware.cluster import Server  # noqa: PLC0415
 
     box = Server(name="Box", accelerator_count=8, power_limit_watts=5_000.0)
     return cluster()._replace(accelerator=replace(cluster().accelerator, server=box))

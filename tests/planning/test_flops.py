@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from service.planning.architecture import Architecture, Block, Embeddings, Head
-from service.planning.formats.huggingface import import_config
-from service.planning.layers import (
+from service.formats.huggingface import import_config
+from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.layers import (
     Attention,
     FeedForward,
     LatentAttention,
@@ -16,8 +16,8 @@ from service.planning.layers import (
     Normalization,
     StateSpace,
 )
+from service.planning.models.profile import profile_of
 from service.planning.operators import forward_flops_per_token
-from service.planning.profile import profile_of
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 ORACLE = json.loads((ORACLES / "flops.json").read_text(encoding="utf-8"))

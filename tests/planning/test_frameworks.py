@@ -2,14 +2,14 @@
 
 import pytest
 
-from service.planning.frameworks import TRAITS, Framework, recipe_under
 from service.planning.memory.adaptation import trained_parameters
 from service.planning.memory.training import stage_memory, training_memory
 from service.planning.memory.transients import communicators
-from service.planning.overhead import DeviceOverhead
+from service.planning.models.profile import Fusion
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, TrainingPrecision
-from service.planning.profile import Fusion
+from service.planning.software.frameworks import TRAITS, Framework, recipe_under
+from service.planning.software.overhead import DeviceOverhead
 from service.planning.workload import (
     Adaptation,
     AdaptationKind,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.cluster import Cluster
+from service.planning.hardware.cluster import Cluster
 from service.planning.inference import (
     Constraint,
     Degrees,

@@ -2,18 +2,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import Architecture, Block, Embeddings, Head
 from service.planning.inference import (
     decode_iteration,
     prefill_iteration,
     serving_time,
     touched_expert_share,
 )
-from service.planning.layers import Attention, FeedForward, MixtureOfExperts, Normalization
+from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.layers import Attention, FeedForward, MixtureOfExperts, Normalization
+from service.planning.models.profile import Profile, profile_of
 from service.planning.operators import Bound
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.profile import Profile, profile_of
 from service.planning.workload import InferenceWorkload
 
 H100 = {"peak_flops_per_second": 989e12, "bandwidth_bytes_per_second": 3.35e12}

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from service.evidence.service import reference_curves
-from service.planning.calibration.links import IDEAL_LINKS
-from service.planning.cluster import Cluster
-from service.planning.collectives import (
+from service.evidence.snapshot import shipped_snapshot
+from service.planning.hardware.calibration.links import IDEAL_LINKS
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.collectives import (
     Algorithm,
     Collective,
     Fabric,
@@ -16,15 +17,14 @@ from service.planning.collectives import (
     collective_seconds,
     fabric_of,
 )
-from service.planning.engines import EngineName, rules_of
+from service.planning.hardware.links import Link, LinkKind
+from service.planning.hardware.storage import NAMED_FORMATS
 from service.planning.inference import Batch, iteration_model
 from service.planning.inference.exchange import Message, ways_of
-from service.planning.links import Link, LinkKind
 from service.planning.parallelism import Group, Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.storage import NAMED_FORMATS
+from service.planning.software.engines import EngineName, rules_of
 from service.planning.workload import InferenceWorkload
-from service.snapshot.service import shipped_snapshot
 
 CATALOG = shipped_snapshot()
 CALIBRATION = reference_curves().calibration

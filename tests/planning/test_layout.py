@@ -1,12 +1,12 @@
 import pytest
 
 from service.planning.errors import PlanningError
-from service.planning.layout import inference_layout, training_layout
+from service.planning.memory.layout import inference_layout, training_layout
 from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import training_memory
+from service.planning.models.profile import profile_of, profile_of_count
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
-from service.planning.profile import profile_of, profile_of_count
 from service.planning.workload import AttentionKernel, InferenceWorkload, Recomputation, TrainingWorkload
 from tests.shapes import llama_2_70b
 

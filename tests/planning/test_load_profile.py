@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.errors import PlanningError
-from service.planning.load_profile import (
+from service.planning.energy.load_profile import (
     INTERVAL_MINUTES,
     Cycle,
     Draws,
@@ -28,6 +27,7 @@ from service.planning.load_profile import (
     run_parts,
     series,
 )
+from service.planning.errors import PlanningError
 
 DRAWS = Draws(working=(5_600.0, 1_400.0), waiting=(1_000.0, 700.0))
 NOON = datetime(2026, 3, 28, 12, tzinfo=UTC)

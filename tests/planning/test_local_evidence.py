@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.planning.local_evidence import (
+from service.planning.hardware.local_evidence import (
     FURTHEST,
     LOAD_SCALE,
     Deviations,

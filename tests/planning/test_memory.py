@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import Architecture, Block, Embeddings, Head
-from service.planning.layers import Attention, FeedForward, MixtureOfExperts, Normalization
+from service.planning.hardware.storage import PLAIN_FORMATS
 from service.planning.memory.activations import activation_bytes_per_token, logits_bytes_per_token
 from service.planning.memory.caches import key_value_bytes
 from service.planning.memory.capacity import cache_tokens, largest_concurrency, longest_context
@@ -15,10 +14,11 @@ from service.planning.memory.training import (
     stage_memory,
     training_memory,
 )
+from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.layers import Attention, FeedForward, MixtureOfExperts, Normalization
+from service.planning.models.profile import profile_of, profile_of_count
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
-from service.planning.profile import profile_of, profile_of_count
-from service.planning.storage import PLAIN_FORMATS
 from service.planning.workload import AttentionKernel, InferenceWorkload, Recomputation, TrainingWorkload
 
 GIB = 2**30

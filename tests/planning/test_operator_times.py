@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.evidence.service import reference_curves
-from service.planning.calibration import MachineFacts, OperatorQuantity
 from service.planning.errors import PlanningError
-from service.planning.frameworks import Framework
+from service.planning.hardware.calibration import MachineFacts, OperatorQuantity
+from service.planning.models.positions import Sample, forward_flops_of_sample
+from service.planning.models.profile import Choice, FusedAttention, Fusion
 from service.planning.operators import (
     Bound,
     Machine,
@@ -37,15 +38,14 @@ from service.planning.operators import (
     work_of,
 )
 from service.planning.parallelism import Parallelism
-from service.planning.positions import Sample, forward_flops_of_sample
 from service.planning.precision import (
     TRAINING_RECIPES,
     NumberFormat,
     Optimizer,
     TrainingPrecision,
 )
-from service.planning.profile import Choice, FusedAttention, Fusion
 from service.planning.quantity import Basis
+from service.planning.software.frameworks import Framework
 from service.planning.workload import (
     Adaptation,
     AdaptationKind,
@@ -54,7 +54,7 @@ from service.planning.workload import (
     Recomputation,
     TrainingWorkload,
 )
-from service.questions.architectures import Architecture, to_planning
+from service.schemas.architectures import Architecture, to_planning
 from tests.asking import shipped
 
 STREAMING = (OperatorKind.MEMORY, OperatorKind.GATHER)

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import Architecture, Block
-from service.planning.layers import Attention, FeedForward, MixtureOfExperts
+from service.planning.models.architecture import Architecture, Block
+from service.planning.models.layers import Attention, FeedForward, MixtureOfExperts
+from service.planning.models.profile import profile_of, profile_of_count
 from service.planning.operators import (
     Bound,
     forward_flops_per_token,
@@ -12,7 +13,6 @@ from service.planning.operators import (
     roofline,
     step_flops,
 )
-from service.planning.profile import profile_of, profile_of_count
 
 
 def attention(**changes) -> Attention:

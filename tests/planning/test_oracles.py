@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from service.planning.formats.huggingface import FAMILIES, import_config
-from service.planning.frameworks import TRAITS, Framework
-from service.planning.layers import Split, Tensor
+from service.formats.huggingface import FAMILIES, import_config
 from service.planning.memory.activations import activation_bytes_per_token
 from service.planning.memory.states import tensor_state_bytes
+from service.planning.models.layers import Split, Tensor
+from service.planning.models.profile import profile_of
 from service.planning.precision import Optimizer
-from service.planning.profile import profile_of
+from service.planning.software.frameworks import TRAITS, Framework
 from service.planning.workload import AttentionKernel
 
 ORACLE = json.loads((Path(__file__).parents[1] / "oracles" / "saved_activations.json").read_text())

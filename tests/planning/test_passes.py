@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from service.planning.architecture import Architecture, Block, Input
-from service.planning.collectives import fabric_of
+from service.planning.hardware.collectives import fabric_of
+from service.planning.hardware.storage import PLAIN_FORMATS
 from service.planning.inference.passes import (
     EAGER,
     RUNTIMES,
@@ -24,17 +24,17 @@ from service.planning.inference.passes import (
     runtime_of,
     tiles,
 )
-from service.planning.layers import Attention, EmbeddingTable, FeedForward, Linear, Modulation
 from service.planning.memory.serving import inference_weight_bytes
+from service.planning.models.architecture import Architecture, Block, Input
+from service.planning.models.layers import Attention, EmbeddingTable, FeedForward, Linear, Modulation
+from service.planning.models.positions import Sample, forward_flops_of_sample
+from service.planning.models.profile import profile_of, profile_of_count
 from service.planning.operators import Bound
 from service.planning.parallelism import Parallelism
-from service.planning.positions import Sample, forward_flops_of_sample
 from service.planning.precision import ELEMENT_BITS, NumberFormat
-from service.planning.profile import profile_of, profile_of_count
-from service.planning.storage import PLAIN_FORMATS
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.references import CatalogAccelerator, ClusterInput
+from service.resolve.hardware import resolve_cluster
+from service.schemas.notes import Notes
+from service.schemas.references import CatalogAccelerator, ClusterInput
 from tests.asking import shipped
 from tests.measured_passes import estimated_seconds, measured_passes
 from tests.shapes import catalog_architecture

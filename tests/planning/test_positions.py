@@ -5,11 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from service.planning.architecture import Architecture, Block, Input
+from service.formats.huggingface import import_config
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import import_config
-from service.planning.layers import Attention, Convolution, LearnedVectors, Linear, Resampling, StateSpace
-from service.planning.positions import Sample, block_positions, forward_flops_of_sample
+from service.planning.models.architecture import Architecture, Block, Input
+from service.planning.models.layers import (
+    Attention,
+    Convolution,
+    LearnedVectors,
+    Linear,
+    Resampling,
+    StateSpace,
+)
+from service.planning.models.positions import Sample, block_positions, forward_flops_of_sample
 
 PATCHES = Convolution(
     input_channels=3, output_channels=8, kernel_height=14, kernel_width=14, stride=14, padded=False

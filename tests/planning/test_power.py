@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from service.evidence.service import reference_curves
-from service.planning.calibration import PowerCalibration, PowerQuantity, PowerRates, Share
-from service.planning.errors import PlanningError
-from service.planning.inference import IterationTime
-from service.planning.operators import Bound
-from service.planning.power import (
+from service.planning.energy.power import (
     DeviceWork,
     device_watts,
     energy_per_token_joules,
@@ -19,6 +15,10 @@ from service.planning.power import (
     mean_watts,
     step_works,
 )
+from service.planning.errors import PlanningError
+from service.planning.hardware.calibration import PowerCalibration, PowerQuantity, PowerRates, Share
+from service.planning.inference import IterationTime
+from service.planning.operators import Bound
 from service.planning.training.step import FurtherPhase, MicroBatch, StepSeconds
 
 RATES = PowerRates(

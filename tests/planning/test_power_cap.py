@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.planning.energy.power import DeviceWork, mean_device_watts
+from service.planning.energy.power_cap import capped
 from service.planning.errors import PlanningError
-from service.planning.power import DeviceWork, mean_device_watts
-from service.planning.power_cap import capped
 from tests.asking import shipped
 
 # Zeus (You et al. 2023) and Perseus (Chung et al. 2024) publish them: ml-energy/zeus, Apache-2.0. Work whose

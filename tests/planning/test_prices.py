@@ -5,8 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from service.planning.errors import PlanningError
-from service.planning.prices import (
+from service.planning.cost.prices import (
     STALE_DAYS,
     Term,
     age_days,
@@ -19,6 +18,7 @@ from service.planning.prices import (
     last_day,
     written,
 )
+from service.planning.errors import PlanningError
 
 TODAY = date(2026, 11, 22)
 

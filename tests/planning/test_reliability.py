@@ -5,11 +5,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from service.planning.architecture import Architecture, Block
-from service.planning.layers import Attention, FeedForward
+from service.planning.models.architecture import Architecture, Block
+from service.planning.models.layers import Attention, FeedForward
+from service.planning.models.profile import profile_of, profile_of_count
 from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
-from service.planning.profile import profile_of, profile_of_count
-from service.planning.reliability import (
+from service.planning.reliability.interruptions import (
     Recovery,
     checkpoint_bytes,
     daly_interval_seconds,

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import Architecture, Block, Input
+from service.formats.huggingface import import_config
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import import_config
-from service.planning.layers import (
+from service.planning.hardware.storage import GGUF_FORMATS
+from service.planning.models.architecture import Architecture, Block, Input
+from service.planning.models.layers import (
     Attention,
     Convolution,
     EmbeddingTable,
@@ -20,13 +21,12 @@ from service.planning.layers import (
     Linear,
     Normalization,
 )
+from service.planning.models.positions import MOST_REPEATED, Sample, block_positions
+from service.planning.models.profile import profile_of
+from service.planning.models.profile.limits import MOST_BLOCKS, MOST_DIFFERENT, MOST_LAYERS, MOST_WRITTEN
+from service.planning.models.profile.runs import running_sums
+from service.planning.models.profile.sampled import training_profile
 from service.planning.parallelism import divisors
-from service.planning.positions import MOST_REPEATED, Sample, block_positions
-from service.planning.profile import profile_of
-from service.planning.profile.limits import MOST_BLOCKS, MOST_DIFFERENT, MOST_LAYERS, MOST_WRITTEN
-from service.planning.profile.runs import running_sums
-from service.planning.profile.sampled import training_profile
-from service.planning.storage import GGUF_FORMATS
 
 ATTENTION = Attention(hidden_size=64, query_heads=4, key_value_heads=4, head_size=16)
 BLOCK = Block(layers=(ATTENTION, FeedForward(hidden_size=64, inner_size=64)))

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.planning.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
-from service.planning.calibration.measured import DeviceCalibration, MeasuredLink
-from service.planning.links import LinkKind
-from service.planning.nearest import Asked
+from service.planning.hardware.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredLink
+from service.planning.hardware.links import LinkKind
+from service.planning.hardware.nearest import Asked
+from service.planning.hardware.resolution import resolved
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity
-from service.planning.resolution import resolved
 from tests.asking import shipped
 from tests.calibrated import a_set, figure, scope_of
 

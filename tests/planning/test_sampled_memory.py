@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import Architecture, Block, Head, Input
-from service.planning.formats.huggingface import import_config
-from service.planning.frameworks import TRAITS, Framework
-from service.planning.layers import (
+from service.formats.huggingface import import_config
+from service.planning.memory.activations import activation_bytes_per_token
+from service.planning.memory.training import memory_of_layouts, training_memory
+from service.planning.models.architecture import Architecture, Block, Head, Input
+from service.planning.models.layers import (
     Activation,
     Attention,
     Convolution,
@@ -25,14 +26,13 @@ from service.planning.layers import (
     Normalization,
     Resampling,
 )
-from service.planning.memory.activations import activation_bytes_per_token
-from service.planning.memory.training import memory_of_layouts, training_memory
+from service.planning.models.positions import LayerPositions, Sample
+from service.planning.models.profile import profile_of
+from service.planning.models.profile.sampled import forward_pass, training_profile
+from service.planning.models.profile.saved import sampled_terms
 from service.planning.parallelism import Parallelism
-from service.planning.positions import LayerPositions, Sample
 from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
-from service.planning.profile import profile_of
-from service.planning.profile.sampled import forward_pass, training_profile
-from service.planning.profile.saved import sampled_terms
+from service.planning.software.frameworks import TRAITS, Framework
 from service.planning.workload import (
     Adaptation,
     AdaptationKind,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.scaling import (
+from service.planning.training.scaling import (
     Scale,
     amdahl_speedup,
     communication_tax_speedup,

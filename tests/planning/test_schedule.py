@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.planning.schedule import (
+from service.planning.scheduling.schedule import (
     Fleet,
     Mode,
     Placed,

@@ -9,18 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.evidence.service import reference_curves
-from service.planning.architecture import Architecture, Block, Embeddings, Head
-from service.planning.engines import EngineName, defaults_of, engine_name, is_vllm_v0, rules_of
-from service.planning.formats.huggingface import import_config
+from service.formats.huggingface import import_config
+from service.planning.hardware.storage import GGUF_FORMATS, NAMED_FORMATS, BlockFormat
+from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT
 from service.planning.inference import decode_iteration
-from service.planning.layers import (
-    Attention,
-    FeedForward,
-    LatentAttention,
-    LinearAttention,
-    Normalization,
-    StateSpace,
-)
 from service.planning.memory.caches import key_value_bytes, state_bytes
 from service.planning.memory.capacity import (
     cache_tokens,
@@ -31,12 +23,20 @@ from service.planning.memory.capacity import (
     usable_bytes_of,
 )
 from service.planning.memory.serving import adapter_bytes, inference_memory
+from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.layers import (
+    Attention,
+    FeedForward,
+    LatentAttention,
+    LinearAttention,
+    Normalization,
+    StateSpace,
+)
+from service.planning.models.profile import profile_of
 from service.planning.operators import forward_flops_per_token
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.profile import profile_of
-from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, BlockFormat
-from service.planning.storage.named import MXFP4_ENGINE_FORMAT
+from service.planning.software.engines import EngineName, defaults_of, engine_name, is_vllm_v0, rules_of
 from service.planning.workload import Adapters, Draft, InferenceWorkload
 from tests.asking import shipped
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.planning.errors import PlanningError
-from service.planning.shift import costs_of_starts, moved_by, sliding_sums, starts_within
+from service.planning.scheduling.shift import costs_of_starts, moved_by, sliding_sums, starts_within
 from service.planning.tariff.allocation import MeteringPoint, allocate
 from service.planning.tariff.bill import Load
 from service.planning.tariff.charges import (

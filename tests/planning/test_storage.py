@@ -2,15 +2,15 @@
 
 import pytest
 
-from service.planning.architecture import Architecture, Block
-from service.planning.layers import LatentAttention
+from service.planning.hardware.storage import GGUF_FORMATS, NAMED_FORMATS, PLAIN_FORMATS, ModelFacts, Place
+from service.planning.hardware.storage.gguf import BLOCKS
+from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT
 from service.planning.memory.serving import inference_weight_bytes
+from service.planning.models.architecture import Architecture, Block
+from service.planning.models.layers import LatentAttention
+from service.planning.models.profile import profile_of, profile_of_count
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.profile import profile_of, profile_of_count
-from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, PLAIN_FORMATS, ModelFacts, Place
-from service.planning.storage.gguf import BLOCKS
-from service.planning.storage.named import MXFP4_ENGINE_FORMAT
 from tests.asking import shipped
 
 GIB = 2**30

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from service.planning.switching import PRECISION, Switch, narrowed, rungs
+from service.planning.search.switching import PRECISION, Switch, narrowed, rungs
 
 ENDS = st.sampled_from([0.25, 4.0])
 AMOUNTS = st.floats(0.1, 100.0)

@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.collectives import Collective, Fabric, Rail
-from service.planning.frameworks import Framework
-from service.planning.parallelism import Group, Parallelism, Sharding, placement
-from service.planning.traffic import (
+from service.planning.hardware.collectives import Collective, Fabric, Rail
+from service.planning.hardware.traffic import (
     ContextExchange,
     Exchanged,
     bucket_bytes,
@@ -23,6 +21,8 @@ from service.planning.traffic import (
     total_seconds,
     vocabulary_messages,
 )
+from service.planning.parallelism import Group, Parallelism, Sharding, placement
+from service.planning.software.frameworks import Framework
 from service.planning.training.communication import exposed
 
 GB = 1e9

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.evidence.service import reference_curves
-from service.planning.curves import assumed_efficiency
+from service.planning.hardware.curves import assumed_efficiency
 from service.planning.memory.training import StateBytes
 from service.planning.operators import StepFlops, step_flops
 from service.planning.parallelism import Parallelism, PipelineSchedule

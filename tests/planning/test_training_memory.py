@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import Architecture, Block, Embeddings, Head
-from service.planning.frameworks import Framework, recipe_under
-from service.planning.layers import (
+from service.planning.hardware.storage import PLAIN_FORMATS
+from service.planning.memory.activations import activation_bytes_per_token
+from service.planning.memory.adaptation import LINEAR_NAMES, frozen_bytes, trained_parameters
+from service.planning.memory.serving import inference_weight_bytes
+from service.planning.memory.stages import stage_start
+from service.planning.memory.states import state_bytes_per_parameter, tensor_state_bytes
+from service.planning.memory.training import memory_of_layouts, stage_memory, training_memory
+from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.layers import (
     Attention,
     FeedForward,
     LatentAttention,
@@ -20,18 +26,12 @@ from service.planning.layers import (
     StateSpace,
     Tensor,
 )
-from service.planning.memory.activations import activation_bytes_per_token
-from service.planning.memory.adaptation import LINEAR_NAMES, frozen_bytes, trained_parameters
-from service.planning.memory.serving import inference_weight_bytes
-from service.planning.memory.stages import stage_start
-from service.planning.memory.states import state_bytes_per_parameter, tensor_state_bytes
-from service.planning.memory.training import memory_of_layouts, stage_memory, training_memory
+from service.planning.models.profile import Trained, activation_terms, profile_of, profile_of_count
 from service.planning.operators import step_flops
-from service.planning.overhead import DeviceOverhead
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
-from service.planning.profile import Trained, activation_terms, profile_of, profile_of_count
-from service.planning.storage import PLAIN_FORMATS
+from service.planning.software.frameworks import Framework, recipe_under
+from service.planning.software.overhead import DeviceOverhead
 from service.planning.workload import (
     Adaptation,
     AdaptationKind,

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from service.evidence.service import reference_curves
-from service.planning.calibration.links import IDEAL_LINKS
-from service.planning.cluster import Cluster
-from service.planning.links import Link, LinkKind
+from service.evidence.snapshot import shipped_snapshot
+from service.planning.hardware.calibration.links import IDEAL_LINKS
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.links import Link, LinkKind
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
 from service.planning.training import changes, modelled_step, most_gain, nothing_known
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
-from service.snapshot.service import shipped_snapshot
 
 CATALOG = shipped_snapshot()
 CALIBRATION = reference_curves().calibration

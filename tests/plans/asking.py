@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 
 from service.estimates.service import answer
 from service.plans.service import estimate_plan
-from service.questions.plan_answers import PlanAnswer
-from service.questions.plans import PlanQuestion
+from service.schemas.plan_answers import PlanAnswer
+from service.schemas.plans import PlanQuestion
 from tests.asking import shipped, usd
 
 _WRITE = TypeAdapter(PlanAnswer).serializer.to_json

@@ -7,7 +7,7 @@ from typing import Any
 from service.plans.runs import Runs
 from service.plans.space import NOTHING, Kept, Outcome, Space
 from service.plans.supplies import space_of
-from service.questions.plans import PlanQuestion
+from service.schemas.plans import PlanQuestion
 from tests.asking import shipped
 
 BATCH = 256

@@ -5,11 +5,11 @@ import math
 
 from service.plans.serving import pieces, search
 from service.plans.space import NOTHING, Space
-from service.questions.notes import Notes
-from service.questions.plan_answers import PruningRule
-from service.questions.plans import PlanQuestion
-from service.questions.references import ClusterInput
-from service.questions.resolve.model import resolve_model
+from service.resolve.model import resolve_model
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import PruningRule
+from service.schemas.plans import PlanQuestion
+from service.schemas.references import ClusterInput
 from tests.asking import ask, shipped
 
 

@@ -3,7 +3,7 @@
 import json
 
 from service.plans.supplies import space_of
-from service.questions.plans import PlanQuestion
+from service.schemas.plans import PlanQuestion
 from tests.asking import shipped, usd
 
 WORK = {

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from service.plans.explain import headline_of, is_within, parts_of, separation
-from service.questions.estimates import (
+from service.schemas.estimates import (
     CostQuestion,
     MemoryQuestion,
     ThroughputQuestion,

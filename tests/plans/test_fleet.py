@@ -10,7 +10,7 @@ import pytest
 from service.planning.errors import PlanningError
 from service.plans import fleet_options
 from service.plans.fleet import estimate_fleet
-from service.questions.fleet_plans import FleetQuestion
+from service.schemas.fleet_plans import FleetQuestion
 from tests.asking import ask, gaps, shipped, usd
 
 FEW_LAYOUTS = {

@@ -3,10 +3,10 @@
 import json
 
 from service.plans.hints import DESCRIBED, SETTINGS, WHOLE, launch_hints
-from service.questions.estimates import ThroughputQuestion
-from service.questions.notes import Notes
-from service.questions.resolve.model import resolve_model
-from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
+from service.resolve.model import resolve_model
+from service.schemas.estimates import ThroughputQuestion
+from service.schemas.notes import Notes
+from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 from tests.asking import shipped
 
 LLAMA = {

@@ -7,17 +7,17 @@ from math import inf
 import pytest
 from sqlalchemy import func, select, update
 
-from service.background.plans import RANKING, SEARCHING, SWEEPING
-from service.backup import back_up, restore
+from service.app.background.plans import RANKING, SEARCHING, SWEEPING
+from service.app.backup import back_up, restore
+from service.app.examples import EXAMPLES
 from service.estimates.service import answer
-from service.examples import EXAMPLES
 from service.kit.clock import now
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, WAITING, JobRow
 from service.plans import service, stored
 from service.plans.space import Kept, Outcome
 from service.plans.tables import PlanPieceRow, PlanRow
-from service.questions.plan_answers import PlanConstraint
-from service.questions.plans import PlanQuestion
+from service.schemas.plan_answers import PlanConstraint
+from service.schemas.plans import PlanQuestion
 from tests.applications import bearing
 from tests.faults.harness import rows
 from tests.plans import toy

@@ -7,7 +7,7 @@ import pytest
 
 from bench import plans_beside
 from bench.plans_beside import PAGE, QUESTIONS, asked, differing, figure, section
-from service.questions.plans import PlanQuestion
+from service.schemas.plans import PlanQuestion
 
 QUICK = ("gpt-175b-64-a100", "llama-3.1-8b-8-h100", "llama-3.1-70b-8-h200")
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from service.examples import EXAMPLES
+from service.app.examples import EXAMPLES
 from service.plans.answer import answer_of, row_of
 from service.plans.bounds import bounds_of
 from service.plans.pricing import Pricer
@@ -15,7 +15,7 @@ from service.plans.ranking import first, key_of, ranked
 from service.plans.requests import currency_of
 from service.plans.runs import Runs, columns_of
 from service.plans.search import merged, pieces, search
-from service.questions.plan_answers import PlanConstraint
+from service.schemas.plan_answers import PlanConstraint
 from tests.asking import ask, codes, gaps, shipped, usd
 from tests.plans.kept import QUESTION, outcome, question, space
 

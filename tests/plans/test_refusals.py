@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from service.planning.errors import PlanningError
 from service.plans.service import estimate_plan
-from service.questions.plans import PlanQuestion
+from service.schemas.plans import PlanQuestion
 from tests.asking import gaps, shipped, usd
 from tests.plans.asking import SERVING, TRAINING, planned, with_members
 

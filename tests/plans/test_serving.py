@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.planning.errors import PlanningError
 from service.plans.serving import pieces, search, workload_of
 from service.plans.space import Kept
-from service.questions.plan_answers import PlanConstraint, PruningRule
+from service.schemas.plan_answers import PlanConstraint, PruningRule
 from tests.asking import ask, shipped
 from tests.calibrated import a_set, with_sets
 from tests.plans.served import asking, carried, fewest_alone, machine, searched, space_of

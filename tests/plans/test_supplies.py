@@ -8,10 +8,10 @@ from service.planning.errors import PlanningError
 from service.plans.assumptions import moved, time_factor
 from service.plans.search import merged, pieces, search
 from service.plans.supplies import space_of
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
-from service.questions.plan_answers import PlanConstraint
-from service.questions.plans import PlanQuestion
+from service.resolve.hardware import resolve_cluster
+from service.schemas.notes import Notes
+from service.schemas.plan_answers import PlanConstraint
+from service.schemas.plans import PlanQuestion
 from tests.asking import codes, shipped, usd
 from tests.plans.kept import QUESTION, space
 

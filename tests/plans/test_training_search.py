@@ -23,9 +23,9 @@ from service.planning.search.shapes import allowed
 from service.plans import training
 from service.plans.search import best_of, merged, pieces, search, workload_of
 from service.plans.space import Kept
-from service.questions.estimates import MemoryQuestion, ThroughputQuestion
-from service.questions.plan_answers import PlanConstraint, PruningRule
-from service.questions.resolve.calibrated import calibrated
+from service.resolve.calibrated import calibrated
+from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.schemas.plan_answers import PlanConstraint, PruningRule
 from tests.asking import shipped, usd
 from tests.calibrated import a_set, with_sets
 from tests.estimates.test_own_runs import FAMILIES, measured

@@ -3,7 +3,7 @@
 from service.planning.errors import PlanningError
 from service.plans import service
 from service.plans.space import Kept, Outcome, Piece, Space
-from service.questions.plan_answers import PlanConstraint, PruningRule
+from service.schemas.plan_answers import PlanConstraint, PruningRule
 
 PIECES = 5
 CANDIDATES = 1000

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pydantic_core import from_json, to_json
 from sqlalchemy import select, update
 
+from service.app.examples import EXAMPLES
+from service.app.examples.quotes import quoted as example
 from service.audit import service as audit
 from service.estimates.service import ESTIMATES, answer
-from service.examples import EXAMPLES
-from service.examples.quotes import quoted as example
 from service.quotes import documents, service
 from service.quotes.errors import QuoteNotAsFrozen
 from service.quotes.freeze import Asked, freeze, owns_devices, projected, request_of

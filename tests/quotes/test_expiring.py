@@ -6,10 +6,10 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import insert, select
 
-from service.background import quotes
-from service.kit.database import Database
-from service.kit.events import EventRow
+from service.app.background import quotes
+from service.kit.database.engine import Database
 from service.kit.jobs.chunks import Failed
+from service.kit.jobs.events import EventRow
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing
 from service.kit.jobs.tables import JobRow

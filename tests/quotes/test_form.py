@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from service.kit.subjects import Subject, SubjectKind
+from service.kit.security.subjects import Subject, SubjectKind
 from service.quotes.form.fields import ASKED, AT_FIRST, FIELDS, PLACES
 from service.quotes.form.question import question_from
 from service.quotes.report.numbers import KWH, SECONDS

@@ -9,9 +9,9 @@ from decimal import Decimal
 
 import pytest
 
+from service.app.examples import EXAMPLES
 from service.audit.service import Writes
 from service.estimates.service import ESTIMATES, Estimate
-from service.examples import EXAMPLES
 from service.kit.clock import now
 from service.planning.errors import PlanningError
 from service.quotes import documents, service

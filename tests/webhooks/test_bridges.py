@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.examples.webhooks import MESSAGES
-from service.questions.events import EventType
+from service.app.examples.webhooks import MESSAGES
+from service.schemas.events import EventType
 from service.webhooks import signing
 from tests.webhooks.receiving import answer, receiver
 

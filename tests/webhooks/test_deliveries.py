@@ -7,19 +7,19 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
+from service.app.tenants import redact
 from service.audit.service import Writes
 from service.audit.tables import AuditEventRow
 from service.auth.schemas import TenantInput
 from service.auth.service import create_tenant, set_tenant_disabled
-from service.kit import leases
 from service.kit.clock import now
-from service.kit.events import EventRow, emit
+from service.kit.http.outbound import Outbound, parsed_networks
+from service.kit.jobs import leases
+from service.kit.jobs.events import EventRow, emit
+from service.kit.jobs.leases import LeaseLost
 from service.kit.jobs.tables import JobRow
-from service.kit.leases import LeaseLost
-from service.kit.outbound import Outbound, parsed_networks
-from service.kit.subjects import LOCAL
-from service.questions.events import EventType
-from service.tenants import redact
+from service.kit.security.subjects import LOCAL
+from service.schemas.events import EventType
 from service.webhooks import attempts, repository, service
 from service.webhooks.attempts import JITTER, WAITS_SECONDS, Result
 from service.webhooks.schemas import WebhookInput

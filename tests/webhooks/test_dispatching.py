@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import select, update
 from standardwebhooks import Webhook
 
+from service.app.background.service import Means, Working
 from service.audit.service import Writes
-from service.background.service import Means, Working
-from service.kit import leases
-from service.kit.events import emit
+from service.kit.http.outbound import Outbound, parsed_networks
+from service.kit.jobs import leases
 from service.kit.jobs.bell import ring_after_commit
-from service.kit.outbound import Outbound, parsed_networks
-from service.kit.subjects import LOCAL
-from service.questions.events import EventType
+from service.kit.jobs.events import emit
+from service.kit.security.subjects import LOCAL
+from service.schemas.events import EventType
 from service.webhooks import dispatching, service
 from service.webhooks.dispatching import Dispatcher
 from service.webhooks.schemas import WebhookInput

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.exceptions import InvalidSignature
 
-from service.examples.webhooks import MESSAGES
+from service.app.examples.webhooks import MESSAGES
 from service.webhooks import attempts, signing
 from tests.webhooks.test_bridges import loaded
 

@@ -7,15 +7,15 @@ import sqlalchemy as sa
 from alembic import command
 from sqlalchemy import select, update
 
+from service.app.examples import EXAMPLES
+from service.app.examples.webhooks import MESSAGES
+from service.app.storage import alembic_config
 from service.auth.tables import ApiKeyRow
-from service.examples import EXAMPLES
-from service.examples.webhooks import MESSAGES
 from service.kit.clock import now
-from service.kit.credentials import id_of
-from service.kit.events import emit
-from service.kit.subjects import LOCAL, Subject, SubjectKind
-from service.questions.events import EventType
-from service.storage import alembic_config
+from service.kit.jobs.events import emit
+from service.kit.security.credentials import id_of
+from service.kit.security.subjects import LOCAL, Subject, SubjectKind
+from service.schemas.events import EventType
 from service.webhooks import attempts, reading, service
 from service.webhooks.tables import DeliveryRow, WebhookRow
 from tests.applications import MEANS, bearing

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from sqlalchemy import event, insert
 
-from service.kit import leases
+from service.kit.jobs import leases
 from service.webhooks import repository
 from service.webhooks.tables import DeliveryRow, WebhookRow
 from service.webhooks.turns import MOST_AT_ONCE, MOST_TO_A_WEBHOOK, Ready, Turns

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select, update
 
-from service.examples import EXAMPLES
+from service.app.examples import EXAMPLES
 from service.webhooks.service import MOST_WEBHOOKS
 from service.webhooks.tables import DeliveryRow, WebhookRow
 from tests.webhooks.receiving import HOSTILE_ADDRESSES

@@ -1,6 +1,6 @@
 """`ironlaw`, with a suite for tests beside those that ship, and a second for requests to arrive."""
 
-from service.cli import main
+from service.cli.main import main
 from service.protocol.suites import shipped_suites
 from service.worker import credential
 from tests.worker.records import suite

@@ -49,7 +49,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 sys.argv = ["ironlaw", *{words}]
-from service.cli import main
+from service.cli.main import main
 main()
 """
 
@@ -115,7 +115,7 @@ def test_a_worker_works_where_only_the_package_is_installed(tmp_path):
     (packages,) = folder.glob("lib/*/site-packages")
     link_base(packages)
     assert len(BASE) < 30
-    command = [folder / "bin" / "python", "-c", "from service.cli import main; main()"]
+    command = [folder / "bin" / "python", "-c", "from service.cli.main import main; main()"]
     own = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),

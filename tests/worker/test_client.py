@@ -8,7 +8,7 @@ import httpx
 import pytest
 import uvicorn
 
-from service import cli
+from service.cli import main as cli
 from service.protocol.leases import Claim, Completion
 from service.protocol.nodes import Enrolment, Heartbeat, SpoolState
 from service.worker import client as module

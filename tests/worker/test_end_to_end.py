@@ -10,8 +10,8 @@ import sys
 import httpx
 import pytest
 
+from service.app.storage import migrate
 from service.protocol.results import Result
-from service.storage import migrate
 from tests.serving import environment
 from tests.waiting import until
 from tests.worker.base import ROOT

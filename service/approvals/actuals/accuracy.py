@@ -14,9 +14,9 @@ from service.approvals.actuals.schemas import (
     QuoteActuals,
     QuoteErrors,
 )
-from service.kit.database import Reader
-from service.questions.catalog import Catalog
+from service.kit.database.engine import Reader
 from service.quotes import service as quotes
+from service.resolve.catalog import Catalog
 
 
 class _Compared(NamedTuple):

@@ -17,9 +17,9 @@ from service.approvals.actuals.schemas import LeftOut, LeftOutCode, QuoteActuals
 from service.approvals.actuals.tables import ActualsPeriodRow
 from service.approvals.budgets.money import decimal, micros, money
 from service.approvals.budgets.periods import Period, run_of
-from service.planning.exchange import ExchangeRates
-from service.planning.formats.focus import ONE_TIME, read_focus
-from service.questions.base import Gap
+from service.formats.focus import ONE_TIME, read_focus
+from service.planning.cost.exchange import ExchangeRates
+from service.schemas.base import Gap
 
 _LEFT_OUT: Final[Mapping[LeftOutCode, str]] = {
     "OUTSIDE_RUN": "charges of days outside of the run as quoted, which is not billed to its end yet",

@@ -16,8 +16,8 @@ from service.approvals.actuals.schemas import (
     QuoteActuals,
 )
 from service.audit.service import Caller, WriteCall
-from service.kit.pages import PageQuery
-from service.kit.web import LOCATED, LargeAside, WorkAside, api_router
+from service.kit.http.pages import PageQuery
+from service.kit.http.web import LOCATED, LargeAside, WorkAside, api_router
 
 router = api_router("/v1/actuals", tag="actuals")
 of_quotes = api_router("/v1/quotes", tag="actuals")

@@ -10,12 +10,12 @@ from fastapi import Depends, Path, Request, Response
 from service.approvals.actuals import accuracy, repository, service
 from service.approvals.actuals.schemas import ActualsId, ActualsImport
 from service.audit.service import Call, Change, Writes
-from service.kit.database import Database, Writer
-from service.kit.pages import PageQuery, PageTokens
-from service.kit.web import json_response
-from service.planning.formats.focus import Bill
-from service.questions.catalog import Catalog
+from service.formats.focus import Bill
+from service.kit.database.engine import Database, Writer
+from service.kit.http.pages import PageQuery, PageTokens
+from service.kit.http.web import json_response
 from service.quotes.schemas import QuoteId
+from service.resolve.catalog import Catalog
 
 
 class ActualsFace:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from service.approvals.budgets.money import micros
 from service.approvals.cost_centers.tables import CostCenterRow
-from service.planning.formats.focus import ONE_TIME, PURCHASE, Billed
+from service.formats.focus import ONE_TIME, PURCHASE, Billed
 
 QUOTE: Final = "quote_id"
 CENTER: Final = "cost_center_id"

@@ -18,7 +18,7 @@ from service.approvals.actuals import repository
 from service.approvals.actuals.tables import ActualChargeRow, ActualsImportRow
 from service.audit import service as audit
 from service.audit.service import columns_of
-from service.kit.database import Reader
+from service.kit.database.engine import Reader
 
 _COLUMNS: Final = tuple(ActualChargeRow.__table__.columns.keys())
 

@@ -8,7 +8,7 @@ from sqlalchemy import Select, and_, delete, func, insert, or_, select
 from sqlalchemy.orm import Session
 
 from service.approvals.actuals.tables import ActualChargeRow, ActualsImportRow, ActualsPeriodRow
-from service.kit.database import Reader, Writer, insert_new
+from service.kit.database.engine import Reader, Writer, insert_new
 
 After = tuple[datetime, str]
 """Time and id of the row that a page follows."""

@@ -5,9 +5,9 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.kit.pages import NextPageToken
-from service.questions.base import Gap, Input, Integer, MoneyAmount, MoneyQuantity, ResourceId, Text
+from service.kit.http.pages import NextPageToken
 from service.quotes.schemas import QuoteState
+from service.schemas.base import Gap, Input, Integer, MoneyAmount, MoneyQuantity, ResourceId, Text
 
 LONGEST_CONTENT = 8 * 2**20
 ActualsId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]

@@ -32,13 +32,13 @@ from service.approvals.budgets.money import MOST_MICROS
 from service.approvals.budgets.thresholds import tell_of
 from service.approvals.cost_centers import repository as cost_centers
 from service.audit.service import Change
+from service.formats.focus import USAGE_BASED, Bill, Billed, Fault, read_focus
 from service.kit.clock import now
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError
-from service.planning.formats.focus import USAGE_BASED, Bill, Billed, Fault, read_focus
-from service.questions.base import MoneyAmount
-from service.questions.catalog import Catalog
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import FieldError
 from service.quotes import service as quotes
+from service.resolve.catalog import Catalog
+from service.schemas.base import MoneyAmount
 
 _MOST_PERIODS: Final = 120
 _DIGITS: Final = 80

@@ -27,10 +27,10 @@ from service.approvals.schemas import BudgetEffect
 from service.approvals.tables import ApprovalRow
 from service.audit.service import Change
 from service.kit.clock import now
-from service.kit.database import Writer
-from service.kit.problems import FieldError
-from service.planning.exchange import ExchangeRates
-from service.questions.base import MoneyAmount
+from service.kit.database.engine import Writer
+from service.kit.http.problems import FieldError
+from service.planning.cost.exchange import ExchangeRates
+from service.schemas.base import MoneyAmount
 
 
 class _Part(NamedTuple):

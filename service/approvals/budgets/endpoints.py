@@ -8,8 +8,8 @@ from service.approvals.budgets.face import BudgetPath, Face
 from service.approvals.budgets.schemas import Budget, BudgetInput, BudgetPage, BudgetPatch, BudgetQuery
 from service.approvals.changes.endpoints import PROPOSED
 from service.audit.service import Caller, WriteCall
-from service.kit.versions import ETAG, IfMatch
-from service.kit.web import LOCATED, api_router
+from service.kit.http.versions import ETAG, IfMatch
+from service.kit.http.web import LOCATED, api_router
 
 router = api_router("/v1/budgets", tag="budgets")
 _TAGGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}

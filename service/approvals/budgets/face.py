@@ -12,12 +12,12 @@ from service.approvals.cost_centers import repository as center_rows
 from service.approvals.cost_centers import service as cost_centers
 from service.approvals.cost_centers.schemas import CostCenterInput
 from service.audit.service import Call, Change, Writes
-from service.kit.database import Database, Writer
-from service.kit.pages import PageQuery, PageTokens
-from service.kit.versions import etag
-from service.kit.web import json_response
-from service.questions.base import Input, ResourceId
-from service.questions.catalog import Catalog
+from service.kit.database.engine import Database, Writer
+from service.kit.http.pages import PageQuery, PageTokens
+from service.kit.http.versions import etag
+from service.kit.http.web import json_response
+from service.resolve.catalog import Catalog
+from service.schemas.base import Input, ResourceId
 
 
 class BudgetsFace:

@@ -15,7 +15,7 @@ from service.approvals.budgets.money import decimal
 from service.approvals.budgets.periods import Period, days, part
 from service.approvals.budgets.repository import Commitment, DayCharge
 from service.approvals.budgets.tables import BudgetRow
-from service.kit.csv_tables import csv_text
+from service.kit.http.csv_tables import csv_text
 from service.planning.cost.focus import (
     COLUMNS,
     Account,

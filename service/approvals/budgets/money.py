@@ -4,7 +4,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Final
 
 from service.planning.cost import rounded
-from service.questions.base import MoneyAmount
+from service.schemas.base import MoneyAmount
 
 MOST_MICROS: Final = 10**18
 """A million million units: what is larger is no amount of a budget, and sums stay in range."""

@@ -11,7 +11,7 @@ from service.approvals.actuals.tables import ActualChargeRow, ActualsImportRow
 from service.approvals.budgets.periods import Period, days
 from service.approvals.budgets.tables import BudgetRow
 from service.approvals.tables import ApprovalRow
-from service.kit.database import Reader
+from service.kit.database.engine import Reader
 
 _UNIT = 1_000_000
 

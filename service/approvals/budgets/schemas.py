@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
 from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.kit.pages import NextPageToken, PageQuery
-from service.questions.base import CurrencyCode, Gap, Input, Integer, MoneyAmount, ResourceId, Share, Text
-from service.questions.patches import patch_of
-from service.questions.tariffs import Day
+from service.kit.http.pages import NextPageToken, PageQuery
+from service.schemas.base import CurrencyCode, Gap, Input, Integer, MoneyAmount, ResourceId, Share, Text
+from service.schemas.patches import patch_of
+from service.schemas.tariffs import Day
 
 Enforcement = TypeAliasType("Enforcement", Literal["warn", "block"])
 

@@ -22,14 +22,14 @@ from service.approvals.changes.waiting import Wanted, check_free, guard, propose
 from service.approvals.cost_centers import repository as cost_centers
 from service.audit.service import Change
 from service.kit.clock import now
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError
-from service.kit.subjects import Subject
-from service.kit.versions import check_match, etag
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import FieldError
+from service.kit.http.versions import check_match, etag
+from service.kit.security.subjects import Subject
+from service.planning.cost.exchange import ExchangeRates
 from service.planning.errors import PlanningError
-from service.planning.exchange import ExchangeRates
-from service.questions.catalog import Catalog
-from service.questions.tariffs import day
+from service.resolve.catalog import Catalog
+from service.schemas.tariffs import day
 
 _COMMITMENTS_SHOWN: Final = 100
 _FIRST_YEAR: Final = 2000

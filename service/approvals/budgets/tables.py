@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import Base, Json, UtcDateTime
+from service.kit.database.engine import Base, Json, UtcDateTime
 
 
 class BudgetRow(Base):

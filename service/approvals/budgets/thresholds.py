@@ -10,10 +10,10 @@ from service.approvals.budgets.tables import BudgetRow
 from service.approvals.budgets.usage import Usage, usage_of
 from service.approvals.cost_centers import repository as cost_centers
 from service.audit.service import Change, columns_of
-from service.kit.database import Writer
-from service.kit.events import emit
-from service.planning.exchange import ExchangeRates
-from service.questions.events import BudgetEvent, EventType
+from service.kit.database.engine import Writer
+from service.kit.jobs.events import emit
+from service.planning.cost.exchange import ExchangeRates
+from service.schemas.events import BudgetEvent, EventType
 
 _EXCEEDED: Final = "exceeded"
 

@@ -19,8 +19,8 @@ from service.approvals.budgets.money import decimal, micros
 from service.approvals.budgets.periods import days, part
 from service.approvals.budgets.repository import Commitment, Spent
 from service.approvals.budgets.tables import BudgetRow
-from service.planning.exchange import ExchangeRates
-from service.questions.base import Gap
+from service.planning.cost.exchange import ExchangeRates
+from service.schemas.base import Gap
 
 RATE_UNKNOWN: Final = "RATE_UNKNOWN"
 TOTAL_UNKNOWN: Final = "TOTAL_UNKNOWN"

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable
 
 from service.approvals.people import person
 from service.auth.service import lineage, named
-from service.kit.database import Reader, Writer
-from service.kit.identity import somebody_among
-from service.kit.subjects import SubjectKind
+from service.kit.database.engine import Reader, Writer
+from service.kit.security.identity import somebody_among
+from service.kit.security.subjects import SubjectKind
 
 _NOBODY = f"{SubjectKind.LOCAL}:"
 """In open mode and on the command line everybody is the same subject, so that it tells nobody from others."""

@@ -13,8 +13,8 @@ from service.approvals.changes.schemas import (
     PolicyChangeQuery,
 )
 from service.audit.service import Caller, WriteCall
-from service.kit.versions import ETAG, IfMatch
-from service.kit.web import LOCATED, api_router
+from service.kit.http.versions import ETAG, IfMatch
+from service.kit.http.web import LOCATED, api_router
 
 changes = api_router("/v1/policy-changes", tag="policy-changes")
 settings = api_router("/v1/approval-settings", tag="approval-settings")

@@ -11,11 +11,11 @@ from service.approvals.changes import repository, service
 from service.approvals.changes.schemas import ApprovalSettingsInput, PolicyChangeId, PolicyChangeQuery
 from service.approvals.changes.waiting import shown
 from service.audit.service import Call, Writes
-from service.kit.database import Database
-from service.kit.pages import PageTokens
-from service.kit.versions import etag
-from service.kit.web import json_response
-from service.planning.exchange import ExchangeRates
+from service.kit.database.engine import Database
+from service.kit.http.pages import PageTokens
+from service.kit.http.versions import etag
+from service.kit.http.web import json_response
+from service.planning.cost.exchange import ExchangeRates
 
 
 class PolicyChangesFace:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from service.approvals.changes.tables import WAITING, ApprovalSettingsRow, PolicyChangeRow
 from service.approvals.tables import ApprovalPolicyRow
-from service.kit.database import Reader, Writer, insert_new
+from service.kit.database.engine import Reader, Writer, insert_new
 
 _ROW = PolicyChangeRow
 

@@ -7,9 +7,9 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from service.approvals.budgets.schemas import BudgetTerms
 from service.approvals.policies.schemas import ApprovalPolicyInput
-from service.kit.pages import NextPageToken, PageQuery
-from service.questions.base import Input, Integer
-from service.questions.patches import patch_of
+from service.kit.http.pages import NextPageToken, PageQuery
+from service.schemas.base import Input, Integer
+from service.schemas.patches import patch_of
 
 MOST_DELAY_SECONDS = 90 * 86_400
 PolicyChangeId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]

@@ -44,12 +44,12 @@ from service.approvals.steps import able
 from service.audit import service as audit
 from service.audit.service import Change, Writes, columns_of
 from service.auth.service import named, works
-from service.kit import leases
-from service.kit.database import Database, Reader, Writer
-from service.kit.subjects import Subject, SubjectKind
-from service.kit.versions import check_match, etag
-from service.planning.exchange import ExchangeRates
-from service.questions.events import EventType
+from service.kit.database.engine import Database, Reader, Writer
+from service.kit.http.versions import check_match, etag
+from service.kit.jobs import leases
+from service.kit.security.subjects import Subject, SubjectKind
+from service.planning.cost.exchange import ExchangeRates
+from service.schemas.events import EventType
 
 APPLIED = "apply_policy_change"
 """What the audit calls that a change takes effect."""

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import Base, Json, UtcDateTime
+from service.kit.database.engine import Base, Json, UtcDateTime
 
 WAITING = "waiting"
 EFFECTIVE = "effective"

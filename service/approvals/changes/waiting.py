@@ -9,11 +9,11 @@ from service.approvals.changes import repository
 from service.approvals.changes.tables import WAITING, ApprovalSettingsRow, PolicyChangeRow
 from service.approvals.errors import ChangeWaits
 from service.audit.service import Change, columns_of
-from service.kit import leases
-from service.kit.database import Writer
-from service.kit.events import emit
-from service.kit.subjects import Subject
-from service.questions.events import EventType, PolicyChangeEvent
+from service.kit.database.engine import Writer
+from service.kit.jobs import leases
+from service.kit.jobs.events import emit
+from service.kit.security.subjects import Subject
+from service.schemas.events import EventType, PolicyChangeEvent
 
 DEFAULT_DELAY_SECONDS: Final = 86_400
 SETTINGS: Final = "approval-settings/own"

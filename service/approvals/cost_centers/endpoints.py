@@ -12,9 +12,9 @@ from service.approvals.cost_centers.schemas import (
     CostCenterPatch,
 )
 from service.audit.service import Caller, WriteCall
-from service.kit.pages import PageQuery
-from service.kit.versions import ETAG, IfMatch
-from service.kit.web import LOCATED, api_router
+from service.kit.http.pages import PageQuery
+from service.kit.http.versions import ETAG, IfMatch
+from service.kit.http.web import LOCATED, api_router
 
 router = api_router("/v1/cost-centers", tag="cost-centers")
 _TAGGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}

@@ -1,6 +1,6 @@
 """What can go wrong with cost centres."""
 
-from service.kit.problems import Conflict, NotFound
+from service.kit.http.problems import Conflict, NotFound
 
 
 class CostCenterNotFound(NotFound):

@@ -6,7 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.approvals.cost_centers.tables import CostCenterRow
-from service.kit.database import Reader, Writer
+from service.kit.database.engine import Reader, Writer
 
 
 def get(session: Session, tenant_id: str, center_id: str) -> CostCenterRow | None:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from service.kit.pages import NextPageToken
-from service.questions.base import Input, Integer, ResourceId, Text
-from service.questions.patches import patch_of
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import Input, Integer, ResourceId, Text
+from service.schemas.patches import patch_of
 
 BillName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 

@@ -10,9 +10,9 @@ from service.approvals.cost_centers.schemas import CostCenterInput
 from service.approvals.cost_centers.tables import CostCenterRow
 from service.audit.service import Change, columns_of
 from service.kit.clock import now
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError
-from service.kit.versions import check_match, etag
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import FieldError
+from service.kit.http.versions import check_match, etag
 
 _MEMBERS = (*CostCenterInput.model_fields, "version", "created_at")
 

@@ -11,8 +11,8 @@ from service.approvals.delegations.schemas import (
     ApprovalDelegationPage,
 )
 from service.audit.service import Caller, WriteCall
-from service.kit.pages import PageQuery
-from service.kit.web import LOCATED, api_router
+from service.kit.http.pages import PageQuery
+from service.kit.http.web import LOCATED, api_router
 
 router = api_router("/v1/approval-delegations", tag="approval-delegations")
 

@@ -9,9 +9,9 @@ from fastapi import Depends, Path, Request, Response
 from service.approvals.delegations import repository, service
 from service.approvals.delegations.schemas import ApprovalDelegationInput, DelegationId
 from service.audit.service import Call, Writes
-from service.kit.database import Database
-from service.kit.pages import PageQuery, PageTokens
-from service.kit.web import json_response
+from service.kit.database.engine import Database
+from service.kit.http.pages import PageQuery, PageTokens
+from service.kit.http.web import json_response
 
 
 class DelegationsFace:

@@ -7,7 +7,7 @@ from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
 
 from service.approvals.tables import ApprovalDelegationRow
-from service.kit.database import Reader, Writer
+from service.kit.database.engine import Reader, Writer
 
 _ROW = ApprovalDelegationRow
 

@@ -6,8 +6,8 @@ from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from service.approvals.schemas import SubjectName
-from service.kit.pages import NextPageToken
-from service.questions.base import Input, Instant, Text
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import Input, Instant, Text
 
 DelegationId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 

@@ -12,10 +12,10 @@ from service.approvals.errors import DelegationNotFound, NobodyToDelegate
 from service.approvals.tables import ApprovalDelegationRow
 from service.audit.service import Change
 from service.auth.service import named, works
-from service.kit import leases
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError, Unprocessable
-from service.kit.subjects import Subject, SubjectKind
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import FieldError, Unprocessable
+from service.kit.jobs import leases
+from service.kit.security.subjects import Subject, SubjectKind
 
 _MEMBERS: Final = ("id", "approver", "delegate", "starts_at", "ends_at", "note", "created_at", "revoked_at")
 

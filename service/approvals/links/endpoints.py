@@ -6,8 +6,8 @@ from service.approvals.face import ApprovalPath
 from service.approvals.links.face import Face, LinkPath
 from service.approvals.links.schemas import ApprovalLinkInput, ApprovalLinkList, IssuedApprovalLink
 from service.audit.service import Caller, WriteCall
-from service.kit.subjects import permission
-from service.kit.web import api_router, route_needing
+from service.kit.http.web import api_router, route_needing
+from service.kit.security.subjects import permission
 
 router = api_router(
     "/v1/approvals", tag="approvals", route_class=route_needing(permission("approval-links", "write"))

@@ -8,8 +8,8 @@ from service.approvals.links.schemas import ApprovalLinkInput
 from service.approvals.links.service import Links, listed, revoke
 from service.audit.service import Call, Writes
 from service.auth.schemas import KeyId
-from service.kit.database import Database
-from service.kit.web import json_response
+from service.kit.database.engine import Database
+from service.kit.http.web import json_response
 
 
 class LinksFace:

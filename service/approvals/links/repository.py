@@ -7,8 +7,8 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from service.approvals.links.tables import ApprovalLinkRow
-from service.kit import leases
-from service.kit.database import Writer
+from service.kit.database.engine import Writer
+from service.kit.jobs import leases
 
 
 def presented(session: Session, link_id: str) -> ApprovalLinkRow | None:

@@ -6,7 +6,7 @@ from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from service.approvals.schemas import ApprovalId, SubjectName
-from service.questions.base import Input
+from service.schemas.base import Input
 
 
 class ApprovalLinkInput(Input):

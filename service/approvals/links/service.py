@@ -27,12 +27,12 @@ from service.approvals.repository import Held
 from service.approvals.tables import PENDING
 from service.audit.service import Change
 from service.auth.service import lineage, named, works
-from service.kit import leases
-from service.kit.credentials import APPROVAL_LINK, digest_of, id_of, is_whole, mint, new_id
-from service.kit.database import Reader, Writer
-from service.kit.keyring import Keyring
-from service.kit.problems import Problem
-from service.kit.subjects import Subject, SubjectKind
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import Problem
+from service.kit.jobs import leases
+from service.kit.security.credentials import APPROVAL_LINK, digest_of, id_of, is_whole, mint, new_id
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import Subject, SubjectKind
 
 LINKS_KEPT = timedelta(days=30)
 MOST_LINKS: Final = 200

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from service.approvals.schemas import BudgetEffect
-from service.kit.problems import Problem
+from service.kit.http.problems import Problem
 
 
 class Awaited(NamedTuple):

@@ -10,9 +10,9 @@ from service.approvals.links.errors import LinkNotFound
 from service.approvals.pages.face import ApprovalPath, Face, TokenPath
 from service.audit.service import Call
 from service.auth.sessions import OwnForm, Reading, VisitedRoute, Visitors
-from service.kit.admission import Admission
-from service.kit.html import FormFields, PageRoute, page_router
-from service.kit.subjects import Subject
+from service.kit.http.admission import Admission
+from service.kit.http.html import FormFields, PageRoute, page_router
+from service.kit.security.subjects import Subject
 
 
 class LinkRoute(PageRoute):

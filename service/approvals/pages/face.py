@@ -26,16 +26,16 @@ from service.approvals.tables import SUPERSEDED, ApprovalRow
 from service.approvals.telling import shown, shown_summary
 from service.audit.service import Call, Change, Writes
 from service.auth.sessions import Visitor
-from service.kit import leases
-from service.kit.database import Database, Reader, Writer
-from service.kit.html import Form, page_response, redirect, render
-from service.kit.problems import BadRequest, Problem
-from service.kit.subjects import Subject, SubjectKind
+from service.evidence.snapshot import SnapshotStore
+from service.kit.database.engine import Database, Reader, Writer
+from service.kit.http.html import Form, page_response, redirect, render
+from service.kit.http.problems import BadRequest, Problem
+from service.kit.jobs import leases
+from service.kit.security.subjects import Subject, SubjectKind
 from service.quotes import service as quotes
 from service.quotes.compare import compared
 from service.quotes.report.service import report_section
 from service.quotes.schemas import QuoteComparison
-from service.snapshot.service import SnapshotStore
 
 MOST_LISTED: Final = 100
 COMMENT_CHARACTERS: Final = 500

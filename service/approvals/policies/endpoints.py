@@ -14,8 +14,8 @@ from service.approvals.policies.schemas import (
     ApprovalPolicyQuery,
 )
 from service.audit.service import Caller, WriteCall
-from service.kit.versions import ETAG, IfMatch
-from service.kit.web import LOCATED, api_router
+from service.kit.http.versions import ETAG, IfMatch
+from service.kit.http.web import LOCATED, api_router
 
 router = api_router("/v1/approval-policies", tag="approval-policies")
 _SEEN: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}

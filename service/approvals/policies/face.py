@@ -9,11 +9,11 @@ from fastapi import Depends, Path, Request, Response
 from service.approvals.policies import repository, service
 from service.approvals.policies.schemas import ApprovalPolicyInput, ApprovalPolicyQuery
 from service.audit.service import Call, Writes
-from service.kit.database import Database
-from service.kit.pages import PageTokens
-from service.kit.versions import etag
-from service.kit.web import json_response
-from service.questions.base import ResourceId
+from service.kit.database.engine import Database
+from service.kit.http.pages import PageTokens
+from service.kit.http.versions import etag
+from service.kit.http.web import json_response
+from service.schemas.base import ResourceId
 
 
 class PoliciesFace:

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from service.approvals.tables import ApprovalPolicyRow
 from service.kit.clock import now
-from service.kit.database import Reader, Writer, insert_new
+from service.kit.database.engine import Reader, Writer, insert_new
 
 
 def locked(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow | None:

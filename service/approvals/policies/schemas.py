@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import MISSING, AwareDatetime, Field
 
 from service.approvals.schemas import SubjectName
-from service.kit.pages import NextPageToken, PageQuery
-from service.questions.base import Input, Integer, MoneyInput, NotNegative, ResourceId, Text
-from service.questions.patches import patch_of
+from service.kit.http.pages import NextPageToken, PageQuery
+from service.schemas.base import Input, Integer, MoneyInput, NotNegative, ResourceId, Text
+from service.schemas.patches import patch_of
 
 _YEAR_SECONDS = 366 * 86_400
 MOST_STEPS = 20

@@ -17,10 +17,10 @@ from service.approvals.policies.strictness import asks_more, only_adds
 from service.approvals.tables import ApprovalPolicyRow
 from service.audit.service import Change, writers
 from service.kit.clock import now
-from service.kit.database import Reader, Writer
-from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable
-from service.kit.subjects import Subject
-from service.kit.versions import check_match, etag
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import ERROR_LIMIT, FieldError, Unprocessable
+from service.kit.http.versions import check_match, etag
+from service.kit.security.subjects import Subject
 
 
 class Policy(NamedTuple):

@@ -11,7 +11,7 @@ from pydantic import MISSING
 from service.approvals.policies.schemas import ApprovalPolicyInput, PolicyConditions
 
 if TYPE_CHECKING:
-    from service.questions.base import MoneyInput
+    from service.schemas.base import MoneyInput
 
 
 def asks_more(policy: ApprovalPolicyInput, standing: ApprovalPolicyInput) -> bool:

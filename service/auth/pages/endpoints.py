@@ -26,10 +26,10 @@ from service.auth.sessions import (
     Visitors,
     is_own_path,
 )
-from service.kit.admission import Admission
-from service.kit.html import PageRoute, page_response, page_router, redirect, render
-from service.kit.problems import BadRequest
-from service.kit.subjects import Subject, SubjectKind
+from service.kit.http.admission import Admission
+from service.kit.http.html import PageRoute, page_response, page_router, redirect, render
+from service.kit.http.problems import BadRequest
+from service.kit.security.subjects import Subject, SubjectKind
 
 if TYPE_CHECKING:
     from service.auth.login import Login

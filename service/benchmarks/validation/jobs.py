@@ -8,7 +8,7 @@ from service.audit.service import Writes
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository, service
 from service.benchmarks.validation.rules import RULES_VERSION
-from service.kit.database import Writer
+from service.kit.database.engine import Writer
 from service.kit.jobs.kinds import Asked, Done, Job, Kind
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing, Schedule

@@ -10,8 +10,8 @@ from service.benchmarks.repository import COUNTS
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.benchmarks.verdicts import Verdict
-from service.kit import leases
-from service.kit.database import Reader, Writer, insert_new
+from service.kit.database.engine import Reader, Writer, insert_new
+from service.kit.jobs import leases
 
 MOST_PEER_RESULTS = 1000
 _OF_RESULT = and_(

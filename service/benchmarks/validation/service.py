@@ -11,9 +11,8 @@ from uuid import uuid4
 from pydantic_core import to_json
 
 from service.audit.service import Change
-from service.benchmarks import asking, comparing
+from service.benchmarks import asking, calibration_jobs, comparing
 from service.benchmarks import repository as benchmarks
-from service.benchmarks.calibrations import jobs as calibrations
 from service.benchmarks.datasheets import Document, datasheet
 from service.benchmarks.figures import measured
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
@@ -23,7 +22,7 @@ from service.benchmarks.validation.limits import limits_of
 from service.benchmarks.validation.rules import RULES_VERSION, Validation, confirmed, validate
 from service.benchmarks.verdicts import Finding, Verdict, verdict_of
 from service.catalog import service as catalog
-from service.kit.database import Reader, Writer
+from service.kit.database.engine import Reader, Writer
 from service.nodes import service as nodes
 from service.protocol.nodes import Accelerator, Inventory
 from service.protocol.results import Result
@@ -220,7 +219,7 @@ def keep(session: Writer, tenant_id: str, run_id: str, examined: Sequence[Examin
     family = repository.family(session, tenant_id, run.re_run_of or run.id)
     suspects = _settle(session, tenant_id, family)
     for node_id in sorted({one.node_id for one in examined}):
-        calibrations.ask(session, tenant_id, node_id, because=uuid4().hex)
+        calibration_jobs.ask(session, tenant_id, node_id, because=uuid4().hex)
     if examined:
         comparing.ask(session, tenant_id, run_id, because=uuid4().hex)
     if examined and family[-1].id == run_id and len(family) <= MOST_RE_RUNS:

@@ -23,8 +23,8 @@ from service.catalog.face import (
 )
 from service.catalog.nouns import ACCELERATORS
 from service.catalog.shapes import RowCopy
-from service.kit.versions import IfMatch
-from service.kit.web import api_router
+from service.kit.http.versions import IfMatch
+from service.kit.http.web import api_router
 
 router = api_router("/v1/accelerators", tag="accelerators")
 

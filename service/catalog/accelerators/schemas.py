@@ -7,9 +7,9 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import DateText, RowInput, Versioned
 from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words
-from service.kit.pages import NextPageToken
-from service.questions.base import Count, Degree, Input, Positive, ResourceId, Text
-from service.questions.patches import patch_of
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import Count, Degree, Input, Positive, ResourceId, Text
+from service.schemas.patches import patch_of
 
 PeakFormat = TypeAliasType(
     "PeakFormat", Literal["fp64", "fp64_tensor", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"]

@@ -7,10 +7,10 @@ from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import ListQuery
-from service.kit.pages import NextPageToken
-from service.questions.base import CurrencyCode
-from service.questions.patches import patch_of
-from service.questions.tariffs import Day
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import CurrencyCode
+from service.schemas.patches import patch_of
+from service.schemas.tariffs import Day
 
 Rate = Annotated[
     str,

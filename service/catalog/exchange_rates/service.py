@@ -2,7 +2,7 @@
 
 from service.catalog.rows import Document
 from service.planning.errors import PlanningError
-from service.questions.tariffs import day
+from service.schemas.tariffs import day
 
 
 def checked_rate(document: Document) -> Document:

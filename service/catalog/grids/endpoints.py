@@ -28,8 +28,8 @@ from service.catalog.grids.schemas import (
 from service.catalog.grids.service import read_table
 from service.catalog.nouns import GRIDS
 from service.catalog.shapes import RowCopy
-from service.kit.versions import IfMatch
-from service.kit.web import WorkAside, api_router
+from service.kit.http.versions import IfMatch
+from service.kit.http.web import WorkAside, api_router
 
 router = api_router("/v1/grids", tag="grids")
 

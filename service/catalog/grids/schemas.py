@@ -7,10 +7,10 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words
-from service.kit.pages import NextPageToken
-from service.questions.base import AnswerWarning, NotNegative, Text
-from service.questions.carbon import Accounting, EmissionRate, IntensitySeriesInput, ZoneName
-from service.questions.patches import patch_of
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import AnswerWarning, NotNegative, Text
+from service.schemas.carbon import Accounting, EmissionRate, IntensitySeriesInput, ZoneName
+from service.schemas.patches import patch_of
 
 MOST_CHARACTERS = 4_000_000
 """Of a file: a year of hours of 100 regions."""

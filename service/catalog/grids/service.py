@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 from service.catalog.grids.schemas import GridImport, ImportedGrid
 from service.catalog.rows import Document
-from service.kit.problems import FieldError, Unprocessable
+from service.formats.grid import avert_regions, month_hours
+from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
-from service.planning.formats.grid import avert_regions, month_hours
 from service.planning.tariff.calendar import zone_of
-from service.questions.base import AnswerWarning
+from service.schemas.base import AnswerWarning
 
 _WHOLE_YEAR_HOURS = 8760
 

@@ -17,8 +17,8 @@ from service.catalog.face import (
 from service.catalog.links.schemas import Link, LinkInput, LinkPage, LinkPatch, LinkQuery
 from service.catalog.nouns import LINKS
 from service.catalog.shapes import RowCopy
-from service.kit.versions import IfMatch
-from service.kit.web import api_router
+from service.kit.http.versions import IfMatch
+from service.kit.http.web import api_router
 
 router = api_router("/v1/links", tag="links")
 

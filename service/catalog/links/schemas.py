@@ -7,9 +7,9 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import Bound, ListQuery
-from service.kit.pages import NextPageToken
-from service.questions.base import Degree, Positive
-from service.questions.patches import patch_of
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import Degree, Positive
+from service.schemas.patches import patch_of
 
 LinkKind = TypeAliasType(
     "LinkKind",

@@ -28,8 +28,8 @@ from service.catalog.models.schemas import (
 from service.catalog.models.service import read_config
 from service.catalog.nouns import MODELS
 from service.catalog.shapes import RowCopy
-from service.kit.versions import IfMatch
-from service.kit.web import LargeAside, WorkAside, api_router
+from service.kit.http.versions import IfMatch
+from service.kit.http.web import LargeAside, WorkAside, api_router
 
 router = api_router("/v1/models", tag="models")
 

@@ -7,10 +7,10 @@ from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery
-from service.kit.pages import NextPageToken
-from service.questions.architectures import Architecture
-from service.questions.base import AnswerWarning, ForeignObject, Integer, Size
-from service.questions.patches import patch_of
+from service.kit.http.pages import NextPageToken
+from service.schemas.architectures import Architecture
+from service.schemas.base import AnswerWarning, ForeignObject, Integer, Size
+from service.schemas.patches import patch_of
 
 
 class ModelInput(RowInput):

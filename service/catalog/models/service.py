@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 from service.catalog.models.schemas import ImportedModel, ModelImport
 from service.catalog.rows import Document
-from service.kit.problems import FieldError, Unprocessable
+from service.formats.huggingface import import_config
+from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import import_config
-from service.questions.architectures import Architecture, from_planning
-from service.questions.base import AnswerWarning
+from service.schemas.architectures import Architecture, from_planning
+from service.schemas.base import AnswerWarning
 
 
 class ReadConfig(NamedTuple):

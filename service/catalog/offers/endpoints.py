@@ -29,8 +29,8 @@ from service.catalog.offers.schemas import (
     OfferQuery,
 )
 from service.catalog.shapes import RowCopy
-from service.kit.versions import IfMatch
-from service.kit.web import LargeAside, WorkAside, api_router
+from service.kit.http.versions import IfMatch
+from service.kit.http.web import LargeAside, WorkAside, api_router
 
 router = api_router("/v1/offers", tag="offers")
 

@@ -18,13 +18,13 @@ from service.catalog.offers.schemas import (
 )
 from service.catalog.rows import Document
 from service.catalog.service import Imported, import_rows
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError, Unprocessable
+from service.formats.offers import PROVIDERS, READERS
+from service.formats.offers.listed import ListedOffer, OfferImport, Refused
+from service.formats.offers.names import Accelerators, Asked, named
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import FieldError, Unprocessable
+from service.planning.cost.prices import Term, last_day, written
 from service.planning.errors import PlanningError
-from service.planning.formats.offers import PROVIDERS, READERS
-from service.planning.formats.offers.listed import ListedOffer, OfferImport, Refused
-from service.planning.formats.offers.names import Accelerators, Asked, named
-from service.planning.prices import Term, last_day, written
 
 MOST_OFFERS: Final = 20_000
 REFUSED_SHOWN: Final = 1000

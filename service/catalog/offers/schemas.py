@@ -7,9 +7,9 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import DateText, RowInput, Versioned
 from service.catalog.shapes import Identifiers, ListQuery, Words
-from service.kit.pages import NextPageToken
-from service.questions.base import Degree, Input, Integer, MoneyInput, ResourceId, Size, Text
-from service.questions.patches import patch_of
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import Degree, Input, Integer, MoneyInput, ResourceId, Size, Text
+from service.schemas.patches import patch_of
 
 PurchaseOption = TypeAliasType(
     "PurchaseOption", Literal["on_demand", "spot", "reserved", "committed", "capacity_block"]

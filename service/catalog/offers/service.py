@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from service.catalog.rows import Document
+from service.planning.cost.prices import Term, device_price, effective_price, first_day, last_day, written
 from service.planning.errors import PlanningError
-from service.planning.prices import Term, device_price, effective_price, first_day, last_day, written
 
 _AMOUNTS = ("upfront_per_instance", "hourly_per_instance", "minimum_spend_per_hour")
 _WITHOUT_TERM = ("on_demand", "spot")

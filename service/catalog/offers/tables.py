@@ -6,7 +6,7 @@ from sqlalchemy import Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.catalog.rows import CatalogRow
-from service.kit.database import Json
+from service.kit.database.engine import Json
 
 
 class OfferRow(CatalogRow):

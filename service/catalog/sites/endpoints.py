@@ -17,8 +17,8 @@ from service.catalog.face import (
 from service.catalog.nouns import SITES
 from service.catalog.shapes import RowCopy
 from service.catalog.sites.schemas import Site, SiteInput, SitePage, SitePatch, SiteQuery
-from service.kit.versions import IfMatch
-from service.kit.web import api_router
+from service.kit.http.versions import IfMatch
+from service.kit.http.web import api_router
 
 router = api_router("/v1/sites", tag="sites")
 

@@ -7,10 +7,10 @@ from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import Identifiers, ListQuery
-from service.kit.pages import NextPageToken
-from service.questions.base import NotNegative, ResourceId
-from service.questions.patches import patch_of
-from service.questions.tariffs import TimeZone
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import NotNegative, ResourceId
+from service.schemas.patches import patch_of
+from service.schemas.tariffs import TimeZone
 
 
 class SiteInput(RowInput):

@@ -30,8 +30,8 @@ from service.catalog.tariffs.schemas import (
     TariffQuery,
 )
 from service.catalog.tariffs.service import exported, read_tariff
-from service.kit.versions import IfMatch
-from service.kit.web import LargeAside, WorkAside, api_router
+from service.kit.http.versions import IfMatch
+from service.kit.http.web import LargeAside, WorkAside, api_router
 
 router = api_router("/v1/tariffs", tag="tariffs")
 

@@ -7,10 +7,10 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import ListQuery, Words
-from service.kit.pages import NextPageToken
-from service.questions.base import AnswerWarning, CurrencyCode, ForeignObject, SignedDecimalText, Text
-from service.questions.patches import patch_of
-from service.questions.tariffs import Day, Price, TariffTerms, TimeZone
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import AnswerWarning, CurrencyCode, ForeignObject, SignedDecimalText, Text
+from service.schemas.patches import patch_of
+from service.schemas.tariffs import Day, Price, TariffTerms, TimeZone
 
 MOST_CHARACTERS = 4_000_000
 """Characters of a file: some years of days."""

@@ -16,15 +16,15 @@ from service.catalog.tariffs.schemas import (
     RateImport,
     TariffInput,
 )
-from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable, pointer
+from service.formats.grid.entsoe import entsoe_prices
+from service.formats.urdb import Finding, UrdbImport, tariff_from_urdb, urdb_from_tariff
+from service.kit.http.problems import ERROR_LIMIT, FieldError, Unprocessable, pointer
 from service.planning.errors import PlanningError
-from service.planning.formats.grid.entsoe import entsoe_prices
-from service.planning.formats.urdb import Finding, UrdbImport, tariff_from_urdb, urdb_from_tariff
 from service.planning.tariff.calendar import zone_of
 from service.planning.tariff.charges import RealTimeCharge, Revision, Tariff
 from service.planning.tariff.effort import MOST_ORDINARY_STEPS, ordinary_effort
-from service.questions.base import AnswerWarning
-from service.questions.tariffs import MOST_VALUES, day, from_planning, terms_of, to_planning
+from service.schemas.base import AnswerWarning
+from service.schemas.tariffs import MOST_VALUES, day, from_planning, terms_of, to_planning
 
 _URDB = "/urdb"
 _NOTE_LENGTH = 2000

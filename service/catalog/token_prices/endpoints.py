@@ -29,8 +29,8 @@ from service.catalog.token_prices.schemas import (
     TokenPricePatch,
     TokenPriceQuery,
 )
-from service.kit.versions import IfMatch
-from service.kit.web import LargeAside, WorkAside, api_router
+from service.kit.http.versions import IfMatch
+from service.kit.http.web import LargeAside, WorkAside, api_router
 
 router = api_router("/v1/token-prices", tag="token-prices")
 

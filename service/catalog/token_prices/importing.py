@@ -11,13 +11,13 @@ from service.catalog.offers.importing import check_as_of, is_older, shown_refusa
 from service.catalog.rows import Document
 from service.catalog.service import Imported, import_rows
 from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport, TokenPriceInput
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError, Unprocessable
+from service.formats.offers.listed import Refused
+from service.formats.token_prices import ListedTokenPrice, token_prices_from_litellm
+from service.formats.token_prices import TokenPriceImport as ReadList
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import FieldError, Unprocessable
+from service.planning.cost.prices import written
 from service.planning.errors import PlanningError
-from service.planning.formats.offers.listed import Refused
-from service.planning.formats.token_prices import ListedTokenPrice, token_prices_from_litellm
-from service.planning.formats.token_prices import TokenPriceImport as ReadList
-from service.planning.prices import written
 
 
 def known_models(session: Reader, tenant_id: str) -> dict[str, str]:

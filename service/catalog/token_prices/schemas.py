@@ -8,9 +8,9 @@ from typing_extensions import TypeAliasType, TypedDict
 from service.catalog.offers.schemas import LONGEST_CONTENT, ListSource, RefusedReason, RefusedRow
 from service.catalog.rows import DateText, RowInput, Versioned
 from service.catalog.shapes import Identifiers, ListQuery, Words
-from service.kit.pages import NextPageToken
-from service.questions.base import Input, Integer, MoneyInput, ResourceId, Text
-from service.questions.patches import patch_of
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import Input, Integer, MoneyInput, ResourceId, Text
+from service.schemas.patches import patch_of
 
 
 class TokenPriceInput(RowInput):

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from service.evidence.facts import View
 from service.evidence.imports.context import Question
-from service.evidence.metrics import UNSEEN_COMPONENTS
-from service.planning.formats.measurements import engine_logs, serving, training_logs
-from service.planning.formats.measurements.readings import Reading, Run, worst
-from service.planning.formats.offers.listed import RowError
+from service.evidence.measured import UNSEEN_COMPONENTS, View
+from service.formats.measurements import engine_logs, serving, training_logs
+from service.formats.measurements.readings import Reading, Run, worst
+from service.formats.offers.listed import RowError
 
 INFERENCE, TRAINING = "inference", "training"
 MIDDLE: Final = ("mean", "p50")

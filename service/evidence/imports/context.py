@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from service.kit.problems import FieldError
-from service.planning.formats.measurements.readings import Fact, Run, mapping, member
-from service.planning.formats.offers.listed import RowError
-from service.planning.formats.offers.names import plain
-from service.planning.links import Link
-from service.questions.catalog import Catalog, KnownAccelerator
+from service.formats.measurements.readings import Fact, Run, mapping, member
+from service.formats.offers.listed import RowError
+from service.formats.offers.names import plain
+from service.kit.http.problems import FieldError
+from service.planning.hardware.links import Link
+from service.resolve.catalog import Catalog, KnownAccelerator
 
 Question = dict[str, Any]
 

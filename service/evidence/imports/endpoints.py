@@ -14,7 +14,7 @@ from service.evidence.imports.schemas import (
     EvidenceWithdrawal,
     ImportedEvidence,
 )
-from service.kit.web import LOCATED, WorkAside, api_router
+from service.kit.http.web import LOCATED, WorkAside, api_router
 
 router = api_router("/v1/evidence", tag="evidence")
 _CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": REVISED | LOCATED[201]["headers"]}}

@@ -12,12 +12,12 @@ from starlette.concurrency import run_in_threadpool
 from service.audit.service import Call, Writes
 from service.evidence.imports import repository, service
 from service.evidence.imports.schemas import EvidenceImport, EvidenceQuery
-from service.kit.database import Database
-from service.kit.long_work import Aside
-from service.kit.pages import PageTokens
-from service.kit.web import json_response
-from service.questions.base import ResourceId
-from service.questions.catalog import Catalog
+from service.kit.database.engine import Database
+from service.kit.http.long_work import Aside
+from service.kit.http.pages import PageTokens
+from service.kit.http.web import json_response
+from service.resolve.catalog import Catalog
+from service.schemas.base import ResourceId
 
 
 class EvidenceFace:

@@ -4,16 +4,21 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from service.benchmarks.calibrations.service import Message, figures, link_of
+from service.calibrations.service import Message, figures, link_of
 from service.evidence.imports.context import Context, Missing
-from service.kit.problems import FieldError
-from service.planning.calibration import OperatorQuantity
-from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredLink, Scope
-from service.planning.collectives import Collective
-from service.planning.formats.measurements import dcgm, nccl_tests, nvbandwidth, superbench
-from service.planning.formats.measurements.readings import Run
-from service.planning.formats.offers.listed import RowError
-from service.planning.links import Link, LinkKind
+from service.formats.measurements import dcgm, nccl_tests, nvbandwidth, superbench
+from service.formats.measurements.readings import Run
+from service.formats.offers.listed import RowError
+from service.kit.http.problems import FieldError
+from service.planning.hardware.calibration import OperatorQuantity
+from service.planning.hardware.calibration.measured import (
+    DeviceCalibration,
+    MeasuredFigure,
+    MeasuredLink,
+    Scope,
+)
+from service.planning.hardware.collectives import Collective
+from service.planning.hardware.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 
 FORMATS: Final = frozenset({"nvbandwidth", "nccl_tests", "superbench", "dcgm_diagnostics"})

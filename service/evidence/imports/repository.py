@@ -7,7 +7,7 @@ from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session, undefer
 
 from service.evidence.imports.tables import EvidenceImportRow
-from service.kit.database import Reader
+from service.kit.database.engine import Reader
 
 After = tuple[datetime, str]
 """Time and id of the row that a page follows."""

@@ -5,12 +5,12 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.kit.pages import NextPageToken, PageQuery
-from service.planning.collectives import Collective
-from service.planning.formats.measurements import READERS
-from service.questions.base import Input, Integer, Positive, ResourceId, Text
-from service.questions.references import ClusterInput, ModelReference, ParallelismInput
-from service.questions.workloads import WorkloadInput
+from service.formats.measurements import READERS
+from service.kit.http.pages import NextPageToken, PageQuery
+from service.planning.hardware.collectives import Collective
+from service.schemas.base import Input, Integer, Positive, ResourceId, Text
+from service.schemas.references import ClusterInput, ModelReference, ParallelismInput
+from service.schemas.workloads import WorkloadInput
 
 EvidenceFormat = TypeAliasType(
     "EvidenceFormat",

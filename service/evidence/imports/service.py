@@ -10,8 +10,8 @@ from uuid import uuid4
 from pydantic import MISSING, ValidationError
 
 from service.audit.service import Change
-from service.benchmarks.calibrations import service as calibrations
-from service.benchmarks.calibrations.service import Drawn
+from service.calibrations import service as calibrations
+from service.calibrations.service import Drawn
 from service.catalog import service as catalog
 from service.catalog.rows import REVISION_HEADER
 from service.evidence.imports import repository
@@ -21,20 +21,19 @@ from service.evidence.imports.errors import EvidenceCounted, EvidenceNotFound, E
 from service.evidence.imports.figures import FORMATS, figures_of, names_of
 from service.evidence.imports.schemas import READINGS_SHOWN, EvidenceImport
 from service.evidence.imports.tables import EvidenceImportRow
-from service.evidence.metrics import Operation
-from service.evidence.scoring import SHAPES
-from service.kit import idempotency
+from service.evidence.measured import SHAPES, Operation
+from service.formats.measurements import READERS
+from service.formats.measurements.readings import Measurements, Run
+from service.formats.offers.listed import Refused, RowError
 from service.kit.clock import now
-from service.kit.database import Reader, Writer
-from service.kit.problems import FieldError
-from service.kit.wanted import check_wanted
-from service.planning.calibration.measured import DeviceCalibration, MeasuredAnswer
+from service.kit.database.engine import Reader, Writer
+from service.kit.http import idempotency
+from service.kit.http.problems import FieldError
+from service.kit.http.wanted import check_wanted
 from service.planning.errors import PlanningError
-from service.planning.formats.measurements import READERS
-from service.planning.formats.measurements.readings import Measurements, Run
-from service.planning.formats.offers.listed import Refused, RowError
-from service.questions.catalog import Catalog
-from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer
+from service.resolve.catalog import Catalog
+from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
 
 Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
 """Estimates by operation; they stand right of this room and are handed in."""

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from sqlalchemy import event, func, select
 
-from service.kit.database import Database, Writer
+from service.kit.database.engine import Database, Writer
 
 _CHANNEL = "ironlaw_jobs"
 _LISTEN_SECONDS = 5.0

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from service.kit import leases
-from service.kit.database import Database, Writer
+from service.kit.database.engine import Database, Writer
+from service.kit.http.problems import Problem
+from service.kit.jobs import leases
 from service.kit.jobs.kinds import Continue, Done, Hold, Job, JobError, Kind
+from service.kit.jobs.leases import LeaseLost
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, JobRow
-from service.kit.leases import LeaseLost
-from service.kit.problems import Problem
 
 _SUMMARY_CHARACTERS = 500
 _logger = logging.getLogger(__name__)

@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from service.kit import leases
-from service.kit.database import Database, Writer
+from service.kit.database.engine import Database, Writer
+from service.kit.jobs import leases
+from service.kit.jobs.leases import Lease
 from service.kit.jobs.tables import JobRow
-from service.kit.leases import Lease
 
 Arguments = TypeVar("Arguments", bound=BaseModel)
 Document = Mapping[str, Any]

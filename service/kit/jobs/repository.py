@@ -10,13 +10,13 @@ from sqlalchemy import CompoundSelect, Select, and_, delete, func, literal, or_,
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from service.kit import leases
-from service.kit.database import Reader, Writer
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.problems import Conflict, NotFound
+from service.kit.jobs import leases
 from service.kit.jobs.bell import ring_after_commit
 from service.kit.jobs.kinds import Arguments, Asked, Kind
+from service.kit.jobs.leases import RUNNING, WAITING
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, JobRow
-from service.kit.leases import RUNNING, WAITING
-from service.kit.problems import Conflict, NotFound
 
 _TURNS = 0x1A0B  # class of the advisory locks under which claims of a limited kind take turns
 

@@ -16,16 +16,15 @@ from typing import Any
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from service.kit import leases
-from service.kit.database import Database
-from service.kit.jobs import chunks, repository
+from service.kit.database.engine import Database
+from service.kit.jobs import chunks, leases, repository
 from service.kit.jobs.bell import Bell, listen, ring_after_commit
 from service.kit.jobs.chunks import UNWRITABLE, Claimed, Outcome
 from service.kit.jobs.kinds import Hold, Kind
+from service.kit.jobs.leases import Lease, LeaseLost
 from service.kit.jobs.repository import Queue
 from service.kit.jobs.schedules import Schedule
 from service.kit.jobs.tables import JobRow
-from service.kit.leases import Lease, LeaseLost
 
 SQLITE_POLL_SECONDS = 1.0
 POSTGRESQL_POLL_SECONDS = 5.0  # a notification comes sooner

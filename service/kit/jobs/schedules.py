@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from service.kit import leases
-from service.kit.database import Writer
+from service.kit.database.engine import Writer
+from service.kit.jobs import leases
 from service.kit.jobs.kinds import Continue, Done, Job, Kind
 from service.kit.jobs.repository import enqueue, expire
-from service.kit.subjects import SYSTEM_TENANT
+from service.kit.security.subjects import SYSTEM_TENANT
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WITHOUT_LIMIT = 2**31

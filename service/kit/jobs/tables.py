@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import Boolean, Index, String, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import Base, Json, UtcDateTime
-from service.kit.leases import RUNNING, WAITING, Leased
+from service.kit.database.engine import Base, Json, UtcDateTime
+from service.kit.jobs.leases import RUNNING, WAITING, Leased
 
 DONE = "done"
 CANCELLED = "cancelled"

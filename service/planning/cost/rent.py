@@ -7,7 +7,12 @@ counts, times seconds above zero.
 from typing import NamedTuple
 
 from service.planning.figures import larger, rounded_up
-from service.planning.reliability import ElapsedTime, Recovery, daly_interval_seconds, elapsed_time
+from service.planning.reliability.interruptions import (
+    ElapsedTime,
+    Recovery,
+    daly_interval_seconds,
+    elapsed_time,
+)
 from service.planning.units import HOUR_SECONDS
 
 _WHOLE = 1e-9
@@ -84,8 +89,9 @@ def interrupted(
     """Expected time of a run that interruptions strike beside the failures of ``recovery``.
 
     Rates of both add up: 1 / M = 1 / M_f + 1 / M_s, and a restart takes the mean of both by rate. Either
-    loses the work since the last checkpoint (:func:`~service.planning.reliability.elapsed_time`). Unless
-    ``fixed_interval``, checkpoints are as often as is best for both (Daly 2006).
+    loses the work since the last checkpoint
+    (:func:`~service.planning.reliability.interruptions.elapsed_time`). Unless ``fixed_interval``,
+    checkpoints are as often as is best for both (Daly 2006).
 
     Raises:
         OverflowError: interruptions come so fast that the run never ends.

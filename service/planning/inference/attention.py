@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from service.planning.engines import EngineName
 from service.planning.figures import larger, smaller
 from service.planning.inference.matrices import Counted
 from service.planning.memory.caches import layer_cache_bytes
+from service.planning.models.profile import AttentionWork, FusedAttention
+from service.planning.models.profile.layer_operators import Scan
 from service.planning.operators import Machine, Operator, OperatorKind, operator_seconds
 from service.planning.precision import NumberFormat
-from service.planning.profile import AttentionWork, FusedAttention
-from service.planning.profile.layer_operators import Scan
+from service.planning.software.engines import EngineName
 from service.planning.workload import InferenceWorkload
 
 TILE_ROWS = 64.0

@@ -21,16 +21,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.planning.collectives import Rail
+from service.planning.hardware.collectives import Rail
+from service.planning.hardware.storage import BlockFormat
 from service.planning.inference.batching import Batched, Floats, open_batching
 from service.planning.inference.iteration import Batch, IterationTime
 from service.planning.inference.load import Load, Outcomes, Percentiles, Served, Server, percentiles
 from service.planning.inference.speculation import Iterations, Speculating
 from service.planning.memory.caches import key_value_bytes
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.profile import Profile
-from service.planning.storage import BlockFormat
 
 _ROUNDS = 24
 """Halvings of the range in which the rate is sought."""

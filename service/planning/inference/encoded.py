@@ -9,10 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from service.planning.architecture import Architecture
 from service.planning.inference.iteration import IterationModel, Preceding
 from service.planning.inference.passes import PassModel, encodes
-from service.planning.profile import Profile, profile_of
+from service.planning.models.architecture import Architecture
+from service.planning.models.profile import Profile, profile_of
 
 
 @lru_cache(maxsize=64)

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.planning.collectives import Algorithm, Collective, Fabric, collective_seconds
 from service.planning.figures import smaller, square_root
-from service.planning.layers import MixtureOfExperts, Split
+from service.planning.hardware.collectives import Algorithm, Collective, Fabric, collective_seconds
+from service.planning.hardware.traffic import copies_sent
+from service.planning.models.layers import MixtureOfExperts, Split
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Group, Parallelism
-from service.planning.profile import Profile
-from service.planning.traffic import copies_sent
 
 _WIDE_BYTES = 2.0
 

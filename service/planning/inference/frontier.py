@@ -18,9 +18,9 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from service.planning.cluster import Cluster
+from service.planning.hardware.cluster import Cluster
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism, divisors
-from service.planning.profile import Profile
 
 MOST_REQUESTS = 4096
 """Requests at a time on a replica up to which is searched."""

@@ -30,11 +30,11 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from service.planning.calibration import Calibration, ServingRates
-from service.planning.cluster import Accelerator, Cluster
-from service.planning.collectives import fabric_of
-from service.planning.engines import EngineName
 from service.planning.figures import Figure, larger, smaller
+from service.planning.hardware.calibration import Calibration, ServingRates
+from service.planning.hardware.cluster import Accelerator, Cluster
+from service.planning.hardware.collectives import fabric_of
+from service.planning.hardware.storage import WeightFormat
 from service.planning.inference.attention import Attention, Work, attention_of, scanned, scanning_of
 from service.planning.inference.exchange import Messages, messages_of
 from service.planning.inference.matrices import (
@@ -57,6 +57,8 @@ from service.planning.inference.matrices import (
 from service.planning.inference.streaming import Streaming, drawing_of, streaming_of
 from service.planning.memory.caches import state_bytes
 from service.planning.memory.serving import inference_weight_bytes
+from service.planning.models.profile import Choice, FusedAttention, Fusion, Profile, Trained
+from service.planning.models.profile.layer_operators import Experts, Template
 from service.planning.operators import (
     Machine,
     Operator,
@@ -64,9 +66,7 @@ from service.planning.operators import (
 )
 from service.planning.parallelism import Parallelism
 from service.planning.precision import COMPUTE_FORMATS, ELEMENT_BITS, NumberFormat
-from service.planning.profile import Choice, FusedAttention, Fusion, Profile, Trained
-from service.planning.profile.layer_operators import Experts, Template
-from service.planning.storage import WeightFormat
+from service.planning.software.engines import EngineName
 from service.planning.workload import InferenceWorkload
 
 

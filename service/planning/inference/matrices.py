@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.calibration import ServingRates
 from service.planning.figures import (
     Figure,
     doublings,
@@ -21,14 +20,15 @@ from service.planning.figures import (
     smaller,
     square_root,
 )
-from service.planning.layers import Split
+from service.planning.hardware.calibration import ServingRates
+from service.planning.hardware.storage import WeightFormat
+from service.planning.hardware.storage.named import ALWAYS_WIDE, EXPERT_MODULES
+from service.planning.hardware.storage.scheme import Place
+from service.planning.models.layers import Split
+from service.planning.models.profile import Profile
+from service.planning.models.profile.layer_operators import Experts, Matrix, Template
 from service.planning.operators import Machine, Multipliers, multipliers_of, tiled_seconds
 from service.planning.precision import ELEMENT_BITS, ELEMENT_BYTES, NumberFormat
-from service.planning.profile import Profile
-from service.planning.profile.layer_operators import Experts, Matrix, Template
-from service.planning.storage import WeightFormat
-from service.planning.storage.named import ALWAYS_WIDE, EXPERT_MODULES
-from service.planning.storage.scheme import Place
 
 Array: TypeAlias = NDArray[np.float64]
 Counted: TypeAlias = tuple[Template, float]

@@ -20,13 +20,16 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from service.planning.architecture import Architecture, Block
-from service.planning.calibration import Calibration, MachineFacts, OperatorRates
-from service.planning.cluster import Accelerator
-from service.planning.collectives import Fabric
 from service.planning.figures import larger
+from service.planning.hardware.calibration import Calibration, MachineFacts, OperatorRates
+from service.planning.hardware.cluster import Accelerator
+from service.planning.hardware.collectives import Fabric
+from service.planning.hardware.traffic import tensor_messages, total_seconds
 from service.planning.inference.batching import Floats
-from service.planning.layers import Split
+from service.planning.models.architecture import Architecture, Block
+from service.planning.models.layers import Split
+from service.planning.models.positions import BlockPositions, Sample, block_positions
+from service.planning.models.profile import Choice, FusedAttention, Fusion
 from service.planning.operators import (
     NO_WORK,
     Bound,
@@ -43,11 +46,8 @@ from service.planning.operators import (
     work_of,
 )
 from service.planning.parallelism import Parallelism, placement
-from service.planning.positions import BlockPositions, Sample, block_positions
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.profile import Choice, FusedAttention, Fusion
 from service.planning.quantity import Basis
-from service.planning.traffic import tensor_messages, total_seconds
 
 
 class Role(StrEnum):

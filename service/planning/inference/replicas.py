@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism
-from service.planning.profile import Profile
 
 EACH = 16
 """Numbers of replicas behind the least that are tried one by one."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from service.planning.memory.caches import key_value_bytes, state_bytes
 from service.planning.memory.serving import inference_weight_bytes
+from service.planning.models.profile import Profile
 from service.planning.operators import (
     Phase,
     Roofline,
@@ -21,7 +22,6 @@ from service.planning.operators import (
     roofline,
 )
 from service.planning.parallelism import Parallelism
-from service.planning.profile import Profile
 from service.planning.quantity import Quantity, assumed
 from service.planning.workload import InferenceWorkload
 

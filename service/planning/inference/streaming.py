@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from service.planning.inference.matrices import Counted
+from service.planning.models.profile import Profile
+from service.planning.models.profile.layer_operators import Streamed
 from service.planning.operators import Machine, Operator, OperatorKind, OperatorTime, operator_seconds
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.profile import Profile
-from service.planning.profile.layer_operators import Streamed
 
 SAMPLED_PASSES = 4.0
 """How often drawing a token passes over FP32 logits: widened, penalised, softmax, drawn."""

@@ -8,9 +8,16 @@ the input of every k-th block and, while the backward pass is in it, what k bloc
 from typing import NamedTuple
 
 from service.planning.figures import rounded_up, smaller
-from service.planning.frameworks import TRAITS, Framework, Traits
 from service.planning.memory.adaptation import LOW_RANK, PREFIXED, TRAINS_NORMS
 from service.planning.memory.stages import blocks_within, stage_start
+from service.planning.models.profile import (
+    ActivationTerms,
+    BlockProfile,
+    Profile,
+    Trained,
+    block_activations,
+)
+from service.planning.models.profile.saved import sampled_activations
 from service.planning.parallelism import Parallelism
 from service.planning.precision import (
     ELEMENT_BYTES,
@@ -18,14 +25,7 @@ from service.planning.precision import (
     NumberFormat,
     TrainingRecipe,
 )
-from service.planning.profile import (
-    ActivationTerms,
-    BlockProfile,
-    Profile,
-    Trained,
-    block_activations,
-)
-from service.planning.profile.saved import sampled_activations
+from service.planning.software.frameworks import TRAITS, Framework, Traits
 from service.planning.workload import (
     PAIRED,
     WHOLE_BLOCKS,

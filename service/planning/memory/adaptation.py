@@ -10,10 +10,10 @@ biases, and virtual tokens in each layer).
 
 from collections.abc import Iterator
 
-from service.planning.architecture import Block
-from service.planning.layers import Attention, Split, Tensor
+from service.planning.models.architecture import Block
+from service.planning.models.layers import Attention, Split, Tensor
+from service.planning.models.profile import Profile
 from service.planning.precision import ELEMENT_BYTES, NumberFormat, TrainingRecipe
-from service.planning.profile import Profile
 from service.planning.workload import Adaptation, AdaptationKind, BaseWeights
 
 BASE_BYTES = {

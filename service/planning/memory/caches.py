@@ -2,10 +2,10 @@
 
 import math
 
-from service.planning.engines import EngineRules
+from service.planning.hardware.storage import CACHE_FORMATS, BlockFormat
+from service.planning.models.profile import AttentionWork, Profile
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.profile import AttentionWork, Profile
-from service.planning.storage import CACHE_FORMATS, BlockFormat
+from service.planning.software.engines import EngineRules
 
 _BARE = EngineRules()
 

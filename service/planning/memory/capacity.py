@@ -3,12 +3,12 @@
 import math
 from typing import NamedTuple
 
-from service.planning.engines import Reservation
 from service.planning.memory.caches import cache_bytes_per_token, most_tokens
 from service.planning.memory.serving import ServingMemory, inference_memory, pass_bytes
 from service.planning.memory.stages import stage_share, whole_units
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism
-from service.planning.profile import Profile
+from service.planning.software.engines import Reservation
 from service.planning.workload import InferenceWorkload
 
 

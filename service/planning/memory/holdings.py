@@ -1,8 +1,6 @@
 """Parameters that a pipeline stage holds, and their training state on one device, wherever it lies."""
 
 from service.planning.figures import larger
-from service.planning.frameworks import TRAITS
-from service.planning.layers import Tensor
 from service.planning.memory.adaptation import LINEAR_NAMES, adapted_tensors, frozen_bytes, prompt_tensors
 from service.planning.memory.stages import blocks_within, stage_start
 from service.planning.memory.states import (
@@ -13,10 +11,12 @@ from service.planning.memory.states import (
     state_bytes,
     state_bytes_per_parameter,
 )
+from service.planning.models.layers import Tensor
+from service.planning.models.profile import Profile, StageParameters
+from service.planning.models.profile.whole import sizes_of
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, OPTIMIZER_STATES
-from service.planning.profile import Profile, StageParameters
-from service.planning.profile.whole import sizes_of
+from service.planning.software.frameworks import TRAITS
 from service.planning.workload import AdaptationKind, TrainingWorkload
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from service.planning.memory.training import training_memory
-from service.planning.overhead import DeviceOverhead
+from service.planning.models.positions import Sample
+from service.planning.models.profile import Profile
+from service.planning.models.profile.sampled import training_profile
 from service.planning.parallelism import Parallelism
-from service.planning.positions import Sample
-from service.planning.profile import Profile
-from service.planning.profile.sampled import training_profile
+from service.planning.software.overhead import DeviceOverhead
 from service.planning.workload import TrainingWorkload
 
 LONGEST = 2**24

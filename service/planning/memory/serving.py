@@ -8,14 +8,14 @@ stage is reported.
 
 from typing import Any, NamedTuple
 
-from service.planning.engines import EngineBuffers, EngineRules
+from service.planning.hardware.storage import WeightFormat
 from service.planning.memory.caches import key_value_bytes, layer_cache_bytes, state_bytes
 from service.planning.memory.stages import stage_share
+from service.planning.models.profile import Profile
+from service.planning.models.profile.iteration import STREAM_COPIES
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.profile import Profile
-from service.planning.profile.iteration import STREAM_COPIES
-from service.planning.storage import WeightFormat
+from service.planning.software.engines import EngineBuffers, EngineRules
 from service.planning.workload import Adapters, InferenceWorkload
 
 UNQUANTISED_FORMAT = NumberFormat.BF16

@@ -3,8 +3,8 @@
 import math
 
 from service.planning.figures import larger, smaller
+from service.planning.models.profile import BlockProfile, Profile
 from service.planning.parallelism import Parallelism
-from service.planning.profile import BlockProfile, Profile
 
 
 def stage_start(profile: Profile, layout: Parallelism, stage: int) -> int:

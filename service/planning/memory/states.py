@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from service.planning.figures import rounded_up
-from service.planning.layers import Split, Tensor
+from service.planning.models.layers import Split, Tensor
+from service.planning.models.profile import StageParameters
 from service.planning.parallelism import Parallelism
 from service.planning.precision import (
     ELEMENT_BYTES,
@@ -20,7 +21,6 @@ from service.planning.precision import (
     Optimizer,
     TrainingRecipe,
 )
-from service.planning.profile import StageParameters
 
 EIGHT_BIT_ADAM_BYTES = 2.0 * (1.0 + 4.0 / 256)
 """Two states of 8 bits, each with an FP32 scale for a block of 256."""

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.planning.figures import is_only, larger
-from service.planning.frameworks import TRAITS
 from service.planning.memory.activations import (
     TokenBytes,
     logits_bytes_per_token,
@@ -29,14 +28,15 @@ from service.planning.memory.states import (
     held_parameters,
 )
 from service.planning.memory.transients import communicators, step_temporaries, transients, weight_copies
-from service.planning.overhead import NO_OVERHEAD, DeviceOverhead
+from service.planning.models.profile import Profile, StageParameters
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
     ELEMENT_BYTES,
     PAGED,
     NumberFormat,
 )
-from service.planning.profile import Profile, StageParameters
+from service.planning.software.frameworks import TRAITS
+from service.planning.software.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.workload import PAIRED, AdaptationKind, Objective, Place, TrainingWorkload
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]

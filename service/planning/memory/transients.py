@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from service.planning.figures import larger, smaller
-from service.planning.frameworks import TRAITS, State, Traits
 from service.planning.memory.adaptation import frozen_bytes
 from service.planning.memory.holdings import (
     adapted_parameters,
@@ -13,9 +12,10 @@ from service.planning.memory.holdings import (
     outer_parameters,
 )
 from service.planning.memory.states import held_parameters
+from service.planning.models.profile import Profile, StageParameters
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat
-from service.planning.profile import Profile, StageParameters
+from service.planning.software.frameworks import TRAITS, State, Traits
 from service.planning.workload import AdaptationKind, BaseWeights, Place, TrainingWorkload
 
 

@@ -7,7 +7,7 @@ weights and D tokens, plus attention.
 
 from typing import NamedTuple
 
-from service.planning.profile import AttentionWork, Profile
+from service.planning.models.profile import AttentionWork, Profile
 
 
 def mean_context_tokens(work: AttentionWork, sequence_length: float, *, skips_masked: bool) -> float:

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from service.planning.figures import larger
+from service.planning.models.profile import FusedAttention, OperatorKind
 from service.planning.precision import NumberFormat
-from service.planning.profile import FusedAttention, OperatorKind
 
 __all__ = ["Operator", "OperatorKind", "OperatorTime"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from service.planning.calibration import MachineFacts, OperatorCalibration, OperatorRates
-from service.planning.cluster import Accelerator
+from service.planning.hardware.calibration import MachineFacts, OperatorCalibration, OperatorRates
+from service.planning.hardware.cluster import Accelerator
 from service.planning.precision import NumberFormat
 
 

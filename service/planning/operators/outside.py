@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from service.planning.frameworks import Framework
+from service.planning.models.profile import Choice, Fusion, Profile
 from service.planning.operators.kinds import Operator, OperatorKind
 from service.planning.operators.shapes import Shard, Widths, gemm, operators
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.profile import Choice, Fusion, Profile
+from service.planning.software.frameworks import Framework
 from service.planning.workload import Loss
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]

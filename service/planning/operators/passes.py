@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from service.planning.architecture import Block
-from service.planning.frameworks import TRAITS, Framework
-from service.planning.layers import FeedForward, Normalization
+from service.planning.models.architecture import Block
+from service.planning.models.layers import FeedForward, Normalization
+from service.planning.models.profile import Choice, FusedAttention, Fusion, Profile, Trained
+from service.planning.models.profile.layer_operators import Core, Template
 from service.planning.operators.kinds import Operator, OperatorKind
 from service.planning.operators.machine import Machine
 from service.planning.operators.shapes import Shard, Widths, operators
 from service.planning.operators.timing import operator_seconds
-from service.planning.profile import Choice, FusedAttention, Fusion, Profile, Trained
-from service.planning.profile.layer_operators import Core, Template
+from service.planning.software.frameworks import TRAITS, Framework
 from service.planning.workload import (
     WHOLE_BLOCKS,
     AdaptationKind,

@@ -10,15 +10,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.planning.architecture import Architecture, Block
+from service.planning.models.architecture import Architecture, Block
+from service.planning.models.positions import BlockPositions, LayerPositions, Sample, block_positions
+from service.planning.models.profile import Choice
+from service.planning.models.profile.layer_operators import Template, gathered, layer_templates
 from service.planning.operators.kinds import Operator
 from service.planning.operators.machine import Machine
 from service.planning.operators.passes import NO_WORK, BlockTimes, work_of
 from service.planning.operators.shapes import Shard, Widths, gemm, operators
 from service.planning.parallelism import Parallelism
-from service.planning.positions import BlockPositions, LayerPositions, Sample, block_positions
-from service.planning.profile import Choice
-from service.planning.profile.layer_operators import Template, gathered, layer_templates
 from service.planning.workload import WHOLE_BLOCKS, Recomputation
 
 

@@ -12,11 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from service.planning.figures import is_nothing, larger, natural_log, smaller, square_root
-from service.planning.layers import Split
-from service.planning.operators.kinds import Operator, OperatorKind
-from service.planning.parallelism import Parallelism
-from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat, TrainingRecipe
-from service.planning.profile.layer_operators import (
+from service.planning.models.layers import Split
+from service.planning.models.profile.layer_operators import (
     Core,
     Experts,
     Filter,
@@ -29,6 +26,9 @@ from service.planning.profile.layer_operators import (
     Template,
     Traffic,
 )
+from service.planning.operators.kinds import Operator, OperatorKind
+from service.planning.parallelism import Parallelism
+from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat, TrainingRecipe
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 # Enumerations are slow to look up in a loop over operators.

@@ -18,10 +18,10 @@ A tail, a fill and launches of 0 and shares of 1 leave the roofline.
 from typing import NamedTuple
 
 from service.planning.figures import larger, rounded_up, smaller, whole
+from service.planning.models.profile import FusedAttention
 from service.planning.operators.kinds import Operator, OperatorKind, OperatorTime
 from service.planning.operators.machine import Machine
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.profile import FusedAttention
 
 LEAST_DEPTH = 1024.0
 """Depth that a part of a divided tile keeps at least."""

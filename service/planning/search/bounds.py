@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from service.planning.figures import larger
 from service.planning.memory.stages import stage_start
 from service.planning.memory.training import device_state
+from service.planning.models.profile import Profile
 from service.planning.operators import (
     Machine,
     Operator,
@@ -21,7 +22,6 @@ from service.planning.operators import (
 )
 from service.planning.parallelism import Parallelism, PipelineSchedule
 from service.planning.precision import NumberFormat
-from service.planning.profile import Profile
 from service.planning.training.compute import step_widths
 from service.planning.workload import WHOLE_BLOCKS, TrainingWorkload
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from service.planning.models.profile import Profile
 from service.planning.parallelism import PipelineSchedule, Sharding
-from service.planning.profile import Profile
 from service.planning.search.layouts import Choice, Layouts, Mask
 
 RULES = ("devices", "heads", "blocks", "experts", "sequence", "batch", "link")

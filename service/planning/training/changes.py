@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from service.planning.cluster import Accelerator
+from service.planning.hardware.cluster import Accelerator
+from service.planning.models.profile import Fusion
 from service.planning.operators import FUSION
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, TrainingPrecision
-from service.planning.profile import Fusion
 from service.planning.training.iron_law import Technique
 from service.planning.training.step import StepSeconds
 from service.planning.workload import AttentionKernel, Offload, Recomputation, TrainingWorkload

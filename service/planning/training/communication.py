@@ -11,13 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.planning import traffic
-from service.planning.architecture import Block
-from service.planning.collectives import Collective, Fabric
 from service.planning.figures import larger, smaller
-from service.planning.layers import Attention, LatentAttention, MixtureOfExperts, Split
-from service.planning.parallelism import Group, Parallelism, Placement
-from service.planning.traffic import (
+from service.planning.hardware import traffic
+from service.planning.hardware.collectives import Collective, Fabric
+from service.planning.hardware.traffic import (
     ContextExchange,
     Exchanged,
     Message,
@@ -28,6 +25,9 @@ from service.planning.traffic import (
     replica_messages,
     tensor_messages,
 )
+from service.planning.models.architecture import Block
+from service.planning.models.layers import Attention, LatentAttention, MixtureOfExperts, Split
+from service.planning.parallelism import Group, Parallelism, Placement
 
 
 class Exposed(NamedTuple):

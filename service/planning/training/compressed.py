@@ -2,15 +2,15 @@
 
 from typing import NamedTuple
 
-from service.planning.calibration import Calibration
-from service.planning.cluster import Cluster
-from service.planning.compression import Verdict, compressed, compressed_exchange, gradient_shapes
+from service.planning.hardware.calibration import Calibration
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.traffic import Exchanged
 from service.planning.memory.holdings import stage_parameters
+from service.planning.models.profile import Profile
 from service.planning.operators import work_of
 from service.planning.parallelism import Parallelism, placement
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.profile import Profile
-from service.planning.traffic import Exchanged
+from service.planning.training.compression import Verdict, compressed, compressed_exchange, gradient_shapes
 from service.planning.training.modelled import machine_under, modelled_step
 from service.planning.training.step import StepSeconds
 from service.planning.workload import TrainingWorkload

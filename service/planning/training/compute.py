@@ -4,6 +4,9 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from service.planning.memory.training import device_state
+from service.planning.models.profile import Choice, Profile
+from service.planning.models.profile.sampled import embedding_tables
+from service.planning.models.profile.whole import is_loose
 from service.planning.operators import (
     NO_WORK,
     BlockTimes,
@@ -26,9 +29,6 @@ from service.planning.operators import (
 )
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import NumberFormat
-from service.planning.profile import Choice, Profile
-from service.planning.profile.sampled import embedding_tables
-from service.planning.profile.whole import is_loose
 from service.planning.workload import BaseWeights, TrainingWorkload
 
 _PACKED_BYTES = 0.5

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.architecture import Architecture
-from service.planning.curves import Efficiency
-from service.planning.frameworks import TRAITS
+from service.planning.hardware.curves import Efficiency
 from service.planning.memory.states import StateBytes
+from service.planning.models.architecture import Architecture
+from service.planning.models.positions import Sample, forward_flops_of_sample
+from service.planning.models.profile import Profile
 from service.planning.operators import Bound, Phase, StepFlops, forward_flops_per_token, step_flops
-from service.planning.positions import Sample, forward_flops_of_sample
-from service.planning.profile import Profile
 from service.planning.quantity import Quantity, combine, inverted, scaled
+from service.planning.software.frameworks import TRAITS
 from service.planning.training.objectives import further_passes, generated_share
 from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, Recomputation, TrainingWorkload
 

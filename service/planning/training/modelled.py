@@ -3,14 +3,14 @@
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from service.planning.calibration import Calibration
-from service.planning.cluster import Accelerator, Cluster
-from service.planning.collectives import Collective, fabric_of
 from service.planning.figures import larger
+from service.planning.hardware.calibration import Calibration
+from service.planning.hardware.cluster import Accelerator, Cluster
+from service.planning.hardware.collectives import Collective, fabric_of
+from service.planning.models.profile import Profile
 from service.planning.operators import Bound, Machine, Phase, StepFlops, machine_of
 from service.planning.parallelism import Group, Parallelism, placement
 from service.planning.precision import NumberFormat
-from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, combine, scaled
 from service.planning.training.communication import Links
 from service.planning.training.compute import Compute, compute_of

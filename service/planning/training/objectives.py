@@ -9,7 +9,7 @@ what it generated, and so does a reference; PPO adds a reward model and a critic
 from typing import NamedTuple
 
 from service.planning.memory.training import relative_size
-from service.planning.profile import Profile
+from service.planning.models.profile import Profile
 from service.planning.workload import Objective, TrainingWorkload
 
 

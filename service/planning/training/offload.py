@@ -13,16 +13,16 @@ A link sends in both directions at a time. Rates are the share of one device.
 
 from typing import NamedTuple
 
-from service.planning.calibration.steps import StepRates
-from service.planning.cluster import Cluster, Host
 from service.planning.figures import larger, smaller
+from service.planning.hardware.calibration.steps import StepRates
+from service.planning.hardware.cluster import Cluster, Host
 from service.planning.memory.activations import stage_activations
 from service.planning.memory.holdings import adapted_parameters, stage_parameters, stage_states
 from service.planning.memory.states import held_parameters
 from service.planning.memory.training import offloads_gradients
+from service.planning.models.profile import Profile
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES
-from service.planning.profile import Profile
 from service.planning.workload import AdaptationKind, Offload, Place, TrainingWorkload
 
 

@@ -12,18 +12,9 @@ micro-batches and lengths may be arrays, one entry for each layout; choices are 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from service.planning.architecture import Block
-from service.planning.calibration.steps import StepRates
-from service.planning.compression import compressed_exchange
 from service.planning.figures import doublings, is_only, larger
-from service.planning.memory.holdings import adapted_parameters, outer_parameters, stage_parameters
-from service.planning.memory.stages import blocks_within, stage_start
-from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work, work_of
-from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
-from service.planning.precision import ELEMENT_BYTES
-from service.planning.profile import BlockProfile, Profile, StageParameters
-from service.planning.profile.sampled import embedding_tables
-from service.planning.traffic import (
+from service.planning.hardware.calibration.steps import StepRates
+from service.planning.hardware.traffic import (
     Exchanged,
     bucket_bytes,
     buckets,
@@ -32,6 +23,14 @@ from service.planning.traffic import (
     tied_embedding,
     vocabulary_messages,
 )
+from service.planning.memory.holdings import adapted_parameters, outer_parameters, stage_parameters
+from service.planning.memory.stages import blocks_within, stage_start
+from service.planning.models.architecture import Block
+from service.planning.models.profile import BlockProfile, Profile, StageParameters
+from service.planning.models.profile.sampled import embedding_tables
+from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work, work_of
+from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
+from service.planning.precision import ELEMENT_BYTES
 from service.planning.training.communication import (
     NOTHING,
     Both,
@@ -45,6 +44,7 @@ from service.planning.training.communication import (
     exposed,
     replica_seconds,
 )
+from service.planning.training.compression import compressed_exchange
 from service.planning.training.compute import Compute, optimizer_work
 from service.planning.training.objectives import FurtherPass, further_passes
 from service.planning.training.offload import HostRates, Moved, moved

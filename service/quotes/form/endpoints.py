@@ -13,10 +13,10 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.sessions import OwnForm, Reading, VisitedRoute, Visitor
-from service.kit.html import Form, errors_by_field, page_response, page_router, render
-from service.kit.problems import Problem
-from service.kit.web import WorkAside, body_errors
-from service.questions.base import Input
+from service.evidence.snapshot import Snapshot, SnapshotStore
+from service.kit.http.html import Form, errors_by_field, page_response, page_router, render
+from service.kit.http.problems import Problem
+from service.kit.http.web import WorkAside, body_errors
 from service.quotes.form.fields import (
     ASKED,
     AT_FIRST,
@@ -29,7 +29,7 @@ from service.quotes.form.fields import (
 from service.quotes.form.question import Typed, in_own_units, question_from
 from service.quotes.freeze import QUESTIONS, Asked, freeze, owns_devices, projected
 from service.quotes.report.service import estimate_section
-from service.snapshot.service import Snapshot, SnapshotStore
+from service.schemas.base import Input
 
 
 class AskingPage(VisitedRoute):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final, Literal, NamedTuple
 
-from service.kit.html import Form
+from service.kit.http.html import Form
 from service.planning.precision import TrainingPrecision
 from service.quotes.freeze import QUESTIONS
 

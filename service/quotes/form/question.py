@@ -9,11 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json
 
-from service.kit.html import Form
-from service.kit.problems import Problem
+from service.kit.http.html import Form
+from service.kit.http.problems import Problem
 from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import local_midnight
-from service.questions.catalog import Catalog
 from service.quotes.form.fields import (
     ASKED,
     CURRENCY,
@@ -29,6 +28,7 @@ from service.quotes.form.fields import (
     is_asked_by,
     is_needed_by,
 )
+from service.resolve.catalog import Catalog
 
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _CURRENCY = re.compile("[A-Z]{3}")

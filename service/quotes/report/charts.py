@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from service.kit.html import seen
+from service.kit.http.html import seen
 from service.quotes.report.numbers import Scale, digits, tick
 from service.quotes.report.scaling import Axis, linear, logarithmic
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.questions.base import Gap
 from service.quotes.report.charts import About, Bar, Mark, bars
 from service.quotes.report.numbers import NOT_KNOWN, TIMES, Figure, Scale, figure
 from service.quotes.report.scaling import doubling
 from service.quotes.report.shapes import Picture, Table
+from service.schemas.base import Gap
 
 NAMES = {
     "total": "Total",

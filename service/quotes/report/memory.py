@@ -1,6 +1,5 @@
 """Does it fit? Memory of the fullest device against what it has."""
 
-from service.questions.answers import MemoryAnswer
 from service.quotes.report.charts import About, Bar, Mark, bars, stacked
 from service.quotes.report.numbers import (
     BYTES,
@@ -17,6 +16,7 @@ from service.quotes.report.numbers import (
 from service.quotes.report.rounding import printed, printed_shares
 from service.quotes.report.scaling import linear
 from service.quotes.report.shapes import Figures, Picture, Remarks, Section, Table, shown_blocks
+from service.schemas.answers import MemoryAnswer
 
 _GB = Scale(1e9, "GB")
 _LIMITS = {

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.questions.base import Line, MoneyQuantity
-from service.questions.cost_answers import BreakEven, CostAnswer, ListPrice
 from service.quotes.report.charts import About, Bar, bars, stacked
 from service.quotes.report.numbers import (
     NOT_KNOWN,
@@ -22,6 +20,8 @@ from service.quotes.report.numbers import (
 )
 from service.quotes.report.scaling import linear
 from service.quotes.report.shapes import Block, Figures, Picture, Section, Table, shown_blocks
+from service.schemas.base import Line, MoneyQuantity
+from service.schemas.cost_answers import BreakEven, CostAnswer, ListPrice
 
 _SIZES = ((1.0, ""), (1e3, "thousand"), (1e6, "million"), (1e9, "billion"), (1e12, "trillion"))
 _FEW, _MANY = 2, 40

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from service.questions.base import AnswerWarning, Gap
 from service.quotes.report.headlines import NAMES
 from service.quotes.report.numbers import PERCENT, plain_words, shown, title_of, words
 from service.quotes.report.shapes import Remarks, Section, Table, shown_blocks
+from service.schemas.base import AnswerWarning, Gap
 
 _MOST_SHOWN = 8
 _NAMES = {"focus_digest": "Charges as rows of FOCUS", "fits": "Whether it fits"}

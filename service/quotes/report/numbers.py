@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from service.kit.html import money as _money
+from service.kit.http.html import money as _money
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 _SPACE = "\N{NO-BREAK SPACE}"

@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 from pydantic_core import to_json
 
-from service.kit.html import fragment, render
+from service.kit.http.html import fragment, render
 from service.quotes.report.asked import asked_table, question_of, subject_of
 from service.quotes.report.headlines import basis_text, certainty, headline_rows, total_text
 from service.quotes.report.memory import memory_section

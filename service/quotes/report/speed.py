@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from service.questions.answers import OperatorAnswer, PhaseAnswer, ThroughputAnswer
 from service.quotes.report.charts import About, Bar, Point, bars, roofline, stacked
 from service.quotes.report.numbers import (
     FLOPS_PER_SECOND,
@@ -22,6 +21,7 @@ from service.quotes.report.numbers import (
 from service.quotes.report.rounding import Printed, are_parts, printed
 from service.quotes.report.scaling import linear
 from service.quotes.report.shapes import Block, Figures, Picture, Remarks, Section, Table, shown_blocks
+from service.schemas.answers import OperatorAnswer, PhaseAnswer, ThroughputAnswer
 
 _GB = Scale(1e9, "GB/s")
 _BOUND = {

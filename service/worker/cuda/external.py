@@ -12,19 +12,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from service.planning.errors import PlanningError
-from service.planning.formats.measurements.dcgm import (
+from service.formats.measurements.dcgm import (
     FROM_DEVICE,
     TO_DEVICE,
     measurements_from_dcgm_diagnostics,
 )
-from service.planning.formats.measurements.nccl_tests import (
+from service.formats.measurements.nccl_tests import (
     PROGRAMS,
     SECONDS,
     measurements_from_nccl_tests,
 )
-from service.planning.formats.measurements.nvbandwidth import TRANSFER, measurements_from_nvbandwidth
-from service.planning.formats.measurements.readings import Measurements
+from service.formats.measurements.nvbandwidth import TRANSFER, measurements_from_nvbandwidth
+from service.formats.measurements.readings import Measurements
+from service.planning.errors import PlanningError
 from service.protocol.nodes import Software
 from service.protocol.suites import Benchmark
 from service.protocol.work import ExternalTool

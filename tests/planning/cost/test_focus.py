@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.kit.csv_tables import csv_text
+from service.formats.focus import plain
+from service.kit.http.csv_tables import csv_text
 from service.planning.cost.focus import (
     COLUMNS,
     Account,
@@ -23,7 +24,6 @@ from service.planning.cost.focus import (
     focus_rows,
     pricing_quantity,
 )
-from service.planning.formats.focus import plain
 
 MANDATORY = {
     "BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd",

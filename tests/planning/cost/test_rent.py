@@ -15,7 +15,7 @@ from service.planning.cost import (
     interruption_mtbf_seconds,
     replaced_share,
 )
-from service.planning.reliability import Recovery, elapsed_time
+from service.planning.reliability.interruptions import Recovery, elapsed_time
 
 HOURS = st.floats(0.01, 1e5)
 

@@ -13,9 +13,9 @@ from service.planning.inference.replicas import (
     replica_layouts,
 )
 from service.planning.parallelism import Parallelism
-from service.questions.notes import Notes
-from service.questions.references import CatalogModel
-from service.questions.resolve.model import resolve_model
+from service.resolve.model import resolve_model
+from service.schemas.notes import Notes
+from service.schemas.references import CatalogModel
 from tests.asking import shipped
 
 PROFILES = {

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
+from service.planning.energy.load_profile import LoadProfile, Phase, PhaseName, series
 from service.planning.errors import PlanningError
-from service.planning.load_profile import LoadProfile, Phase, PhaseName, series
-from service.planning.shift import costs_of_starts, overlap, starts_within
+from service.planning.scheduling.shift import costs_of_starts, overlap, starts_within
 from service.planning.tariff import calendar
 from service.planning.tariff.allocation import MeteringPoint, allocate
 from service.planning.tariff.bill import Determinants, Load

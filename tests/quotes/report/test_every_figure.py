@@ -9,12 +9,12 @@ from typing import get_args, get_type_hints
 import pytest
 from typing_extensions import is_typeddict
 
-from service.questions.answers import MemoryAnswer, OperatorAnswer, ThroughputAnswer
-from service.questions.base import QuantityAnswer
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.cost_answers import CostAnswer
 from service.quotes.report.numbers import PLAIN, ladder_of
 from service.quotes.report.service import report_html
+from service.schemas.answers import MemoryAnswer, OperatorAnswer, ThroughputAnswer
+from service.schemas.base import QuantityAnswer
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.cost_answers import CostAnswer
 from tests.asking import usd
 from tests.quotes.asking import OWNED, PLAN
 from tests.quotes.reading import SERVED, TRAINED, UNKNOWN, quoted

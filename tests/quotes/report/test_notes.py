@@ -3,7 +3,7 @@
 import html
 import re
 
-from service.kit.html import moment
+from service.kit.http.html import moment
 from service.quotes.report.service import report_html
 from tests.asking import usd
 from tests.quotes.reading import SERVED, TRAINED, UNKNOWN, quoted

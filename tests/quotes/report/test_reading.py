@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.kit.html import page_response
+from service.kit.http.html import page_response
 from service.quotes.report.service import report_html
 from tests.applications import attach
 from tests.browsing import DESKTOP, LOOPBACK, PHONE, overflow, printed, served, shows, violations

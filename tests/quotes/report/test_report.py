@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from service.kit.html import money
+from service.kit.http.html import money
 from service.quotes.report.numbers import TIMES
 from service.quotes.report.service import estimate_section, report_html, report_section
 from service.quotes.report.utility_bill.load_profile import slots_of

@@ -1,11 +1,11 @@
 """The electricity bill: by charge, by kind of charge and by billing period."""
 
-from service.questions.bill_answers import ElectricityAnswer, UtilityBillAnswer
 from service.quotes.report.money import break_even_table, lines_picture, lines_table
 from service.quotes.report.numbers import figures, money_figure
 from service.quotes.report.shapes import Block, Figures, Section, shown_blocks
 from service.quotes.report.utility_bill.charges import all_lines, charges_table
 from service.quotes.report.utility_bill.months import kinds_table, periods_picture
+from service.schemas.bill_answers import ElectricityAnswer, UtilityBillAnswer
 
 _BILL_TOLD = frozenset(
     {

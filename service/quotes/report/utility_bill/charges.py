@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 
-from service.questions.bill_answers import ElectricityLine
 from service.quotes.report.money import amount_of
 from service.quotes.report.numbers import NOT_KNOWN, counted, money_text, words
 from service.quotes.report.shapes import Table
 from service.quotes.report.utility_bill.months import period_name, summed
+from service.schemas.bill_answers import ElectricityLine
 
 _MOST_LINES = 24
 

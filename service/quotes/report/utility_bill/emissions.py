@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.energy_answers import CarbonAnswer
 from service.quotes.report.numbers import (
     KG_CO2E,
     KWH,
@@ -16,6 +14,8 @@ from service.quotes.report.numbers import (
     words,
 )
 from service.quotes.report.shapes import Figures, Section, Table, shown_blocks
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.energy_answers import CarbonAnswer
 
 
 def emissions_section(answer: UtilityBillAnswer) -> Section:

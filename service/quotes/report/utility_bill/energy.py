@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.energy_answers import EnergyAnswer
 from service.quotes.report.charts import About, Bar, bars, stacked
 from service.quotes.report.numbers import (
     KW,
@@ -21,6 +19,8 @@ from service.quotes.report.rounding import printed
 from service.quotes.report.scaling import linear
 from service.quotes.report.shapes import Figures, Picture, Section, Table, shown_blocks
 from service.quotes.report.utility_bill.load_profile import load_blocks
+from service.schemas.bill_answers import UtilityBillAnswer
+from service.schemas.energy_answers import EnergyAnswer
 
 
 def energy_section(answer: UtilityBillAnswer) -> Section:

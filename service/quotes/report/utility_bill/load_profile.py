@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from service.questions.energy_answers import LoadProfileAnswer
 from service.quotes.report.charts import About, Bar, Slot, bars, course
 from service.quotes.report.numbers import KW, KWH, SECONDS, digits, in_scale, scale_of, shown, words
 from service.quotes.report.scaling import linear
 from service.quotes.report.shapes import Block, Picture, Table
+from service.schemas.energy_answers import LoadProfileAnswer
 
 _MOST_SLOTS = 96
 _HOUR_SECONDS = 3600.0

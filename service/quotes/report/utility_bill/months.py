@@ -6,13 +6,13 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from service.questions.bill_answers import BillingPeriodAnswer, ElectricityAnswer, ElectricityLine
 from service.quotes.report.charts import About, Bar, bars
 from service.quotes.report.money import money_ladder
 from service.quotes.report.numbers import digits, money_text, scale_of, words
 from service.quotes.report.rounding import printed
 from service.quotes.report.scaling import linear
 from service.quotes.report.shapes import Picture, Table
+from service.schemas.bill_answers import BillingPeriodAnswer, ElectricityAnswer, ElectricityLine
 
 _LONGEST_MONTH = 31
 

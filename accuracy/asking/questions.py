@@ -1,0 +1,197 @@
+"""A row as the question that the API takes: the place to extend when the shapes of questions grow.
+
+A fact that the row leaves open and that the answer depends on gives several questions, the likeliest
+first; a fact without which there is no question is a reason to skip the row.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from accuracy import facts
+from accuracy.asking.layouts import Arrangement, arrangements
+from accuracy.asking.serving import serving_workloads
+from accuracy.asking.skips import Skip, Skipped
+from accuracy.asking.training import (
+    documented,
+    sequences_of_step,
+    training_layout,
+    training_workloads,
+)
+from accuracy.metrics import METRICS, Metric
+from accuracy.rows import Row, stated_count
+from accuracy.shapes import model_references
+from service.evidence.measured import Operation
+from service.planning.hardware.cluster import memory_capacity
+from service.planning.quantity import Quantity
+from service.resolve.catalog import Catalog
+
+Question = Mapping[str, Any]
+MOST_QUESTIONS = 12
+"""Of one row: the product of its open facts is cut here, the likeliest kept."""
+
+
+def questions(row: Row, catalog: Catalog, run: Mapping[str, Row] | None = None) -> list[Question]:
+    """The questions of a row of ``run``, the likeliest first; raises :class:`Skipped`."""
+    metric = METRICS.get(row.metric)
+    if metric is None:
+        raise Skipped(Skip.METRIC_NOT_ANSWERED)
+    models = model_references(row, catalog.models)
+    if not models:
+        raise Skipped(Skip.MODEL_SHAPE_UNKNOWN, row.model_id)
+    asked: list[Question] = []
+    for arrangement in _arrangements(row, metric):
+        clusters = _clusters(row, metric, arrangement.devices, catalog)
+        workloads = _workloads(row, arrangement, run or {}, catalog)
+        for workload, model, cluster in itertools.product(workloads, models, clusters):
+            question: dict[str, Any] = {"model": model, "workload": workload}
+            if cluster:
+                question["cluster"] = cluster
+            if arrangement.parallelism:
+                question["parallelism"] = arrangement.parallelism
+            asked.append(question)
+    return asked[:MOST_QUESTIONS]
+
+
+def _arrangements(row: Row, metric: Metric) -> list[Arrangement]:
+    if metric.whole:
+        return [Arrangement(1)]
+    if row.kind == "inference" and metric.operation is Operation.THROUGHPUT:
+        return arrangements(row)
+    if _is_laid_out_by_service(row, metric):
+        return [Arrangement(stated_count(row.text["n_gpus"]) or 1)]
+    layout = _layout(row, metric)
+    count = math.prod(layout.get(name, 1) for name in ("tensor", "pipeline", "context", "data"))
+    return [Arrangement(count, layout)]
+
+
+def _is_laid_out_by_service(row: Row, metric: Metric) -> bool:
+    """Whether a training row says how much runs on how many devices, but not in which layout."""
+    devices = stated_count(row.text["n_gpus"]) or 0
+    known = row.layout or documented(row).layout
+    if known or row.kind != "training" or metric.operation is not Operation.THROUGHPUT:
+        return False
+    return devices > 1 and sequences_of_step(row) is not None
+
+
+def _workloads(
+    row: Row, arrangement: Arrangement, run: Mapping[str, Row], catalog: Catalog
+) -> list[dict[str, Any]]:
+    if row.kind == "training":
+        return list(training_workloads(row, arrangement.parallelism))
+    part = catalog.accelerators.get(row.accelerator_id)
+    generation = part.accelerator.generation if part else None
+    workloads = serving_workloads(row, run, generation)
+    if not arrangement.disaggregated:
+        return list(workloads)
+    return [{**workload, "disaggregated": arrangement.disaggregated} for workload in workloads]
+
+
+def _layout(row: Row, metric: Metric) -> dict[str, Any]:
+    stated = row.layout or documented(row).layout
+    devices = stated_count(row.text["n_gpus"]) or 0
+    if not stated and (devices > 1 or (not devices and "layout" in metric.needs)):
+        raise Skipped(Skip.LAYOUT_UNKNOWN)
+    held = 1
+    layout: dict[str, Any] = {}
+    for name in ("tensor", "pipeline", "context"):
+        degree = max(1, int(stated.get(name, 1)))
+        held *= degree
+        if degree > 1:
+            layout[name] = degree
+    data = int(stated.get("data") or 0) or int(stated.get("attention_data") or 0)
+    if not data:
+        data = max(1, devices // held) if row.kind == "training" else 1
+    layout["data"] = data
+    # Experts spread over the devices of a tensor-parallel group are divided by it already.
+    expert = math.gcd(int(stated.get("expert") or stated.get("moe_expert") or 1), data)
+    if expert > 1:
+        layout["expert"] = expert
+    if row.kind == "training":
+        layout |= training_layout(row)
+    return layout
+
+
+def _capacities(row: Row, catalog: Catalog) -> list[int]:
+    """Bytes of a device outside the catalog: what the log prints, else its label with its doubt."""
+    printed = facts.device_bytes(row)
+    if printed:
+        return [printed]
+    label = facts.label_gigabytes(row)
+    capacity: Quantity | None = memory_capacity(
+        label_gb=label,
+        label_reading="unknown",
+        reported_bytes=None,
+        reported_share=catalog.curves.reported_memory,
+    )
+    if capacity is None:
+        return []
+    return [round(end) for end in (capacity.value, capacity.low, capacity.high)]
+
+
+def _variants(row: Row, catalog: Catalog) -> list[Mapping[str, Any]]:
+    """What a row outside the catalog runs on: a part with other figures, or one of several parts."""
+    parts = facts.EITHER.get(row.accelerator_id, ())
+    if parts:
+        return [{"accelerator": {"source": "catalog", "id": part}} for part in parts]
+    variant = facts.VARIANTS.get(row.accelerator_id)
+    if variant is None:
+        raise Skipped(Skip.ACCELERATOR_UNKNOWN, row.accelerator_id)
+    part = catalog.accelerators[variant.part]
+    known = part.accelerator
+    specification = {
+        "name": row.accelerator_id.removeprefix("?"),
+        "generation": known.generation,
+        "memory_bytes": variant.capacity_bytes,
+        "memory_bandwidth_bytes_per_second": variant.bandwidth_bytes_per_second,
+        "peak_flops_per_second": dict(known.peak_flops_per_second),
+        "power_limit_watts": variant.power_limit_watts,
+    }
+    cluster: dict[str, Any] = {"accelerator": {"source": "specification", "specification": specification}}
+    for name, link in (
+        ("intra_node_link", part.intra_node_link_id),
+        ("inter_node_link", part.inter_node_link_id),
+    ):
+        if link:
+            cluster[name] = {"source": "catalog", "id": link}
+    return [cluster]
+
+
+def _network(row: Row) -> dict[str, Any]:
+    """The network of a cluster, where the row says."""
+    known = facts.network(row)
+    if known is None or row.kind != "training":
+        return {}
+    link = {"kind": known.kind, "bandwidth_bytes_per_second": known.bytes_per_second}
+    return {
+        "inter_node_link": {"source": "specification", "specification": link},
+        "network_interfaces_per_node": known.per_node,
+    }
+
+
+def _clusters(row: Row, metric: Metric, count: int, catalog: Catalog) -> Sequence[Mapping[str, Any] | None]:
+    if metric.whole:
+        return [None]
+    known = row.accelerator_id in catalog.accelerators
+    speed = metric.operation is Operation.THROUGHPUT
+    if known and (speed or facts.device_bytes(row) is None):
+        accelerator = {"source": "catalog", "id": row.accelerator_id}
+        beside = {**_network(row), **documented(row).cluster}
+        return [{"accelerator": accelerator, "accelerator_count": count, **beside}]
+    if speed:
+        return [{**each, "accelerator_count": count, **_network(row)} for each in _variants(row, catalog)]
+    capacities = _capacities(row, catalog)
+    if "accelerator" not in metric.needs:
+        capacities = capacities[:1]
+    name = row.accelerator_id.removeprefix("?") or "unknown"
+    return [
+        {
+            "accelerator": {
+                "source": "specification",
+                "specification": {"name": name, "memory_bytes": size},
+            },
+            "accelerator_count": count,
+        }
+        for size in capacities
+    ] or [None]

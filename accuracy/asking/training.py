@@ -1,0 +1,228 @@
+"""Training rows as the workloads and layouts of questions."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from accuracy import facts
+from accuracy.asking.skips import Skip, Skipped
+from accuracy.metrics import METRICS
+from accuracy.rows import Row
+from service.evidence.measured import Operation
+
+
+class Documented(NamedTuple):
+    """What the paper of a run says beside its rows."""
+
+    sequences: int | None = None
+    layout: Mapping[str, Any] = {}
+    recomputation: str | None = None
+    cluster: Mapping[str, Any] = {}
+
+
+_DOCUMENTED: Mapping[str, Documented] = {
+    "DeepSeek-V3 report": Documented(sequences=15_360),
+    "PaLM paper": Documented(
+        layout={"tensor": 12, "data": 512, "sharding": "hybrid", "sharding_group_size": 256},
+        recomputation="full",
+        cluster={
+            "accelerators_per_node": 3072,
+            "intra_node_link": {
+                "source": "specification",
+                "specification": {"kind": "ici", "bandwidth_bytes_per_second": 300e9},
+            },
+            "inter_node_link": {
+                "source": "specification",
+                "specification": {"kind": "ethernet", "bandwidth_bytes_per_second": 81e12 / 8 / 6144},
+            },
+            "network_interfaces_per_node": 3072,
+        },
+    ),
+}
+"""DeepSeek-V3, section 4.2: from 3,072 sequences a step to 15,360 over the first 469e9 of 14.8e12 tokens.
+PaLM, section 4: two pods, in each 12-way model parallelism and 256-way fully sharded data parallelism; the
+second of its two utilizations counts what is computed again; 81 Tbit/s between the pods. A chip of TPU v4 has
+six links of 50 GB/s (Jouppi et al. 2023)."""
+
+
+def documented(row: Row) -> Documented:
+    """What the paper of a row's run says; empty where it says no more than the row."""
+    return _DOCUMENTED.get(row.source, Documented())
+
+
+def sequences_of_step(row: Row) -> int | None:
+    """Sequences of an optimizer step of all replicas; None where row and paper leave them open."""
+    stated, length = row.batch.get("global_batch_size"), row.length.get("sequence_length")
+    if stated is None and "global_batch_tokens" in row.batch and length:
+        stated = row.batch["global_batch_tokens"] // length
+    found = documented(row).sequences if stated is None else stated
+    return None if found is None else int(found)
+
+
+_TOTAL = re.compile(r"(\d+(?:\.\d+)?)T tokens")
+
+
+def _total_tokens(row: Row) -> int:
+    """Tokens of the whole run, as method or notes have them."""
+    text = f"{row.text.get('method', '')} {row.text.get('notes', '')}"
+    match = _TOTAL.search(text)
+    if match is None:
+        raise Skipped(Skip.LENGTHS_UNKNOWN, "the tokens of the run")
+    return round(float(match[1]) * 1e12)
+
+
+def training_layout(row: Row) -> dict[str, Any]:
+    """What training adds to the degrees of a layout."""
+    stated = row.layout or documented(row).layout
+    layout: dict[str, Any] = {}
+    if stated.get("sharding", "none") != "none":
+        layout["sharding"] = stated["sharding"]
+    group = stated.get("zero_group") or stated.get("sharding_group_size")
+    if group and stated.get("sharding") == "hybrid":
+        layout["sharding_group_size"] = int(group)
+    known = facts.framework(row)
+    if known and known.sharding and "sharding" not in stated:
+        layout["sharding"] = known.sharding
+    if stated.get("sequence_parallel") or (known and known.sequence_parallel and stated.get("tensor", 1) > 1):
+        layout["sequence_parallel"] = True
+    if stated.get("virtual_stages", 1) > 1:
+        layout["virtual_stages"] = int(stated["virtual_stages"])
+        layout["pipeline_schedule"] = "interleaved"
+    elif facts.says(row, "interleaved"):
+        layout |= {"virtual_stages": 2, "pipeline_schedule": "interleaved"}
+    return layout
+
+
+def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
+    """Sequences of a micro-batch, and micro-batches of a step."""
+    micro = row.batch.get("micro_batch_size")
+    data = layout.get("data", 1)
+    total = sequences_of_step(row)
+    steps = facts.micro_batches(row) or row.batch.get("gradient_accumulation_steps")
+    if micro is None:
+        if total is None:
+            raise Skipped(Skip.BATCH_UNKNOWN)
+        # Pipelines are fed by the smallest micro-batches: their number is what keeps stages busy.
+        micro = 1 if layout.get("pipeline", 1) > 1 else max(1, total // (data * (steps or 1)))
+    micro = max(1, int(micro))
+    known = facts.framework(row)
+    if known and known.splits_local_batch and layout.get("pipeline", 1) > 1:
+        return max(1, micro // layout["pipeline"]), layout["pipeline"]
+    if steps is None and total is not None:
+        steps = max(1, int(total // (micro * data)))
+    return micro, int(steps or layout.get("pipeline", 1))
+
+
+def _batch(row: Row, layout: Mapping[str, Any]) -> dict[str, int]:
+    """Sequences of a step; where the service chooses the layout, it divides them as well."""
+    if layout:
+        micro, steps = _micro_batch(row, layout)
+        return {"micro_batch_size": micro, "gradient_accumulation_steps": steps}
+    sequences = sequences_of_step(row)
+    if sequences is None:
+        raise Skipped(Skip.BATCH_UNKNOWN)
+    return {"global_batch_size": sequences}
+
+
+def _recomputations(row: Row) -> list[str]:
+    if row.recomputation in ("none", "selective", "full"):
+        return [row.recomputation]
+    known, said = facts.framework(row), documented(row).recomputation
+    if said:
+        return [said]
+    likeliest = known.recomputation if known else "none"
+    return sorted(("none", "selective", "full"), key=lambda strategy: strategy != likeliest)
+
+
+def _training_precision(row: Row) -> str:
+    known = facts.framework(row)
+    text = row.text["precision"].lower()
+    compute = row.precision.get("compute") or ("fp16" if "fp16" in text else "bf16")
+    pure = "pure" in text or "-true" in text or (known is not None and known.pure and "amp" not in text)
+    if compute == "bf16" and pure:
+        return "pure_bf16"
+    return _FP8.get(compute, compute)
+
+
+_FP8 = {"fp8": "fp8_delayed", "mxfp8": "mxfp8", "fp4": "nvfp4", "nvfp4": "nvfp4"}
+"""Recipes of the formats that rows name; FP8 without more words scales a tensor at a time."""
+
+
+def _optimizer(row: Row) -> str | None:
+    if facts.says(row, "paged"):
+        return "paged_adamw_8bit"
+    if facts.is_one_device_recipe(row):
+        return "adam_8bit"
+    return "adam_8bit" if facts.says(row, "8-bit optimizer", "8bit optimizer") else None
+
+
+def _adaptation(row: Row) -> dict[str, Any]:
+    """Which parameters are trained, in the terms of the question.
+
+    LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains norms, and
+    a scale and a shift behind every matrix.
+    """
+    kind = row.adaptation or "full"
+    known = facts.framework(row)
+    packed = row.precision.get("weights") == "nf4"
+    if kind == "full":
+        return {"kind": kind}
+    base = facts.packing(row) if packed else "plain"
+    if kind in ("adapter", "adapter-v2"):
+        name = "prefix" if kind == "adapter" else "scale"
+        return {"kind": name, "virtual_tokens": 10, "base_weights": base}
+    given: dict[str, Any] = {"kind": "qlora" if kind == "lora" and packed else kind, "base_weights": base}
+    if kind in ("lora", "qlora"):
+        rank = facts.lora_rank(row) or (known.rank if known else None)
+        if rank:
+            given["rank"] = rank
+        if known and known.adapted:
+            given["target_modules"] = list(known.adapted)
+    return given
+
+
+def _habits(row: Row) -> dict[str, Any]:
+    """What the framework of a row does, as far as its source or the row says."""
+    known = facts.framework(row)
+    if known is None:
+        return {}
+    habits: dict[str, Any] = {"framework": {"name": known.name}, "attention": known.attention}
+    loss = facts.loss(row)
+    if loss:
+        habits["loss"] = loss
+    if facts.is_compiled(row):
+        habits["fusion"] = "compiled"
+    return habits
+
+
+def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The workloads of a row, the likeliest first."""
+    length = row.length.get("sequence_length")
+    if METRICS[row.metric].operation is Operation.THROUGHPUT:
+        # Memory is that of the longest sample, time that of all.
+        length = facts.mean_tokens(row) or length
+    if not length:
+        raise Skipped(Skip.LENGTHS_UNKNOWN)
+    workload: dict[str, Any] = {
+        "kind": "training",
+        "sequence_length": int(length),
+        **_batch(row, layout),
+        "precision": _training_precision(row),
+        "adaptation": _adaptation(row),
+        **_habits(row),
+    }
+    if METRICS[row.metric].unit == "device*s":
+        workload["total_tokens"] = _total_tokens(row)
+    optimizer = _optimizer(row)
+    if optimizer:
+        workload["optimizer"] = optimizer
+    if facts.is_one_device_recipe(row):
+        workload["optimizer_in_backward"] = True
+    if facts.says(row, "cpu offload"):
+        workload["framework"] = {"name": "deepspeed"}
+        workload["offload"] = {"optimizer": "cpu", "parameters": "cpu"}
+    in_memory = METRICS[row.metric].operation is Operation.MEMORY
+    if in_memory and facts.may_offload_activations(row):
+        yield workload | {"recomputation": {"strategy": "full"}, "offload": {"activations": "cpu"}}
+    for strategy in _recomputations(row):
+        yield workload | {"recomputation": {"strategy": strategy}}

@@ -1,0 +1,88 @@
+"""A row of worked bills with its tariff, its load and its period."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from typing import NamedTuple, TypeAlias
+
+from accuracy.bill_loads import GivenLoad
+from service.formats.urdb import UrdbImport
+from service.formats.urdb.rate import WINDOW
+from service.planning.tariff.charges import (
+    Charge,
+    CoincidentPeakCharge,
+    DemandCharge,
+    EnergyCharge,
+    Span,
+    Tariff,
+)
+
+Cells: TypeAlias = Mapping[str, str]
+Chosen: TypeAlias = Callable[[Charge], bool]
+
+
+class BillCase(NamedTuple):
+    """A row with its tariff, its load and its period."""
+
+    row: Cells
+    found: UrdbImport
+    tariff: Tariff
+    """In force at any time, each demand over the intervals of the load."""
+    given: GivenLoad
+    year: int
+    clock: str
+    start: datetime
+    end: datetime
+
+    @property
+    def last_day(self) -> date:
+        """The day after the last of the period."""
+        return (self.end + timedelta(days=1) - timedelta(microseconds=1)).date()
+
+
+def charges_of(tariff: Tariff) -> Sequence[Charge]:
+    """Charges of the only revision that a rate has."""
+    (revision,) = tariff.revisions
+    return revision.charges
+
+
+def with_charges(tariff: Tariff, charges: Iterable[Charge]) -> Tariff:
+    """The tariff with other charges, in force at any date."""
+    (revision,) = tariff.revisions
+    return replace(tariff, revisions=(replace(revision, effective_from=date.min, charges=tuple(charges)),))
+
+
+def as_billed(tariff: Tariff) -> Tariff:
+    """The tariff in force at any date (rule 6), with demand as the load gives it (rule 5)."""
+    return with_charges(
+        tariff,
+        (
+            replace(charge, window_minutes=None) if isinstance(charge, DemandCharge) else charge
+            for charge in charges_of(tariff)
+        ),
+    )
+
+
+def only(tariff: Tariff, chosen: Chosen) -> Tariff:
+    """The tariff with some of its charges."""
+    return with_charges(tariff, (charge for charge in charges_of(tariff) if chosen(charge)))
+
+
+def counts_later(charge: Charge) -> bool:
+    """Whether a charge is billed in the year after the load."""
+    return isinstance(charge, CoincidentPeakCharge) and charge.in_following_year
+
+
+def is_annual(charge: Charge) -> bool:
+    """Whether a charge is on the highest demand of the year."""
+    return isinstance(charge, DemandCharge) and charge.span is Span.CALENDAR_YEAR
+
+
+def is_row(charge: Charge) -> bool:
+    """Whether a charge is a row of ``x_charges`` that looks at some hours only."""
+    return isinstance(charge, EnergyCharge | DemandCharge) and charge.periods[0].name == WINDOW
+
+
+def later(day: date, years: int) -> date:
+    """The same day of the month ``years`` later; billing months begin on the first."""
+    return day.replace(year=day.year + years)

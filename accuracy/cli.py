@@ -1,0 +1,511 @@
+"""Commands of measured rows: how sure the estimates are, and what the rows teach."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import service.evidence
+from accuracy.folds import committed_split
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from accuracy.hardware import HardwareFile
+    from accuracy.links import LinkProbe
+    from accuracy.local import Placed
+    from accuracy.report import Provenance, Table
+    from accuracy.rows import Row, RowsFile
+    from accuracy.scoring import Asked, Scored
+    from service.evidence.snapshot import Snapshot
+    from service.planning.hardware.local_evidence import Setting
+
+app = typer.Typer(no_args_is_help=True, help="Measured rows beside the estimates.")
+
+EVIDENCE = Path(service.evidence.__file__).parent
+CURVES = EVIDENCE / "reference_curves.json"
+KNOWN_ROWS = EVIDENCE / "known_rows.txt"
+FOLDS_FILE = Path(__file__).with_name("folds.json")
+UNREADABLE = 2
+WITHOUT_ROWS = """No rows are given. Most measured rows may not ship, so none are looked for:
+
+  make accuracy ROWS=path                 one or more CSV files of measured rows (docs/accuracy.md says of
+                                          which columns), such as ROWS="training.csv inference.csv"
+  make accuracy ROWS=tests/data/evidence/measured.csv
+                                          the excerpt that ships: rows of torchtitan, llm-foundry and others
+  JSON=path                               writes the scores of every row as well"""
+
+Files = Annotated[list[Path] | None, typer.Argument(help="CSV files of measured rows.")]
+
+
+def _parted(files: list[Path] | None) -> tuple[list[Path], list[Path] | None]:
+    """Files of rates of devices and links, and files of runs."""
+    from accuracy.hardware import is_hardware  # noqa: PLC0415
+
+    hardware = [path for path in files or [] if is_hardware(path)]
+    return hardware, [path for path in files if path not in hardware] if files else files
+
+
+def _read(files: list[Path] | None) -> "list[RowsFile]":
+    from accuracy.lines import RowsError  # noqa: PLC0415
+    from accuracy.metrics import METRIC_UNITS  # noqa: PLC0415
+    from accuracy.rows import read_rows  # noqa: PLC0415
+
+    if not files:
+        typer.echo(WITHOUT_ROWS, err=True)
+        raise typer.Exit(UNREADABLE)
+    try:
+        return [read_rows(path, METRIC_UNITS) for path in files]
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+
+
+def _catalog() -> "Snapshot":
+    from service.evidence.snapshot import shipped_snapshot  # noqa: PLC0415
+
+    return shipped_snapshot()
+
+
+def _catalogs_by_fold(catalog: "Snapshot") -> "list[Snapshot]":
+    """The catalog under the constants that were fitted without each fold."""
+    from accuracy.fitting import held_out  # noqa: PLC0415
+    from accuracy.folds import FOLDS  # noqa: PLC0415
+    from accuracy.power import power_held_out  # noqa: PLC0415
+    from service.evidence.service import curves_of, shipped_document  # noqa: PLC0415
+
+    document = shipped_document()
+    return [
+        replace(catalog, curves=curves_of(power_held_out(held_out(document, fold), fold)))
+        for fold in range(FOLDS)
+    ]
+
+
+def _without_software(catalog: "Snapshot") -> "Snapshot":
+    """The catalog without the constants of steps that are a framework's own."""
+    curves = catalog.curves
+    steps = curves.calibration.steps.without_software()
+    return replace(catalog, curves=replace(curves, calibration=replace(curves.calibration, steps=steps)))
+
+
+def _estimators() -> Any:  # noqa: ANN401
+    from service.estimates.service import ESTIMATES  # noqa: PLC0415  # needs the extra `server`
+
+    return {name: estimate.estimator for name, estimate in ESTIMATES.items()}
+
+
+def _scored(rows: "Sequence[Row]", catalogs: "Sequence[Snapshot]") -> "list[Scored]":
+    """Rows under one catalog, or each under that of the fold that does not hold its group."""
+    from accuracy.scoring import score, score_held_out  # noqa: PLC0415
+
+    if len(catalogs) > 1:
+        return score_held_out(rows, catalogs, committed_split(), _estimators())
+    return score(rows, catalogs[0], _estimators())
+
+
+def _tables_beside(
+    rows: "Sequence[Row]", scored: "Sequence[Scored]", catalogs: "Sequence[Snapshot]"
+) -> "list[Table]":
+    """Training runs without the constants of frameworks and by the Iron Law; serving beside a roofline."""
+    from accuracy.report import step_table  # noqa: PLC0415
+
+    training = [row for row in rows if row.kind == "training"]
+    table = step_table(scored, _scored(training, [_without_software(one) for one in catalogs]))
+    held_out = len(catalogs) > 1
+    tables = ([table] if table else []) + _serving_tables(rows, scored, held_out=held_out)
+    return tables + (_local_tables(rows, scored) if held_out else [])
+
+
+def _placed() -> "Placed":
+    """What the run of a question is of; rows of one run share it."""
+    from service.estimates.own_runs import memory_setting, run_setting  # noqa: PLC0415
+    from service.schemas.estimates import ThroughputQuestion  # noqa: PLC0415
+
+    catalog, known = _catalog(), {}
+
+    def placed(shape: Any) -> "Setting | None":  # noqa: ANN401
+        if id(shape) not in known:
+            setting = run_setting if isinstance(shape, ThroughputQuestion) else memory_setting
+            known[id(shape)] = setting(shape, catalog)
+        return known[id(shape)]
+
+    return placed
+
+
+def _asked_and_scored(rows: "Sequence[Row]", scored: "Sequence[Scored]") -> "list[tuple[Asked, Scored]]":
+    """Rows that have an estimate, with the question that it is of."""
+    from accuracy.scoring import ask, likeliest_first  # noqa: PLC0415
+
+    catalog, estimators = _catalog(), _estimators()
+    return [
+        (likeliest_first(asked, catalog, estimators), one)
+        for asked, one in zip(ask(rows, catalog), scored, strict=True)
+        if one.figure is not None
+    ]
+
+
+def _local_tables(rows: "Sequence[Row]", scored: "Sequence[Scored]") -> "list[Table]":
+    """What own runs do to estimates of further ones, under what was fitted to other sources."""
+    from accuracy.local import local_table, points  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    found = points(_asked_and_scored(rows, scored), _placed())
+    table = local_table(found, shipped_document().get("deviations", {}))
+    return [table] if table.lines else []
+
+
+def _serving_tables(rows: "Sequence[Row]", scored: "Sequence[Scored]", *, held_out: bool) -> "list[Table]":
+    """Serving beside its aims and a plain roofline, and what was held out whole."""
+    from accuracy.holdouts import again, is_serving, serving_problem  # noqa: PLC0415
+    from accuracy.scoring import ask, score_row  # noqa: PLC0415
+    from accuracy.serving_report import (  # noqa: PLC0415
+        as_roofline,
+        hold_out_table,
+        roofline_table,
+        target_table,
+    )
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    catalog = _catalog()
+    asked = [one for one in ask([row for row in rows if row.kind == "inference"], catalog) if is_serving(one)]
+    if not asked:
+        return []
+    roofline = [score_row(one, catalog, _estimators()) for one in as_roofline(asked)]
+    tables = [target_table(scored), roofline_table(scored, roofline)]
+    if held_out:
+        problem = serving_problem(
+            shipped_document(), asked, _estimators(), lambda curves: replace(catalog, curves=curves)
+        )
+        tried = again(problem, committed_split())
+        tables += [hold_out_table(tried), hold_out_table(tried, "serving_throughput")] if tried else []
+    return tables
+
+
+def _provenance(read: "list[RowsFile]", *, held_out: bool) -> "Provenance":
+    from accuracy.report import Provenance  # noqa: PLC0415
+
+    names = " ".join(one.path.name for one in read)
+    return Provenance(
+        command=f'make accuracy ROWS="{names}"{" HELD_OUT=1" if held_out else ""}',
+        files=tuple((one.path.name, one.sha256, len(one.rows)) for one in read),
+        held_out=held_out,
+    )
+
+
+def _beside(anchors: Path, catalog: "Snapshot") -> "Table":
+    from accuracy.anchors import beside_anchors  # noqa: PLC0415
+    from accuracy.lines import RowsError  # noqa: PLC0415
+
+    try:
+        return beside_anchors(anchors, catalog, _estimators())
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+
+
+@app.command()
+def score(
+    files: Files = None,
+    *,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the scores of every row.")] = None,
+    doc: Annotated[
+        Path | None, typer.Option(help="Write the page that states how sure the estimates are.")
+    ] = None,
+    anchors: Annotated[
+        Path | None, typer.Option(help="What other tools answer, beside the estimates.")
+    ] = None,
+    held_out: Annotated[bool, typer.Option(help="Take constants fitted without the row's group.")] = False,
+    why: Annotated[bool, typer.Option(help="Say of each skipped row what it lacks.")] = False,
+) -> None:
+    """Estimate every measured row through the questions of the API, and say how far off the estimates are."""
+    from accuracy import report  # noqa: PLC0415
+
+    files = _score_hardware(files)
+    if files == []:
+        return
+    read = _read(files)
+    for warning in (warning for one in read for warning in one.warnings):
+        typer.echo(f"ironlaw: {warning}", err=True)
+    rows = [row for one in read for row in one.rows]
+    catalog = _catalog()
+    catalogs = _catalogs_by_fold(catalog) if held_out else [catalog]
+    scored = _scored(rows, catalogs)
+    for table in report.tables(scored):
+        typer.echo(table.text())
+    if why:
+        typer.echo(report.details(scored).text())
+    if json_file:
+        json_file.write_text(json.dumps(report.document(scored), indent=1, allow_nan=False) + "\n")
+    beside = _tables_beside(rows, scored, catalogs)
+    if anchors:
+        beside.append(_beside(anchors, catalog))
+    for table in beside:
+        typer.echo(table.text())
+    if doc:
+        doc.write_text(report.page(scored, _provenance(read, held_out=held_out), beside))
+    short = report.shortfalls(scored)
+    for line in short:
+        typer.echo(f"ironlaw: {line}", err=True)
+    raise typer.Exit(1 if short else 0)
+
+
+@app.command()
+def fit(
+    files: Files = None,
+    *,
+    out: Annotated[Path, typer.Option(help="Where the reference set is written.")] = CURVES,
+    split: Annotated[Path, typer.Option(help="The split into folds, read and completed.")] = FOLDS_FILE,
+) -> None:
+    """Fit the named constants of the reference set to measured rows, tried on groups outside of the fit."""
+    from accuracy import report  # noqa: PLC0415
+    from accuracy.fitting import (  # noqa: PLC0415
+        cross_validate,
+        fitted_document,
+        problem_of,
+    )
+    from accuracy.fitting import fit as fit_all  # noqa: PLC0415
+    from accuracy.folds import deal  # noqa: PLC0415
+    from accuracy.holdouts import is_serving  # noqa: PLC0415
+    from accuracy.scoring import ask, is_targeted  # noqa: PLC0415
+    from accuracy.spreads import residuals  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    hardware, files = _parted(files)
+    if hardware:
+        devices(hardware, out=out)
+        links(hardware, out=out)
+        if not files:
+            return
+    read = _read(files)
+    catalog = _catalog()
+    rows = [row for one in read for row in one.rows if is_targeted(row)]
+    known = json.loads(split.read_text()) if split.exists() else {}
+    dealt = deal(rows, known)
+    asked = ask(rows, catalog)
+    provenance = {
+        "command": f"make fit ROWS={' '.join(one.path.name for one in read)!r}",
+        "rows_sha256": {one.path.name: one.sha256 for one in read},
+    }
+    served = _fit_serving([one for one in asked if is_serving(one)], dealt, provenance, out)
+    problem = problem_of(
+        json.loads(out.read_text()) if served else shipped_document(),
+        [one for one in asked if not is_serving(one)],
+        _estimators(),
+        lambda curves: replace(catalog, curves=curves),
+    )
+    if not problem.constants or not problem.asked:
+        if served:
+            split.write_text(json.dumps(dealt, indent=1) + "\n")
+            return
+        typer.echo("ironlaw: no constant states a range, or no row has a metric that one serves", err=True)
+        raise typer.Exit(UNREADABLE)
+    tried = cross_validate(problem, dealt)
+    fitted = fit_all(problem, range(len(problem.asked)))
+    spread = residuals(tried.scored)
+    typer.echo(report.fit_table(problem, fitted, tried.folds).text())
+    typer.echo(report.residual_table(spread).text())
+    for table in report.tables(tried.scored):
+        typer.echo(table.text())
+    out.write_text(fitted_document(problem, fitted, tried, provenance))
+    split.write_text(json.dumps(dealt, indent=1) + "\n")
+
+
+def _fit_serving(
+    asked: "Sequence[Asked]", split: "Mapping[str, int]", provenance: "Mapping[str, Any]", out: Path
+) -> bool:
+    """Fit the constants of serving, where rows and constants of it are given; says whether they were."""
+    from accuracy import report  # noqa: PLC0415
+    from accuracy.holdouts import (  # noqa: PLC0415
+        served_document,
+        serving_problem,
+        spreads,
+        validate,
+    )
+    from accuracy.serving_report import hold_out_table, target_table  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    catalog = _catalog()
+    problem = serving_problem(
+        shipped_document(), asked, _estimators(), lambda curves: replace(catalog, curves=curves)
+    )
+    if not problem.constants or not problem.asked:
+        return False
+    found = validate(problem, split)
+    folds = [one.fitted for one in found.folds]
+    typer.echo(report.fit_table(problem, found.fitted, folds).text())
+    typer.echo(report.residual_table(spreads(found.tried)).text())
+    for table in (*report.tables(found.scored()), target_table(found.scored()), hold_out_table(found.tried)):
+        typer.echo(table.text())
+    out.write_text(served_document(problem, found, provenance))
+    return True
+
+
+@app.command("local")
+def fit_local(
+    files: Files = None,
+    *,
+    out: Annotated[Path, typer.Option(help="Where the reference set is written.")] = CURVES,
+    known: Annotated[Path, typer.Option(help="Where fingerprints of the rows are written.")] = KNOWN_ROWS,
+) -> None:
+    """Fit what runs of one tenant have in common, to rows under constants that never saw their group."""
+    from accuracy.local import fingerprints, local_document, local_table, points  # noqa: PLC0415
+
+    rows = [row for one in _read(files) for row in one.rows]
+    pairs, placed = _asked_and_scored(rows, _scored(rows, _catalogs_by_fold(_catalog()))), _placed()
+    found = points(pairs, placed)
+    fitted = local_document(found)
+    typer.echo(local_table(found, fitted).text())
+    document = {**json.loads(out.read_text()), "deviations": fitted}
+    out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    known.write_text("\n".join(fingerprints(pairs, placed)) + "\n")
+
+
+@app.command()
+def devices(
+    files: Annotated[list[Path], typer.Argument(help="CSV files of measured rates of devices.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+) -> None:
+    """Fit the constants of operators to measured devices, and say how far off each group is held out."""
+    from accuracy.devices import fit_devices, lines, probes  # noqa: PLC0415
+    from accuracy.hardware import read_hardware  # noqa: PLC0415
+    from accuracy.lines import RowsError  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    try:
+        read = [read_hardware(path) for path in files]
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+    for warning in (warning for one in read for warning in one.warnings):
+        typer.echo(f"ironlaw: {warning}", err=True)
+    rows = [row for one in read for row in one.rows]
+    document = shipped_document()
+    accelerators = {name: known.accelerator for name, known in _catalog().accelerators.items()}
+    fitted = fit_devices(document["calibration"]["operators"], probes(rows, accelerators))
+    for line in lines(fitted.tried):
+        typer.echo(
+            f"{line.kind:10} {line.group:52} {line.rows:4} rows: median error {line.fitted:5.1f}% fitted, "
+            f"{line.held_out:5.1f}% held out, at most {line.worst:5.1f}%"
+        )
+    if out:
+        document["calibration"]["operators"] = fitted.document
+        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@app.command()
+def power(
+    files: Annotated[list[Path], typer.Argument(help="CSV files of measured runs.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+) -> None:
+    """Fit the constants of power to the mean draw of served models, and say how far off each is held out."""
+    from accuracy.power import by_fold, drawn, fit_power, lines, spreads  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    read, document = _read(files), shipped_document()
+    found = list(drawn([row for one in read for row in one.rows], _catalog()))
+    fitted = fit_power(document["calibration"]["power"], found)
+    for line in lines(found, fitted):
+        typer.echo(line.text())
+    if out:
+        provenance = {
+            "command": f"python -m accuracy power {' '.join(one.path.name for one in read)}",
+            "rows_sha256": {one.path.name: one.sha256 for one in read},
+            "rows": len(found),
+            "folds": by_fold(fitted.document, found, committed_split()),
+        }
+        document["calibration"]["power"] = {**fitted.document, "fitted": provenance}
+        document |= spreads(document, fitted)
+        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@app.command()
+def links(
+    files: Annotated[list[Path], typer.Argument(help="CSV files of measured rates of links.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+) -> None:
+    """Fit the constants of links to measured collectives, and say how far off each group is held out."""
+    from accuracy.links import fit_all_links, link_lines  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    read = _read_hardware(files)
+    found, document = _link_probes(read), shipped_document()
+    fitted = fit_all_links(document["links"], found)
+    for line in link_lines(fitted.tried):
+        typer.echo(line.text(held_out=True))
+    if out:
+        names = " ".join(one.path.name for one in read)
+        provenance = {
+            "command": f"python -m accuracy links {names}",
+            "rows_sha256": {one.path.name: one.sha256 for one in read},
+            "rows": len(found),
+        }
+        document["links"] = {**fitted.document, "fitted": provenance}
+        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _read_hardware(files: list[Path]) -> "list[HardwareFile]":
+    from accuracy.hardware import read_hardware  # noqa: PLC0415
+    from accuracy.lines import RowsError  # noqa: PLC0415
+
+    try:
+        return [read_hardware(path) for path in files]
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+
+
+def _link_probes(read: "list[HardwareFile]") -> "list[LinkProbe]":
+    from accuracy.links import link_probes  # noqa: PLC0415
+    from service.resolve.hardware import catalog_cluster  # noqa: PLC0415
+    from service.resolve.host import host_link  # noqa: PLC0415
+
+    catalog = _catalog()
+    return link_probes(
+        (row for one in read for row in one.rows),
+        lambda name, count, per_node: catalog_cluster(catalog, name, count, per_node),
+        lambda name: host_link(catalog, name),
+    )
+
+
+def _score_hardware(files: list[Path] | None) -> list[Path] | None:
+    """Rates of links under the shipped constants; gives the files that hold none."""
+    from accuracy.links import link_lines, score_links  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    hardware, others = _parted(files)
+    found = _link_probes(_read_hardware(hardware)) if hardware else []
+    for line in link_lines(score_links(shipped_document()["links"], found)) if found else ():
+        typer.echo(line.text(held_out=False))
+    return others
+
+
+@app.command()
+def bills(
+    folder: Annotated[Path, typer.Argument(help="A folder with bills.csv and the tariffs that it names.")],
+    *,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every row beside its figure.")
+    ] = None,
+) -> None:
+    """Compute worked electricity bills from their tariff files and loads, and compare each exact row."""
+    from accuracy import bills as worked  # noqa: PLC0415
+    from accuracy.lines import RowsError  # noqa: PLC0415
+
+    try:
+        checked = worked.check_folder(folder)
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+    for tariff in worked.import_folder(folder):
+        if tariff.problem:
+            typer.echo(f"ironlaw: {tariff.stem}.json: {tariff.problem}", err=True)
+    for table in worked.tables(checked):
+        typer.echo(table.text())
+    if json_file:
+        json_file.write_text(json.dumps(worked.document(checked), indent=1, allow_nan=False) + "\n")
+    raise typer.Exit(0 if worked.all_exact_pass(checked) else 1)

@@ -1,0 +1,328 @@
+"""Operators of measured devices: estimated rates beside the measured ones, and the constants fitted to them.
+
+A row of a multiplication, of a stream or of an attention is one operator on one machine. The fit minimises
+the sum of absolute logarithms of estimated over measured rates, each group weighed by the root of its size,
+within the plausible range of each constant; every group is then predicted by constants that never saw it.
+"""
+
+import copy
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from accuracy.hardware import HardwareRow
+from accuracy.spreads import rounded
+from service.evidence.service import operator_calibration
+from service.planning.hardware.calibration import OperatorCalibration, OperatorQuantity
+from service.planning.hardware.cluster import Accelerator
+from service.planning.models.profile import FusedAttention
+from service.planning.operators import Machine, Operator, OperatorKind, gemm, machine_of, operator_seconds
+from service.planning.precision import ELEMENT_BYTES, NumberFormat
+
+Document = dict[str, Any]
+Group = tuple[str, str]
+
+STREAM_BYTES: Final = 3.0 * 2.0**30
+"""What a stream benchmark moves at least, so that its launch does not count."""
+_HIDDEN = 2048
+"""Width of all heads in the benchmark of FlashAttention, whose rows do not print the heads."""
+
+SERVED: Final[Mapping[str, tuple[OperatorQuantity, ...]]] = {
+    "gemm": (
+        OperatorQuantity.MATRIX_PEAK,
+        OperatorQuantity.MATRIX_FILL,
+        OperatorQuantity.WAVE_TAIL,
+        OperatorQuantity.KERNEL_SECONDS,
+    ),
+    "memory": (OperatorQuantity.BANDWIDTH,),
+    "attention": (
+        OperatorQuantity.ATTENTION_PEAK,
+        OperatorQuantity.ATTENTION_NATIVE_PEAK,
+        OperatorQuantity.ATTENTION_BACKWARD,
+        OperatorQuantity.ATTENTION_CONTEXT,
+        OperatorQuantity.ATTENTION_HEAD,
+    ),
+}
+"""Kinds of rows, and the constants that they teach."""
+
+
+_RATES = frozenset({"achieved_tflops", "bandwidth"})
+
+
+class Probe(NamedTuple):
+    """A measured row as an operator of a known device."""
+
+    row: HardwareRow
+    operator: Operator
+    accelerator: Accelerator
+
+
+def _multiplication(row: HardwareRow) -> Operator | None:
+    if row.shape is None or row.number_format is None:
+        return None
+    rows, columns, depth = row.shape
+    width = ELEMENT_BYTES[row.number_format]
+    # Results of 8-bit operands are 16 bits wide.
+    shape = (float(rows), float(columns), float(depth))
+    return gemm("gemm", shape, row.number_format, operand=width, result=max(width, 2.0))
+
+
+def _fused_attention(row: HardwareRow) -> Operator | None:
+    settings = row.settings
+    if "flash" not in row.operation.lower() or not {"batch", "seq", "head_dim"} <= settings.keys():
+        return None
+    length, size = float(settings["seq"]), float(settings["head_dim"])
+    heads = settings.get("heads", _HIDDEN // settings["head_dim"])
+    causal = "causal" in row.text["shape_or_size"]
+    context = length / 2.0 if causal else length
+    backward = "backward" in row.operation
+    products = 10.0 if backward else 4.0
+    tokens = settings["batch"] * length * heads
+    return Operator(
+        "attention",
+        OperatorKind.ATTENTION,
+        row.number_format or NumberFormat.BF16,
+        tokens * products * size * context,
+        tokens * size * 2.0 * (8.0 if backward else 4.0),
+        kernels=3.0 if backward else 1.0,
+        columns=size,
+        context=context,
+        backward=backward,
+        fused=FusedAttention.NATIVE if "3" in row.operation else FusedAttention.SECOND,
+    )
+
+
+def operator_of(row: HardwareRow) -> Operator | None:
+    """The operator that a row measured; None for what is none, such as a collective."""
+    match row.kind:
+        case "gemm":
+            return _multiplication(row)
+        case "memory":
+            return Operator("stream", OperatorKind.MEMORY, NumberFormat.FP64, 0.0, STREAM_BYTES)
+        case "attention":
+            return _fused_attention(row)
+        case _:
+            return None
+
+
+def probes(rows: Iterable[HardwareRow], accelerators: Mapping[str, Accelerator]) -> list[Probe]:
+    """The rows that are operators of a device of the catalog that has the rate they need."""
+    found = []
+    for row in rows:
+        operator, accelerator = operator_of(row), accelerators.get(row.accelerator_id)
+        if operator is None or accelerator is None or accelerator.bandwidth_bytes_per_second is None:
+            continue
+        if row.metric not in _RATES or row.value == 0.0:
+            continue
+        needs_rate = operator.kind is not OperatorKind.MEMORY
+        if needs_rate and operator.number_format not in accelerator.peak_flops_per_second:
+            continue
+        found.append(Probe(row, operator, accelerator))
+    return found
+
+
+def estimated(probe: Probe, machine: Machine) -> float:
+    """The rate that the operator reaches, in the unit of its row."""
+    work = probe.operator.moved_bytes if probe.row.unit == "bytes/s" else probe.operator.flops
+    return work / operator_seconds(probe.operator, machine).seconds
+
+
+def ratios(found: Sequence[Probe], calibration: OperatorCalibration) -> list[float]:
+    """Estimated over measured rate of each probe."""
+    machines: dict[str, Machine] = {}
+    result = []
+    for probe in found:
+        machine = machines.get(probe.accelerator.id)
+        if machine is None:
+            known = machine_of(probe.accelerator, calibration)
+            assert known is not None  # noqa: S101 - probes have a bandwidth
+            machine = machines[probe.accelerator.id] = known
+        result.append(estimated(probe, machine) / probe.row.value)
+    return result
+
+
+def _entries(document: Document, found: Sequence[Probe]) -> list[int]:
+    """Places of the constants that some probe reads."""
+    calibration = operator_calibration(document)
+    read = {
+        id(calibration.find(quantity, probe.accelerator.generation, probe.operator.number_format))
+        for probe in found
+        for quantity in SERVED[probe.row.kind]
+    }
+    shares = list(calibration.constants.values())
+    return [place for place, share in enumerate(shares) if id(share) in read]
+
+
+def _loss(document: Document, found: Sequence[Probe], weights: Sequence[float]) -> float:
+    of = ratios(found, operator_calibration(document))
+    return sum(weight * abs(math.log(ratio)) for weight, ratio in zip(weights, of, strict=True))
+
+
+_SWEEPS, _POINTS, _PULL = 6, 12, 0.002
+
+
+def fit_operators(document: Document, found: Sequence[Probe]) -> Document:
+    """Constants of operators within their ranges that fit the probes best, one at a time, some times over.
+
+    The fit starts where the sources put the constants; one that no row moves stays there.
+    """
+    document = _with_priors(document)
+    sizes: dict[Group, int] = {}
+    for probe in found:
+        sizes[probe.row.group] = sizes.get(probe.row.group, 0) + 1
+    weights = [1.0 / math.sqrt(sizes[probe.row.group]) for probe in found]
+    places = _entries(document, found)
+    for sweep in range(_SWEEPS):
+        for place in places:
+            entry = document["constants"][place]
+            entry["value"] = _best(document, entry, found, weights, sweep)
+    for place in places:
+        entry = document["constants"][place]
+        entry["value"] = rounded(entry["value"])
+    return _pooled(document)
+
+
+def _best(
+    document: Document, entry: Document, found: Sequence[Probe], weights: Sequence[float], sweep: int
+) -> float:
+    """The best value of one constant near where it is, nearer in each sweep."""
+    low, high = entry["range"]
+    width, start = (high - low) / 2.0 ** (sweep + 1), entry["value"]
+    steps = range(-_POINTS, _POINTS + 1)
+    tried = {min(high, max(low, start + width * step / _POINTS)) for step in steps}
+    best, kept = math.inf, start
+    for value in sorted(tried, key=lambda value: (abs(value - start), value)):
+        entry["value"] = value
+        loss = _loss(document, found, weights) + _PULL * abs(value - start) / (high - low)
+        if loss < best:
+            best, kept = loss, value
+    return float(kept)
+
+
+def _with_priors(document: Document) -> Document:
+    document = copy.deepcopy(document)
+    for entry in document["constants"]:
+        entry["value"] = entry.get("prior", entry["value"])
+    return document
+
+
+_POOLED = (OperatorQuantity.MATRIX_PEAK, OperatorQuantity.BANDWIDTH)
+
+
+def _pooled(document: Document) -> Document:
+    """Constants of generations without rows: the median of those that have some, between their extremes."""
+    for quantity in _POOLED:
+        of = [entry for entry in document["constants"] if entry["quantity"] == quantity]
+        values = [entry["value"] for entry in of if "generation" in entry]
+        for entry in of:
+            if "generation" not in entry and values:
+                entry["value"] = rounded(statistics.median(values))
+                entry["low"], entry["high"] = min(values), max(values)
+    return document
+
+
+def _unmeasured(document: Document, found: Sequence[Probe], rest: Sequence[Probe]) -> Document:
+    """The document without constants of a generation that only rows outside of ``rest`` would teach."""
+    read = set(_entries(document, rest))
+    lost = {
+        place for place in _entries(document, found) if "generation" in document["constants"][place]
+    } - read
+    kept = [entry for place, entry in enumerate(document["constants"]) if place not in lost]
+    return {**document, "constants": kept}
+
+
+class Tried(NamedTuple):
+    """A probe with its ratio of estimated to measured rate: fitted with its group, and without."""
+
+    probe: Probe
+    fitted: float
+    held_out: float
+
+
+class DeviceFit(NamedTuple):
+    """The constants fitted to all groups, those of each fit without one, and every probe under both."""
+
+    document: Document
+    without: Mapping[Group, Document]
+    tried: tuple[Tried, ...]
+
+
+def fit_devices(document: Document, found: Sequence[Probe]) -> DeviceFit:
+    """Fit to all groups; then predict each group by constants fitted to the others."""
+    whole = fit_operators(document, found)
+    without: dict[Group, Document] = {}
+    held: dict[str, float] = {}
+    for group in sorted({probe.row.group for probe in found}):
+        rest = [probe for probe in found if probe.row.group != group]
+        own = [probe for probe in found if probe.row.group == group]
+        without[group] = fit_operators(_unmeasured(document, found, rest), rest)
+        of = ratios(own, operator_calibration(without[group]))
+        held |= {probe.row.id: ratio for probe, ratio in zip(own, of, strict=True)}
+    fitted = ratios(found, operator_calibration(whole))
+    tried = tuple(Tried(probe, ratio, held[probe.row.id]) for probe, ratio in zip(found, fitted, strict=True))
+    return DeviceFit(_with_intervals(whole, without, found), without, tried)
+
+
+def _with_intervals(
+    document: Document, without: Mapping[Group, Document], found: Sequence[Probe]
+) -> Document:
+    """Low and high of a fitted constant: its extremes over the fits without one group each."""
+    document = copy.deepcopy(document)
+    calibration = operator_calibration(document)
+    shares = list(calibration.constants.values())
+    for place in _entries(document, found):
+        entry = document["constants"][place]
+        values = [
+            each["value"] for other in without.values() for each in other["constants"] if _same(each, entry)
+        ]
+        entry["low"], entry["high"] = min([entry["value"], *values]), max([entry["value"], *values])
+        entry["runs"] = sum(
+            any(
+                calibration.find(quantity, probe.accelerator.generation, probe.operator.number_format)
+                is shares[place]
+                for quantity in SERVED[probe.row.kind]
+            )
+            for probe in found
+        )
+    return document
+
+
+def _same(first: Document, second: Document) -> bool:
+    """Whether both are the same constant."""
+    return all(first.get(name) == second.get(name) for name in ("quantity", "generation", "format"))
+
+
+class Line(NamedTuple):
+    """Errors of a set of rows in per cent: medians fitted and held out, and the largest held out."""
+
+    kind: str
+    group: str
+    rows: int
+    fitted: float
+    held_out: float
+    worst: float
+
+
+def _median_error(of: Sequence[float]) -> float:
+    return 100.0 * statistics.median(abs(ratio - 1.0) for ratio in of)
+
+
+def lines(tried: Sequence[Tried]) -> list[Line]:
+    """One line a kind and group, and one a kind."""
+    sets: dict[tuple[str, str], list[Tried]] = {}
+    for one in tried:
+        kind, group = one.probe.row.kind, " on ".join(one.probe.row.group)
+        sets.setdefault((kind, group), []).append(one)
+        sets.setdefault((kind, "all"), []).append(one)
+    return [
+        Line(
+            kind,
+            group,
+            len(of),
+            _median_error([one.fitted for one in of]),
+            _median_error([one.held_out for one in of]),
+            100.0 * max(abs(one.held_out - 1.0) for one in of),
+        )
+        for (kind, group), of in sorted(sets.items())
+    ]

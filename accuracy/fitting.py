@@ -1,0 +1,416 @@
+"""Named constants of the reference set, fitted to measured rows.
+
+A constant is an entry of the set that states a ``range`` and the ``metrics`` it serves, or one of the
+sections of physical quantities, whose low and high are their plausible range. The fit minimises the sum of
+relative errors (their median, so that odd rows do not pull), keeps every constant in its range and weighs
+groups of rows by the root of their size. Estimates are nearly linear in such constants: the fit solves the
+linear model and takes its derivatives again where that led, some times over.
+"""
+
+import copy
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accuracy.folds import FOLDS, fold_of, group_of
+from accuracy.metrics import METRICS, SERVING_TIMES, Family
+from accuracy.scoring import (
+    Asked,
+    Estimators,
+    Scored,
+    likeliest_first,
+    score_row,
+)
+from accuracy.spreads import DIGITS, Residual, is_of_serving, residuals, rounded
+from service.evidence.service import curves_of
+from service.planning.hardware.curves import ReferenceCurves
+from service.resolve.catalog import Catalog
+from service.schemas.software import software_of
+
+Document = dict[str, Any]
+Floats = NDArray[np.float64]
+WithCurves = Callable[[ReferenceCurves], Catalog]
+"""The catalog under another reference set."""
+
+LINEARISATIONS: Final = 4
+_SWEEPS, _REWEIGHTINGS = 200, 40
+_STEP: Final = 0.02
+"""Of a range: how far a constant is moved to see what depends on it."""
+_EDGE: Final = 2e-3
+"""Of a range: how far a constant stays from its ends, where whole bytes may pass an interval."""
+_FLOOR: Final = 0.01
+"""Relative errors below it pull as their square: no row is measured better."""
+_UNMOVED: Final = 1e-6
+"""Relative change of an estimate below which a constant does not count as moving it."""
+_PULL: Final = 0.02
+"""How strongly a constant is held where its source puts it: as one row in fifty."""
+
+
+class Constant(NamedTuple):
+    """A named physical quantity of the reference set, and where it stands there."""
+
+    path: tuple[str | int, ...]
+    prior: float
+    low: float
+    high: float
+    metrics: frozenset[str]
+    software: str | None = None
+    """The framework whose habit it is, behind a slash in the last name; None where it serves all."""
+    besides: frozenset[str] = frozenset()
+    """Software that has a constant of its own in its place."""
+
+    def serves(self, one: Asked) -> bool:
+        """Whether the constant can move the estimate of a row."""
+        if one.row.metric not in self.metrics:
+            return False
+        if self.software is None and not self.besides:
+            return True
+        software = software_of(one.shapes[0].workload)
+        return software not in self.besides if self.software is None else software == self.software
+
+    @property
+    def span(self) -> float:
+        """From the least to the most that it may be."""
+        return self.high - self.low
+
+    @property
+    def name(self) -> str:
+        """As reports call it."""
+        return ".".join(map(str, self.path))
+
+
+SECTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "training_overhead": frozenset({"peak_memory_per_gpu"}),
+    "training_memory": frozenset({"peak_memory_per_gpu"}),
+    "steps": frozenset(
+        name for name, metric in METRICS.items() if metric.family is Family.THROUGHPUT and metric.target
+    ),
+    "serving_memory": frozenset(name for name, metric in METRICS.items() if metric.family is Family.MEMORY),
+    "serving": frozenset(name for name, metric in METRICS.items() if metric.spread in SERVING_TIMES),
+}
+"""Sections of physical quantities, and the metrics that they serve."""
+
+
+OF_EXACT_FORMULA = "_factor"
+"""A factor of 1 whose low and high bound an exact formula's error: it is no quantity to be fitted."""
+
+
+def constants_of(
+    document: Any,  # noqa: ANN401
+    path: tuple[str | int, ...] = (),
+    metrics: frozenset[str] = frozenset(),
+) -> Iterator[Constant]:
+    """Every constant with a range, in the order of the document."""
+    if isinstance(document, dict):
+        served = frozenset(document.get("metrics", metrics)) - {"fits"}
+        low, high = _range(document)
+        exact = bool(path) and str(path[-1]).endswith(OF_EXACT_FORMULA)
+        if "value" in document and served and low < high and not exact:
+            prior = document["prior"] if "prior" in document else document["value"]
+            software = str(path[-1]).split("/")[1] if path and "/" in str(path[-1]) else ""
+            software = software.replace("-", "_").replace(".", "_")
+            yield Constant(path, float(prior), low, high, served, software or None)
+        for name, member in document.items():
+            yield from constants_of(member, (*path, name), SECTIONS.get(name, metrics))
+    elif isinstance(document, list):
+        for place, member in enumerate(document):
+            yield from constants_of(member, (*path, place), metrics)
+
+
+def _range(document: Mapping[str, Any]) -> tuple[float, float]:
+    """Where a constant may lie: its range, and never outside of the interval that answers make of it."""
+    low, high = document.get("range", (-math.inf, math.inf))
+    low, high = max(low, document.get("low", low)), min(high, document.get("high", high))
+    return (float(low), float(high)) if math.isfinite(high - low) else (0.0, 0.0)
+
+
+def _entry(document: Any, path: Sequence[str | int]) -> dict[str, Any]:  # noqa: ANN401
+    for step in path:
+        document = document[step]
+    assert isinstance(document, dict)  # noqa: S101
+    return document
+
+
+def with_values(document: Document, constants: Sequence[Constant], values: Sequence[float]) -> Document:
+    """The reference set with other values of its constants, and the ones it began with beside them."""
+    changed = copy.deepcopy(document)
+    for constant, value in zip(constants, values, strict=True):
+        entry = _entry(changed, constant.path)
+        entry["prior"] = constant.prior
+        entry["value"] = rounded(value)
+    return changed
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Rows, constants, and the way from the one to the other."""
+
+    document: Document
+    constants: tuple[Constant, ...]
+    asked: tuple[Asked, ...]
+    estimators: Estimators
+    catalog: WithCurves
+
+    def scored(self, values: Sequence[float], rows: Sequence[int]) -> list[Scored]:
+        """Some rows under some values of the constants."""
+        catalog = self.catalog(curves_of(with_values(self.document, self.constants, values)))
+        estimators = answered_once(self.estimators)
+        return [score_row(self.asked[place], catalog, estimators) for place in rows]
+
+    def errors(self, values: Sequence[float], rows: Sequence[int]) -> Floats:
+        """Errors of the likeliest estimates that a fit makes small; NaN where there is none.
+
+        They are relative, of serving the logarithm of the ratio: latencies are off by factors, and a ratio
+        that is half would weigh less than one that is twice.
+        """
+        catalog = self.catalog(curves_of(with_values(self.document, self.constants, values)))
+        asked = (self.asked[place]._replace(shapes=self.asked[place].shapes[:1]) for place in rows)
+        estimators = answered_once(self.estimators)
+        return np.array([_pull(score_row(one, catalog, estimators)) for one in asked])
+
+    def slopes(self, values: Floats, rows: Sequence[int], errors: Floats) -> Floats:
+        """What each constant changes of the errors of rows."""
+        slopes = np.zeros((len(rows), len(self.constants)))
+        for place, constant in enumerate(self.constants):
+            served = [k for k, row in enumerate(rows) if constant.serves(self.asked[row])]
+            step = _STEP * constant.span
+            step = -step if values[place] + step > constant.high else step
+            moved = values.copy()
+            moved[place] += step
+            at = self.errors(moved.tolist(), [rows[k] for k in served])
+            slopes[served, place] = (at - errors[served]) / (rounded(moved[place]) - rounded(values[place]))
+        return np.nan_to_num(slopes)
+
+    @property
+    def bounds(self) -> Floats:
+        """Prior, least and most of each constant."""
+        prior, low, high = np.array([(c.prior, c.low, c.high) for c in self.constants]).T
+        edge = _EDGE * (high - low)
+        return np.array([prior, np.minimum(prior, low + edge), np.maximum(prior, high - edge)])
+
+
+def _pull(scored: Scored) -> float:
+    serving = METRICS[scored.row.metric].family is Family.SERVING
+    return math.log1p(scored.error) if serving and scored.error > -1.0 else scored.error
+
+
+def answered_once(estimators: Estimators) -> Estimators:
+    """Estimators that answer each question once: the rows of a run share theirs."""
+    known: dict[tuple[str, int], Mapping[str, Any]] = {}
+
+    def once(name: str, estimator: Callable[[Any, Catalog], Mapping[str, Any]]) -> Any:  # noqa: ANN401
+        def answer(shape: Any, catalog: Catalog) -> Mapping[str, Any]:  # noqa: ANN401
+            key = (name, id(shape))
+            if key not in known:
+                known[key] = estimator(shape, catalog)
+            return known[key]
+
+        return answer
+
+    return {name: once(name, estimator) for name, estimator in estimators.items()}
+
+
+class Fitted(NamedTuple):
+    """Values of the constants, and what they were fitted to."""
+
+    values: tuple[float, ...]
+    rows: int
+    groups: int
+
+
+def weights_of(asked: Sequence[Asked]) -> Floats:
+    """How much each row weighs: its group as the root of its rows."""
+    groups = [group_of(one.row) for one in asked]
+    sizes = Counter(groups)
+    return np.array([1.0 / math.sqrt(sizes[group]) for group in groups])
+
+
+def solve(errors: Floats, slopes: Floats, weights: Floats, at: Floats, bounds: Floats) -> Floats:
+    """The least sum of weighted errors of a linear model, each entry of ``at`` within its bounds.
+
+    Reweighted least squares; the bounded quadratic is solved one entry at a time, which ends at its least
+    because it is convex.
+    """
+    prior, low, high = bounds
+    span = high - low
+    pull = _PULL * weights.sum() / span**2
+    found = at.copy()
+    for _ in range(_REWEIGHTINGS):
+        left = errors + slopes @ (found - at)
+        pulls = weights / np.maximum(np.abs(left), _FLOOR)
+        curvature = slopes.T @ (pulls[:, None] * slopes)
+        gradient = slopes.T @ (pulls * (errors - slopes @ at))
+        before = found.copy()
+        for _ in range(_SWEEPS):
+            last = found.copy()
+            for place in range(len(found)):
+                steep = curvature[place, place] + pull[place]
+                rest = gradient[place] + curvature[place] @ found - curvature[place, place] * found[place]
+                found[place] = np.clip((pull[place] * prior[place] - rest) / steep, low[place], high[place])
+            if np.all(np.abs(found - last) <= 1e-12 * span):
+                break
+        if np.all(np.abs(found - before) <= 1e-9 * span):
+            break
+    return found
+
+
+def fit(problem: Problem, rows: Sequence[int]) -> Fitted:
+    """The constants that fit some rows best."""
+    bounds = problem.bounds
+    values = bounds[0].copy()
+    known = np.isfinite(problem.errors(values, rows))
+    usable = [place for place, finite in zip(rows, known, strict=True) if finite]
+    weights = weights_of([problem.asked[place] for place in usable])
+    for _ in range(LINEARISATIONS):
+        errors = problem.errors(values, usable)
+        after = solve(errors, problem.slopes(values, usable, errors), weights, values, bounds)
+        if np.all(np.abs(after - values) <= 10.0**-DIGITS * np.abs(values)):
+            values = after
+            break
+        values = after
+    groups = {group_of(problem.asked[place].row) for place in usable}
+    return Fitted(tuple(rounded(value) for value in values), len(usable), len(groups))
+
+
+class Validation(NamedTuple):
+    """Every row under the constants that were fitted without its group, and those constants by fold."""
+
+    scored: tuple[Scored, ...]
+    folds: tuple[Fitted, ...]
+    outside: tuple[tuple[int, ...], ...]
+    """The rows of each fold, which its constants never saw."""
+
+    def without(self, fold: int) -> list[Scored]:
+        """The rows of the other folds."""
+        left = set(self.outside[fold])
+        return [one for place, one in enumerate(self.scored) if place not in left]
+
+
+def cross_validate(problem: Problem, split: Mapping[str, int]) -> Validation:
+    """Fitted on four folds and tried on the fifth, five times."""
+    fold = [fold_of(group_of(one.row), split) for one in problem.asked]
+    scored: dict[int, Scored] = {}
+    found, left = [], []
+    for out in range(FOLDS):
+        inside = [place for place, at in enumerate(fold) if at != out]
+        outside = [place for place, at in enumerate(fold) if at == out]
+        fitted = fit(problem, inside)
+        found.append(fitted)
+        left.append(tuple(outside))
+        scored |= zip(outside, problem.scored(fitted.values, outside), strict=True)
+    ordered = tuple(scored[place] for place in range(len(problem.asked)))
+    return Validation(ordered, tuple(found), tuple(left))
+
+
+def problem_of(
+    document: Document, asked: Sequence[Asked], estimators: Estimators, catalog: WithCurves
+) -> Problem:
+    """The rows that some constant of the document serves, and the constants that move some of them."""
+    constants = tuple(constants_of(document))
+    served = frozenset().union(*(constant.metrics for constant in constants))
+    rows = tuple(
+        likeliest_first(one, catalog(curves_of(document)), estimators)
+        for one in asked
+        if one.row.metric in served and not one.skipped
+    )
+    whole = Problem(document, constants, rows, estimators, catalog)
+    return replace(whole, constants=tuple(_moving(whole)))
+
+
+def _moving(problem: Problem) -> Iterator[Constant]:
+    """The constants that change an estimate; of the others the rows say nothing."""
+    values = [constant.prior for constant in problem.constants]
+    everything = range(len(problem.asked))
+    start = problem.errors(values, everything)
+    for place, constant in enumerate(problem.constants):
+        moved = values.copy()
+        middle = (constant.low + constant.high) / 2.0
+        end = constant.high if constant.prior < middle else constant.low
+        moved[place] = (constant.prior + end) / 2.0
+        rows = [row for row in everything if constant.serves(problem.asked[row])]
+        changes = problem.errors(moved, rows) - start[rows]
+        if np.any(np.abs(np.nan_to_num(changes)) > _UNMOVED):
+            yield constant
+
+
+def fitted_document(
+    problem: Problem,
+    fitted: Fitted,
+    tried: Validation,
+    provenance: Mapping[str, Any],
+) -> str:
+    """The reference set with fitted values, those of each fold, the spreads, and what they came from."""
+    spread = residuals(tried.scored)
+    names = [constant.name for constant in problem.constants]
+    document = with_values(problem.document, problem.constants, fitted.values)
+    _spread(document, spread)
+    kept = [entry for entry in document.get("residuals", []) if is_of_serving(entry["family"])]
+    document["residuals"] = [residual._asdict() for residual in spread] + kept
+    document["fitted"] = {
+        **provenance,
+        "rows": fitted.rows,
+        "groups": fitted.groups,
+        "folds": [
+            {
+                "values": dict(zip(names, fold.values, strict=True)),
+                "residuals": [residual._asdict() for residual in residuals(tried.without(place))],
+            }
+            for place, fold in enumerate(tried.folds)
+        ],
+    }
+    return text_of(document)
+
+
+def text_of(document: Document) -> str:
+    """The reference set as its file has it."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+TOTALS: Final = {("training_memory", "total"): "training_memory"}
+"""Entries that hold the interval of a whole answer, and the family of rows that it comes from."""
+
+
+def _spread(document: Document, spread: Sequence[Residual]) -> None:
+    """Write the interval of each whole answer as rows outside of the fit have it."""
+    for (section, name), family in TOTALS.items():
+        entry = document.get(section, {}).get(name)
+        of = [residual for residual in spread if residual.family == family]
+        if entry is not None and of:
+            widest = max(of, key=lambda residual: residual.rows)
+            entry["low"], entry["high"] = min(widest.low, 1.0), max(widest.high, 1.0)
+            entry["source"] = (
+                f"Measured over estimated, 10th and 90th percentile of {widest.rows} rows, each under "
+                "constants fitted without its group"
+            )
+
+
+def held_out(document: Document, fold: int) -> Document:
+    """The reference set as it was fitted without one fold; as it is where nothing was fitted.
+
+    Raises :class:`ValueError` if a constant is gone that was fitted: its row would be judged in sample.
+    """
+    residuals: list[Document] = []
+    for section in ("fitted", "fitted_serving"):
+        folds = document.get(section, {}).get("folds", [])
+        if not folds:
+            continue
+        document = with_fitted(document, folds[fold]["values"])
+        residuals += folds[fold]["residuals"]
+        evidence = folds[fold].get("serving_evidence")
+        document |= {"serving_evidence": evidence} if evidence else {}
+    return document | {"residuals": residuals} if residuals else document
+
+
+def with_fitted(document: Document, values: Mapping[str, float]) -> Document:
+    """The reference set under other values of named constants."""
+    constants = [constant for constant in constants_of(document) if constant.name in values]
+    gone = values.keys() - {constant.name for constant in constants}
+    if gone:
+        raise ValueError(f"fitted, but no longer in the reference set: {', '.join(sorted(gone))}")
+    return with_values(document, constants, [values[constant.name] for constant in constants])

@@ -1,0 +1,172 @@
+"""Measured rates of devices and links: one figure a row, read once, here.
+
+The file has the columns of the other measured rows as far as they apply: shapes and sizes stand in one free
+column, whose readings are here too.
+"""
+
+import csv
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from accuracy.lines import Line, read_lines, shown
+from service.planning.precision import NumberFormat
+
+HARDWARE_COLUMNS: Final = frozenset(
+    {
+        *("id", "source", "kind", "gpu", "n_gpus", "n_nodes", "op", "dtype", "shape_or_size", "metric"),
+        *("value", "notes", "accelerator_id", "value_si", "unit_si"),
+    }
+)
+HARDWARE_UNITS: Final[Mapping[str, str]] = {
+    "achieved_tflops": "FLOP/s",
+    "bandwidth": "bytes/s",
+    "busbw": "bytes/s",
+    "latency": "s",
+}
+"""Units of the known metrics; rows of others are kept with a warning."""
+
+_FORMATS: Final[Mapping[str, NumberFormat]] = {
+    **{number_format.value: number_format for number_format in NumberFormat},
+    "fp16/bf16": NumberFormat.BF16,
+}
+_SHAPE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*(\d+)\b")
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B\b")
+_SETTING = re.compile(r"\b(batch|seq|head_dim|heads)\s*[= ]\s*(\d+)")
+_PREFIXES: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_NEAR = 0.08
+"""How far a size that is printed in decimal may lie from the power of two that was run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwareRow:
+    """One measured rate; ``text`` holds the columns as the source has them."""
+
+    id: str
+    source: str
+    kind: str
+    metric: str
+    accelerator_id: str
+    devices: int
+    nodes: int
+    operation: str
+    number_format: NumberFormat | None
+    value: float
+    unit: str
+    text: Mapping[str, str]
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """What is fitted or held out together: one source's rows of one device."""
+        return self.source, self.accelerator_id
+
+    @property
+    def shape(self) -> tuple[int, int, int] | None:
+        """Rows, columns and depth of a multiplication."""
+        match = _SHAPE.match(self.text["shape_or_size"])
+        return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+    @property
+    def message_bytes(self) -> float | None:
+        """The size of a message.
+
+        Benchmarks double it from run to run; a size near a power of two that is printed in decimal is that.
+        """
+        match = _SIZE.match(self.text["shape_or_size"])
+        if match is None:
+            return None
+        number, power = float(match[1]), _PREFIXES[match[2]]
+        if match[3]:
+            return number * 1024.0**power
+        for base in (1000.0, 1024.0):
+            size = number * base**power
+            nearest = 2.0 ** round(math.log2(size)) if size > 0.0 else 0.0
+            if nearest and abs(size / nearest - 1.0) <= _NEAR:
+                return nearest
+        return number * 1000.0**power
+
+    @property
+    def settings(self) -> Mapping[str, int]:
+        """Named settings of an attention: batch, seq, head_dim, heads."""
+        return {name: int(number) for name, number in _SETTING.findall(self.text["shape_or_size"])}
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareFile:
+    """Rows of one file, in its order, with what is odd about it but does not stop its reading."""
+
+    path: Path
+    sha256: str
+    rows: tuple[HardwareRow, ...]
+    warnings: tuple[str, ...]
+
+
+def by_metric(rows: Iterable[HardwareRow]) -> Mapping[str, tuple[HardwareRow, ...]]:
+    """The rows of each metric."""
+    found: dict[str, list[HardwareRow]] = {}
+    for row in rows:
+        found.setdefault(row.metric, []).append(row)
+    return {metric: tuple(of) for metric, of in found.items()}
+
+
+def is_hardware(path: Path) -> bool:
+    """Whether a file has the columns of measured devices and links; one that cannot be read has not."""
+    try:
+        with path.open(newline="") as file:
+            return set(next(csv.reader(file), [])) >= HARDWARE_COLUMNS
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False
+
+
+def read_hardware(path: Path) -> HardwareFile:
+    """The rows of one file; raises :class:`RowsError` at the first that cannot be read."""
+    rows, warnings = [], []
+    read = read_lines(path, HARDWARE_COLUMNS)
+    for line in read.lines:
+        row = _row(line)
+        if row is not None:
+            rows.append(row)
+        warnings.extend(line.warnings)
+    return HardwareFile(path, read.sha256, tuple(rows), tuple(warnings))
+
+
+def _count(text: str) -> int:
+    """A whole number from 1, or 0 for what is none."""
+    return int(text) if text.strip().isdecimal() else 0
+
+
+def _row(line: Line) -> HardwareRow | None:
+    """One row; None, with a warning, for one that does not say on how many devices."""
+    metric, unit = line.required("metric"), line.required("unit_si")
+    if metric not in HARDWARE_UNITS:
+        line.warnings.append(str(line.error("metric", f"{shown(metric)} is not known")))
+    elif unit != HARDWARE_UNITS[metric]:
+        raise line.error("unit_si", f"{shown(unit)} is not the unit of {metric}, {HARDWARE_UNITS[metric]}")
+    written = line.cells["dtype"].strip().lower()
+    if written and written not in _FORMATS:
+        line.warnings.append(str(line.error("dtype", f"{shown(written)} is not known")))
+    devices, nodes = (_count(line.cells[column]) for column in ("n_gpus", "n_nodes"))
+    if not devices or not nodes:
+        line.warnings.append(str(line.error("n_gpus", "the row does not say on how many devices and nodes")))
+        return None
+    value = line.value("value_si")
+    if value < 0.0:
+        raise line.error("value_si", "is no number from 0")
+    return HardwareRow(
+        id=line.required("id"),
+        source=line.required("source"),
+        kind=line.required("kind"),
+        metric=metric,
+        accelerator_id=line.required("accelerator_id"),
+        devices=devices,
+        nodes=nodes,
+        operation=line.cells["op"].strip(),
+        number_format=_FORMATS.get(written),
+        value=value,
+        unit=unit,
+        text=MappingProxyType(dict(line.cells)),
+    )

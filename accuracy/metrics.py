@@ -1,0 +1,451 @@
+"""The registry of metrics: which question answers one, where its figure stands in the answer, its target."""
+
+import math
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pydantic import MISSING
+
+from accuracy.facts import cache_rounding, leaves_passing_out, view
+from accuracy.rows import Row, printed_half_unit, stated_count
+from service.evidence.measured import UNSEEN_COMPONENTS, Operation
+from service.planning.software.engines import EngineName, is_vllm_v0, rules_of
+
+Answer = Mapping[str, Any]
+
+
+class Family(StrEnum):
+    """What is reported together."""
+
+    MEMORY = "memory"
+    THROUGHPUT = "throughput"
+    SERVING = "serving"
+
+
+class Figure(NamedTuple):
+    """An estimated figure with its 80% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Target(NamedTuple):
+    """What the median and the 90th percentile of the relative error may be; None where none is set."""
+
+    median: float
+    p90: float | None = None
+
+
+class NotAnswered(Exception):
+    """The answer lacks the figure; ``gap`` is the code that it gives for that."""
+
+    def __init__(self, gap: str) -> None:
+        self.gap = gap
+        super().__init__(gap)
+
+
+class Case(NamedTuple):
+    """What an answer is read beside: the question, and the rows of the same run by metric."""
+
+    question: Any
+    run: Mapping[str, Row]
+
+
+class Metric(NamedTuple):
+    """One metric of the measured rows.
+
+    ``needs`` are the hints of the file that rule an estimate out; what is not among them only widens it.
+    ``whole`` says that the figure counts the whole system, so that the question names one device.
+    ``signed`` figures may be 0 or less: their error is a share of the device's memory.
+    """
+
+    unit: str
+    family: Family
+    operation: Operation
+    read: Callable[[Answer, Case], Figure]
+    needs: frozenset[str]
+    target: Target | None = None
+    whole: bool = False
+    signed: bool = False
+    plain: bool = False
+    """Whether the answer gives no interval of its own."""
+    spread: str | None = None
+    """The kind of answer that its rows tell the interval of; None where that is the metric itself."""
+
+    @property
+    def counts_time(self) -> bool:
+        """Whether the figure grows with the time of a step, rather than with its rate."""
+        return self.unit in ("s", "device*s")
+
+
+def _member(answer: Answer, name: str) -> Figure:
+    figure = answer.get(name)
+    if figure is None:
+        raise NotAnswered(_gap(answer))
+    return Figure(figure["value"], figure["low"], figure["high"])
+
+
+def _gap(answer: Answer) -> str:
+    return str(answer["gaps"][0]["code"]) if answer["gaps"] else "ABSENT"
+
+
+def _quantity(name: str) -> Callable[[Answer, Case], Figure]:
+    return lambda answer, _case: _member(answer, name)
+
+
+def _devices(answer: Answer) -> float:
+    layout = answer["parallelism"]
+    return float(layout["tensor"] * layout["pipeline"] * layout["data"] * layout["context"])
+
+
+EXACT_COMPONENTS = frozenset({"weights", "kv_cache", "state"})
+ACTIVATION_COMPONENTS = frozenset({"workspace", "activations", "logits", "sampler"})
+GRAPH_COMPONENTS = frozenset({"cuda_graphs"})
+OUTSIDE_COMPONENTS = frozenset({"runtime", "communication_buffers"})
+"""Beside PyTorch's allocator; an engine measures after the context of the device is made."""
+
+
+def _components(answer: Answer) -> Mapping[str, float]:
+    return {part["name"]: float(part["bytes"]) for part in answer["per_device"]["components"]}
+
+
+def _total(answer: Answer, _case: Case | None = None) -> Figure:
+    return _member({**answer["per_device"], "gaps": answer["gaps"]}, "total_bytes")
+
+
+def _allocated(answer: Answer, case: Case) -> Figure:
+    """All devices of a system together, as PyTorch's allocator counts them.
+
+    Where the source adds the peaks of devices that work in turn, each has its own room for a prompt.
+    """
+    row = next(iter(case.run.values()))
+    rooms = 0 if leaves_passing_out(row) else int(row.text["n_gpus"] or 1)
+    parts = _components(answer)
+    beside = (rooms - 1) * parts["workspace"] - parts.get("device_context", 0.0)
+    beside += cache_rounding(row) * parts["kv_cache"]
+    return Figure(*(end + beside for end in _total(answer)))
+
+
+def _graph_change(answer: Answer, case: Case) -> Figure:
+    """Free memory before and after graphs are captured, which hands back what iterations kept (V1)."""
+    graphs, change = _sum(answer, GRAPH_COMPONENTS), 0.0
+    version = case.question.workload.engine.version
+    if not is_vllm_v0(None if version is MISSING else version):
+        change = _components(answer)["workspace"]
+    return Figure(*(3 * [graphs - change]))
+
+
+GRAPH_CHANGE = _graph_change
+
+
+def _peak(answer: Answer, case: Case) -> Figure:
+    """The peak as the source of the row reads it, under the interval of the whole."""
+    total = _total(answer)
+    unseen = UNSEEN_COMPONENTS[view(case.run["peak_memory_per_gpu"])]
+    outside = sum(size for name, size in _components(answer).items() if name in unseen)
+    share = 1.0 - outside / total.value
+    return Figure(*(end * share for end in total))
+
+
+def _sum(answer: Answer, names: frozenset[str]) -> float:
+    parts = _components(answer)
+    if not names & parts.keys():
+        raise NotAnswered("COMPONENT_ABSENT")
+    return sum(size for name, size in parts.items() if name in names)
+
+
+def _part(names: frozenset[str]) -> Callable[[Answer, Case], Figure]:
+    """Some components, which answers give without an interval."""
+
+    def read(answer: Answer, _case: Case) -> Figure:
+        size = _sum(answer, names)
+        return Figure(size, size, size)
+
+    return read
+
+
+def _stored(answer: Answer, _case: Case) -> Figure:
+    """The weights as files hold them, wherever an engine puts them."""
+    size = float(answer["stored_weight_bytes"])
+    return Figure(size, size, size)
+
+
+def _cache_room(answer: Answer, case: Case) -> Figure:
+    """What the engine leaves to the KV cache: the usable bytes less everything else."""
+    if "usable_bytes" not in answer:
+        raise NotAnswered(_gap(answer))
+    total, cache = _total(answer), _sum(answer, frozenset({"kv_cache"}))
+    low, value, high = sorted(_given_bytes(answer, case) - end + cache for end in total)
+    return Figure(value, low, high)
+
+
+def _given_bytes(answer: Answer, case: Case) -> float:
+    """What the engine gives away: vLLM minds its share alone, whatever is taken outside of it."""
+    workload = case.question.workload
+    engine: Any = workload.engine
+    if engine is MISSING or engine.name != EngineName.VLLM.value:
+        return float(answer["usable_bytes"])
+    rules = rules_of(EngineName.VLLM, None if engine.version is MISSING else engine.version)
+    parts = _components(answer)
+    outside = set(OUTSIDE_COMPONENTS if not rules.libraries_charged else ())
+    outside |= set() if rules.graphs_charged else GRAPH_COMPONENTS
+    outside |= set() if rules.context_charged else {"device_context"}
+    fraction = rules.memory_fraction if workload.memory_fraction is MISSING else workload.memory_fraction
+    return fraction * float(answer["capacity_bytes"]) + sum(parts.get(part, 0.0) for part in outside)
+
+
+def _held_tokens(case: Case) -> float:
+    """Tokens that the KV cache of the question holds; rows are asked in multiples of every block size."""
+    workload = case.question.workload
+    return float(workload.concurrency * (workload.input_tokens + workload.output_tokens))
+
+
+_COUNTED_ALIKE = 0.01
+
+
+def _token_bytes(answer: Answer, case: Case) -> float:
+    """Bytes of one token on one device, as the engine counts tokens.
+
+    Where layers keep different lengths, an engine counts other tokens than a request holds: the limit's.
+    """
+    replicas = float(answer["parallelism"]["data"])
+    held = _sum(answer, frozenset({"kv_cache"})) / _held_tokens(case) * replicas
+    most = answer["limits"].get("kv_cache_tokens", 0) / replicas
+    room = _cache_room(answer, case).value if "usable_bytes" in answer else 0.0
+    if most <= 0.0 or room <= 0.0 or abs(room / most / held - 1.0) < _COUNTED_ALIKE:
+        return held
+    return float(room / most)
+
+
+def _cache_tokens(answer: Answer, case: Case) -> Figure:
+    """Tokens of the cache: of the memory that the log gives it, else of what the estimate leaves."""
+    logged = case.run.get("kv_cache_memory_per_gpu")
+    if logged is not None:
+        half = printed_half_unit(logged)
+        room = Figure(logged.value, logged.value - half, logged.value + half)
+    else:
+        room = _cache_room(answer, case)
+    per_token = _token_bytes(answer, case)
+    return Figure(*(max(0.0, end / per_token) for end in room))
+
+
+def _bytes_per_token(answer: Answer, case: Case) -> Figure:
+    size = _token_bytes(answer, case) * answer["parallelism"]["tensor"]
+    return Figure(size, size, size)
+
+
+def _fits(answer: Answer, _case: Case) -> Figure:
+    chance = answer.get("fit_probability")
+    if chance is None:
+        if answer.get("fits") is False:
+            return Figure(0.0, 0.0, 0.0)
+        raise NotAnswered(_gap(answer))
+    return Figure(chance, chance, chance)
+
+
+_MEMORY_TARGET = Target(0.05, 0.15)
+_TRAINING_NEEDS = frozenset({"model_shape", "layout", "batch", "lengths"})
+_PLACED = frozenset({"model_shape", "layout"})
+
+
+def _memory(
+    read: Callable[[Answer, Case], Figure],
+    *needs: str,
+    unit: str = "bytes",
+    target: Target | None = _MEMORY_TARGET,
+    whole: bool = False,
+    signed: bool = False,
+    plain: bool = False,
+) -> Metric:
+    wanted = frozenset({"model_shape", *needs})
+    return Metric(unit, Family.MEMORY, Operation.MEMORY, read, wanted, target, whole, signed, plain)
+
+
+_TRAINING_TARGET = Target(0.12, 0.35)
+"""Of rows that state layout, device and recomputation."""
+
+
+_SPEED_NEEDS = frozenset({"model_shape", "accelerator", "layout", "batch", "lengths"})
+
+
+def _trained(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
+    return Metric(
+        unit,
+        Family.THROUGHPUT,
+        Operation.THROUGHPUT,
+        read,
+        _SPEED_NEEDS,
+        _TRAINING_TARGET,
+        spread="training_step",
+    )
+
+
+SERVING_TARGETS: Mapping[str, Target] = {
+    "serving_tpot": Target(0.12, 0.40),
+    "serving_ttft": Target(0.25),
+    "serving_throughput": Target(0.12, 0.40),
+    "serving_power": Target(0.12),
+    "serving_energy": Target(0.12),
+}
+"""By kind of answer, of rows that state engine, model, precision, batch and device."""
+
+
+SERVING_TIMES = frozenset({"serving_tpot", "serving_ttft", "serving_throughput"})
+"""Kinds of answer that follow from the time of iterations."""
+
+
+def _served(read: Callable[[Answer, Case], Figure], unit: str, spread: str) -> Metric:
+    return Metric(
+        unit,
+        Family.SERVING,
+        Operation.THROUGHPUT,
+        read,
+        _SPEED_NEEDS,
+        SERVING_TARGETS[spread],
+        spread=spread,
+    )
+
+
+def _middle(name: str) -> Callable[[Answer, Case], Figure]:
+    """The median of a figure, under the interval of its mean."""
+
+    def read(answer: Answer, _case: Case) -> Figure:
+        mean = _member(answer, name)
+        percentiles = answer.get(f"{name}_percentiles")
+        return _scaled_by(mean, percentiles["p50"] / mean.value) if percentiles else mean
+
+    return read
+
+
+def _mean_tokens(length: Any) -> float:  # noqa: ANN401
+    """Mean of a length as a question has it: a number, or classes with weights."""
+    if isinstance(length, int):
+        return float(length)
+    weighted = (tokens * weight for tokens, weight in zip(length.tokens, length.weights, strict=True))
+    return float(sum(weighted) / sum(length.weights))
+
+
+def _total_tokens(answer: Answer, case: Case) -> Figure:
+    """Tokens of prompts and answers."""
+    workload = case.question.workload
+    tokens = _mean_tokens(workload.input_tokens) + _mean_tokens(workload.output_tokens)
+    return _scaled_by(_member(answer, "requests_per_second"), tokens)
+
+
+def _prompt_tokens(answer: Answer, case: Case) -> Figure:
+    """Tokens of one prompt over the time to its first token."""
+    value, low, high = _member(answer, "time_to_first_token_seconds")
+    tokens = case.question.workload.input_tokens
+    return Figure(tokens / value, tokens / high, tokens / low)
+
+
+def _all_devices(name: str) -> Callable[[Answer, Case], Figure]:
+    return lambda answer, case: _scaled_by(_member(answer, name), case.question.cluster.accelerator_count)
+
+
+def _scaled_by(figure: Figure, factor: float) -> Figure:
+    return Figure(*(end * factor for end in figure))
+
+
+def _executed(answer: Answer, case: Case) -> Figure:
+    """FLOP/s with recomputation and whole attention.
+
+    The older formula of Megatron-LM counted the matrices of blocks only: 96 B s l h^2 without the factor
+    (1 + s / 6h + V / 16lh).
+    """
+    executed = _member(answer, "hardware_flops_per_second_per_device")
+    row = case.run["achieved_tflops_per_gpu"]
+    if "older formula" not in row.text.get("notes", ""):
+        return executed
+    hidden, length = float(row.text["hidden"]), float(row.text["seq_len"])
+    vocabulary = stated_count(row.text["vocab"]) or 0
+    # Where the row does not state the layers: 12 l h^2 + V h parameters.
+    counted = ((row.parameter_count or 0) - vocabulary * hidden) / (12.0 * hidden * hidden)
+    layers = float(row.text["layers"] or counted)
+    whole = 1.0 + length / (6.0 * hidden) + vocabulary / (16.0 * layers * hidden)
+    return _scaled_by(executed, 1.0 / whole)
+
+
+def _thousand_micro_batches(answer: Answer, case: Case) -> Figure:
+    """LitGPT's iterations are micro-batches."""
+    steps = case.question.workload.gradient_accumulation_steps
+    return _scaled_by(_member(answer, "step_seconds"), 1000.0 / steps)
+
+
+def _device_seconds(answer: Answer, _case: Case) -> Figure:
+    return _scaled_by(_member(answer, "duration_seconds"), _devices(answer))
+
+
+METRICS: Mapping[str, Metric] = {
+    "peak_memory_per_gpu": _memory(_peak, "layout", "batch", "lengths"),
+    "gpu_memory_total": _memory(_allocated, "batch", "lengths", whole=True),
+    "weights_memory_per_gpu": _memory(_part(frozenset({"weights"})), "layout", plain=True),
+    "weights_file_size": _memory(_stored, whole=True, plain=True),
+    "activation_peak_per_gpu": _memory(_part(ACTIVATION_COMPONENTS), "layout", plain=True),
+    "non_torch_memory_per_gpu": _memory(_part(OUTSIDE_COMPONENTS), "layout", signed=True, plain=True),
+    "cuda_graph_memory_per_gpu": _memory(GRAPH_CHANGE, "layout", signed=True, plain=True),
+    "kv_cache_memory_per_gpu": _memory(_cache_room, "layout", "accelerator"),
+    "kv_cache_tokens": _memory(_cache_tokens, "layout", "accelerator", unit="tokens"),
+    "kv_cache_blocks": _memory(_cache_tokens, "layout", "accelerator", unit="tokens"),
+    "kv_bytes_per_token": _memory(_bytes_per_token, plain=True),
+    "fits": _memory(_fits, "layout", "accelerator", "batch", "lengths", unit="bool"),
+    "tokens_per_s_per_gpu": _trained(_quantity("tokens_per_second_per_device"), "tokens/s"),
+    "tokens_per_s": _trained(_quantity("tokens_per_second"), "tokens/s"),
+    "iteration_time": _trained(_quantity("step_seconds"), "s"),
+    "mfu": _trained(_quantity("model_flops_utilization"), "fraction"),
+    "hfu": _trained(_quantity("hardware_flops_utilization"), "fraction"),
+    "achieved_tflops_per_gpu": _trained(_executed, "FLOP/s"),
+    "model_tflops_per_gpu": _trained(_quantity("unmasked_flops_per_second_per_device"), "FLOP/s"),
+    "percent_of_peak": _trained(_quantity("hardware_flops_utilization"), "fraction"),
+    "time_per_1k_iterations": _trained(_thousand_micro_batches, "s"),
+    "gpu_hours": _trained(_device_seconds, "device*s"),
+    "output_tokens_per_s": _served(_quantity("output_tokens_per_second"), "tokens/s", "serving_throughput"),
+    "output_tokens_per_s_per_gpu": _served(
+        lambda answer, case: _scaled_by(
+            _member(answer, "output_tokens_per_second"), 1.0 / case.question.cluster.accelerator_count
+        ),
+        "tokens/s",
+        "serving_throughput",
+    ),
+    "total_tokens_per_s": _served(_total_tokens, "tokens/s", "serving_throughput"),
+    "samples_per_s": _served(_quantity("requests_per_second"), "samples/s", "serving_throughput"),
+    "prompt_tokens_per_s": _served(_prompt_tokens, "tokens/s", "serving_throughput"),
+    "ttft": _served(_quantity("time_to_first_token_seconds"), "s", "serving_ttft"),
+    "ttft_median": _served(_middle("time_to_first_token_seconds"), "s", "serving_ttft"),
+    "tpot": _served(_quantity("time_per_output_token_seconds"), "s", "serving_tpot"),
+    "tpot_median": _served(_middle("time_per_output_token_seconds"), "s", "serving_tpot"),
+    "median_itl": _served(_middle("time_per_output_token_seconds"), "s", "serving_tpot"),
+    "gpu_power_mean": _served(_all_devices("power_per_device_watts"), "W", "serving_power"),
+    "energy_per_output_token": _served(
+        _quantity("energy_per_output_token_joules"), "J/token", "serving_energy"
+    ),
+}
+"""The metrics that the service answers, by their name in the measured rows."""
+
+ONLY_MEASURED: Mapping[str, str] = {
+    "days_for_300B_tokens": "s",
+    "time_to_train": "s",
+    "cost": "USD",
+    "co2": "kg",
+    "energy": "J",
+    "cpu_memory": "bytes",
+    "system_power_mean": "W",
+}
+"""Metrics of the rows that are read from no answer yet, with their unit."""
+
+METRIC_UNITS: Mapping[str, str] = {**{name: metric.unit for name, metric in METRICS.items()}, **ONLY_MEASURED}
+"""The unit of every known metric."""
+
+
+def error_of(metric: Metric, estimated: float, measured: float, scale: float | None) -> float:
+    """Signed relative error; of a probability, and of figures around 0, the difference itself.
+
+    A figure that may be 0 or less is compared as a share of ``scale``, the device's memory.
+    """
+    if metric.unit == "bool":
+        return estimated - measured
+    if metric.signed or measured <= 0.0:
+        return (estimated - measured) / scale if scale else math.nan
+    return estimated / measured - 1.0

@@ -1,0 +1,331 @@
+"""Constants of power, fitted to the mean draw of devices that served at a measured rate.
+
+The rate is taken from the row and the work of an iteration from its operators, so that what is tried is the
+power alone.
+"""
+
+import copy
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accuracy.fitting import solve
+from accuracy.folds import FOLDS, fold_of, group_of
+from accuracy.rows import Row
+from accuracy.scoring import ask
+from accuracy.serving_facts import has_pictures
+from accuracy.spreads import rounded
+from service.evidence.service import power_calibration
+from service.planning.energy.power import DeviceWork, device_watts, iteration_work
+from service.planning.errors import PlanningError
+from service.planning.hardware.calibration import PowerCalibration
+from service.planning.hardware.cluster import Accelerator
+from service.planning.inference import Batch, iteration_model
+from service.planning.operators import machine_of
+from service.planning.workload import InferenceWorkload
+from service.resolve import resolve
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import compute_peak, resolve_cluster
+from service.schemas.estimates import ThroughputQuestion
+from service.schemas.notes import Notes
+
+Document = dict[str, Any]
+Floats = NDArray[np.float64]
+
+_LINEARISATIONS: Final = 4
+_STEP: Final = 0.01
+"""Of a range: how far a constant is moved for its derivative."""
+
+
+class Drawn(NamedTuple):
+    """A row of a mean draw, and what each of its devices did at the rate of the same run."""
+
+    row: Row
+    watts: float
+    """Of one device."""
+    accelerator: Accelerator
+    work: DeviceWork
+
+    @property
+    def group(self) -> str:
+        """The rows of one source, model and device are held out together."""
+        return group_of(self.row)
+
+
+_READ = frozenset({"gpu_power_mean", "output_tokens_per_s"})
+
+
+def drawn(rows: Iterable[Row], catalog: Catalog) -> Iterator[Drawn]:
+    """Every row of a mean draw whose run states rate and batch, and whose model is known."""
+    for one in ask([row for row in rows if row.metric in _READ], catalog):
+        if one.row.metric != "gpu_power_mean" or not one.shapes:
+            continue
+        question = one.shapes[0]
+        assert isinstance(question, ThroughputQuestion)  # noqa: S101 - what a draw is read from
+        try:
+            found = _drawn(one.row, one.run, question, catalog)
+        except PlanningError:
+            continue
+        if found is not None:
+            yield found
+
+
+def _drawn(row: Row, run: Mapping[str, Row], question: ThroughputQuestion, catalog: Catalog) -> Drawn | None:
+    requests, rate = row.batch.get("average_batch"), run.get("output_tokens_per_s")
+    if not requests or rate is None:
+        return None
+    cluster = resolve_cluster(question.cluster, catalog, Notes())
+    resolved = resolve(question, cluster, catalog, Notes())
+    workload, layout, curves = resolved.workload, resolved.layout, catalog.curves
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101 - rows of a mean draw are of serving
+    model = iteration_model(
+        resolved.model.profile, workload, layout, cluster=cluster, calibration=curves.calibration
+    )
+    machine = machine_of(cluster.accelerator, curves.calibration.operators)
+    if model is None or machine is None or cluster.accelerator.power_limit_watts is None:
+        return None
+    decoding = requests * layout.expert / layout.data
+    inputs, outputs = workload.input_tokens, max(workload.output_tokens, 1.0)
+    ending = decoding / outputs
+    time = model.time(
+        Batch(decoding, decoding * (inputs + outputs / 2.0), ending * inputs, inputs / 2.0, ending)
+    )
+    number_format, peak = compute_peak(cluster, workload)
+    work = iteration_work(
+        time,
+        sustained_flops_per_second=peak * machine.rates.matrix_peak[number_format],
+        is_narrow=workload.is_narrow,
+    )
+    return Drawn(
+        row,
+        row.value / cluster.accelerator_count,
+        cluster.accelerator,
+        _at_rate(work, requests / rate.value),
+    )
+
+
+def _at_rate(work: DeviceWork, seconds: float) -> DeviceWork:
+    """The work of an iteration in the seconds that it took."""
+    return work._replace(
+        seconds=seconds,
+        busy_seconds=seconds,
+        communication_seconds=min(work.communication_seconds, seconds),
+        unpacking_seconds=seconds * (work.unpacking_seconds > 0.0),
+    )
+
+
+class _Table(NamedTuple):
+    """Rows of one generation as arrays."""
+
+    generation: str
+    places: NDArray[np.intp]
+    work: DeviceWork
+    limits: Floats
+
+
+def _tables(found: Sequence[Drawn]) -> list[_Table]:
+    generations = [one.accelerator.generation for one in found]
+    made = []
+    for generation in sorted(set(generations)):
+        places = np.array([place for place, of in enumerate(generations) if of == generation])
+        columns = zip(*[found[place].work for place in places], strict=True)
+        limits = np.array([found[place].accelerator.power_limit_watts for place in places], dtype=float)
+        work = DeviceWork(*[np.array(column, dtype=float) for column in columns])  # type: ignore[arg-type]
+        made.append(_Table(generation, places, work, limits))
+    return made
+
+
+def _ratios(tables: Sequence[_Table], watts: Floats, calibration: PowerCalibration) -> Floats:
+    """Estimated over measured draw."""
+    found = np.zeros(len(watts))
+    for table in tables:
+        rates = calibration.rates(table.generation)
+        limits: Any = table.limits
+        found[table.places] = device_watts(table.work, limits, rates) / watts[table.places]
+    return found
+
+
+def ratios(found: Sequence[Drawn], calibration: PowerCalibration) -> list[float]:
+    """Estimated over measured draw of each row."""
+    return list(map(float, _ratios(_tables(found), np.array([one.watts for one in found]), calibration)))
+
+
+def fit_constants(document: Document, found: Sequence[Drawn]) -> Document:
+    """The constants that state a range, at the least sum of weighted relative errors.
+
+    Groups weigh by the root of their size. The draw is linear in the constants but for the limit, so that the
+    linear model is solved and its derivatives are taken again where that led. Rows whose work is not known
+    teach nothing of power: they are judged and not fitted to.
+    """
+    document, found = copy.deepcopy(document), [one for one in found if not has_pictures(one.row)]
+    tables, watts = _tables(found), np.array([one.watts for one in found])
+    groups = [one.group for one in found]
+    weights = np.array([1.0 / math.sqrt(groups.count(group)) for group in groups])
+    entries = [entry for entry in document["constants"].values() if "range" in entry]
+    bounds = np.array([(entry["prior"], *entry["range"]) for entry in entries]).T
+
+    def errors(values: Floats) -> Floats:
+        for entry, value in zip(entries, values, strict=True):
+            entry["value"] = float(value)
+        return _ratios(tables, watts, power_calibration(document)) - 1.0
+
+    values, steps = bounds[0], _STEP * (bounds[2] - bounds[1])
+    for _ in range(_LINEARISATIONS):
+        at = errors(values)
+        moved = [errors(values + step) - at for step in np.diag(steps)]
+        values = solve(at, np.array(moved).T / steps, weights, values, bounds)
+    for entry, value in zip(entries, values, strict=True):
+        entry["value"] = rounded(float(value))
+    return document
+
+
+class PowerFit(NamedTuple):
+    """The constants fitted to all groups, and estimated over measured draw of each row.
+
+    ``held_out`` is that under constants fitted without the group of the row, ``elsewhere`` without its
+    generation.
+    """
+
+    document: Document
+    fitted: tuple[float, ...]
+    held_out: tuple[float, ...]
+    elsewhere: tuple[float, ...]
+
+
+def fit_power(document: Document, found: Sequence[Drawn]) -> PowerFit:
+    """Fit to all groups; then each group and each generation by constants fitted to the others."""
+    whole = fit_constants(document, found)
+    values: dict[str, list[float]] = {name: [entry["value"]] for name, entry in whole["constants"].items()}
+
+    def without(keys: Sequence[str]) -> list[float]:
+        ratio = [math.nan] * len(found)
+        for key in sorted(set(keys)):
+            rest = [one for one, of in zip(found, keys, strict=True) if of != key]
+            if not rest:
+                continue
+            made = fit_constants(document, rest)
+            for name, entry in made["constants"].items():
+                values[name].append(entry["value"])
+            own = [place for place, of in enumerate(keys) if of == key]
+            of_own = ratios([found[place] for place in own], power_calibration(made))
+            for place, each in zip(own, of_own, strict=True):
+                ratio[place] = each
+        return ratio
+
+    held_out = without([one.group for one in found])
+    for name, entry in whole["constants"].items():
+        if "range" in entry:
+            entry["low"], entry["high"] = min(values[name]), max(values[name])
+            entry["runs"] = sum(not has_pictures(one.row) for one in found)
+    elsewhere = without([one.accelerator.generation for one in found])
+    fitted = ratios(found, power_calibration(whole))
+    return PowerFit(whole, tuple(fitted), tuple(held_out), tuple(elsewhere))
+
+
+def by_fold(document: Document, found: Sequence[Drawn], split: Mapping[str, int]) -> list[Document]:
+    """Values of the fitted constants without the groups of each fold."""
+    folds = [fold_of(one.group, split) for one in found]
+    made = []
+    for out in range(FOLDS):
+        rest = [one for one, fold in zip(found, folds, strict=True) if fold != out]
+        constants = fit_constants(document, rest)["constants"]
+        made.append({name: entry["value"] for name, entry in constants.items() if "range" in entry})
+    return made
+
+
+def power_held_out(document: Document, fold: int) -> Document:
+    """The reference set with the constants of power as they were fitted without one fold.
+
+    Raises :class:`KeyError` if a constant is gone that was fitted: its row would be judged in sample.
+    """
+    folds = document["calibration"]["power"].get("fitted", {}).get("folds", [])
+    if not folds:
+        return document
+    document = copy.deepcopy(document)
+    for name, value in folds[fold].items():
+        document["calibration"]["power"]["constants"][name]["value"] = value
+    return document
+
+
+class Line(NamedTuple):
+    """Errors of a set of rows in per cent: medians fitted, held out and of the other generation's constants.
+
+    ``p90`` is of the held out.
+    """
+
+    group: str
+    rows: int
+    fitted: float
+    held_out: float
+    p90: float
+    elsewhere: float
+
+    def text(self) -> str:
+        """As the command line prints it."""
+        return (
+            f"{self.group:52} {self.rows:4} rows: median error {self.fitted:5.1f}% fitted, "
+            f"{self.held_out:5.1f}% held out (90th percentile {self.p90:5.1f}%), "
+            f"{self.elsewhere:5.1f}% by other generations alone"
+        )
+
+
+def lines(found: Sequence[Drawn], of: PowerFit) -> list[Line]:
+    """One line a device and model, one a device, one in all."""
+    sets: dict[str, list[int]] = {}
+    for place, one in enumerate(found):
+        device = one.row.accelerator_id
+        for name in (f"{device} {one.row.model_id}", device, "all"):
+            sets.setdefault(name, []).append(place)
+
+    def errors(values: Sequence[float], places: Sequence[int]) -> list[float]:
+        return [100.0 * abs(values[place] - 1.0) for place in places if not math.isnan(values[place])]
+
+    def median(values: Sequence[float], places: Sequence[int]) -> float:
+        known = errors(values, places)
+        return statistics.median(known) if known else math.nan
+
+    return [
+        Line(
+            name,
+            len(places),
+            median(of.fitted, places),
+            median(of.held_out, places),
+            float(np.percentile(errors(of.held_out, places) or [math.nan], 90)),
+            median(of.elsewhere, places),
+        )
+        for name, places in sorted(sets.items())
+    ]
+
+
+def spreads(document: Document, of: PowerFit) -> Document:
+    """Measured over estimated draw outside of the fit, as the reference set ships it.
+
+    Of devices whose generation has no rows it is that under the constants of other generations, and at
+    least what the set has: two generations of one maker say little of others.
+    """
+    held_out = [1.0 / ratio for ratio in of.held_out]
+    elsewhere = [1.0 / ratio for ratio in of.elsewhere if not math.isnan(ratio)]
+    low, high = _ends(held_out)
+    wider = document["device_power_elsewhere"]
+    ends = _ends(elsewhere) if elsewhere else (low, high)
+    source = (
+        f"Measured over estimated mean draw at a measured rate, 10th and 90th percentile of {len(held_out)} "
+        "runs that served, under constants fitted without their model and device"
+    )
+    return {
+        "device_power": {"low": low, "high": high, "source": source},
+        "device_power_elsewhere": {
+            **wider,
+            "low": min(wider["low"], ends[0]),
+            "high": max(wider["high"], ends[1]),
+        },
+    }
+
+
+def _ends(measured: Sequence[float]) -> tuple[float, float]:
+    low, high = np.percentile(measured, [10, 90])
+    return rounded(min(1.0, float(low))), rounded(max(1.0, float(high)))

@@ -1,0 +1,423 @@
+"""Scores as a document, and as the tables that the command prints."""
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from accuracy import facts
+from accuracy.fitting import Fitted, Problem
+from accuracy.metrics import METRICS, Family
+from accuracy.scoring import (
+    LEAST_ESTIMATED,
+    Scored,
+    Statistics,
+    is_targeted,
+    percentile,
+    reasons,
+    short_sources,
+    statistics_of,
+)
+from accuracy.spreads import Residual
+
+
+def grouped(scored: Iterable[Scored], key: Callable[[Scored], str]) -> dict[str, list[Scored]]:
+    """Rows by a key, in its order."""
+    groups: dict[str, list[Scored]] = {}
+    for one in scored:
+        groups.setdefault(key(one), []).append(one)
+    return dict(sorted(groups.items()))
+
+
+def document(scored: Sequence[Scored]) -> dict[str, Any]:
+    """The scores as JSON: by metric, by source over its targeted metrics, and row by row."""
+    metrics = grouped((one for one in scored if one.row.metric in METRICS), lambda one: one.row.metric)
+    targeted = [one for one in scored if is_targeted(one.row)]
+    sources = grouped(targeted, lambda one: one.row.source)
+    return {
+        "metrics": {name: statistics_of(group)._asdict() for name, group in metrics.items()},
+        "sources": {name: statistics_of(group)._asdict() for name, group in sources.items()},
+        "rows": [_row(one) for one in scored],
+    }
+
+
+def _row(one: Scored) -> dict[str, Any]:
+    figure = one.figure
+    return {
+        "id": one.row.id,
+        "run_id": one.row.run_id,
+        "metric": one.row.metric,
+        "measured": one.row.value,
+        "estimated": figure.value if figure else None,
+        "low": figure.low if figure else None,
+        "high": figure.high if figure else None,
+        "skipped": one.skipped.value if one.skipped else None,
+    }
+
+
+class Verdicts(NamedTuple):
+    """How the probabilities of fitting agree with what happened."""
+
+    fits_said_fits: int
+    fits_said_not: int
+    not_said_fits: int
+    not_said_not: int
+    brier: float
+    decided: float
+    """Share of the cases with a probability below 10% or above 90%."""
+
+
+_LIKELY, _SURE = 0.5, 0.9
+
+
+Verdict = tuple[bool, float]
+"""Whether a run fitted, and how likely the answer says that was."""
+
+
+def stated_verdicts(scored: Iterable[Scored]) -> list[Verdict]:
+    """Rows that say whether something fits."""
+    rows = [one for one in scored if one.row.metric == "fits"]
+    return [(one.row.value == 1.0, one.figure.value) for one in rows if one.figure is not None]
+
+
+def measured_verdicts(scored: Iterable[Scored]) -> list[Verdict]:
+    """Runs whose peak was measured on a device that is known: they fitted."""
+    rows = [one for one in scored if one.row.metric == "peak_memory_per_gpu"]
+    return [(True, one.chance) for one in rows if one.chance is not None]
+
+
+def verdicts(cases: Sequence[Verdict]) -> Verdicts | None:
+    """The confusion table; None without cases."""
+    if not cases:
+        return None
+
+    def count(happened: bool, said: bool) -> int:  # noqa: FBT001
+        return sum(fits is happened and (chance >= _LIKELY) is said for fits, chance in cases)
+
+    return Verdicts(
+        fits_said_fits=count(happened=True, said=True),
+        fits_said_not=count(happened=True, said=False),
+        not_said_fits=count(happened=False, said=True),
+        not_said_not=count(happened=False, said=False),
+        brier=statistics.fmean((chance - fits) ** 2 for fits, chance in cases),
+        decided=statistics.fmean(max(chance, 1.0 - chance) > _SURE for _, chance in cases),
+    )
+
+
+def constant_width(scored: Iterable[Scored]) -> float | None:
+    """High over low of the one interval around every estimate that covers as many rows as theirs do."""
+    ratios, covered = [], 0
+    for one in scored:
+        if one.figure is None or one.figure.value <= 0.0 or one.row.value <= 0.0 or one.width is None:
+            continue
+        ratio = one.row.value / one.figure.value
+        ratios.append(max(ratio, 1.0 / ratio))
+        covered += one.is_covered
+    if not ratios:
+        return None
+    return percentile(ratios, covered / len(ratios)) ** 2
+
+
+HEAD = ("rows", "skipped", "median", "p90", "bias", "coverage", "width")
+
+
+def _share(value: float | None, *, signed: bool = False) -> str:
+    if value is None:
+        return "-"
+    return f"{value:+.1%}" if signed else f"{value:.1%}"
+
+
+def cells(found: Statistics) -> list[str]:
+    """The statistics as a table shows them."""
+    return [
+        str(found.rows),
+        str(found.skipped),
+        _share(found.median_error),
+        _share(found.p90_error),
+        _share(found.bias, signed=True),
+        "-" if found.coverage is None else f"{found.coverage:.0%}",
+        "-" if found.median_width is None else f"{found.median_width:.2f}",
+    ]
+
+
+class Table(NamedTuple):
+    """A title, a head and lines of text."""
+
+    title: str
+    head: tuple[str, ...]
+    lines: list[list[str]]
+
+    def text(self) -> str:
+        """The table in columns."""
+        rows = [list(self.head), *self.lines]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(self.head))]
+        shown = [
+            "  ".join(
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join([self.title, *(f"  {line}" for line in shown), ""])
+
+    def markdown(self) -> str:
+        """The table for a page."""
+        rule = "|".join("---" if place == 0 else "---:" for place in range(len(self.head)))
+        lines = [f"| {' | '.join(row)} |" for row in (list(self.head), *self.lines)]
+        return "\n".join([lines[0], f"|{rule}|", *lines[1:], ""])
+
+
+def tables(scored: Sequence[Scored]) -> list[Table]:
+    """Every table of the report, in its order."""
+    made = []
+    for family in Family:
+        own = [
+            one for one in scored if one.row.metric in METRICS and METRICS[one.row.metric].family is family
+        ]
+        if own:
+            made.append(_by("metric", family, own, lambda one: one.row.metric))
+            made.append(
+                _by("source and metric", family, own, lambda one: f"{one.row.source}: {one.row.metric}")
+            )
+    targeted = [one for one in scored if is_targeted(one.row)]
+    if targeted:
+        made.append(_by("source", "metrics with a target", targeted, lambda one: one.row.source))
+        made.append(_widths(targeted))
+    if any(one.row.metric in _CACHE for one in targeted):
+        made.append(_cache_tokens(targeted))
+    made.append(_reasons(scored))
+    stated = stated_verdicts(scored)
+    for title, cases in (
+        ("does it fit, as rows say", stated),
+        ("does it fit, with the runs whose peak was measured", [*stated, *measured_verdicts(scored)]),
+    ):
+        found = verdicts(cases)
+        if found and (cases is stated or len(cases) > len(stated)):
+            made.append(_verdicts(title, found))
+    return made
+
+
+class Speeds(NamedTuple):
+    """Median and 90th percentile of relative errors of the time of steps."""
+
+    rows: int
+    median: float
+    p90: float
+
+    def cells(self) -> list[str]:
+        """As a table shows them."""
+        return [str(self.rows), _share(self.median), _share(self.p90)]
+
+
+def _speeds(errors: Sequence[float]) -> Speeds:
+    sized = [abs(error) for error in errors]
+    return Speeds(len(sized), statistics.median(sized), percentile(sized, 0.9))
+
+
+def _time_ratio(one: Scored) -> float:
+    """Estimated over measured seconds, whatever the metric counts."""
+    return 1.0 + one.error if METRICS[one.row.metric].counts_time else 1.0 / (1.0 + one.error)
+
+
+def iron_law_errors(scored: Iterable[Scored]) -> list[float]:
+    """Errors of the Iron Law with the one utilization that makes their median least.
+
+    The same FLOPs at the same peak: its time is the estimate's by the ratio of utilizations.
+    """
+    rows = [one for one in scored if one.utilization]
+    reached = [one.utilization * _time_ratio(one) for one in rows if one.utilization]
+
+    def errors(utilization: float) -> list[float]:
+        off = [share / utilization - 1.0 for share in reached]
+        return [
+            error if METRICS[one.row.metric].counts_time else 1.0 / (1.0 + error) - 1.0
+            for one, error in zip(rows, off, strict=True)
+        ]
+
+    best = min(reached, key=lambda share: statistics.median(map(abs, errors(share))), default=1.0)
+    return errors(best)
+
+
+def step_table(scored: Sequence[Scored], pooled: Sequence[Scored]) -> Table | None:
+    """Training rows by method, apart where recomputation is stated and where it is not.
+
+    The model, the model without the constants of frameworks (``pooled``), and the Iron Law with the one
+    utilization that is best for the rows of its line.
+    """
+    lines = []
+    for name, stated in (("recomputation stated", True), ("not stated", False)):
+        for title, rows in (("model", scored), ("without constants of frameworks", pooled)):
+            own = _trained(rows, stated=stated)
+            if own:
+                lines.append([f"{name}: {title}", *_speeds([one.error for one in own]).cells()])
+        own = _trained(scored, stated=stated)
+        if own:
+            law = _speeds(iron_law_errors(own))
+            lines.append([f"{name}: Iron Law, one best utilization", *law.cells()])
+    title = "throughput of training beside the Iron Law and without constants of frameworks"
+    return Table(title, ("rows and method", "rows", "median", "p90"), lines) if lines else None
+
+
+def _trained(scored: Iterable[Scored], *, stated: bool) -> list[Scored]:
+    return [
+        one
+        for one in scored
+        if one.figure is not None
+        and one.row.kind == "training"
+        and METRICS[one.row.metric].family is Family.THROUGHPUT
+        and one.error > -1.0
+        and (one.row.recomputation != "unknown") is stated
+    ]
+
+
+def _by(what: str, family: str, own: Sequence[Scored], key: Callable[[Scored], str]) -> Table:
+    lines = [[name, *cells(statistics_of(group))] for name, group in grouped(own, key).items()]
+    lines.append(["overall", *cells(statistics_of(own))])
+    return Table(f"{family} by {what}", (what, *HEAD), lines)
+
+
+def _reasons(scored: Sequence[Scored]) -> Table:
+    metrics = grouped((one for one in scored if one.skipped is not None), lambda one: one.row.metric)
+    lines = [
+        [reason, metric, str(count)]
+        for metric, group in metrics.items()
+        for reason, count in sorted(reasons(group).items())
+    ]
+    return Table("rows skipped by reason", ("reason", "metric", "rows"), sorted(lines))
+
+
+def _verdicts(title: str, found: Verdicts) -> Table:
+    return Table(
+        f"{title}: Brier score {found.brier:.4f}, {found.decided:.0%} below 10% or above 90%",
+        ("what happened", "said to fit", "said not to fit"),
+        [
+            ["fits", str(found.fits_said_fits), str(found.fits_said_not)],
+            ["does not fit", str(found.not_said_fits), str(found.not_said_not)],
+        ],
+    )
+
+
+def shortfalls(scored: Sequence[Scored]) -> list[str]:
+    """What makes the command fail, one line each."""
+    return [
+        f"{source}: {share:.0%} of the eligible rows of its targeted metrics are estimated, "
+        f"{LEAST_ESTIMATED:.0%} are needed"
+        for source, share in sorted(short_sources(scored).items())
+    ]
+
+
+def details(scored: Iterable[Scored]) -> Table:
+    """What stands behind the rows that are not modelled yet."""
+    counts: dict[tuple[str, str], int] = {}
+    for one in scored:
+        if one.skipped is not None and one.detail:
+            key = (one.skipped.value, f"{one.row.source}: {one.detail[:100]}")
+            counts[key] = counts.get(key, 0) + 1
+    lines = [[reason, detail, str(count)] for (reason, detail), count in sorted(counts.items())]
+    return Table("why rows were skipped", ("reason", "detail", "rows"), lines)
+
+
+def fit_table(problem: Problem, fitted: Fitted, folds: Sequence[Fitted]) -> Table:
+    """Each constant as its source has it, as fitted to all rows, and between which values over the folds."""
+    lines = []
+    for place, constant in enumerate(problem.constants):
+        values = [fold.values[place] for fold in folds]
+        lines.append(
+            [
+                constant.name,
+                f"{constant.low:g} to {constant.high:g}",
+                f"{constant.prior:g}",
+                f"{fitted.values[place]:g}",
+                f"{min(values):g} to {max(values):g}",
+            ]
+        )
+    title = f"constants fitted to {fitted.rows} rows of {fitted.groups} groups"
+    return Table(title, ("constant", "range", "prior", "fitted", "over the folds"), lines)
+
+
+def residual_table(spread: Sequence[Residual]) -> Table:
+    """Measured over estimated, of rows outside of the fit."""
+    return Table(
+        "measured over estimated, rows outside of the fit",
+        ("family", "level", "10%", "median", "90%", "rows"),
+        [[r.family, r.level, f"{r.low:g}", f"{r.value:g}", f"{r.high:g}", str(r.rows)] for r in spread],
+    )
+
+
+OWN_RUNS = "own runs beside the estimates"
+"""Title of the table of local evidence."""
+
+
+class Provenance(NamedTuple):
+    """What a page was made from: the command, and each file of rows with its digest and its rows."""
+
+    command: str
+    files: tuple[tuple[str, str, int], ...]
+    held_out: bool
+
+
+def _prose(name: str) -> str:
+    """A part of the page that no row changes."""
+    return (files("accuracy") / "page" / f"{name}.md").read_text()
+
+
+def page(scored: Sequence[Scored], made: Provenance, beside: Sequence[Table] = ()) -> str:
+    """The page that states how sure the estimates are; ``beside`` are tables of further estimates."""
+    parts = [_prose("introduction"), "## Made from\n", f"Command: `{made.command}`\n"]
+    lines = [[name, str(rows), f"`{digest}`"] for name, digest, rows in made.files]
+    parts.append(Table("", ("rows of", "rows", "sha256"), lines).markdown())
+    if made.held_out:
+        parts.append(
+            "Each row is estimated with constants fitted without its group (source, model, device): "
+            "`service/evidence/folds.json` is the split.\n"
+        )
+    for table in tables(scored):
+        parts.append(f"## {table.title[0].upper()}{table.title[1:]}\n")
+        parts.append(table.markdown())
+        if table.head[0] == "reason":
+            parts.append(_prose("reasons"))
+    for table in beside:
+        parts += [f"## {table.title[0].upper()}{table.title[1:]}\n", table.markdown()]
+        if table.title == OWN_RUNS:
+            parts.append(_prose("local"))
+    if any(METRICS[one.row.metric].family is Family.SERVING for one in scored if one.row.metric in METRICS):
+        parts.append(_prose("serving"))
+    parts.append(_prose("columns"))
+    return "\n".join(parts)
+
+
+def _widths(scored: Sequence[Scored]) -> Table:
+    """Whether the intervals tell more than one width for all would."""
+    own = [one for one in scored if is_targeted(one.row)]
+    lines = []
+    for name, group in {**grouped(own, lambda one: one.row.source), "overall": own}.items():
+        constant, median = constant_width(group), statistics_of(group).median_width
+        if constant is not None and median is not None:
+            lines.append([name, f"{median:.2f}", f"{constant:.2f}"])
+    title = "median width of intervals beside one constant width that covers as many rows"
+    return Table(title, ("source", "width", "constant width"), lines)
+
+
+_CACHE = ("kv_cache_blocks", "kv_cache_tokens")
+_BLOCK_TOKENS, _CLOSE = 16, 0.05
+
+
+def _cache_tokens(scored: Sequence[Scored]) -> Table:
+    """How far off the tokens of engine logs are."""
+    logged = {one.row.run_id for one in scored if one.row.metric == "kv_cache_memory_per_gpu"}
+    rows = [one for one in scored if one.row.metric in _CACHE and one.figure is not None]
+    lines = []
+    for name, own in (
+        ("logged", [one for one in rows if one.row.run_id in logged]),
+        ("estimated", [one for one in rows if one.row.run_id not in logged]),
+    ):
+        off = [abs(one.figure.value - one.row.value) for one in own if one.figure]
+        blocks = sum(
+            tokens <= (facts.setting(one.row, "block_size") or _BLOCK_TOKENS)
+            for tokens, one in zip(off, own, strict=True)
+        )
+        close = sum(abs(one.error) <= _CLOSE for one in own)
+        covered = sum(one.is_covered for one in own)
+        lines.append([name, str(len(own)), str(blocks), str(covered), str(close)])
+    head = ("memory of the cache", "rows", "within a block", "within the interval", "within 5%")
+    return Table("tokens of the KV cache in engine logs", head, lines)

@@ -1,0 +1,398 @@
+"""Estimates of measured rows beside what was measured, and how far they are off."""
+
+import json
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic import MISSING, ValidationError
+
+from accuracy import facts
+from accuracy.asking.questions import Question, questions
+from accuracy.asking.skips import Skip, Skipped
+from accuracy.folds import fold_of, group_of
+from accuracy.metrics import METRICS, Case, Family, Figure, Metric, NotAnswered, error_of
+from accuracy.rows import Row, by_run, printed_half_unit
+from service.evidence.measured import SHAPES, Operation
+from service.planning.errors import PlanningError
+from service.planning.hardware.distance import System
+from service.planning.quantity import Spread
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import resolve_cluster
+from service.resolve.model import resolve_model
+from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.schemas.notes import Notes
+from service.schemas.software import software_of, system_of
+from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
+
+Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
+"""The estimates of the service by operation; they stand right of this room and are handed in."""
+
+_WANTED: Mapping[Operation, Mapping[str, bool]] = {
+    Operation.MEMORY: {},
+    Operation.THROUGHPUT: {"explain": False},
+}
+"""Rows are compared with figures: advice, each an estimate of its own, is left out."""
+
+_REFUSALS = {
+    "PARALLELISM_MISMATCH": Skip.LAYOUT_UNKNOWN,
+    "BATCH_MISMATCH": Skip.BATCH_UNKNOWN,
+    "BATCH_REQUIRED": Skip.BATCH_UNKNOWN,
+    "PEAK_RATE_UNKNOWN": Skip.ACCELERATOR_UNKNOWN,
+    "UNKNOWN_REFERENCE": Skip.ACCELERATOR_UNKNOWN,
+    "CAPACITY_UNKNOWN": Skip.ACCELERATOR_UNKNOWN,
+    "BANDWIDTH_UNKNOWN": Skip.ACCELERATOR_UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One row with its estimate, or why there is none."""
+
+    row: Row
+    figure: Figure | None
+    error: float = math.nan
+    skipped: Skip | None = None
+    detail: str = ""
+    basis: str = ""
+    """The evidence that the answer names for its total."""
+    chance: float | None = None
+    """The probability of fitting that the answer gives."""
+    software: str = ""
+    """The framework or engine that the question names."""
+    utilization: float | None = None
+    """Hardware FLOPs utilization of the estimate of a training run."""
+    all_at_once: bool = False
+    """Whether all requests of a served run are there from the start."""
+    ways: tuple[float, float] | None = None
+    """Least and most value over the likely ways to ask, of a figure without an interval of its own."""
+
+    @property
+    def is_eligible(self) -> bool:
+        """Whether the file says that the row lacks nothing that its metric needs."""
+        metric = METRICS.get(self.row.metric)
+        return metric is not None and not (metric.needs & self.row.missing)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the interval meets what was measured, as exactly as the source prints it."""
+        half = printed_half_unit(self.row)
+        figure, value = self.figure, self.row.value
+        return figure is not None and figure.low <= value + half and value - half <= figure.high
+
+    @property
+    def width(self) -> float | None:
+        """High over low, where both are above zero."""
+        if self.figure is None or self.figure.low <= 0.0:
+            return None
+        return self.figure.high / self.figure.low
+
+
+class Asked(NamedTuple):
+    """A row with its questions as the service takes them; they do not depend on any constant."""
+
+    row: Row
+    run: Mapping[str, Row]
+    shapes: tuple[MemoryQuestion | ThroughputQuestion, ...]
+    skipped: Skip | None = None
+    detail: str = ""
+
+
+_Shape = MemoryQuestion | ThroughputQuestion
+
+
+def _shape(question: Question, metric: Metric, known: dict[tuple[Operation, str], _Shape]) -> _Shape:
+    """The question as the service takes it; rows of the same run share theirs."""
+    text = json.dumps({**question, **_WANTED[metric.operation]})
+    shape = known.get((metric.operation, text))
+    if shape is not None:
+        return shape
+    try:
+        shape = SHAPES[metric.operation].model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        pointer = "/".join(str(part) for part in first["loc"])
+        raise Skipped(Skip.NOT_MODELLED_YET, f"{pointer}: {first['msg']}") from None
+    known[metric.operation, text] = shape
+    return shape
+
+
+def ask(rows: Sequence[Row], catalog: Catalog) -> list[Asked]:
+    """Every row with its questions, or the reason why there are none."""
+    runs = by_run(rows)
+    asked = []
+    known: dict[tuple[Operation, str], _Shape] = {}
+    for row in rows:
+        run = runs[row.run_id]
+        try:
+            shapes = tuple(
+                _shape(question, METRICS[row.metric], known) for question in questions(row, catalog, run)
+            )
+            asked.append(Asked(row, run, shapes))
+        except Skipped as skipped:
+            asked.append(Asked(row, run, (), skipped.reason, skipped.detail))
+    return asked
+
+
+def envelope(figures: Sequence[Figure]) -> Figure:
+    """The likeliest value, between the lowest low and the highest high of all alternatives."""
+    return Figure(
+        figures[0].value, min(figure.low for figure in figures), max(figure.high for figure in figures)
+    )
+
+
+def _chance(figures: Sequence[Figure]) -> Figure:
+    """A probability over alternatives is their mean."""
+    values = [figure.value for figure in figures]
+    return Figure(statistics.fmean(values), min(values), max(values))
+
+
+def _read(metric: Metric, answer: Mapping[str, Any], case: Case) -> Figure:
+    try:
+        return metric.read(answer, case)
+    except NotAnswered as missing:
+        raise Skipped(_REFUSALS.get(missing.gap, Skip.NOT_MODELLED_YET), missing.gap) from None
+
+
+def _scale(row: Row, answer: Mapping[str, Any]) -> float | None:
+    printed = facts.device_bytes(row)
+    return float(printed) if printed else answer.get("capacity_bytes")
+
+
+def _basis(answer: Mapping[str, Any]) -> str:
+    total = answer.get("per_device", {}).get("total_bytes") or answer.get("tokens_per_second")
+    return str(total["basis"]) if total else ""
+
+
+def _widened(figure: Figure, metric: Metric, spread: Spread | None) -> Figure:
+    """A figure without an interval of its own, under what rows outside of the fit were off by."""
+    if spread is None:
+        return figure
+    value, low, high = figure
+    if metric.signed:
+        return Figure(value, min(value, low + spread.low), max(value, high + spread.high))
+    return Figure(value, min(value, low * spread.low), max(value, high * spread.high))
+
+
+def served_system(shape: _Shape, catalog: Catalog) -> tuple[System, int | None] | None:
+    """Engine, accelerator and parameters of a serving question; None of training."""
+    if not isinstance(shape.workload, InferenceWorkloadInput) or shape.cluster is MISSING:
+        return None
+    notes = Notes()
+    accelerator = resolve_cluster(shape.cluster, catalog, notes).accelerator
+    count = resolve_model(shape.model, catalog, notes).profile.parameter_count
+    return system_of(shape.workload, accelerator), count
+
+
+def _all_at_once(shape: _Shape) -> bool:
+    workload = shape.workload
+    if not isinstance(workload, InferenceWorkloadInput) or workload.horizon is MISSING:
+        return False
+    total, together = workload.horizon.total_requests, workload.concurrency
+    return total is not MISSING and together is not MISSING and total <= together
+
+
+def _level(shape: _Shape, catalog: Catalog) -> str:
+    """How near the measured systems are to that of a serving question."""
+    served = served_system(shape, catalog)
+    return catalog.curves.serving_evidence.level(*served) if served else ""
+
+
+class _Estimate(NamedTuple):
+    """The figure of one question, and its whole answer."""
+
+    figure: Figure
+    answer: Mapping[str, Any]
+
+
+def _estimates(
+    asked: Asked, catalog: Catalog, estimators: Estimators
+) -> tuple[list[_Estimate], list[Skipped]]:
+    """The estimates of a row's questions, and why others have none."""
+    metric = METRICS[asked.row.metric]
+    estimates: list[_Estimate] = []
+    refused: list[Skipped] = []
+    for shape in asked.shapes:
+        try:
+            answer = estimators[metric.operation](shape, catalog)
+            estimates.append(_Estimate(_read(metric, answer, Case(shape, asked.run)), answer))
+        except Skipped as skipped:
+            refused.append(skipped)
+        except PlanningError as error:
+            reason = _REFUSALS.get(error.code, Skip.NOT_MODELLED_YET)
+            refused.append(Skipped(reason, f"{error.code} {error.pointer}: {error.detail}"))
+        except ArithmeticError as error:
+            refused.append(Skipped(Skip.NOT_MODELLED_YET, f"figures out of range: {error}"))
+    return estimates, refused
+
+
+_IMPOSSIBLE = 0.01
+
+
+_TUNED = 0.5
+
+
+def likeliest_first(asked: Asked, catalog: Catalog, estimators: Estimators) -> Asked:
+    """A training run that leaves recomputation open, with its likeliest question first.
+
+    What was measured ran, and was tuned: nothing is computed again where the device holds everything, or
+    would with less than half of the blocks computed again; all blocks are where it would not.
+    """
+    if asked.row.recomputation != "unknown" or METRICS[asked.row.metric].operation is Operation.MEMORY:
+        return asked
+    ways = {_recomputed(shape): shape for shape in reversed(asked.shapes)}
+    needed, usable = {}, None
+    for name in ("none", "full"):
+        if name not in ways:
+            return asked
+        shape = MemoryQuestion.model_validate(ways[name].model_dump(include=set(_MEMORY_MEMBERS)))
+        try:
+            answer = estimators[Operation.MEMORY](shape, catalog)
+        except PlanningError:
+            return asked
+        needed[name] = answer["per_device"].get("total_bytes", {}).get("value")
+        usable = answer.get("usable_bytes")
+    if usable is None or None in needed.values():
+        return asked
+    fits = needed["none"] <= usable + _TUNED * (needed["none"] - needed["full"])
+    first = ways["none" if fits else "full"]
+    return asked._replace(shapes=(first, *(shape for shape in asked.shapes if shape is not first)))
+
+
+def _recomputed(shape: _Shape) -> str:
+    workload = shape.workload
+    return workload.recomputation.strategy.value if isinstance(workload, TrainingWorkloadInput) else ""
+
+
+_MEMORY_MEMBERS = frozenset({"model", "workload", "cluster", "parallelism"})
+
+
+def _that_ran(estimates: list[_Estimate], metric: Metric) -> list[_Estimate]:
+    """Without the ways to run that do not fit the device, as long as one is left: what was measured ran."""
+    if metric.family is not Family.MEMORY or metric.unit == "bool":
+        return estimates
+    ran = [one for one in estimates if one.answer.get("fit_probability", 1.0) > _IMPOSSIBLE]
+    return ran or estimates
+
+
+def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
+    """One row estimated and compared."""
+    row = asked.row
+    if asked.skipped:
+        return Scored(row, None, skipped=asked.skipped, detail=asked.detail)
+    metric = METRICS[row.metric]
+    asked = likeliest_first(asked, catalog, estimators)
+    estimates, refused = _estimates(asked, catalog, estimators)
+    if not estimates:
+        return Scored(row, None, skipped=refused[0].reason, detail=refused[0].detail)
+    estimates = _that_ran(estimates, metric)
+    answer = estimates[0].answer
+    figures = [one.figure for one in estimates]
+    figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
+    serving = metric.family is Family.SERVING
+    basis = _level(asked.shapes[0], catalog) if serving else _basis(answer)
+    ways = (figure.low, figure.high) if metric.plain else None
+    if serving:
+        ways = (min(one.value for one in figures), max(one.value for one in figures))
+    if metric.plain:
+        figure = _widened(figure, metric, catalog.curves.residuals.get((row.metric, basis)))
+    return Scored(
+        row,
+        figure,
+        error_of(metric, figure.value, row.value, _scale(row, answer)),
+        basis=basis,
+        chance=answer.get("fit_probability"),
+        utilization=answer.get("hardware_flops_utilization", {}).get("value"),
+        software=software_of(asked.shapes[0].workload),
+        all_at_once=_all_at_once(asked.shapes[0]),
+        ways=ways,
+    )
+
+
+def score(rows: Sequence[Row], catalog: Catalog, estimators: Estimators) -> list[Scored]:
+    """Every row estimated through the service's own questions, and compared."""
+    return [score_row(asked, catalog, estimators) for asked in ask(rows, catalog)]
+
+
+def score_held_out(
+    rows: Sequence[Row],
+    catalogs: Sequence[Catalog],
+    split: Mapping[str, int],
+    estimators: Estimators,
+) -> list[Scored]:
+    """Every row under the catalog, one of each fold, whose constants never saw the row's group."""
+    return [
+        score_row(asked, catalogs[fold_of(group_of(asked.row), split)], estimators)
+        for asked in ask(rows, catalogs[0])
+    ]
+
+
+class Statistics(NamedTuple):
+    """How far the estimates of some rows are off; None where no row says."""
+
+    rows: int
+    skipped: int
+    median_error: float | None
+    p90_error: float | None
+    bias: float | None
+    coverage: float | None
+    median_width: float | None
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which ``share`` of the values lie, between neighbours in proportion."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * share
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+_P90 = 0.9
+
+
+def statistics_of(scored: Iterable[Scored]) -> Statistics:
+    """Error, bias, coverage and width over rows; rows of metrics without an answer do not count."""
+    counted = [one for one in scored if one.skipped is not Skip.METRIC_NOT_ANSWERED]
+    estimated = [one for one in counted if one.figure is not None]
+    errors = [one.error for one in estimated if math.isfinite(one.error)]
+    sized = [abs(error) for error in errors]
+    intervals = [one for one in estimated if METRICS[one.row.metric].unit != "bool"]
+    widths = [one.width for one in intervals if one.width is not None]
+    return Statistics(
+        rows=len(estimated),
+        skipped=len(counted) - len(estimated),
+        median_error=statistics.median(sized) if sized else None,
+        p90_error=percentile(sized, _P90) if sized else None,
+        bias=statistics.median(errors) if errors else None,
+        coverage=statistics.fmean(one.is_covered for one in intervals) if intervals else None,
+        median_width=statistics.median(widths) if widths else None,
+    )
+
+
+def reasons(scored: Iterable[Scored]) -> Counter[Skip]:
+    """Rows that were skipped, by reason."""
+    return Counter(one.skipped for one in scored if one.skipped is not None)
+
+
+LEAST_ESTIMATED = 0.8
+"""Share of the eligible rows of a source that must be estimated."""
+
+
+def is_targeted(row: Row) -> bool:
+    """Whether a target is set for the row's metric."""
+    metric = METRICS.get(row.metric)
+    return metric is not None and metric.target is not None
+
+
+def short_sources(scored: Iterable[Scored]) -> dict[str, float]:
+    """Sources with a targeted metric of which too small a share of eligible rows was estimated."""
+    eligible: dict[str, list[bool]] = {}
+    for one in scored:
+        if is_targeted(one.row) and one.is_eligible:
+            eligible.setdefault(one.row.source, []).append(one.figure is not None)
+    shares = {source: statistics.fmean(done) for source, done in eligible.items()}
+    return {source: share for source, share in shares.items() if share < LEAST_ESTIMATED}

@@ -1,0 +1,165 @@
+"""What rows outside of a fit were off by: the spread of each kind of answer at each level of evidence."""
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from accuracy.folds import group_of
+from accuracy.metrics import METRICS, SERVING_TARGETS, SERVING_TIMES, Family
+from accuracy.scoring import Scored, percentile
+from service.planning.hardware.distance import family_of
+
+DIGITS: Final = 6
+"""Significant digits of a fitted value."""
+
+
+def rounded(value: float) -> float:
+    """A value to the digits that a fit is good for."""
+    return float(f"{value:.{DIGITS - 1}e}")
+
+
+class Residual(NamedTuple):
+    """What was measured over what was estimated: 10th percentile, median and 90th percentile.
+
+    Of figures around 0 it is the difference of the two in bytes.
+    """
+
+    family: str
+    level: str
+    low: float
+    value: float
+    high: float
+    rows: int
+
+
+_FEWEST = 5
+"""Rows below which a spread is not taken from them."""
+_TAIL = 0.1
+
+
+def tail(count: float) -> float:
+    """Which share of ``count`` rows leaves a tenth of new ones below: less of few rows, none of nine.
+
+    The rank of the k-th of n exchangeable figures is k / (n + 1) (Vovk et al. 2005, section 2.2).
+    """
+    return max(0.0, (_TAIL * (count + 1) - 1.0) / (count - 1)) if count > 1.0 else 0.0
+
+
+_ALL_AS_GROUPS: Final = 4
+"""How many groups of its own the spread over all software weighs as, in that of one."""
+
+
+def pooled_ends(
+    own: Sequence[float], of_all: Sequence[float], groups: int, as_groups: int = _ALL_AS_GROUPS
+) -> tuple[float, float]:
+    """Ends of the spread of one software, drawn towards those of all where few groups stand behind them.
+
+    Rows of one group err alike: two groups say less of a third than their number of rows does.
+    """
+    weight = groups / (groups + as_groups)
+    low, high = (
+        math.exp(weight * math.log(one) + (1.0 - weight) * math.log(every))
+        for one, every in zip(own, of_all, strict=True)
+    )
+    return low, high
+
+
+_TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
+
+
+def _families(one: Scored) -> list[str]:
+    """The kinds of answer that a row tries: a device in all and under its software, else its metric."""
+    metric = METRICS[one.row.metric]
+    if metric.family is Family.SERVING and metric.spread:
+        # Its levels know the engine.
+        return [family_of(metric.spread, all_at_once=one.all_at_once and metric.spread in SERVING_TIMES)]
+    if metric.spread:
+        family = metric.spread
+    elif one.row.metric in _TOTALS:
+        family = f"{one.row.kind}_memory"
+    else:
+        return [one.row.metric]
+    return [family, f"{family}/{one.software}"] if one.software else [family]
+
+
+def is_of_serving(family: str) -> bool:
+    """Whether a kind of answer is one of serving, under a steady load or of a burst."""
+    return family.partition("/")[0] in SERVING_TARGETS
+
+
+class Ratios(NamedTuple):
+    """Measured over estimated of the rows of a family, and the groups that they are of."""
+
+    figures: list[float]
+    groups: list[str]
+    """Of each figure."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The figures that leave a tenth of new ones below, and above."""
+        share = tail(len(self.figures))
+        return percentile(self.figures, share), percentile(self.figures, 1.0 - share)
+
+    @property
+    def ends_by_group(self) -> tuple[float, float]:
+        """The same where a group weighs as the root of its rows, as in a fit: questions are of other ones.
+
+        Rows of unequal weight count as (sum of w)^2 / (sum of w^2) (Kish 1965).
+        """
+        sizes = Counter(self.groups)
+        weighted = sorted(
+            (figure, sizes[group] ** -0.5) for figure, group in zip(self.figures, self.groups, strict=True)
+        )
+        weights = [weight for _, weight in weighted]
+        whole = math.fsum(weights)
+        share = tail(whole**2 / math.fsum(weight**2 for weight in weights))
+        passed = list(accumulate(weights))
+        places = (bisect_left(passed, whole * end) for end in (share, 1.0 - share))
+        low, high = (weighted[min(place, len(weighted) - 1)][0] for place in places)
+        return low, high
+
+
+def ratios_of(scored: Sequence[Scored]) -> dict[tuple[str, str], Ratios]:
+    """What rows were off by, by kind of answer and level of evidence."""
+    ratios: dict[tuple[str, str], Ratios] = {}
+    for one in scored:
+        metric = METRICS[one.row.metric]
+        if one.figure is None or metric.unit == "bool" or not one.basis:
+            continue
+        measured, estimated = one.row.value, one.figure.value
+        if one.ways:
+            # What a row leaves open has its own room in the interval: the spread is what lies outside of it.
+            estimated = min(max(measured, one.ways[0]), one.ways[1])
+        if metric.signed:
+            found = measured - estimated
+        elif measured > 0.0 < estimated:
+            found = measured / estimated
+            if metric.family is Family.THROUGHPUT and not metric.counts_time:
+                # A step is slower by what its rate is lower.
+                found = estimated / measured
+        else:
+            continue
+        for family in _families(one):
+            of = ratios.setdefault((family, one.basis), Ratios([], []))
+            of.figures.append(found)
+            of.groups.append(group_of(one.row))
+    return ratios
+
+
+def residuals(scored: Sequence[Scored]) -> list[Residual]:
+    """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
+    ratios = ratios_of(scored)
+    found = []
+    for (family, level), of in sorted(ratios.items()):
+        if len(of.figures) < _FEWEST:
+            continue
+        low, high = of.ends
+        if "/" in family:
+            every = ratios[family.partition("/")[0], level]
+            low, high = pooled_ends(of.ends, every.ends, len(set(of.groups)))
+        value = percentile(of.figures, 0.5)
+        found.append(Residual(family, level, rounded(low), rounded(value), rounded(high), len(of.figures)))
+    return found

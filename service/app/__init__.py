@@ -1,0 +1,1 @@
+"""The process: its settings, its storage, its wiring, its jobs and its API document."""

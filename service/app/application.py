@@ -1,0 +1,455 @@
+"""The application: routes, errors, the snapshot that is kept fresh, and the documentation."""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
+from fastapi.responses import HTMLResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic_core import to_json
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.staticfiles import StaticFiles
+
+from service import __version__
+from service.app.background.endpoints import JobsFace
+from service.app.background.endpoints import router as background_jobs
+from service.app.background.service import Means, working
+from service.app.metrics import scrape
+from service.app.openapi import openapi_document
+from service.app.recorded import HELD
+from service.app.settings import Settings
+from service.approvals import endpoints as approvals
+from service.approvals.actuals.endpoints import of_quotes as quote_actuals
+from service.approvals.actuals.endpoints import router as actuals
+from service.approvals.actuals.face import ActualsFace
+from service.approvals.budgets.endpoints import router as budgets
+from service.approvals.budgets.face import BudgetsFace
+from service.approvals.changes import endpoints as policy_changes
+from service.approvals.changes.face import PolicyChangesFace
+from service.approvals.cost_centers.endpoints import router as cost_centers
+from service.approvals.cost_centers.service import is_known as has_cost_center
+from service.approvals.delegations.endpoints import router as delegations
+from service.approvals.delegations.face import DelegationsFace
+from service.approvals.face import ApprovalsFace
+from service.approvals.links import endpoints as approval_links
+from service.approvals.links.face import LinksFace
+from service.approvals.links.service import Links
+from service.approvals.pages import endpoints as approval_pages
+from service.approvals.pages.face import ApprovalPages
+from service.approvals.policies.endpoints import router as policies
+from service.approvals.policies.face import PoliciesFace
+from service.audit.endpoints import AuditFace
+from service.audit.endpoints import router as audit_events
+from service.audit.service import Writes
+from service.audit.verification import Verifier
+from service.auth.ending import Endings
+from service.auth.endpoints import keys, sessions, tenants
+from service.auth.event_endpoint import router as receiving_events
+from service.auth.face import AuthFace
+from service.auth.pages.endpoints import signing_in, signing_out
+from service.auth.service import HeldKeys, Keys, note_identity, settle
+from service.auth.sessions import Visitors
+from service.benchmarks import endpoints as benchmarks
+from service.benchmarks.face import BenchmarksFace
+from service.benchmarks.service import missing_results
+from service.calibrations import endpoints as calibrations
+from service.calibrations.face import CalibrationsFace
+from service.catalog.accelerators.endpoints import router as accelerators
+from service.catalog.exchange_rates.endpoints import router as exchange_rates
+from service.catalog.face import CatalogFace
+from service.catalog.grids.endpoints import router as grids
+from service.catalog.links.endpoints import router as links
+from service.catalog.models.endpoints import router as models
+from service.catalog.offers.endpoints import router as offers
+from service.catalog.sites.endpoints import router as sites
+from service.catalog.tariffs.endpoints import router as tariffs
+from service.catalog.token_prices.endpoints import router as token_prices
+from service.estimates.endpoints import router as estimates
+from service.estimates.endpoints import tariffs as tariff_bills
+from service.estimates.service import ESTIMATES
+from service.evidence.imports.endpoints import router as evidence
+from service.evidence.imports.face import EvidenceFace
+from service.evidence.snapshot import store_of
+from service.kit.database.engine import Database
+from service.kit.http.admission import Admission, Authenticate
+from service.kit.http.context import RequestContext
+from service.kit.http.html import page_headers, page_response, problems_page
+from service.kit.http.long_work import LongWork
+from service.kit.http.operational import expected_failure, install_database_errors
+from service.kit.http.outbound import Outbound
+from service.kit.http.pages import PageTokens
+from service.kit.http.web import DirectRoutes, add_routes, install_problem_handlers
+from service.kit.security.keyring import Keyring
+from service.kit.security.subjects import permission
+from service.nodes.endpoints import enrolment, leases, nodes, own, tokens
+from service.nodes.face import NodesFace
+from service.nodes.service import Quota
+from service.plans.endpoints import router as plans
+from service.plans.face import PlansFace
+from service.plans.fleet_endpoints import router as fleets
+from service.protocol.suites import shipped_suites
+from service.quotes.endpoints import router as quotes
+from service.quotes.face import QuotesFace
+from service.quotes.form.endpoints import router as asking
+from service.quotes.service import Freezing
+from service.webhooks.endpoints import router as webhooks
+from service.webhooks.face import WebhooksFace
+from service.webhooks.service import Webhooks
+
+if TYPE_CHECKING:
+    from service.auth.login import Login
+    from service.auth.security_events import SecurityEvents
+
+ROUTERS = (
+    estimates,
+    models,
+    accelerators,
+    links,
+    offers,
+    token_prices,
+    tariff_bills,
+    tariffs,
+    exchange_rates,
+    grids,
+    sites,
+    keys,
+    tenants,
+    sessions,
+    tokens,
+    enrolment,
+    nodes,
+    own,
+    leases,
+    background_jobs,
+    audit_events,
+    benchmarks.suites,
+    benchmarks.runs,
+    benchmarks.results,
+    benchmarks.reporting,
+    benchmarks.leases,
+    calibrations.router,
+    evidence,
+    plans,
+    fleets,
+    quotes,
+    approvals.quotes,
+    approvals.approvals,
+    policies,
+    policy_changes.changes,
+    policy_changes.settings,
+    delegations,
+    signing_in,
+    receiving_events,
+    signing_out,
+    approval_pages.visited,
+    approval_pages.linked,
+    asking,
+    approval_links.router,
+    approval_links.listing,
+    approval_links.links,
+    cost_centers,
+    budgets,
+    actuals,
+    quote_actuals,
+    webhooks,
+)
+log = logging.getLogger(__name__)
+
+_READ_METRICS = permission("metrics", "read")
+_POLL_SECONDS = 1.0
+_NOTE_USE_SECONDS = 30.0
+_WRITE_HEARTBEATS_SECONDS = 5.0
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application; :func:`attach` gives it a database."""
+    app = FastAPI(
+        title="Ironlaw",
+        version=__version__,
+        lifespan=_lifespan,
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        # Nobody is told of requests but the log and the metrics.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    # The last one that is added comes first.
+    app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
+    app.add_middleware(
+        RequestContext,
+        max_body_bytes=settings.max_body_bytes,
+        hosts=settings.hosts,
+        tls_only=settings.public_url.startswith("https:"),
+    )
+    install_problem_handlers(app)
+    install_database_errors(app)
+    # Routes are tried in this order.
+    _add_health(app)
+    for router in ROUTERS:
+        add_routes(app, router)
+    _add_documentation(app)
+    return app
+
+
+def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyring) -> None:
+    """Let ``app`` serve ``database``, whose schema must be current."""
+    state = app.state
+    writes, keys = Writes(database, keyring, note_identity), Keys.of(keyring)
+    settle(database, keyring, writes)
+    tokens = PageTokens(keyring.key("page tokens"))
+    state.database = database
+    rules = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
+    state.means = Means(writes=writes, webhooks=rules, exports=settings.audit_exports)
+    state.webhooks = WebhooksFace(database, writes=writes, tokens=tokens, webhooks=rules)
+    state.snapshots = store_of(database)
+    state.held_keys = HeldKeys(database, keys)
+    endings = Endings(keyring, state.held_keys.ended_at)
+    authenticate = _authenticator(settings, state.held_keys, endings) if settings.mode == "tenant" else None
+    quota = _node_quota(settings)
+    state.nodes = NodesFace(
+        database,
+        writes=writes,
+        keyring=keyring,
+        tokens=tokens,
+        has_tenant=state.held_keys.has_tenant,
+        missing_results=missing_results,
+        quota=quota,
+    )
+    state.admission = Admission(
+        authenticate,
+        authenticate_node=state.nodes.authenticate,
+        requests_per_minute=settings.requests_per_minute,
+    )
+    state.public_url = settings.public_url
+    state.login = _login(settings, keyring)
+    state.security_events = _security_events(settings, endings, state.held_keys, writes)
+    state.visitors = Visitors(
+        state.admission,
+        keyring,
+        is_open=settings.mode == "open",
+        has_login=state.login is not None,
+        is_secure=settings.public_url.startswith("https:"),
+        has_tenant=state.held_keys.has_tenant,
+        endings=endings,
+    )
+    refresh = state.snapshots.refresh
+    state.catalog = CatalogFace(database, writes=writes, tokens=tokens, on_change=refresh)
+    state.calibrations = CalibrationsFace(database, writes=writes, tokens=tokens, on_change=refresh)
+    state.evidence = EvidenceFace(
+        database,
+        writes=writes,
+        tokens=tokens,
+        catalog_of=state.snapshots.current,
+        estimators={name: estimate.estimator for name, estimate in ESTIMATES.items()},
+        on_change=refresh,
+    )
+    refresh = state.held_keys.refresh
+    state.auth = AuthFace(
+        database, writes=writes, keys=keys, tokens=tokens, endings=endings, on_change=refresh
+    )
+    state.audit = AuditFace(database, verifier=Verifier(writes, HELD), tokens=tokens)
+    state.jobs = JobsFace(database, writes=writes, tokens=tokens)
+    state.benchmarks = BenchmarksFace(
+        database, writes=writes, tokens=tokens, suites=shipped_suites(), quota=quota
+    )
+    state.long_work = LongWork(settings.answer_seconds)
+    state.plans = PlansFace(database, writes=writes, tokens=tokens, snapshots=state.snapshots)
+    state.freezing = Freezing(database, state.snapshots, has_cost_center=has_cost_center)
+    state.quotes = QuotesFace(database, writes=writes, tokens=tokens, freezing=state.freezing)
+    state.approvals = ApprovalsFace(
+        database, writes=writes, tokens=tokens, snapshots=state.snapshots, freezing=state.freezing
+    )
+    state.policy_changes = PolicyChangesFace(
+        database,
+        writes=writes,
+        tokens=tokens,
+        rates_of=lambda tenant_id: state.approvals.catalog(tenant_id).exchange_rates,
+    )
+    due = state.policy_changes.settle
+    state.approval_policies = PoliciesFace(database, writes=writes, tokens=tokens, settle=due)
+    state.approval_delegations = DelegationsFace(database, writes=writes, tokens=tokens)
+    one_time = Links(keyring, public_url=settings.public_url, has_tenant=state.held_keys.has_tenant)
+    state.approval_links = LinksFace(database, one_time, writes)
+    state.approval_pages = ApprovalPages(database, writes=writes, links=one_time, snapshots=state.snapshots)
+    state.budgets = BudgetsFace(
+        database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current, settle=due
+    )
+    state.actuals = ActualsFace(database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current)
+    state.draining = False
+    state.background_threads = settings.background_threads
+
+
+def _authenticator(settings: Settings, keys: HeldKeys, endings: Endings) -> Authenticate:
+    issuer = settings.issuer
+    if issuer is None:
+        return keys.authenticate
+    from service.auth.tokens import Authenticator  # noqa: PLC0415  # a tenth of a second to import
+
+    return Authenticator(keys, issuer, endings)
+
+
+def _node_quota(settings: Settings) -> Quota:
+    return Quota(
+        results=settings.node_results_per_day,
+        result_bytes=settings.node_result_bytes_per_day,
+        inventories=settings.node_inventories_per_day,
+        inventory_bytes=settings.node_inventory_bytes_per_day,
+    )
+
+
+def _security_events(
+    settings: Settings, endings: Endings, keys: HeldKeys, writes: Writes
+) -> "SecurityEvents | None":
+    issuer = settings.issuer if settings.mode == "tenant" else None
+    if issuer is None:
+        return None
+    from service.auth.oidc import TokenVerifier  # noqa: PLC0415  # a tenth of a second to import
+    from service.auth.security_events import SecurityEvents  # noqa: PLC0415
+
+    return SecurityEvents(TokenVerifier(issuer), endings, keys, writes)
+
+
+def _login(settings: Settings, keyring: Keyring) -> "Login | None":
+    client = settings.login_client
+    if client is None:
+        return None
+    from service.auth.login import Login  # noqa: PLC0415  # a tenth of a second to import
+
+    return Login(client, keyring)
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    await asyncio.to_thread(_refresh, app)
+    following = [
+        asyncio.create_task(_every(_POLL_SECONDS, _refresh, app)),
+        asyncio.create_task(_every(_NOTE_USE_SECONDS, _note_use, app)),
+        asyncio.create_task(_every(_WRITE_HEARTBEATS_SECONDS, _write_heartbeats, app)),
+    ]
+    async with working(app.state.database, app.state.means, app.state.background_threads) as running:
+        app.state.working = running
+        yield
+    app.state.nodes.waiting.close()
+    for task in following:
+        task.cancel()
+    await asyncio.gather(*following, return_exceptions=True)
+    with contextlib.suppress(SQLAlchemyError):
+        await asyncio.to_thread(_note_use, app)
+        await asyncio.to_thread(app.state.nodes.write_heartbeats, 1)
+
+
+def _refresh(app: FastAPI) -> None:
+    """Take over what other processes have changed."""
+    app.state.snapshots.refresh()
+    app.state.held_keys.refresh()
+
+
+def _note_use(app: FastAPI) -> None:
+    app.state.held_keys.note_use()
+
+
+def _write_heartbeats(app: FastAPI) -> None:
+    app.state.nodes.write_heartbeats()
+
+
+async def _every(seconds: float, do: Callable[[FastAPI], None], app: FastAPI) -> None:
+    """Do something for ever; a failed attempt is tried again."""
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await asyncio.to_thread(do, app)
+        except Exception as error:
+            if failure := expected_failure(error):
+                log.warning("%s failed: %s", do.__name__, failure)
+            else:
+                log.exception("%s failed", do.__name__)
+
+
+def _add_health(app: FastAPI) -> None:
+    @app.get("/livez", status_code=204, include_in_schema=False)
+    async def livez() -> None:
+        """The process answers."""
+
+    @app.get("/readyz", include_in_schema=False)
+    def readyz() -> Response:
+        """The catalog is loaded, the database answers, and the process is not about to stop."""
+        state = app.state
+        if not state.draining and state.snapshots.is_ready and state.database.answers():
+            return Response(status_code=200)
+        return Response(status_code=503, headers={"Retry-After": "1"})
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics(request: Request) -> Response:
+        """Counts for Prometheus; the scope `metrics:read` is granted by name only."""
+        await app.state.admission.admit(request.scope, _READ_METRICS)
+        return Response(await asyncio.to_thread(scrape, app), media_type=CONTENT_TYPE_LATEST)
+
+
+_ASSETS = "/docs/assets"
+_INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+
+
+def _reader(page: HTMLResponse) -> HTMLResponse:
+    """A page of a reader that may run its own scripts, those written into it by their hash, and no others."""
+    page.headers.update(page_headers())
+    digests = (hashlib.sha256(script).digest() for script in _INLINE.findall(bytes(page.body)))
+    hashes = "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    page.headers["Content-Security-Policy"] = (
+        f"default-src 'none'; script-src 'self'{hashes}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; worker-src blob:; "
+        "frame-ancestors 'none'"
+    )
+    return page
+
+
+def _add_documentation(app: FastAPI) -> None:
+    """The document and two readers of it, from packaged assets."""
+    document: dict[str, Any] = {}
+
+    def openapi() -> dict[str, Any]:
+        if not document:
+            document.update(openapi_document(app))
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
+    assets = StaticFiles(directory=str(files("fastapi_offline") / "static"))
+    app.mount(_ASSETS, assets, name="assets")
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def openapi_json() -> Response:
+        return Response(to_json(openapi()), media_type="application/json")
+
+    @app.get("/docs", include_in_schema=False)
+    async def swagger_ui() -> HTMLResponse:
+        page = get_swagger_ui_html(
+            openapi_url="/openapi.json",
+            title="Ironlaw",
+            swagger_js_url=f"{_ASSETS}/swagger-ui-bundle.js",
+            swagger_css_url=f"{_ASSETS}/swagger-ui.css",
+            swagger_favicon_url=f"{_ASSETS}/favicon.png",
+        )
+        return _reader(page)
+
+    @app.get("/redoc", include_in_schema=False)
+    async def redoc() -> HTMLResponse:
+        page = get_redoc_html(
+            openapi_url="/openapi.json",
+            title="Ironlaw",
+            redoc_js_url=f"{_ASSETS}/redoc.standalone.js",
+            redoc_favicon_url=f"{_ASSETS}/favicon.png",
+            with_google_fonts=False,
+        )
+        return _reader(page)
+
+    @app.get("/docs/problems", include_in_schema=False)
+    async def problems() -> Response:
+        return page_response(problems_page())

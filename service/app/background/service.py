@@ -1,0 +1,114 @@
+"""Every kind of background job and every schedule of the service, and the processes that work on them."""
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from service.app.background.approvals import settling, sweeping
+from service.app.background.audit import exporting, verifying
+from service.app.background.calibrations import drawing
+from service.app.background.fleet import SETTLING
+from service.app.background.plans import RANKING, SEARCHING
+from service.app.background.plans import SWEEPING as PLANS_SWEEPING
+from service.app.background.policy_changes import applying
+from service.app.background.quotes import SWEEPING as QUOTES_SWEEPING
+from service.app.background.regressions import COMPARING
+from service.app.background.retention import expiries
+from service.app.background.webhooks import PUBLISHING
+from service.audit.exports import Exports
+from service.audit.service import Writes
+from service.benchmarks.validation.jobs import SWEEPING, validating
+from service.kit.database.engine import Database
+from service.kit.jobs.kinds import Kind
+from service.kit.jobs.runner import Runner
+from service.kit.jobs.schedules import Schedule, retention
+from service.webhooks.dispatching import Dispatcher
+from service.webhooks.service import Webhooks
+
+_REGULAR = (SETTLING, SWEEPING, PLANS_SWEEPING, QUOTES_SWEEPING)
+GRACE_SECONDS = 8.0
+"""For chunks to end; a process is killed ten seconds after it was asked to stop, unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What jobs need beside the database."""
+
+    writes: Writes
+    """Records what the service does by itself."""
+    webhooks: Webhooks
+    """Who is told of events, and how."""
+    exports: Exports = field(default_factory=Exports)
+    """Where the heads of the audit go."""
+
+
+def kinds(means: Means) -> tuple[Kind[Any], ...]:
+    """Every kind of job that there is."""
+    writes = means.writes
+    jobs = (validating(writes), drawing(writes), SEARCHING, RANKING, PUBLISHING, COMPARING, settling(writes))
+    return (*jobs, *(schedule.job for schedule in _regular(means)))
+
+
+def schedules(known: Iterable[Kind[Any]], means: Means) -> tuple[Schedule, ...]:
+    """What is done again and again; that of finished jobs of ``known`` kinds too."""
+    return (retention(known), *_regular(means))
+
+
+def _regular(means: Means) -> tuple[Schedule, ...]:
+    audit = (exporting(means.exports), verifying(means.writes))
+    deciding = (sweeping(means.writes), applying(means.writes))
+    return (*expiries(means.writes), *_REGULAR, *deciding, *audit)
+
+
+class Working:
+    """The threads of a process that do everything that there is to do, from now on."""
+
+    def __init__(self, database: Database, means: Means, threads: int) -> None:
+        known = kinds(means)
+        self._runner = Runner(database, known, schedules(known, means), threads=threads)
+        self._dispatcher = Dispatcher(database, means.writes, means.webhooks)
+        self._ends_at: float | None = None
+        self._runner.start()
+        self._dispatcher.start()
+
+    def ask_to_stop(self) -> None:
+        """Begin nothing more; what runs has until the end of its grace, which begins now."""
+        if self._ends_at is None:
+            self._ends_at = time.monotonic() + GRACE_SECONDS
+            self._dispatcher.ask_to_stop(GRACE_SECONDS)
+            self._runner.ask_to_stop()
+
+    def stop(self) -> None:
+        """Let what runs end, and give back the rest."""
+        self.ask_to_stop()
+        assert self._ends_at is not None  # noqa: S101
+        self._runner.stop(max(0.0, self._ends_at - time.monotonic()))
+        self._dispatcher.join()
+
+
+@asynccontextmanager
+async def working(database: Database, means: Means, threads: int) -> AsyncIterator[Working | None]:
+    """Work beside an application; without threads, only ask for work."""
+    if not threads:
+        yield None
+        return
+    running = Working(database, means, threads)
+    try:
+        yield running
+    finally:
+        await asyncio.to_thread(running.stop)
+
+
+def work(database: Database, means: Means, threads: int) -> None:
+    """Work until asked to stop."""
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: asked.set())
+    running = Working(database, means, threads)
+    asked.wait()
+    running.stop()

@@ -1,0 +1,232 @@
+"""Backups: a whole database in one portable file, and a whole database from one.
+
+The file is a SQLite database with the schema that the database has, whatever engine that runs on, so a
+backup of one engine restores on the other. Every table is copied, none is named here.
+"""
+
+import hashlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Table, event
+from sqlalchemy.dialects.postgresql import JSONB, REGCLASS
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.sql.elements import BindParameter, ColumnElement
+from sqlalchemy.types import JSON, TypeDecorator
+
+from service.app.storage import ONE_MIGRATION_AT_A_TIME, create_schema, make_room, migrate, revision_of
+from service.kit.database.engine import Database, UtcDateTime
+
+BATCH_ROWS = 1000
+CONTENTS = "backup_contents"
+"""The table of a file that says what the others hold."""
+
+
+class BackupRefused(RuntimeError):
+    """A file or a database is not fit for a backup or a restore."""
+
+
+class Content(NamedTuple):
+    """What one table of a file holds."""
+
+    table_name: str
+    row_count: int
+    digest: str
+
+
+def back_up(database: Database, path: Path) -> list[Content]:
+    """Write what ``database`` holds at one instant to a new file at ``path``."""
+    if database.is_sqlite and not Path(database.url.database or "").exists():
+        raise BackupRefused(f"{database.url.database} is not there: there is nothing to back up")
+    with new_file(path) as unfinished:
+        return _write(database, unfinished)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A file for its owner alone, which gets the name ``path`` once it is complete and on disk."""
+    if path.exists():
+        raise BackupRefused(f"{path} exists: it must be a new file")
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    unfinished = Path(name)
+    try:
+        yield unfinished
+        os.fsync(descriptor)
+        unfinished.rename(path)
+    finally:
+        os.close(descriptor)
+        unfinished.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def _write(database: Database, path: Path) -> list[Content]:
+    with _instant(database) as source, _opened(path, "rw") as file:
+        revision = revision_of(source)
+        if revision is None:
+            raise BackupRefused("the database is empty: there is nothing to back up")
+        file.exec_driver_sql("PRAGMA journal_mode = OFF")  # what is cut short is thrown away
+        create_schema(file, revision)
+        _fill(file, source, _tables(file))
+        contents = _contents(file)
+        file.exec_driver_sql(f"CREATE TABLE {CONTENTS} (table_name TEXT, row_count INTEGER, digest TEXT)")
+        file.exec_driver_sql(f"INSERT INTO {CONTENTS} VALUES (?, ?, ?)", contents)  # noqa: S608
+        return contents
+
+
+def restore(database: Database, path: Path) -> list[Content]:
+    """Fill ``database``, which must be empty, with what the file at ``path`` holds: all of it or nothing."""
+    if not path.is_file():
+        raise BackupRefused(f"{path} is not a file")
+    with _opened(path, "ro") as file:
+        contents = _verified(file, path)
+        revision = revision_of(file)
+        assert revision is not None  # noqa: S101
+        make_room(database)
+        with _empty(database) as target:
+            create_schema(target, revision)
+            tables = _tables(file)
+            _fill(target, file, tables)
+            if not database.is_sqlite:
+                _advance_sequences(target, tables)
+    return contents
+
+
+def restored(database: Database) -> str:
+    """What follows a restore: bring the database to this version, and say what was done."""
+    return migrate(database)
+
+
+@contextmanager
+def _opened(path: Path, mode: str) -> Iterator[Connection]:
+    """The file at ``path``, in one transaction."""
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    engine = sa.create_engine(
+        "sqlite://", creator=lambda: sqlite3.connect(address, uri=True), poolclass=sa.NullPool
+    )
+    with engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def _instant(database: Database) -> Iterator[Connection]:
+    """The database as it is at one instant, while others write."""
+    with database.engine.execution_options(ironlaw_unbounded=True).connect() as connection:
+        if not database.is_sqlite:
+            connection.detach()  # what is set and locked here ends with this connection
+            connection.exec_driver_sql("SET statement_timeout = 0")
+            # A migration that rewrites a table would empty it for those who look at an earlier instant.
+            connection.exec_driver_sql(f"SELECT pg_advisory_lock_shared({ONE_MIGRATION_AT_A_TIME})")
+            connection.commit()
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield connection
+
+
+@contextmanager
+def _empty(database: Database) -> Iterator[Connection]:
+    """A database without a table, in one transaction."""
+    engine = database.engine.execution_options(ironlaw_write=True, ironlaw_unbounded=True)
+    with engine.begin() as connection:
+        if sa.inspect(connection).get_table_names():
+            raise BackupRefused("the database is not empty: restore into a new one")
+        until_commit = (
+            "PRAGMA defer_foreign_keys = ON" if database.is_sqlite else "SET LOCAL statement_timeout = 0"
+        )
+        connection.exec_driver_sql(until_commit)
+        yield connection
+
+
+class _JsonText(TypeDecorator[str]):
+    """A document as text, so that every number, NULL and null stay what they are."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def column_expression(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        """Read text."""
+        return sa.cast(column, sa.Text)
+
+    def bind_expression(self, bindparam: BindParameter[str]) -> ColumnElement[Any]:
+        """Write a document."""
+        return sa.cast(bindparam, sa.Text().with_variant(JSONB(), "postgresql"))
+
+
+def _portable(inspector: object, table: Table, column: dict[str, Any]) -> None:
+    """Give a column of the file the type that means the same on both engines."""
+    del inspector, table
+    if isinstance(column["type"], sa.DateTime):
+        column["type"] = UtcDateTime()
+    elif isinstance(column["type"], JSON):
+        column["type"] = _JsonText()
+
+
+def _tables(file: Connection) -> list[Table]:
+    """The tables of the schema, each after those that it refers to."""
+    metadata = sa.MetaData()
+    event.listen(metadata, "column_reflect", _portable)
+    metadata.reflect(file, only=lambda name, _: name != "alembic_version")
+    return [table for table in metadata.sorted_tables if table.name != CONTENTS]
+
+
+def _fill(target: Connection, source: Connection, tables: list[Table]) -> None:
+    """Copy every row of ``source`` to the fresh schema of ``target``."""
+    for table in reversed(tables):
+        target.execute(sa.delete(table))  # what the migrations themselves have written
+    for table in tables:
+        rows = source.execute(sa.select(table), execution_options={"yield_per": BATCH_ROWS})
+        for batch in rows.mappings().partitions():
+            target.execute(sa.insert(table), [dict(row) for row in batch])
+
+
+def _advance_sequences(target: Connection, tables: list[Table]) -> None:
+    """Let PostgreSQL count on after the highest number of each table; a NULL sequence sets nothing."""
+    for table in tables:
+        key = table.autoincrement_column
+        if key is not None:
+            sequence = sa.cast(sa.func.pg_get_serial_sequence(table.name, key.name), REGCLASS)
+            following = sa.select(sa.func.coalesce(sa.func.max(key), 0) + 1).scalar_subquery()
+            target.execute(sa.select(sa.func.setval(sequence, following, False)))  # noqa: FBT003
+
+
+def _contents(file: Connection) -> list[Content]:
+    """Count and digest of every table of the file, from its very bytes."""
+    names = sorted(name for name in sa.inspect(file).get_table_names() if name != CONTENTS)
+    return [_content(file, name) for name in names]
+
+
+def _content(file: Connection, name: str) -> Content:
+    rows = file.exec_driver_sql(f'SELECT * FROM "{name}"')  # noqa: S608
+    digest = hashlib.sha256(repr(tuple(rows.keys())).encode())
+    count = 0
+    for row in rows:
+        digest.update(repr(tuple(row)).encode())
+        count += 1
+    return Content(name, count, digest.hexdigest())
+
+
+def _verified(file: Connection, path: Path) -> list[Content]:
+    """What the file holds, which must be what was written."""
+    try:
+        written = file.exec_driver_sql(f"SELECT * FROM {CONTENTS}")  # noqa: S608
+        contents = [Content(*row) for row in written]
+        sound = file.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+        is_intact = sound == "ok" and contents == _contents(file)
+    except DatabaseError as error:
+        raise BackupRefused(f"{path} is damaged or is no backup: {error.orig}") from error
+    if not is_intact:
+        raise BackupRefused(f"{path} is damaged: it does not hold what was written to it")
+    return contents
+
+
+def sync_folder(folder: Path) -> None:
+    """Let the name of a file outlive a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,81 @@
+"""Backups on a schedule: one file an interval, each restored on trial before it counts, the newest kept."""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import URL
+
+from service.app.backup import BackupRefused, back_up, restore, sync_folder
+from service.kit.clock import now
+from service.kit.database.engine import Database
+
+_NAME = "ironlaw-%Y%m%dT%H%M%SZ.backup"
+_SHAPE = re.compile(r"ironlaw-\d{8}T\d{6}Z\.backup")
+_UNFINISHED = ".unfinished"
+"""Folder of what is being written; whatever it holds at a start was cut short."""
+
+
+class Backups:
+    """The backups in one folder, which one process at a time adds to."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes out of the folder."""
+        descriptor = os.open(self._folder, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise BackupRefused(f"another process backs up into {self._folder}") from error
+            yield
+        finally:
+            os.close(descriptor)
+
+    def kept(self) -> list[Path]:
+        """The backups of the folder, the oldest first."""
+        return sorted(path for path in self._folder.iterdir() if _SHAPE.fullmatch(path.name))
+
+    def due_in(self, every: timedelta) -> timedelta:
+        """How long until the next one; a newest one from the future is not waited for longer than that."""
+        kept = self.kept()
+        if not kept:
+            return timedelta(0)
+        newest = datetime.strptime(kept[-1].name, _NAME).replace(tzinfo=UTC)
+        return min(max(newest + every - now(), timedelta(0)), every)
+
+    def take(self, database: Database, keep: int) -> Path:
+        """Write one, restore it on trial, then drop all but the newest ``keep``."""
+        work = self._folder / _UNFINISHED
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(mode=0o700)
+        try:
+            path = self._proven(database, work)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        for old in self.kept()[:-keep]:
+            old.unlink()
+        return path
+
+    def _proven(self, database: Database, work: Path) -> Path:
+        written = work / "written"
+        back_up(database, written)
+        trial = Database(URL.create("sqlite", database=str(work / "trial.db")))
+        try:
+            restore(trial, written)
+        finally:
+            trial.dispose()
+        path = self._folder / now().strftime(_NAME)
+        if path.exists():
+            raise BackupRefused(f"{path} exists: it must be a new file")
+        written.rename(path)
+        sync_folder(self._folder)
+        return path

@@ -1,0 +1,63 @@
+"""The questions that the documentation, the README and the first start ask, and their answers."""
+
+from typing import Any, Final
+
+from service.app.examples import (
+    access,
+    approvals,
+    budgets,
+    catalog,
+    estimates,
+    evidence,
+    nodes,
+    plans,
+    quotes,
+    webhooks,
+)
+from service.app.examples.estimates import REFERENCE_QUESTION, REFERENCE_SITE
+from service.catalog.nouns import NOUNS
+
+__all__ = ["EXAMPLES", "EXAMPLE_IDS", "REFERENCE_QUESTION", "REFERENCE_SITE", "answers"]
+
+EXAMPLES: Final[dict[str, dict[str, Any]]] = {
+    **estimates.EXAMPLES,
+    **catalog.EXAMPLES,
+    **access.EXAMPLES,
+    **nodes.EXAMPLES,
+    **evidence.EXAMPLES,
+    **plans.EXAMPLES,
+    **quotes.EXAMPLES,
+    **approvals.EXAMPLES,
+    **budgets.EXAMPLES,
+    **webhooks.EXAMPLES,
+}
+"""A request body for each operation that takes one."""
+EXAMPLE_IDS: Final[dict[str, str]] = {
+    **{noun.path: EXAMPLES[f"create_{noun.singular}"]["id"] for noun in NOUNS.values()},
+    **access.IDS,
+    **nodes.IDS,
+    **evidence.IDS,
+    **plans.IDS,
+    **quotes.IDS,
+    **approvals.IDS,
+    **budgets.IDS,
+    **webhooks.IDS,
+}
+"""An id for the path of each collection."""
+
+
+def answers() -> dict[str, Any]:
+    """What a fresh service answers to each example, by operation; by status too where it has several."""
+    return {
+        **estimates.answers(),
+        **catalog.answers(),
+        **access.ANSWERED,
+        **nodes.ANSWERED,
+        **nodes.benchmarks(),
+        **evidence.answers(),
+        **plans.answers(),
+        **quotes.answers(),
+        **approvals.answers(),
+        **budgets.ANSWERED,
+        **webhooks.ANSWERED,
+    }

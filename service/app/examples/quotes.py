@@ -1,0 +1,89 @@
+"""Quotes, as examples."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from service.app.examples.catalog import WRITTEN_AT
+from service.catalog.nouns import NOUNS
+from service.catalog.shipped import shipped_documents
+from service.evidence.snapshot import shipped_snapshot
+from service.kit.security.subjects import DEFAULT_TENANT, LOCAL
+from service.quotes.compare import compared
+from service.quotes.documents import digest_of, row_of, summary_of, whole
+from service.quotes.freeze import Asked, freeze, owns_devices, projected
+from service.quotes.schemas import DAYS_VALID, UtilityBillQuoteInput
+from service.quotes.tables import QuoteRow
+from service.schemas.base import Source
+
+_ID: Final = "5c0e7b1f4d2a4e6f8a9b3c7d1e5f2a60"
+EXAMPLES: Final[dict[str, dict[str, Any]]] = {
+    "create_quote": {
+        "operation": "utility-bill",
+        "name": "Summaries, next quarter",
+        "cost_center_id": "research",
+        "note": "The smallest cluster that ends within a week.",
+        "request": {
+            "model": {"source": "parameter_count", "parameter_count": 8_000_000_000},
+            "workload": {"kind": "training", "sequence_length": 8192, "total_tokens": 10_000_000_000},
+            "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 64},
+            "efficiency": {"source": "assumed", "utilization": 0.45},
+            # Terms of its own: those of the catalog's offers end some day, and a quote with them.
+            "rental": {"price_per_device_hour": {"amount": "2.49", "currency_code": "USD"}},
+            "site": {
+                "pue": 1.12,
+                "electricity": {"price_per_kwh": {"amount": "0.12", "currency_code": "USD"}},
+                "carbon_intensity_kg_co2e_per_kwh": 0.429,
+            },
+            "starts_at": "2027-01-04T08:00:00Z",
+        },
+    },
+    "reprice_quote": {"valid_for_days": 14},
+}
+IDS: Final = {"quotes": _ID}
+
+
+def _rows(sources: Sequence[Source]) -> list[Mapping[str, Any]]:
+    """Shipped rows as a fresh service shows them."""
+    added = {"version": 1, "revision": 1, "origin": "shipped", "created_at": WRITTEN_AT}
+    found: list[Mapping[str, Any]] = []
+    for source in sources:
+        noun = NOUNS[f"{source['kind']}s"]
+        row = next(row for row in shipped_documents()[noun.name] if row["id"] == source["id"])
+        found.append({"aliases": [], **row, **noun.derived(row), **added})
+    return found
+
+
+def quoted(version: int, days: int) -> QuoteRow:
+    """A version of the quote of the examples, as a fresh service stores it."""
+    body = UtilityBillQuoteInput.model_validate_json(json.dumps(EXAMPLES["create_quote"]))
+    asked = Asked(
+        operation=body.operation,
+        name=body.name,
+        requests=projected("utility_bill", body.request),
+        owns_devices=owns_devices(body.request),
+        cost_center_id=str(body.cost_center_id),
+        note=str(body.note),
+    )
+    frozen = freeze(asked, shipped_snapshot(1), _rows)
+    row = row_of(frozen, DEFAULT_TENANT, LOCAL.name, days=days, quote_id=_ID, version=version)
+    row.created_at = datetime.fromisoformat(WRITTEN_AT)
+    row.valid_until = row.created_at + timedelta(days=days)
+    row.content_digest = digest_of(row)
+    return row
+
+
+def answers() -> dict[str, Any]:
+    """A quote, and the same under prices that have not moved."""
+    first = quoted(1, DAYS_VALID)
+    second = quoted(2, EXAMPLES["reprice_quote"]["valid_for_days"])
+    listed = {"items": [summary_of(first)], "next_page_token": None}
+    return {
+        "list_quotes": listed,
+        "create_quote": whole(first),
+        "get_quote": whole(first),
+        "get_quote_versions": listed,
+        "reprice_quote": whole(second),
+        "compare_quote": compared(whole(first), whole(first)),
+    }

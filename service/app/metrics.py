@@ -1,0 +1,124 @@
+"""What Prometheus reads: counts of requests, and how the database, the jobs and the catalog stand."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from fastapi import FastAPI
+from prometheus_client import Gauge, Info, generate_latest
+from sqlalchemy.pool import QueuePool
+
+from service import __version__
+from service.app.background.audit import VERIFY
+from service.approvals import repository as approvals
+from service.approvals.budgets.usage import shares
+from service.approvals.tables import PENDING
+from service.kit.clock import now
+from service.kit.database.engine import Reader
+from service.kit.jobs import repository as jobs
+from service.kit.security.subjects import DEFAULT_TENANT
+from service.nodes import repository as nodes
+from service.nodes.heard import SILENCE_ELSEWHERE
+from service.planning import METHOD_VERSION
+from service.planning.cost.exchange import ExchangeRates
+from service.plans import repository as plans
+from service.quotes import repository as quotes
+from service.webhooks import repository as webhooks
+
+_BUILD = Info("ironlaw_build", "Versions of the service and of its formulas.")
+_BUILD.info({"version": __version__, "method_version": METHOD_VERSION})
+_JOBS = Gauge("ironlaw_jobs", "Background jobs.", ["kind", "state"])
+_OVERDUE = Gauge("ironlaw_jobs_overdue_seconds", "How long the first job has been due.", ["kind", "state"])
+_NODES = Gauge("ironlaw_nodes", "Nodes of every tenant.", ["device", "state"])
+_LEASES = Gauge("ironlaw_leases", "Leases of benchmark runs.", ["device", "state"])
+_SILENT = Gauge("ironlaw_nodes_silent", "Active nodes that say nothing any more.", ["device"])
+_PLANS = Gauge("ironlaw_plans", "Plans of every tenant.", ["state"])
+_QUOTES = Gauge("ironlaw_quotes", "Versions of quotes of every tenant.", ["state"])
+_APPROVALS = Gauge("ironlaw_approvals", "Approvals of every tenant.", ["state"])
+_OLDEST = Gauge("ironlaw_approvals_waiting_seconds", "How long the first approval has waited for people.")
+_ACTS = Gauge(
+    "ironlaw_approvals_overdue_seconds", "How long the service has owed an approval its deadline.", ["state"]
+)
+_DELIVERIES = Gauge("ironlaw_webhook_deliveries", "Events for webhooks of every tenant.", ["state"])
+_UNSENT = Gauge(
+    "ironlaw_webhook_deliveries_overdue_seconds", "How long the first delivery has been due.", ["state"]
+)
+_WEBHOOKS = Gauge("ironlaw_webhooks", "Webhooks of every tenant, by why they are disabled.", ["disabled"])
+_BUDGETS = Gauge("ironlaw_budgets", "Budgets that run today, by the share committed.", ["committed"])
+_SHARES = ((0.5, "under_half"), (0.8, "half_to_80_percent"), (1.0, "80_to_100_percent"))
+_WAITING = Gauge("ironlaw_claims_waiting", "Claims of this process that wait for something to run.")
+_CONNECTIONS = Gauge("ironlaw_database_connections_in_use", "Connections that requests and jobs hold.")
+_REVISION = Gauge("ironlaw_catalog_revision", "Revision of the catalog that estimates read.")
+_AUDIT_FAULTS = Gauge("ironlaw_audit_faults", "What the last verification of the audit found wrong.")
+_AUDIT_GAPS = Gauge("ironlaw_audit_gaps", "What the last verification of the audit could not say.")
+_AUDIT_VERIFIED = Gauge(
+    "ironlaw_audit_verified_timestamp_seconds", "When the audit was last verified; 0 if it never was."
+)
+_KEYS = Gauge("ironlaw_api_keys", "Live keys of every tenant.")
+
+
+def scrape(app: FastAPI) -> bytes:
+    """All metrics as text."""
+    state = app.state
+    with state.database.reading() as session:
+        _count_jobs(session)
+        _count_nodes(session)
+        _count_money(session, lambda tenant_id: state.snapshots.current(tenant_id).exchange_rates)
+        _count_webhooks(session)
+        _count_audit(session)
+    _WAITING.set(len(state.nodes.waiting))
+    pool = state.database.engine.pool
+    _CONNECTIONS.set(pool.checkedout() if isinstance(pool, QueuePool) else 0)
+    _REVISION.set(state.snapshots.current(DEFAULT_TENANT).revision)
+    _KEYS.set(len(state.held_keys))
+    return generate_latest()
+
+
+def _count_jobs(session: Reader) -> None:
+    _JOBS.clear()
+    _OVERDUE.clear()
+    for count in jobs.counts(session):
+        _JOBS.labels(count.kind, count.state).set(count.jobs)
+        _OVERDUE.labels(count.kind, count.state).set(count.overdue_seconds)
+
+
+def _count_nodes(session: Reader) -> None:
+    for gauge, counted in ((_NODES, nodes.node_counts(session)), (_LEASES, nodes.lease_counts(session))):
+        gauge.clear()
+        for device, standing, number in counted:
+            gauge.labels(device, standing).set(number)
+    _fill(_SILENT, nodes.silent_counts(session, SILENCE_ELSEWHERE.total_seconds()))
+
+
+def _count_money(session: Reader, rates_of: Callable[[str], ExchangeRates]) -> None:
+    _fill(_PLANS, plans.counts(session))
+    _fill(_QUOTES, quotes.counts(session))
+    counted = approvals.counts(session)
+    _fill(_APPROVALS, [(count.state, count.approvals) for count in counted])
+    _fill(_ACTS, [(count.state, count.overdue_seconds) for count in counted])
+    _OLDEST.set(max((count.waiting_seconds for count in counted if count.state == PENDING), default=0.0))
+    committed = shares(session, now().date().isoformat(), rates_of)
+    _fill(_BUDGETS, Counter(map(_range_of, committed)).items())
+
+
+def _range_of(share: float) -> str:
+    return next((name for bound, name in _SHARES if share < bound), "all")
+
+
+def _count_webhooks(session: Reader) -> None:
+    counted = webhooks.counts(session)
+    _fill(_DELIVERIES, [(count.state, count.deliveries) for count in counted])
+    _fill(_UNSENT, [(count.state, count.overdue_seconds) for count in counted])
+    _fill(_WEBHOOKS, [(reason or "no", number) for reason, number in webhooks.webhook_counts(session)])
+
+
+def _count_audit(session: Reader) -> None:
+    last = jobs.last_done(session, VERIFY)
+    _AUDIT_VERIFIED.set(last.finished_at.timestamp() if last and last.finished_at else 0.0)
+    _AUDIT_FAULTS.set(last.result["faults"] if last else 0)
+    _AUDIT_GAPS.set(last.result["gaps"] if last else 0)
+
+
+def _fill(gauge: Gauge, values: Iterable[tuple[str, float]]) -> None:
+    gauge.clear()
+    for label, value in values:
+        gauge.labels(label).set(value)

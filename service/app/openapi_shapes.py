@@ -1,0 +1,211 @@
+"""The shapes of the document: pydantic's, mended for generators, with a description of every member."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from itertools import chain, pairwise
+from types import ModuleType
+from typing import Any
+
+from service.approvals import schemas as approvals
+from service.approvals.actuals import schemas as actuals
+from service.approvals.budgets import schemas as budgets
+from service.approvals.delegations import schemas as delegations
+from service.approvals.links import schemas as approval_links
+from service.catalog.models import schemas as models
+from service.catalog.tariffs import schemas as tariffs
+from service.evidence.imports import schemas as evidence
+from service.quotes import differences
+from service.quotes import schemas as quotes
+from service.schemas import answers as answer_shapes
+from service.schemas import (
+    base,
+    bill_answers,
+    cost_answers,
+    disaggregated,
+    energy_answers,
+    events,
+    fleet_plans,
+    passes,
+    plan_answers,
+    run_answers,
+    serving_answers,
+    tariff_bills,
+)
+from service.schemas import frontier as frontier_shapes
+from service.schemas import what_if as what_if_shapes
+from service.webhooks import messages
+
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+
+
+def tidy(node: object) -> None:
+    """Mend what FastAPI and pydantic write and generators stumble over."""
+    if isinstance(node, dict):
+        if isinstance(node.get("title"), str):  # a name in title case beside the name itself
+            del node["title"]
+        if isinstance(node.get("default"), dict):  # no language has a literal of a class
+            del node["default"]
+        if "anyOf" in node and "default" in node:  # a literal of one of several types is none of the union
+            node["description"] += f" {node.pop('default')} if left out."
+        kind = node.get("type")
+        if kind in ("integer", "number"):
+            node.setdefault("format", "int64" if kind == "integer" else "double")
+        if kind == "integer":
+            node.update({bound: int(node[bound]) for bound in _BOUNDS if bound in node})
+        for value in node.values():
+            tidy(value)
+    elif isinstance(node, list):
+        for value in node:
+            tidy(value)
+
+
+_PLACE = "#/components/schemas/"
+_CORE = ("type", "format", "enum", "anyOf", "oneOf")
+_NAMES: dict[str, dict[str, Any]] = {
+    "BetterDirection": {"type": "string", "enum": ["higher", "lower"]},
+    "CachePrecision": {
+        "type": "string",
+        "enum": ["fp32", "fp16", "bf16", "fp8", "int8", "int4", "q8_0", "q5_0", "q4_0"],
+    },
+    "DeviceKind": {"type": "string", "enum": ["cuda", "cpu"]},
+    "FloatPrecision": {"type": "string", "enum": ["fp32", "bf16", "fp16"]},
+    "PlanGoal": {
+        "type": "string",
+        "enum": ["cheapest", "fastest", "cleanest", "fewest_devices", "pareto"],
+    },
+    "RowOrigin": {"type": "string", "enum": ["shipped", "tenant"]},
+    "TextOrNumber": {"anyOf": [{"type": "string"}, {"type": "number", "format": "double"}]},
+    "WeightPrecision": {"type": "string", "enum": ["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"]},
+}
+"""Shapes that many members have. Without a name, generators call each after the member it is first met in,
+which another member may be tomorrow. Choices of numbers have none: Java has no literal for their default."""
+
+
+_BODIES = {"create_quote": "QuoteInput", "import_tariff": "TariffImport"}
+"""Shapes of bodies that are one of several; FastAPI writes them out."""
+
+
+def named(document: dict[str, Any]) -> None:
+    """Have members and bodies refer to the shapes that have a name, here or in the code."""
+    schemas = document["components"]["schemas"]
+    names = {name: _core(schema) for name, schema in schemas.items() if "enum" in schema} | _NAMES
+    for item in document["paths"].values():
+        for operation in item.values():
+            if name := _BODIES.get(operation["operationId"]):
+                content = operation["requestBody"]["content"]["application/json"]
+                schemas[name], content["schema"] = content["schema"], {"$ref": _PLACE + name}
+    for schema in schemas.values():
+        for part in schema.values():
+            _refer(part, names)
+    _refer(document["paths"], names)
+    _refer(document["webhooks"], names)
+    schemas |= _NAMES
+
+
+def _core(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: schema[key] for key in _CORE if key in schema}
+
+
+def _refer(node: object, names: dict[str, dict[str, Any]]) -> None:
+    if isinstance(node, dict):
+        core = _core(node)
+        for name, shape in names.items():
+            if core == shape:
+                for key in core:
+                    del node[key]
+                node["$ref"] = _PLACE + name
+        for key, value in node.items():
+            if key != "example":
+                _refer(value, names)
+    elif isinstance(node, list):
+        for value in node:
+            _refer(value, names)
+
+
+def opened(document: dict[str, Any]) -> None:
+    """Let answers come to have more members; a shape that is sent is closed wherever it is."""
+    schemas = document["components"]["schemas"]
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    waiting = [name for operation in operations for name in _referred(operation.get("requestBody"))]
+    sent: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in sent:
+            sent.add(name)
+            waiting += _referred(schemas[name])
+    for name in schemas.keys() - sent:
+        if schemas[name].get("additionalProperties") is False:
+            del schemas[name]["additionalProperties"]
+
+
+def _referred(node: object) -> Iterator[str]:
+    """Names of the shapes that a part of the document refers to."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].rpartition("/")[2]
+        for key, value in node.items():
+            if key not in ("example", "mapping"):
+                yield from _referred(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _referred(value)
+
+
+_LONG = re.compile(r"service__[a-z_]+__([A-Z]\w+)")
+
+
+def shortened(document: str) -> str:
+    """The document with short names for shapes that two rooms have."""
+    return _LONG.sub(_short, document)
+
+
+def _short(name: re.Match[str]) -> str:
+    """What nodes say of themselves is called so."""
+    return f"Node{name[1]}" if name[0].startswith("service__protocol__") else name[1]
+
+
+def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
+    """What stands behind the members of the classes of modules; pydantic reads it of its own models only.
+
+    A module comes behind those whose classes its own extend.
+    """
+    documented: dict[str, dict[str, str]] = {}
+    for node in chain.from_iterable(ast.parse(inspect.getsource(module)).body for module in modules):
+        if isinstance(node, ast.ClassDef):
+            docs = documented[node.name] = {}
+            for parent in node.bases:
+                docs |= documented.get(ast.unparse(parent), {})
+            for member, text in pairwise(node.body):
+                match member, text:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(doc))):
+                        docs[name] = inspect.cleandoc(doc)
+    return documented
+
+
+def describe(schemas: dict[str, Any]) -> None:
+    """Give members of answers the text that stands behind them in their class."""
+    parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
+    shapes = (answer_shapes, cost_answers, bill_answers, tariff_bills, frontier_shapes, what_if_shapes)
+    documented = _member_docs(
+        *parts,
+        *shapes,
+        plan_answers,
+        fleet_plans,
+        events,
+        messages,
+        models,
+        tariffs,
+        evidence,
+        differences,
+        quotes,
+        approvals,
+        delegations,
+        actuals,
+        approval_links,
+        budgets,
+    )
+    for name in documented.keys() & schemas.keys():
+        for member, text in documented[name].items():
+            schemas[name]["properties"][member]["description"] = text

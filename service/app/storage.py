@@ -1,0 +1,130 @@
+"""The schema of a database: what it is, what it should be, and how it gets there."""
+
+import glob
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from service.catalog import service as catalog
+from service.catalog.service import ShippedLoad
+from service.kit.clock import now
+from service.kit.database.engine import Database
+from service.kit.security import private
+
+MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+_SUFFIXES = ("-wal", "-shm", "-journal")
+ONE_MIGRATION_AT_A_TIME = 0x1A0414
+"""Key of the advisory lock of PostgreSQL: migrations exclude each other and backups."""
+
+
+class SchemaMismatch(RuntimeError):
+    """The database has not the schema of this version of the service."""
+
+
+def alembic_config(database: Database) -> Config:
+    """Alembic's configuration for ``database``, without a file."""
+    return _config(database=database)
+
+
+def _config(**attributes: object) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes.update(attributes)
+    return config
+
+
+def head() -> str:
+    """The newest revision of the schema."""
+    revision = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    assert revision is not None  # noqa: S101
+    return revision
+
+
+def schema_revision(database: Database) -> str | None:
+    """The revision that ``database`` has; None without a schema. Refuses one of a later version."""
+    with database.engine.connect() as connection:
+        return revision_of(connection)
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the schema that ``connection`` sees."""
+    known = MigrationContext.configure(connection).get_current_revision()
+    revisions = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
+    if known is not None and known not in revisions:
+        raise SchemaMismatch(f"the database has schema {known}, of a later version of Ironlaw: use that")
+    return known
+
+
+def create_schema(connection: Connection, revision: str) -> None:
+    """Create the schema of ``revision`` as part of the transaction of ``connection``."""
+    command.upgrade(_config(connection=connection), revision)
+
+
+def check(database: Database) -> None:
+    """Refuse a database that `ironlaw migrate` has still to bring up to date."""
+    if schema_revision(database) != head():
+        raise SchemaMismatch("the database schema is not that of this version: run `ironlaw migrate`")
+    with database.reading() as session:
+        if not catalog.own_revisions(session):
+            raise SchemaMismatch("the catalog is not loaded: run `ironlaw migrate`")
+
+
+def upgrade(database: Database) -> ShippedLoad:
+    """Bring schema and shipped rows up to date."""
+    command.upgrade(alembic_config(database), "head")
+    with database.writing() as session:
+        return catalog.load_shipped(session)
+
+
+def _back_up(path: Path) -> Path:
+    """A consistent copy of an embedded database beside it."""
+    copy = path.with_name(f"{path.stem}-{now():%Y%m%dT%H%M%S%f}.backup.db")
+    private.create(copy)
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    return copy
+
+
+def make_room(database: Database) -> Path | None:
+    """The path of an embedded database, which only its owner can open; None on PostgreSQL."""
+    if not database.is_sqlite:
+        return None
+    path = Path(database.url.database or "")
+    private.make_folder(path)
+    if not path.exists():
+        private.create(path)  # its log and shared memory get the permissions that it has
+    beside = [path.with_name(path.name + suffix) for suffix in _SUFFIXES]
+    for file in (path, *beside, *path.parent.glob(f"{glob.escape(path.stem)}-*.backup.db")):
+        private.close(file)
+    return path
+
+
+def migrate(database: Database) -> str:
+    """Bring ``database`` up to date and say what was done; embedded data is copied first."""
+    path = make_room(database)
+    known = schema_revision(database)
+    done = "the schema is current" if known == head() else "created the schema"
+    if known not in (None, head()):
+        done = f"migrated the schema from {known}"
+        if path:
+            done += f", with a copy of the old data in {_back_up(path)}"
+    load = upgrade(database)
+    return f"{done}; catalog revision {load.revision}, {load.changed} rows changed"
+
+
+def prepare(database: Database) -> str:
+    """Make ``database`` fit to serve, and say what was done.
+
+    The embedded database is migrated. PostgreSQL is left to ``ironlaw migrate``: several processes
+    share it, and its operator decides when.
+    """
+    if database.is_sqlite:
+        return migrate(database)
+    check(database)
+    return "the schema is current"

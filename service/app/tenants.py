@@ -1,0 +1,45 @@
+"""A whole tenant, whatever tables there are: its rows as text, and its rows gone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import to_json
+from sqlalchemy import delete, select
+
+from service.app.tables import TABLES
+from service.audit.repository import forget_subjects
+from service.audit.service import Change
+from service.audit.tables import AuditEventRow, AuditHeadRow
+from service.auth import service as auth
+from service.auth.records import TENANTS
+from service.auth.tables import TenantRow
+from service.kit.database.engine import SECRET, Reader, Writer
+
+_KEPT = (TenantRow.__table__, AuditEventRow.__table__, AuditHeadRow.__table__)
+_REDACTED = "Redacted"
+_AT_A_TIME = 1000
+
+
+def lines(session: Reader, tenant_id: str) -> Iterator[bytes]:
+    """Every row of a tenant as a line of JSON, without what proves or hides who somebody is."""
+    for table in TABLES:
+        shown = [column for column in table.columns if column.info != SECRET]
+        rows = select(*shown).where(table.c.tenant_id == tenant_id).order_by(*table.primary_key)
+        for row in session.execute(rows, execution_options={"yield_per": _AT_A_TIME}).mappings():
+            line: dict[str, Any] = {"table": table.name, "row": dict(row)}
+            yield to_json(line, bytes_mode="base64") + b"\n"
+
+
+def redact(session: Writer, tenant_id: str) -> Change:
+    """Delete every row of a tenant but its chain, in which nobody is named any more."""
+    row = auth.closed_tenant(session, tenant_id, name=_REDACTED)
+    for table in reversed(TABLES):
+        if table not in _KEPT:
+            session.execute(delete(table).where(table.c.tenant_id == tenant_id))
+    forget_subjects(session, tenant_id)
+    return Change(
+        tenant_id=tenant_id,
+        resource=f"tenants/{tenant_id}",
+        after=auth.shown_tenant(row),
+        state=TENANTS.state(session, row),
+    )

@@ -1,0 +1,94 @@
+"""Which device of the catalog a node has measured, and where its figures apply."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import MISSING
+
+from service.benchmarks.datasheets import match
+from service.calibrations.drawing import Device
+from service.planning.hardware.calibration import Calibration
+from service.planning.hardware.calibration.measured import Scope
+from service.planning.hardware.cluster import Accelerator
+from service.planning.hardware.links import Link, LinkKind
+from service.planning.precision import NumberFormat
+from service.protocol.nodes import Accelerator as Part
+from service.protocol.nodes import Inventory
+
+Document = Mapping[str, Any]
+_DRIVER = "driver"
+_FORMATS = frozenset(NumberFormat)
+
+
+class Catalog(NamedTuple):
+    """The rows of a tenant that tell what a part is."""
+
+    accelerators: Iterable[Document]
+    links: Mapping[str, Document]
+
+
+class Known(NamedTuple):
+    """What was measured: where its figures apply, and what they can be held against."""
+
+    scope: Scope
+    device: Device
+
+
+def known(
+    node_id: str, inventory: Inventory, part: Part | None, catalog: Catalog, reference: Calibration
+) -> Known:
+    """What a node has measured; ``part`` is its accelerator, None of a processor."""
+    if part is None:
+        return Known(Scope("cpu", node_id, None, None, None, None), Device(reference))
+    row = match(part, catalog.accelerators)
+    limit = None if part.power_limit_watts is MISSING else part.power_limit_watts
+    scope = Scope("cuda", node_id, None, None, limit, driver_major(inventory))
+    if row is None:
+        return Known(scope, Device(reference, power_limit_watts=limit))
+    scope = scope._replace(accelerator_id=row["id"], generation=row.get("generation"))
+    return Known(scope, Device(reference, _accelerator(row), limit, *_links(part, row, catalog.links)))
+
+
+def driver_major(inventory: Inventory) -> int | None:
+    """The number of the driver's branch."""
+    version = next((each.version for each in inventory.software if each.name == _DRIVER), "")
+    major = version.partition(".")[0]
+    return int(major) if major.isdecimal() else None
+
+
+def _accelerator(row: Document) -> Accelerator:
+    rates = row.get("peak_flops_per_second", {})
+    return Accelerator(
+        id=row["id"],
+        generation=row.get("generation", ""),
+        capacity_bytes=None,
+        bandwidth_bytes_per_second=row.get("memory_bandwidth_bytes_per_second"),
+        peak_flops_per_second={
+            NumberFormat(name): float(rate) for name, rate in rates.items() if name in _FORMATS
+        },
+        power_limit_watts=row.get("power_limit_watts"),
+    )
+
+
+def _links(part: Part, row: Document, links: Mapping[str, Document]) -> tuple[Link | None, Link | None]:
+    """The link to the devices of the node, and that to the host; without NVLink they are one."""
+    generation = row.get("pcie_generation")
+    if part.pcie_generation_maximum is not MISSING:
+        generation = part.pcie_generation_maximum
+    host = _link(links.get(f"pcie-{generation}-x16"))
+    own = _link(links.get(row.get("intra_node_link_id", "")))
+    if own is not None and own.kind is LinkKind.NVLINK and part.nvlink_count == 0:
+        own = host
+    return own, host
+
+
+def _link(row: Document | None) -> Link | None:
+    if row is None:
+        return None
+    return Link(
+        LinkKind(row["kind"]),
+        row["bandwidth_bytes_per_second"],
+        row.get("latency_seconds"),
+        joined=row.get("joined_count", 1),
+        in_network=row.get("in_network_reduction", False),
+    )

@@ -1,0 +1,92 @@
+"""Results of one device put together: an observation for each benchmark, of its last runs."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from service.benchmarks.tables import BenchmarkResultRow
+from service.calibrations.drawing import Observation
+from service.calibrations.drawing.observations import joined
+from service.protocol.suites import Benchmark, Suite
+
+RUNS_READ = 5
+"""A device changes with its firmware, its cooling and its age: its last runs say what it reaches now."""
+_CONDITIONS = (
+    "library",
+    "algorithm",
+    "math_mode",
+    "data",
+    "timer",
+    "worker_version",
+    "concurrent_accelerators",
+    "uses_graph",
+    "sm_clock_hz",
+    "memory_clock_hz",
+    "cpu_clock_hz",
+    "temperature_celsius",
+    "power_watts",
+    "energy_power_watts",
+    "throttle_sw_power_cap_seconds",
+    "throttle_sw_thermal_seconds",
+    "throttle_hw_thermal_seconds",
+    "window_seconds",
+    "threads",
+)
+
+
+class _Key(NamedTuple):
+    """One benchmark: the same name, work and metric."""
+
+    benchmark: str
+    work_sha256: str
+    metric: str
+
+
+def observations(rows: Sequence[BenchmarkResultRow], suites: Mapping[str, Suite]) -> Iterator[Observation]:
+    """What results of one device say, in the order in which they were received, by the suite of each run."""
+    groups: dict[_Key, dict[str, list[BenchmarkResultRow]]] = {}
+    for row in rows:
+        runs = groups.setdefault(_Key(row.benchmark, row.work_sha256, row.metric), {})
+        runs.setdefault(row.run_id, []).append(row)
+    for key, runs in groups.items():
+        benchmark = suites[next(reversed(runs))].benchmark(key.benchmark)
+        if benchmark is not None:
+            yield _observation(benchmark, dict(list(runs.items())[-RUNS_READ:]))
+
+
+def _observation(benchmark: Benchmark, runs: Mapping[str, Sequence[BenchmarkResultRow]]) -> Observation:
+    used = [_last_attempt(rows) for rows in runs.values()]
+    repeats = [_repeats(rows, benchmark.direction) for rows in used]
+    rows = [row for of_run in used for row in of_run]
+    return Observation(
+        benchmark=benchmark.name,
+        work=benchmark.work,
+        metric=benchmark.metric,
+        warmup_seconds=max(benchmark.sampling.warmup_seconds, benchmark.sampling.most_warmup_seconds),
+        figures=tuple(median(figures) for figures in repeats),
+        low=min(min(figures) for figures in repeats),
+        high=max(max(figures) for figures in repeats),
+        result_ids=tuple(row.id for row in rows),
+        run_ids=tuple(runs),
+        conditions=joined([_conditions(row.conditions) for row in rows]),
+    )
+
+
+def _last_attempt(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRow]:
+    last = max(row.fencing_token for row in rows)
+    return [row for row in rows if row.fencing_token == last]
+
+
+def _repeats(rows: Iterable[BenchmarkResultRow], direction: str) -> list[float]:
+    """The figure of each repeat: where several devices measured it at once, that of the worst."""
+    repeats: dict[int, list[float]] = {}
+    for row in rows:
+        if row.figure is not None:
+            repeats.setdefault(row.repeat, []).append(row.figure)
+    worst = min if direction == "higher" else max
+    return [worst(figures) for figures in repeats.values()]
+
+
+def _conditions(stored: Mapping[str, Any]) -> dict[str, float | str]:
+    known = {name: stored[name] for name in _CONDITIONS if name in stored}
+    return {name: str(value).lower() if isinstance(value, bool) else value for name, value in known.items()}

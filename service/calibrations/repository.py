@@ -1,0 +1,191 @@
+"""Every query of calibrations."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy.orm import Session, aliased, undefer, undefer_group
+
+from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
+from service.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN, CalibrationRow
+from service.kit.database.engine import Reader, Writer
+from service.kit.jobs import leases
+
+After = tuple[datetime, str]
+Filters = Mapping[str, Collection[str]]
+
+
+def active(session: Session, tenant_id: str) -> Sequence[CalibrationRow]:
+    """The sets of a tenant that count, with all that they say, the oldest first."""
+    statement = select(CalibrationRow).where(
+        CalibrationRow.tenant_id == tenant_id, CalibrationRow.state == ACTIVE
+    )
+    ordered = statement.order_by(CalibrationRow.created_at, CalibrationRow.id)
+    return session.scalars(ordered.options(undefer_group("content"))).all()
+
+
+def one(session: Session, tenant_id: str, calibration_id: str) -> CalibrationRow | None:
+    """A set of a tenant, with all that it says."""
+    statement = select(CalibrationRow).where(
+        CalibrationRow.tenant_id == tenant_id, CalibrationRow.id == calibration_id
+    )
+    return session.scalars(statement.options(undefer_group("content"))).one_or_none()
+
+
+def page(
+    session: Reader, tenant_id: str, filters: Filters, *, after: After | None, limit: int
+) -> Sequence[CalibrationRow]:
+    """Sets of a tenant without what they say, the newest first; an empty filter lets all pass."""
+    statement = select(CalibrationRow).where(CalibrationRow.tenant_id == tenant_id)
+    for name, allowed in filters.items():
+        if allowed:
+            statement = statement.where(getattr(CalibrationRow, name).in_(allowed))
+    if after is not None:
+        time, row_id = after
+        older = CalibrationRow.created_at < time
+        tied = and_(CalibrationRow.created_at == time, CalibrationRow.id < row_id)
+        statement = statement.where(or_(older, tied))
+    ordered = statement.order_by(CalibrationRow.created_at.desc(), CalibrationRow.id.desc())
+    return session.scalars(ordered.limit(limit)).all()
+
+
+def some(session: Session, tenant_id: str, ids: Collection[str]) -> Sequence[CalibrationRow]:
+    """Sets of a tenant by id, without what they say."""
+    statement = select(CalibrationRow).where(
+        CalibrationRow.tenant_id == tenant_id, CalibrationRow.id.in_(ids)
+    )
+    return session.scalars(statement).all()
+
+
+def standing(session: Session, tenant_id: str, node_id: str) -> Sequence[CalibrationRow]:
+    """The sets of a node that nobody has withdrawn."""
+    statement = select(CalibrationRow).where(
+        CalibrationRow.tenant_id == tenant_id,
+        CalibrationRow.node_id == node_id,
+        CalibrationRow.state != WITHDRAWN,
+    )
+    return session.scalars(statement.order_by(CalibrationRow.created_at, CalibrationRow.id)).all()
+
+
+def current(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> CalibrationRow | None:
+    """The set of a node and hardware that counts, with all that it says."""
+    statement = select(CalibrationRow).where(
+        CalibrationRow.tenant_id == tenant_id,
+        CalibrationRow.node_id == node_id,
+        CalibrationRow.hardware_sha256 == hardware_sha256,
+        CalibrationRow.state == ACTIVE,
+    )
+    return session.scalars(statement.options(undefer_group("content"))).one_or_none()
+
+
+def last_number(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> int:
+    """The number of the newest set of a node and hardware; 0 before the first."""
+    statement = select(func.max(CalibrationRow.number)).where(
+        CalibrationRow.tenant_id == tenant_id,
+        CalibrationRow.node_id == node_id,
+        CalibrationRow.hardware_sha256 == hardware_sha256,
+    )
+    return session.scalar(statement) or 0
+
+
+def _is_sound() -> ColumnElement[bool]:
+    """That no set before it was withdrawn after it was drawn: it may rest on what that one brought."""
+    earlier = aliased(CalibrationRow)
+    return ~exists().where(
+        earlier.tenant_id == CalibrationRow.tenant_id,
+        earlier.node_id == CalibrationRow.node_id,
+        earlier.hardware_sha256 == CalibrationRow.hardware_sha256,
+        earlier.number < CalibrationRow.number,
+        earlier.state == WITHDRAWN,
+        earlier.ended_at > CalibrationRow.created_at,
+    )
+
+
+def former(session: Session, row: CalibrationRow) -> CalibrationRow | None:
+    """The newest sound set that stood before a set of a node."""
+    statement = select(CalibrationRow).where(
+        CalibrationRow.tenant_id == row.tenant_id,
+        CalibrationRow.node_id == row.node_id,
+        CalibrationRow.hardware_sha256 == row.hardware_sha256,
+        CalibrationRow.number < row.number,
+        CalibrationRow.state == SUPERSEDED,
+        _is_sound(),
+    )
+    return session.scalars(statement.order_by(CalibrationRow.number.desc()).limit(1)).one_or_none()
+
+
+def brought(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> set[str]:
+    """Results that the sound sets of a node and hardware have brought which nobody has withdrawn."""
+    statement = select(CalibrationRow.new_result_ids).where(
+        CalibrationRow.tenant_id == tenant_id,
+        CalibrationRow.node_id == node_id,
+        CalibrationRow.hardware_sha256 == hardware_sha256,
+        CalibrationRow.state != WITHDRAWN,
+        _is_sound(),
+    )
+    return {result_id for ids in session.scalars(statement) for result_id in ids}
+
+
+class Withdrawn(NamedTuple):
+    """Results that no figure of a node may rest on any more."""
+
+    ids: frozenset[str]
+    until: datetime | None
+    """All that were received so far when everything of the node was withdrawn."""
+
+    def has(self, result_id: str, received_at: datetime) -> bool:
+        """Whether a result is one of them."""
+        return result_id in self.ids or (self.until is not None and received_at <= self.until)
+
+
+def withdrawn(session: Session, tenant_id: str, node_id: str) -> Withdrawn:
+    """The results of a node that were withdrawn."""
+    columns = (CalibrationRow.new_result_ids, CalibrationRow.takes_all, CalibrationRow.ended_at)
+    statement = select(*columns).where(
+        CalibrationRow.tenant_id == tenant_id,
+        CalibrationRow.node_id == node_id,
+        CalibrationRow.state == WITHDRAWN,
+    )
+    rows = session.execute(statement).all()
+    ends = [ended_at for _, takes_all, ended_at in rows if takes_all and ended_at is not None]
+    return Withdrawn(frozenset(name for ids, _, _ in rows for name in ids), max(ends, default=None))
+
+
+def end(
+    session: Writer, row: CalibrationRow, state: str, reason: str | None = None, *, takes_all: bool = False
+) -> None:
+    """Let a set count no more."""
+    values = {"state": state, "reason": reason, "ended_at": leases.now(), "takes_all": takes_all}
+    _change(session, row, values)
+
+
+def revive(session: Writer, row: CalibrationRow) -> None:
+    """Let a set that was superseded count again."""
+    _change(session, row, {"state": ACTIVE, "ended_at": None})
+
+
+def _change(session: Writer, row: CalibrationRow, values: Mapping[str, object]) -> None:
+    of_row = update(CalibrationRow).where(
+        CalibrationRow.tenant_id == row.tenant_id, CalibrationRow.id == row.id
+    )
+    session.execute(of_row.values(**values))
+    session.refresh(row)
+
+
+def runs(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequence[BenchmarkRunRow]:
+    """Runs with their suites."""
+    statement = select(BenchmarkRunRow).where(
+        BenchmarkRunRow.tenant_id == tenant_id, BenchmarkRunRow.id.in_(run_ids)
+    )
+    return session.scalars(statement.options(undefer(BenchmarkRunRow.suite))).all()
+
+
+def inventory_sha256(session: Session, tenant_id: str, result_id: str) -> str:
+    """The digest of the inventory that a result was measured on, as its record says."""
+    statement = select(BenchmarkResultRow.content).where(
+        BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.id == result_id
+    )
+    digest: str = json.loads(session.scalars(statement).one())["inventory_sha256"]
+    return digest

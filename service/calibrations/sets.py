@@ -1,0 +1,193 @@
+"""A set as it is kept: every figure under its name, with what it rests on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from service.planning.hardware.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
+from service.planning.hardware.calibration.measured import (
+    DeviceCalibration,
+    MeasuredAnswer,
+    MeasuredFigure,
+    MeasuredLink,
+    Scope,
+)
+from service.planning.hardware.links import LinkKind
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity
+
+Document = dict[str, Any]
+
+_MEMORY = ("memory_bytes", "context_bytes")
+_RATES = (
+    "host_link_bytes_per_second",
+    "host_memory_bytes_per_second",
+    "storage_read_bytes_per_second",
+    "storage_write_bytes_per_second",
+)
+_LINK_FIGURES = MeasuredLink._fields
+
+
+_UNITS = {
+    OperatorQuantity.MATRIX_FILL: "bytes",
+    OperatorQuantity.WAVE_TAIL: "share",
+    OperatorQuantity.KERNEL_SECONDS: "seconds",
+    OperatorQuantity.BANDWIDTH: "bytes_per_second",
+    OperatorQuantity.GATHER_ROW: "bytes",
+    OperatorQuantity.ATTENTION_BACKWARD: "share",
+    OperatorQuantity.ATTENTION_CONTEXT: "tokens",
+    OperatorQuantity.ATTENTION_HEAD: "elements",
+    OperatorQuantity.EXPERT_VARIATION: "share",
+}
+"""Of constants of operators that are no FLOPs per second."""
+
+
+def unit_of(name: str) -> str:
+    """The unit of a figure by its name: its end says it where there is one."""
+    match name.split("."):
+        case ["operators", quantity, *_]:
+            return _UNITS.get(OperatorQuantity(quantity), "flops_per_second")
+        case ["power", "byte_joules"]:
+            return "joules_per_byte"
+        case ["power", _]:
+            return "watts"
+    ends = ("bytes_per_second", "seconds", "bytes")
+    return next((end for end in ends if name.endswith(end)), "bytes_per_second")
+
+
+class RestsOn(NamedTuple):
+    """What one figure was drawn from, and how."""
+
+    result_ids: tuple[str, ...] = ()
+    run_ids: tuple[str, ...] = ()
+    benchmarks: tuple[str, ...] = ()
+    method: str = ""
+    """How the figure follows from them, in words."""
+    conditions: Mapping[str, float | str] = {}
+    """Under which conditions they were measured: the middle of each number, a word where all agree."""
+
+
+NOTHING = RestsOn()
+
+
+class Drawn(NamedTuple):
+    """What was read of measurements: figures of a device, answers to whole questions, or both.
+
+    Ids inside are not read: a set that is kept gives them its own.
+    """
+
+    calibration: DeviceCalibration | None = None
+    answers: tuple[MeasuredAnswer, ...] = ()
+
+
+def name_of(*parts: str | None) -> str:
+    """The name of a figure, such as operators.matrix_peak.bf16."""
+    return ".".join(part for part in parts if part)
+
+
+def figures(calibration: DeviceCalibration) -> Iterator[tuple[str, MeasuredFigure | Quantity]]:
+    """Every figure of a set under its name."""
+    for (quantity, number_format), figure in calibration.operators.items():
+        yield name_of("operators", quantity, number_format), figure
+    for serving, figure in calibration.serving.items():
+        yield name_of("serving", serving), figure
+    for power, figure in calibration.power.items():
+        yield name_of("power", power), figure
+    for kind, link in calibration.links.items():
+        for part in _LINK_FIGURES:
+            if (of_link := getattr(link, part)) is not None:
+                yield name_of("links", kind, part), of_link
+    for single in (*_MEMORY, *_RATES):
+        if (alone := getattr(calibration, single)) is not None:
+            yield single, alone
+
+
+def written(name: str, figure: MeasuredFigure | Quantity, rests_on: RestsOn = NOTHING) -> Document:
+    """A figure as it is kept; what is unknown is absent."""
+    return {"name": name, **_figure_document(figure), **_rest_document(rests_on)}
+
+
+def _figure_document(figure: MeasuredFigure | Quantity) -> Document:
+    if isinstance(figure, Quantity):
+        return {"low": figure.low, "value": figure.value, "high": figure.high}
+    return {name: value for name, value in figure._asdict().items() if value is not None}
+
+
+def _rest_document(rest: RestsOn) -> Document:
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in rest._asdict().items()
+        if value
+    }
+
+
+def read(set_id: str, scope: Scope, entries: Sequence[Document]) -> DeviceCalibration:
+    """A set as planning knows it, from the figures as they were kept."""
+    operators: dict[tuple[OperatorQuantity, NumberFormat | None], MeasuredFigure] = {}
+    serving, power = {}, {}
+    links: dict[str, dict[str, MeasuredFigure]] = {}
+    single: dict[str, Any] = {}
+    for entry in entries:
+        match entry["name"].split("."):
+            case ["operators", quantity, number_format]:
+                operators[OperatorQuantity(quantity), NumberFormat(number_format)] = _figure(entry)
+            case ["operators", quantity]:
+                operators[OperatorQuantity(quantity), None] = _figure(entry)
+            case ["serving", quantity]:
+                serving[ServingQuantity(quantity)] = _figure(entry)
+            case ["power", quantity]:
+                power[PowerQuantity(quantity)] = _figure(entry)
+            case ["links", kind, part]:
+                links.setdefault(kind, {})[part] = _figure(entry)
+            case [name] if name in _MEMORY:
+                value, low, high = (float(entry[end]) for end in ("value", "low", "high"))
+                single[name] = Quantity(value, low, high, Basis.CALIBRATED_NODE)
+            case [name]:
+                single[name] = _figure(entry)
+    return DeviceCalibration(
+        id=set_id,
+        scope=scope,
+        operators=operators,
+        serving=serving,
+        power=power,
+        links={LinkKind(kind): _link(parts) for kind, parts in links.items()},
+        **single,
+    )
+
+
+def _figure(entry: Document) -> MeasuredFigure:
+    # PostgreSQL gives a large number of a document back as an integer.
+    low, value, high = (float(entry[end]) for end in ("low", "value", "high"))
+    limit = None if "limit" not in entry else float(entry["limit"])
+    return MeasuredFigure(low, value, high, entry["runs"], limit, entry["source"])
+
+
+def _link(parts: Mapping[str, MeasuredFigure]) -> MeasuredLink:
+    return MeasuredLink(
+        parts["rate"], parts.get("hop_seconds"), parts.get("launch_seconds"), parts.get("in_network_rate")
+    )
+
+
+_OF_THE_SET = frozenset({"id", "calibration_id"})
+
+
+def written_answers(answers: Sequence[MeasuredAnswer]) -> list[Document]:
+    """Measured answers as they are kept; their ids follow from that of their set."""
+    return [
+        {name: value for name, value in answer._asdict().items() if name not in _OF_THE_SET}
+        for answer in answers
+    ]
+
+
+def read_answers(set_id: str, entries: Sequence[Document]) -> tuple[MeasuredAnswer, ...]:
+    """Measured answers as planning knows them, each with the id of its set and its place there."""
+    return tuple(
+        MeasuredAnswer(
+            **{
+                **entry,
+                "id": f"{set_id}-{place}",
+                "calibration_id": set_id,
+                "measured": float(entry["measured"]),
+            }
+        )
+        for place, entry in enumerate(entries, start=1)
+    )

@@ -1,0 +1,1 @@
+"""The command line: a module for each group of commands, and how answers look at a terminal."""

@@ -1,0 +1,186 @@
+"""What a change of question files costs, for those who review it: at the terminal and in pull requests."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
+
+import typer
+
+from service.cli import plan as plan_cli
+
+if TYPE_CHECKING:
+    from service.cli.diff_figures import Answered, Ask
+    from service.cli.diff_questions import Asked
+
+REFUSED: Final = 1
+ABOVE_LIMIT: Final = 3
+_LIMIT: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%|[A-Z]{3})")
+
+
+class Format(StrEnum):
+    """How a difference is told."""
+
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+class Limit(NamedTuple):
+    """By how much all files together may cost more."""
+
+    amount: Decimal
+    unit: str
+    """A currency, or %."""
+
+
+def diff(
+    base: Annotated[Path, typer.Argument(help="A question as JSON, or a directory of them, before.")],
+    head: Annotated[Path, typer.Argument(help="The same afterwards; either may be absent.")],
+    *,
+    url: Annotated[
+        str | None,
+        typer.Option(help=f"A running service to ask, with the key in {plan_cli.KEY_VARIABLE}."),
+    ] = None,
+    as_format: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.MARKDOWN,
+    fail_above: Annotated[
+        str | None,
+        typer.Option(help='Exit with 3 where all files cost more than that, such as "10%" or "5000 USD".'),
+    ] = None,
+) -> None:
+    """Tell what changed questions cost, take, draw and emit: before, after, and by which setting.
+
+    A file is a question of an estimate, a body of POST /v1/quotes with operation and request, or the question
+    of a plan. Exits with 1 where one has no answer afterwards, with 3 above the limit.
+    """
+    from service.cli.diff_figures import compared, totals, unknown  # noqa: PLC0415  # others start faster without
+    from service.cli.diff_markdown import markdown  # noqa: PLC0415
+    from service.cli.diff_questions import Unreadable, pairs  # noqa: PLC0415
+
+    limit = _limit(fail_above)
+    try:
+        changed = list(pairs(base, head))
+    except Unreadable as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(REFUSED) from None
+    ask = (_there(url) if url else _here()) if changed else None
+    files = [compared(pair, ask) for pair in changed] if ask else []
+    found: dict[str, Any] = {"files": files, "totals": totals(files), "unknown": unknown(files)}
+    if limit is not None:
+        found["exceeds"] = _exceeds(limit, found)
+        found["limit"] = (
+            f"{'Above' if found['exceeds'] else 'Within'} the limit of {limit.amount} {limit.unit} more."
+        )
+    typer.echo(json.dumps(found, indent=2) if as_format == Format.JSON else markdown(found), nl=False)
+    if any("after" in file.get("refused", {}) for file in files):
+        raise typer.Exit(REFUSED)
+    if found.get("exceeds"):
+        raise typer.Exit(ABOVE_LIMIT)
+
+
+def _limit(text: str | None) -> Limit | None:
+    if text is None:
+        return None
+    found = _LIMIT.fullmatch(text.strip())
+    if not found:
+        raise typer.BadParameter('--fail-above is a share or an amount, such as "10%" or "5000 USD"')
+    return Limit(Decimal(found[1]), found[2])
+
+
+def _exceeds(limit: Limit, found: Mapping[str, Any]) -> bool:
+    """Whether the files cost more than they may; a cost that is not known is more."""
+    if found["unknown"]:
+        return True
+    sums: Sequence[Mapping[str, str]] = found["totals"]
+    for each in sums:
+        more, old = Decimal(each["difference"]), Decimal(each["before"])
+        if limit.unit == "%":
+            if more > limit.amount / 100 * old:
+                return True
+        elif each["currency_code"] != limit.unit:
+            if more > 0:  # what another currency is worth is not known here
+                return True
+        elif more > limit.amount:
+            return True
+    return False
+
+
+def _here() -> "Ask":
+    """Answers from the catalog of the data directory, or the shipped one."""
+    from service.cli.diff_figures import Refused, of_plan, of_quote  # noqa: PLC0415
+
+    catalog = plan_cli.local_catalog()
+
+    def ask(asked: "Asked") -> "Answered":
+        text = json.dumps(asked.question).encode()
+        try:
+            if asked.operation == "plan":
+                return of_plan(plan_cli.searched(text, None, _silent))
+            return of_quote(_quoted(asked, catalog))
+        except plan_cli.Refused as refused:
+            raise Refused(*(line.removeprefix("ironlaw: ") for line in refused.lines)) from refused
+
+    return ask
+
+
+def _silent(_done: int, _total: int) -> None:
+    """Nobody watches."""
+
+
+def _quoted(asked: "Asked", catalog: Any) -> Mapping[str, Any]:  # noqa: ANN401  # the snapshot, which needs the server
+    """What a quote of the question would say."""
+    from pydantic import ValidationError  # noqa: PLC0415
+    from pydantic_core import from_json, to_json  # noqa: PLC0415
+
+    from service.kit.http.problems import FieldError, Problem, Unprocessable  # noqa: PLC0415
+    from service.kit.http.web import body_errors  # noqa: PLC0415
+    from service.quotes.freeze import QUESTIONS, Asked, freeze, owns_devices, projected  # noqa: PLC0415
+    from service.quotes.schemas import QuotedOperation  # noqa: PLC0415
+
+    name = asked.operation.replace("-", "_")
+    text = json.dumps(asked.question).encode()
+    try:
+        if name not in QUESTIONS:
+            wrong = FieldError("/operation", "UNKNOWN_OPERATION", f"is one of {', '.join(QUESTIONS)}")
+            raise Unprocessable("", wrong)
+        try:
+            question = QUESTIONS[name].model_validate_json(text)
+        except ValidationError as error:
+            raise body_errors(error, text) from error
+        operation = cast("QuotedOperation", asked.operation)
+        asks = Asked(operation, "", projected(name, question), owns_devices(question))
+        frozen = freeze(asks, catalog, lambda sources: [{} for _ in sources])
+    except Problem as problem:
+        raise plan_cli.refused(problem) from problem
+    quote: Mapping[str, Any] = from_json(
+        to_json(
+            {
+                **frozen.summary,
+                **frozen.document,
+                "catalog_revision": frozen.catalog_revision,
+                "method_version": frozen.method_version,
+            }
+        )
+    )
+    return quote
+
+
+def _there(url: str) -> "Ask":
+    """Answers of a running service, where nothing of it stays."""
+    from service.cli.diff_figures import Refused, of_plan, of_quote  # noqa: PLC0415
+
+    def ask(asked: "Asked") -> "Answered":
+        text = json.dumps(asked.question).encode()
+        try:
+            if asked.operation == "plan":
+                return of_plan(plan_cli.asked(url, text, _silent, is_kept=False))
+            body = {"operation": asked.operation, "name": "ironlaw diff", "request": asked.question}
+            with plan_cli.connected(url) as client:
+                response = client.post("/v1/quotes", params={"validate_only": "true"}, json=body)
+            return of_quote(plan_cli.told(response))
+        except plan_cli.Refused as refused:
+            raise Refused(*(line.removeprefix("ironlaw: ") for line in refused.lines)) from refused
+
+    return ask

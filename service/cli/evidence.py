@@ -1,0 +1,50 @@
+"""Commands of evidence: measurements of a tenant's own."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Measurements of a tenant's own.")
+
+
+@app.callback()
+def evidence() -> None:
+    """Keep ``import`` a command of its own though it is the only one."""
+
+
+@app.command("import")
+def import_evidence(
+    file: Annotated[typer.FileText, typer.Argument(help="The file of measurements; - is standard input.")],
+    *,
+    file_format: Annotated[
+        str, typer.Option("--format", help="Which program wrote it, such as vllm_bench; own_csv is our own.")
+    ],
+    context: Annotated[
+        Path | None,
+        typer.Option(help="JSON with what the file does not say: model, cluster, parallelism, workload."),
+    ] = None,
+    note: Annotated[str | None, typer.Option(help="Where the file comes from.")] = None,
+    tenant: Annotated[str, typer.Option(help="Tenant whose estimates it moves.")] = "default",
+    dry_run: Annotated[bool, typer.Option(help="Say what would count, and store nothing.")] = False,
+) -> None:
+    """Count the measurements of a file as evidence of a tenant."""
+    from service.app.operator import Operator  # noqa: PLC0415
+    from service.app.settings import Settings  # noqa: PLC0415
+    from service.evidence.imports.schemas import EvidenceImport  # noqa: PLC0415
+
+    stated = json.loads(context.read_text()) if context else {}
+    given = {"format": file_format, "content": file.read(), "note": note}
+    sent = stated | {name: value for name, value in given.items() if value is not None}
+    body = EvidenceImport.model_validate_json(json.dumps(sent))
+    told = Operator(Settings()).import_evidence(body, tenant, validate_only=dry_run)
+    for refused in told["refused"]:
+        typer.echo(f"{refused['pointer']}: {refused['detail']} ({refused['code']})", err=True)
+    for one in told["answers"]:
+        ratio = one["measured"] / one["estimated"]
+        typer.echo(f"{one['pointer']}: {one['family']} {one['measured']:.4g}, {ratio:.2f} of its estimate")
+    for name in told["figures"]:
+        typer.echo(f"figure of the device: {name}")
+    verb = "would count" if dry_run else f"count as {told['id']}"
+    typer.echo(f"{told['reading_count']} figures read, {len(told['answers'])} answers {verb}")

@@ -1,0 +1,293 @@
+"""The command line."""
+
+import gc
+import json
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli import diff as diff_cli
+from service.cli import evidence
+from service.cli import operator as operator_cli
+from service.cli import plan as plan_cli
+from service.worker.cli import app as worker
+from service.worker.errors import WorkerError
+
+if TYPE_CHECKING:
+    from service.app.settings import Settings
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+app.add_typer(operator_cli.app)
+app.add_typer(evidence.app, name="evidence")
+app.add_typer(worker, name="worker")
+app.command()(plan_cli.plan)
+app.command()(diff_cli.diff)
+
+START_SECONDS = 30.0
+ACCEPTS_PER_TURN = 16
+GRACEFUL_SECONDS = 6
+"""What requests under way get to finish once the service is told to stop; whoever told it usually kills it
+after ten seconds."""
+
+
+NEEDS_SERVER = "this command needs the server, which is not installed: pip install 'ironlaw[server]'"
+
+
+class Operation(StrEnum):
+    """The four questions."""
+
+    MEMORY = "memory"
+    THROUGHPUT = "throughput"
+    COST = "cost"
+    UTILITY_BILL = "utility-bill"
+
+
+@app.callback()
+def root() -> None:
+    """Capacity planning for machine learning."""
+    # Modules, routes and answers are trees without cycles: collecting often is a sixth of a start; walking
+    # the catalog at every collection took a third of the time of a batch.
+    gc.set_threshold(20_000, 20, 20)
+
+
+def _settings() -> "Settings":
+    from service.app.settings import Settings  # noqa: PLC0415  # needs the extra `server`
+
+    return Settings()
+
+
+@app.command()
+def serve(
+    *,
+    ask: Annotated[bool, typer.Option(help="Ask the reference question once the service is up.")] = False,
+) -> None:
+    """Serve the API; the embedded database is created, migrated and loaded first."""
+    import uvicorn  # noqa: PLC0415  # the other commands start faster without it
+
+    from service.app.application import attach, create_app  # noqa: PLC0415
+    from service.app.storage import prepare  # noqa: PLC0415
+    from service.kit.database.engine import Database  # noqa: PLC0415
+    from service.kit.http.server import BoundedProtocol  # noqa: PLC0415
+    from service.kit.logs import configure_logs  # noqa: PLC0415
+
+    settings = _settings()
+    is_v6 = ":" in settings.host
+    family = socket.AF_INET6 if is_v6 else socket.AF_INET
+    # A port that is taken is told before the database is touched.
+    listening = socket.create_server((settings.host, settings.port), family=family)
+    host = f"[{settings.host}]" if is_v6 else settings.host
+    address = f"http://{host}:{listening.getsockname()[1]}"
+    keyring = settings.keyring
+    configure_logs(as_json=settings.log_format == "json", stream=sys.stderr)
+    database = Database(settings.database)
+    typer.echo(prepare(database), err=True)
+    application = create_app(settings)
+    attach(application, database, settings, keyring)
+    application.state.snapshots.refresh()
+    _spare_collector()
+    config = uvicorn.Config(
+        application,
+        loop="uvloop",
+        http=BoundedProtocol,
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=GRACEFUL_SECONDS,
+    )
+    typer.echo(f"serving on {address}, documentation at {address}/docs", err=True)
+    if ask and settings.mode == "open":  # elsewhere it would need a key
+        threading.Thread(target=_ask_reference, args=(address,), daemon=True).start()
+    # libuv accepts one connection of a socket per turn of its loop; behind busy connections the last of 32
+    # new ones waited a fifth of a second. Every handle on the same socket accepts one more.
+    handles = [listening, *(listening.dup() for _ in range(ACCEPTS_PER_TURN - 1))]
+    _server(config, application.state).run(sockets=handles)
+
+
+def _server(config: Any, state: Any) -> Any:  # noqa: ANN401
+    """A server that is no longer ready from the moment in which it is told to stop."""
+    import uvicorn  # noqa: PLC0415
+
+    class Draining(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ANN401
+            state.draining = True
+            state.nodes.waiting.close()
+            super().handle_exit(sig, frame)
+
+        async def shutdown(self, sockets: Any = None) -> None:  # noqa: ANN401
+            # Not when the requests have ended: chunks of jobs take their time too.
+            if state.working is not None:
+                state.working.ask_to_stop()
+            await super().shutdown(sockets)
+
+    return Draining(config)
+
+
+def _spare_collector() -> None:
+    """Keep what lives as long as the process out of garbage collection."""
+    gc.collect()
+    gc.freeze()
+
+
+def _ask_reference(address: str) -> None:
+    """Ask the service the reference question, as any client would, and print the answer."""
+    import httpx  # noqa: PLC0415
+
+    from service.app.examples import REFERENCE_QUESTION  # noqa: PLC0415
+    from service.cli.terminal import show  # noqa: PLC0415
+
+    with httpx.Client(base_url=address, timeout=5.0, trust_env=False) as client:
+        deadline = time.monotonic() + START_SECONDS
+        while not _is_ready(client):
+            if time.monotonic() > deadline:
+                typer.echo("the service did not become ready", err=True)
+                return
+            time.sleep(0.02)
+        response = client.post("/v1/estimates/utility-bill", json=REFERENCE_QUESTION)
+        response.raise_for_status()
+    typer.echo("70e9 parameters on 2e12 tokens with 1,000 H100 at half their peak: rent or buy?\n")
+    show(response.json())
+    typer.echo(
+        f"\nDocumentation: {address}/docs\nAsk the next one:\n"
+        f"  curl -s {address}/v1/estimates/utility-bill -H 'content-type: application/json' \\\n"
+        f"    -d '{json.dumps(REFERENCE_QUESTION)}'"
+    )
+
+
+def _is_ready(client: Any) -> bool:  # noqa: ANN401
+    import httpx  # noqa: PLC0415
+
+    try:
+        return bool(client.get("/readyz").status_code == httpx.codes.OK)
+    except httpx.TransportError:
+        return False
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the schema and the shipped catalog of the database up to date."""
+    from service.app.storage import migrate  # noqa: PLC0415
+    from service.kit.database.engine import Database  # noqa: PLC0415
+
+    typer.echo(migrate(Database(_settings().database)))
+
+
+@worker.command()
+def background() -> None:
+    """Work on background jobs, beside or instead of the threads of the servers."""
+    from service.app.background.service import Means, work  # noqa: PLC0415
+    from service.app.storage import prepare  # noqa: PLC0415
+    from service.audit.service import Writes  # noqa: PLC0415
+    from service.kit.database.engine import Database  # noqa: PLC0415
+    from service.kit.http.outbound import Outbound  # noqa: PLC0415
+    from service.kit.logs import configure_logs  # noqa: PLC0415
+    from service.webhooks.service import Webhooks  # noqa: PLC0415
+
+    settings = _settings()
+    if not settings.background_threads:
+        raise typer.BadParameter("IRONLAW_BACKGROUND_THREADS is 0: there is nothing to work with")
+    configure_logs(as_json=settings.log_format == "json", stream=sys.stderr)
+    database = Database(settings.database)
+    typer.echo(prepare(database), err=True)
+    keyring = settings.keyring
+    webhooks = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
+    means = Means(writes=Writes(database, keyring), webhooks=webhooks, exports=settings.audit_exports)
+    work(database, means, settings.background_threads)
+
+
+@app.command()
+def estimate(
+    file: Annotated[typer.FileBinaryRead, typer.Argument(help="A question as JSON; - is standard input.")],
+    operation: Annotated[
+        Operation | None,
+        typer.Option(help="Which question; by default the one that the members of the file fit."),
+    ] = None,
+) -> None:
+    """Answer a question at the terminal, from the catalog of the data directory if there is one."""
+    raise typer.Exit(_estimate(file.read(), operation))
+
+
+def _estimate(text: bytes, operation: Operation | None) -> int:
+    """Print the answer to a question, or what is wrong with it; the exit status."""
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    from service.cli.terminal import show  # noqa: PLC0415
+    from service.estimates.service import ESTIMATES, answer  # noqa: PLC0415
+    from service.kit.http.problems import Problem  # noqa: PLC0415
+    from service.kit.http.web import body_errors  # noqa: PLC0415
+
+    try:
+        asked, estimator = ESTIMATES[operation or _operation_of(text)]
+        try:
+            question = asked.model_validate_json(text)
+        except ValidationError as error:
+            raise body_errors(error, text) from error
+        answered: Mapping[str, Any] = answer(estimator, question, plan_cli.local_catalog())
+    except Problem as problem:
+        typer.echo(f"ironlaw: {problem.detail}", err=True)
+        for field in problem.errors:
+            typer.echo(f"  {field.pointer or 'the question'}: {field.detail} ({field.code})", err=True)
+        return 1
+    show(answered)
+    return 0
+
+
+_TELLING_MEMBERS: tuple[tuple[str, Operation], ...] = (
+    ("site", Operation.UTILITY_BILL),
+    ("purchase", Operation.UTILITY_BILL),
+    ("rental", Operation.COST),
+    ("efficiency", Operation.THROUGHPUT),
+)
+
+
+def _operation_of(text: bytes) -> Operation:
+    """The operation that a question's members belong to."""
+    try:
+        members = json.loads(text)
+    except ValueError:
+        return Operation.MEMORY
+    for name, operation in _TELLING_MEMBERS:
+        if isinstance(members, dict) and name in members:
+            return operation
+    return Operation.MEMORY
+
+
+@app.command()
+def openapi() -> None:
+    """Print the OpenAPI document."""
+    from service.app.application import create_app  # noqa: PLC0415
+
+    document = create_app(_settings()).openapi()
+    typer.echo(json.dumps(document, indent=2))
+
+
+def _what_to_mend(error: Exception) -> str | None:
+    """What can be mended where the command was given, in one line; None for a defect of ours."""
+    if isinstance(error, WorkerError | OSError):
+        return str(error)
+    return operator_cli.what_to_mend(error) if find_spec("sqlalchemy") else None
+
+
+def main() -> None:
+    """Entry point of the ``ironlaw`` command."""
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        if (error.name or "service").partition(".")[0] == "service":
+            raise
+        typer.echo(f"ironlaw: {NEEDS_SERVER}", err=True)
+        sys.exit(2)
+    except Exception as error:
+        message = _what_to_mend(error)
+        if message is None:
+            raise
+        typer.echo(f"ironlaw: {message}", err=True)
+        sys.exit(1)

@@ -1,0 +1,273 @@
+"""Commands of the operator: keys, tenants, audit, backups, with access to the database."""
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from service.app.operator import Operator
+
+keys_app = typer.Typer(no_args_is_help=True, help="API keys, with access to the database.")
+tenants_app = typer.Typer(no_args_is_help=True, help="Tenants, with access to the database.")
+audit_app = typer.Typer(no_args_is_help=True, help="The record of every stored write.")
+offers_app = typer.Typer(no_args_is_help=True, help="Dated prices, with access to the database.")
+app = typer.Typer()
+app.add_typer(keys_app, name="keys")
+app.add_typer(tenants_app, name="tenants")
+app.add_typer(audit_app, name="audit")
+app.add_typer(offers_app, name="offers")
+
+
+def _operator() -> "Operator":
+    from service.app.operator import Operator  # noqa: PLC0415  # needs the extra `server`
+    from service.app.settings import Settings  # noqa: PLC0415
+
+    return Operator(Settings())
+
+
+@keys_app.command("create")
+def create_key(
+    *,
+    name: Annotated[str, typer.Option(help="What the key is for.")] = "created at the command line",
+    tenant: Annotated[str, typer.Option(help="Tenant that the key acts for.")] = "default",
+    scope: Annotated[list[str] | None, typer.Option(help="Scope, such as models:read; repeatable.")] = None,
+    admin: Annotated[bool, typer.Option(help="Every scope, those of the operator included.")] = False,
+    if_none: Annotated[bool, typer.Option(help="Do nothing where there is a key already.")] = False,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it to a new file for its owner alone.")
+    ] = None,
+) -> None:
+    """Create a key and print it, or write it to a file; it is shown this once."""
+    from service.app.key_file import KeyFile  # noqa: PLC0415
+    from service.app.operator import KeyExists  # noqa: PLC0415
+
+    operator, scopes = _operator(), scope or []
+    try:
+        if to is None:
+            typer.echo(operator.create_key(name, tenant, scopes, admin=admin, first_only=if_none))
+        else:
+            operator.create_key_file(KeyFile(to), name, tenant, scopes, admin=admin, first_only=if_none)
+            typer.echo(f"wrote the key to {to}")
+    except KeyExists:
+        typer.echo("there is a key already", err=True)
+
+
+@keys_app.command("revoke")
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(help="Id of the key: the middle part of it.")],
+    *,
+    tenant: Annotated[str, typer.Option(help="Tenant of the key.")] = "default",
+) -> None:
+    """Revoke a key: it stops working within two seconds, everywhere."""
+    _operator().revoke_key(key_id, tenant)
+    typer.echo(f"revoked {key_id}")
+
+
+@tenants_app.command("create")
+def create_tenant(
+    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
+    *,
+    name: Annotated[str, typer.Option(help="Name of the tenant.")],
+) -> None:
+    """Create a tenant; a key made for it is the way in."""
+    _operator().create_tenant(tenant_id, name)
+    typer.echo(f"created {tenant_id}")
+
+
+@tenants_app.command("export")
+def export_tenant(
+    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")],
+) -> None:
+    """Write every row of a tenant to one file, a line of JSON each, for its owner alone."""
+    _operator().export_tenant(tenant_id, file)
+    typer.echo(f"exported {tenant_id}")
+
+
+@tenants_app.command("redact")
+def redact_tenant(
+    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; there is no way back.")] = False,
+) -> None:
+    """Disable a tenant and delete everything of it but its audit chain, which then names nobody."""
+    if not yes:
+        raise typer.BadParameter("this deletes for good; say so with --yes")
+    _operator().redact_tenant(tenant_id)
+    typer.echo(f"redacted {tenant_id}")
+
+
+@audit_app.command("verify")
+def verify_audit(
+    *,
+    expected_heads: Annotated[
+        typer.FileText | None,
+        typer.Option(help="A file of exported heads, which the chains must reach; - is standard input."),
+    ] = None,
+) -> None:
+    """Read the chain of every tenant; fails where an event was changed, dropped or reordered.
+
+    So it does where anything that decides who may do what is not as the chain says that it is, where a tenant
+    is gone with its chain, and where a chain ends before a head that was exported.
+    """
+    raise typer.Exit(_report_audit(_operator(), expected_heads or ()))
+
+
+def _report_audit(operator: "Operator", exported: Iterable[str] = ()) -> int:
+    """Say for each tenant whether its record holds; the exit status."""
+    from service.audit.verification import exported_heads  # noqa: PLC0415
+
+    try:
+        expected = exported_heads(exported)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    found = operator.verify_audit(expected)
+    for each in found:
+        verdict = each.verdict
+        state = "holds" if verdict.fault is None else f"BREAKS at event {verdict.fault.sequence}"
+        why = "" if verdict.fault is None else f": {verdict.fault.code}, {verdict.fault.detail}"
+        typer.echo(f"{verdict.tenant_id}: {verdict.events} events, {state}{why}, head {verdict.head_hash}")
+    for each in found:
+        for resource, code in each.changed:
+            typer.echo(f"{each.verdict.tenant_id}: {resource} is NOT as it was recorded: {code}")
+        for gap in each.counted_gaps():
+            told = f"{gap['resource_count']} of {gap['collection']} cannot be verified: {gap['detail']}"
+            typer.echo(f"{each.verdict.tenant_id}: {told}")
+    return 0 if all(each.is_valid for each in found) else 1
+
+
+@offers_app.command("import")
+def import_offers(
+    file: Annotated[typer.FileText, typer.Argument(help="The price list; - is standard input.")],
+    *,
+    list_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="skypilot, gpuhunt, gpuhunt_tpu, ec2instances, opencost_csv or opencost_json.",
+        ),
+    ],
+    as_of: Annotated[str, typer.Option(help="When the prices held, such as 2026-11-20.")],
+    citation: Annotated[str, typer.Option(help="Where the list comes from.")],
+    provider: Annotated[str | None, typer.Option(help="Whose prices these are, such as aws.")] = None,
+    accelerator: Annotated[
+        str | None, typer.Option(help="Accelerator that an OpenCost document prices.")
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="Tenant that the offers become of.")] = "default",
+) -> None:
+    """Create or version the offers of a price list in the format of its publisher, all or none."""
+    from service.catalog.offers.schemas import PriceList  # noqa: PLC0415
+
+    given = {
+        "format": list_format,
+        "as_of": as_of,
+        "source": {"citation": citation},
+        "provider": provider,
+        "accelerator_id": accelerator,
+    }
+    asked = {name: value for name, value in given.items() if value is not None}
+    body = PriceList.model_validate_json(json.dumps(asked))
+    told = _operator().import_offers(body, file.read(), tenant)
+    for refused in told["refused"]:
+        typer.echo(f"{refused['pointer']}: {refused['detail']} ({refused['code']})", err=True)
+    counts = ", ".join(f"{len(told[name])} {name}" for name in ("created", "changed", "unchanged"))
+    refused_count = sum(reason["row_count"] for reason in told["refused_reasons"])
+    typer.echo(f"{told['row_count']} rows: {counts}, {refused_count} refused")
+
+
+@app.command()
+def backup(file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")]) -> None:
+    """Write a consistent copy of the database to one file, while the service runs."""
+    from service.app.backup import back_up  # noqa: PLC0415
+    from service.app.settings import Settings  # noqa: PLC0415
+    from service.kit.database.engine import Database  # noqa: PLC0415
+
+    _list_contents(back_up(Database(Settings().database), file))
+
+
+@app.command()
+def backups(
+    folder: Annotated[Path, typer.Argument(help="The folder of the backups; it must exist.")],
+    *,
+    every_hours: Annotated[float, typer.Option(min=0.01, help="Time from one to the next.")] = 24.0,
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest stay.")] = 14,
+    once: Annotated[bool, typer.Option("--once", help="Take one if it is due, and end.")] = False,
+) -> None:
+    """Back up on a schedule while the service runs; each file is restored on trial before it counts."""
+    from datetime import timedelta  # noqa: PLC0415
+
+    from service.app.backups import Backups  # noqa: PLC0415
+    from service.app.settings import Settings  # noqa: PLC0415
+    from service.kit.database.engine import Database  # noqa: PLC0415
+
+    # The first process of a container ignores the signal unless it says what to do.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    database, kept, every = Database(Settings().database), Backups(folder), timedelta(hours=every_hours)
+    with kept.held():
+        while not once or not kept.due_in(every):
+            time.sleep(kept.due_in(every).total_seconds())
+            typer.echo(f"wrote and tried {kept.take(database, keep)}, {len(kept.kept())} kept")
+
+
+@app.command()
+def restore(file: Annotated[Path, typer.Argument(help="A file of `ironlaw backup`, of any engine.")]) -> None:
+    """Fill an empty database from a backup, and bring it up to date."""
+    from service.app.backup import restore, restored  # noqa: PLC0415
+    from service.app.settings import Settings  # noqa: PLC0415
+    from service.kit.database.engine import Database  # noqa: PLC0415
+
+    database = Database(Settings().database)
+    _list_contents(restore(database, file))
+    typer.echo(restored(database))
+    raise typer.Exit(_report_audit(_operator()))
+
+
+def _list_contents(contents: Iterable[Any]) -> None:
+    for content in contents:
+        typer.echo(f"{content.row_count:>12,}  {content.table_name}")
+
+
+def what_to_mend(error: Exception) -> str | None:
+    """What an operator can mend, in one line; None for a defect of ours."""
+    from pydantic import ValidationError  # noqa: PLC0415
+    from sqlalchemy.exc import ArgumentError, OperationalError  # noqa: PLC0415
+
+    from service.app.backup import BackupRefused  # noqa: PLC0415
+    from service.app.key_file import KeyFileRefused  # noqa: PLC0415
+    from service.app.settings import Settings  # noqa: PLC0415
+    from service.app.storage import SchemaMismatch  # noqa: PLC0415
+    from service.auth.errors import SecretMismatch  # noqa: PLC0415
+    from service.kit.http.problems import Problem  # noqa: PLC0415
+
+    if isinstance(error, Problem):
+        return "; ".join([error.detail, *(field.detail for field in error.errors)])
+    if isinstance(error, ValidationError) and error.title in (
+        Settings.__name__,
+        "ApiKeyInput",
+        "TenantInput",
+        "PriceList",
+        "EvidenceImport",
+    ):
+        variable = "IRONLAW_" if error.title == Settings.__name__ else ""
+        return "; ".join(_fault(variable, item) for item in error.errors())
+    if isinstance(error, OperationalError):
+        return f"the database does not answer: {str(error.orig).splitlines()[0]}"
+    if isinstance(error, ArgumentError):
+        return "IRONLAW_DATABASE_URL is not the address of a database"
+    if isinstance(error, SchemaMismatch | SecretMismatch | BackupRefused | KeyFileRefused):
+        return str(error)
+    return None
+
+
+def _fault(variable: str, item: Any) -> str:  # noqa: ANN401
+    """One thing that is wrong with a setting or an argument, without its value."""
+    place = ".".join(str(part) for part in item["loc"])
+    if variable and place:
+        place = f"{variable}{place.upper()}"
+    return f"{place}: {item['msg']}" if place else str(item["msg"])

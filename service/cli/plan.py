@@ -1,0 +1,378 @@
+"""The best configuration for some work, at the terminal: worked out here, or by a running service."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+if TYPE_CHECKING:
+    import httpx
+    from rich.progress import Progress, TaskID
+
+    from service.evidence.snapshot import Snapshot
+    from service.kit.http.problems import Problem
+    from service.plans.service import Prepared
+    from service.plans.space import Outcome, Piece
+
+KEY_VARIABLE: Final = "IRONLAW_API_KEY"
+"""Where the key of a service is; an argument would be seen by everyone on the host."""
+REFUSED: Final = 1
+NOTHING_LEFT: Final = 3
+CANCELLED: Final = 130
+"""Of a command that an interrupt ends, as shells count it."""
+_FEW_CANDIDATES: Final = 50_000
+"""What is searched sooner than processes start."""
+_POLL_SECONDS: Final = 0.25
+_TIMEOUT_SECONDS: Final = 60.0
+"""A small search is answered while the caller waits."""
+
+Advance = Callable[[int, int], None]
+"""Told how many candidates are decided, and of how many."""
+
+
+class Refused(Exception):
+    """The question or the service says no; each line is for the reader."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__(*lines)
+        self.lines = lines
+
+
+def plan(
+    file: Annotated[typer.FileBinaryRead, typer.Argument(help="A question as JSON; - is standard input.")],
+    *,
+    url: Annotated[
+        str | None, typer.Option(help=f"A running service to ask, with the key in {KEY_VARIABLE}.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes that search; as many as cores when left out.")
+    ] = None,
+    configuration: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A configuration in use to be ranked with the rest, as TOOL=FILE of megatron_lm, deepspeed, "
+            "torchtitan, vllm or sglang; repeatable."
+        ),
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="What --configuration runs on, as ACCELERATOR:COUNT; the only owned nodes if left out."
+        ),
+    ] = None,
+) -> None:
+    """Find the best configuration for some work: what to run it on, laid out how, and what that costs.
+
+    Exits with 1 where the question is refused, with 3 where nothing keeps to its constraints.
+    """
+    from service.cli.plan_answer import show_plan  # noqa: PLC0415  # the other commands start faster without it
+
+    try:
+        text = _with_configurations(file.read(), configuration or [], on)
+        with _progress() as advance:
+            answer = asked(url, text, advance) if url else searched(text, processes, advance)
+    except Refused as refused:
+        for line in refused.lines:
+            typer.echo(line, err=True)
+        raise typer.Exit(REFUSED) from None
+    except KeyboardInterrupt:
+        typer.echo("ironlaw: cancelled", err=True)
+        raise typer.Exit(CANCELLED) from None
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+    else:
+        show_plan(answer)
+    raise typer.Exit(0 if answer["rows"] else NOTHING_LEFT)
+
+
+@contextmanager
+def _progress() -> Iterator[Advance]:
+    """A bar on standard error while candidates are decided, where that is a terminal."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} candidates"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        tasks: list[TaskID] = []
+        yield lambda done, total: _advance(progress, tasks, done, total)
+
+
+def _advance(progress: "Progress", tasks: "list[TaskID]", done: int, total: int) -> None:
+    if not tasks:
+        tasks.append(progress.add_task("", total=total))
+    progress.update(tasks[0], completed=done, total=total)
+
+
+def _with_configurations(text: bytes, given: list[str], on: str | None) -> bytes:
+    """The question with configurations in use among those that it ranks."""
+    if not given:
+        return text
+
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    from service.formats.launch import TABLE  # noqa: PLC0415
+    from service.planning.errors import PlanningError  # noqa: PLC0415
+    from service.plans.configuration import read_configuration  # noqa: PLC0415
+    from service.schemas.plans import PlanQuestion  # noqa: PLC0415
+
+    try:
+        PlanQuestion.model_validate_json(text)
+    except ValidationError:
+        return text  # what is wrong with it is told where it is asked
+    question = json.loads(text)
+    workload, known = question["workload"], [*question.get("owned", []), *question.get("rented", [])]
+    cluster = _cluster(on, known)
+    for each in given:
+        tool, _, path = each.partition("=")
+        if tool not in TABLE or not path:
+            raise typer.BadParameter(f"--configuration is TOOL=FILE, the tool one of {', '.join(TABLE)}")
+        try:
+            read = read_configuration(Path(path).name, tool, Path(path).read_text(), workload, cluster)
+        except PlanningError as error:
+            raise Refused(f"ironlaw: {path}: {error.detail}") from error
+        for note in read.notes:
+            typer.echo(f"not read from {path}: {note}", err=True)
+        question.setdefault("given", []).append(read.given)
+    return json.dumps(question).encode()
+
+
+def _cluster(on: str | None, known: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    if on is None:
+        if len(known) != 1:
+            raise typer.BadParameter("--configuration needs --on ACCELERATOR:COUNT")
+        cluster: Mapping[str, Any] = known[0]["cluster"]
+        return cluster
+    name, _, count = on.partition(":")
+    if not count.isdecimal():
+        raise typer.BadParameter("--on is ACCELERATOR:COUNT, such as h100-sxm:64")
+    return {"accelerator": {"source": "catalog", "id": name}, "accelerator_count": int(count)}
+
+
+def searched(text: bytes, processes: int | None, advance: Advance) -> dict[str, Any]:
+    """The answer of a search in this process and others of this host."""
+    from pydantic import ValidationError  # noqa: PLC0415
+    from pydantic_core import from_json, to_json  # noqa: PLC0415
+
+    from service.estimates.service import answer  # noqa: PLC0415
+    from service.kit.http.problems import Problem  # noqa: PLC0415
+    from service.kit.http.web import body_errors  # noqa: PLC0415
+    from service.plans.service import pieces_of, rank  # noqa: PLC0415
+    from service.schemas.plans import PlanQuestion  # noqa: PLC0415
+
+    try:
+        try:
+            question = PlanQuestion.model_validate_json(text)
+        except ValidationError as error:
+            raise body_errors(error, text) from error
+        catalog = local_catalog()
+        prepared = answer(pieces_of, question, catalog)
+        outcomes = _outcomes(text, prepared, catalog, processes, advance)
+        found = answer(lambda asked, known: rank(asked, known, outcomes), question, catalog)
+    except Problem as problem:
+        raise refused(problem) from problem
+    except BrokenProcessPool as error:
+        raise Refused("ironlaw: a process that searched has died; --processes 1 needs none") from error
+    told: dict[str, Any] = from_json(to_json(found))
+    return told
+
+
+def refused(problem: "Problem") -> Refused:
+    """A problem as it is told at the terminal."""
+    fields = (
+        f"  {field.pointer or 'the question'}: {field.detail} ({field.code})" for field in problem.errors
+    )
+    return Refused(f"ironlaw: {problem.detail}", *fields)
+
+
+def local_catalog() -> "Snapshot":
+    """The catalog of the configured database, or the shipped one where there is none yet."""
+    from service.app.settings import Settings  # noqa: PLC0415  # needs the extra `server`
+    from service.app.storage import check  # noqa: PLC0415
+    from service.evidence.snapshot import SnapshotStore, shipped_snapshot  # noqa: PLC0415
+    from service.kit.database.engine import Database  # noqa: PLC0415
+    from service.kit.security.subjects import DEFAULT_TENANT  # noqa: PLC0415
+
+    settings = Settings()
+    if not settings.database_url and not (settings.data_dir / "ironlaw.db").exists():
+        return shipped_snapshot()
+    database = Database(settings.database)
+    check(database)
+    store = SnapshotStore(database)
+    store.refresh()
+    return store.current(DEFAULT_TENANT)
+
+
+def _outcomes(
+    text: bytes, prepared: "Prepared", catalog: "Snapshot", processes: int | None, advance: Advance
+) -> "list[Outcome]":
+    """What becomes of each piece, in their order."""
+    pieces = prepared.pieces
+    total = sum(piece.candidates for piece in pieces)
+    workers = min(processes or os.cpu_count() or 1, len(pieces))
+    found: dict[int, Outcome] = {}
+    done = 0
+    advance(done, total)
+    for place, outcome in _one_by_one(text, prepared, catalog, workers, total):
+        found[place] = outcome
+        done += pieces[place].candidates
+        advance(done, total)
+    return [found[place] for place in range(len(pieces))]
+
+
+def _one_by_one(
+    text: bytes, prepared: "Prepared", catalog: "Snapshot", workers: int, total: int
+) -> "Iterator[tuple[int, Outcome]]":
+    """Pieces as they are done, with their places."""
+    if workers < 2 or total <= _FEW_CANDIDATES:  # noqa: PLR2004  # one is this process
+        _Searcher.question, _Searcher.catalog = prepared.question, catalog
+        yield from ((place, _search(piece)) for place, piece in enumerate(prepared.pieces))
+        return
+    with _pool(text, catalog.revision, workers) as pool:
+        with _uninterrupted():
+            places: dict[Future[Outcome], int] = {
+                pool.submit(_search, piece): place for place, piece in enumerate(prepared.pieces)
+            }
+        waiting = set(places)
+        while waiting:
+            ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            yield from ((places[future], future.result()) for future in ended)
+
+
+@contextmanager
+def _pool(text: bytes, revision: int, workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that search pieces of a question; what they work on ends with an interrupt."""
+    # Forked processes would share locks of threads that they do not have, such as the progress bar's.
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (text, revision))
+    try:
+        yield pool
+    except BaseException:
+        working = list((pool._processes or {}).values())  # noqa: SLF001  # public from Python 3.14 on
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in working:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold interrupts back; processes that begin meanwhile never see one: the command itself ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Searcher:
+    """What a process searches: set once, since it is the same for all of its pieces."""
+
+    question: Any = None
+    catalog: Any = None
+
+
+def _begin(text: bytes, revision: int) -> None:
+    """Make a process ready to search pieces of a question, under the catalog that cut them."""
+    from service.schemas.plans import PlanQuestion  # noqa: PLC0415
+
+    _Searcher.question = PlanQuestion.model_validate_json(text)
+    _Searcher.catalog = local_catalog()
+    if _Searcher.catalog.revision != revision:
+        raise RuntimeError("the catalog changed while the search began")
+
+
+def _search(piece: "Piece") -> "Outcome":
+    from service.estimates.service import answer  # noqa: PLC0415
+    from service.plans.service import search_piece  # noqa: PLC0415
+
+    return answer(
+        lambda question, catalog: search_piece(question, catalog, piece),
+        _Searcher.question,
+        _Searcher.catalog,
+    )
+
+
+@contextmanager
+def connected(url: str) -> "Iterator[httpx.Client]":
+    """A client of a running service, with the key of the environment."""
+    import httpx  # noqa: PLC0415
+
+    from service.worker.client import checked_address, is_loopback  # noqa: PLC0415
+
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+    address = checked_address(url)
+    # A proxy of the environment is for what lies beyond this host.
+    beyond = not is_loopback(httpx.URL(address).host)
+    with httpx.Client(
+        base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS, trust_env=beyond
+    ) as client:
+        try:
+            yield client
+        except httpx.TransportError as error:
+            raise Refused(f"ironlaw: the service does not answer: {type(error).__name__}") from error
+
+
+def asked(url: str, text: bytes, advance: Advance, *, is_kept: bool = True) -> dict[str, Any]:
+    """The answer of a running service; an interrupt cancels the search there.
+
+    What is not kept is deleted there, however the search ends.
+    """
+    with connected(url) as client:
+        plan = told(client.post("/v1/plans", content=text))
+        location = f"/v1/plans/{plan['id']}"
+        try:
+            while plan["state"] == "running":
+                advance(plan["progress"]["candidates_decided"], plan["progress"]["candidates"])
+                time.sleep(_POLL_SECONDS)
+                plan = told(client.get(location))
+        except KeyboardInterrupt:
+            if is_kept:
+                client.post(f"{location}:cancel")
+            raise
+        finally:
+            if not is_kept:
+                _delete(client, location)
+    if plan["state"] != "done":
+        why = plan.get("error_summary", "")
+        raise Refused(f"ironlaw: the search ended without an answer: {plan['state']} {why}".rstrip())
+    answer: dict[str, Any] = plan["answer"]
+    return answer
+
+
+def _delete(client: "httpx.Client", location: str) -> None:
+    response = client.delete(location)
+    if not response.is_success:
+        typer.echo(f"ironlaw: {location} stays at the service: HTTP status {response.status_code}", err=True)
+
+
+def told(response: "httpx.Response") -> dict[str, Any]:
+    """The body of a response, or what it says is wrong."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = {}
+    if response.is_success and isinstance(body, dict) and "state" in body:
+        return body
+    problem = body if isinstance(body, dict) else {}
+    fields = (
+        f"  {field.get('pointer') or 'the question'}: {field.get('detail', '')} ({field.get('code', '')})"
+        for field in problem.get("errors", [])
+    )
+    raise Refused(f"ironlaw: {problem.get('detail') or f'HTTP status {response.status_code}'}", *fields)

@@ -1,0 +1,421 @@
+"""Builds snapshots, and swaps those of a tenant when a revision that it sees changes."""
+
+import asyncio
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from pydantic import TypeAdapter
+
+from service.calibrations import service as calibrations
+from service.catalog import service as catalog
+from service.catalog.offers.service import currency_of, instance_price, term_of
+from service.catalog.rows import Document
+from service.catalog.shipped import shipped_documents
+from service.evidence.service import reference_curves
+from service.kit.database.engine import Database
+from service.kit.http.problems import BadRequest, FieldError, Unavailable
+from service.kit.security.subjects import SHIPPED_TENANT
+from service.nodes import service as nodes
+from service.planning.cost.exchange import ExchangeRates
+from service.planning.cost.prices import device_price
+from service.planning.energy.carbon import IntensitySeries
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer
+from service.planning.hardware.cluster import Accelerator, Server, memory_capacity
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.hardware.links import Link, LinkKind
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity
+from service.resolve.catalog import (
+    KnownAccelerator,
+    KnownGrid,
+    KnownLink,
+    KnownModel,
+    KnownOffer,
+    KnownRate,
+    KnownSite,
+    KnownTariff,
+    KnownTokenPrice,
+)
+from service.schemas.base import Source
+from service.schemas.carbon import (
+    HoursOfYearInput,
+    IntensitySeriesInput,
+    IntervalsInput,
+    MonthHoursInput,
+)
+from service.schemas.carbon import to_planning as series_of
+from service.schemas.tariffs import TariffTerms
+
+WAIT_SECONDS = 2.0
+"""How long a request waits for a snapshot as new as the revision that it sends."""
+
+_NUMBER_FORMATS = frozenset(NumberFormat)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Every live row as planning values, by id and alias, as of one revision."""
+
+    revision: int
+    curves: ReferenceCurves
+    models: Mapping[str, KnownModel]
+    accelerators: Mapping[str, KnownAccelerator]
+    links: Mapping[str, KnownLink]
+    offers: Mapping[str, KnownOffer]
+    token_prices: Mapping[str, KnownTokenPrice]
+    grids: Mapping[str, KnownGrid]
+    sites: Mapping[str, KnownSite]
+    tariffs: Mapping[str, KnownTariff]
+    exchange_rates: ExchangeRates
+    calibrations: tuple[DeviceCalibration, ...] = ()
+    measured_answers: tuple[MeasuredAnswer, ...] = ()
+    node_ids: frozenset[str] | None = None
+    """Nodes of the tenant, revoked ones too; None of what was read from files."""
+    worked_out: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What estimates work out once of a snapshot, under names of their own."""
+
+
+_Kind = Literal[
+    "model", "accelerator", "link", "offer", "grid", "site", "tariff", "exchange_rate", "token_price"
+]
+_SHADOWED = "shadows_shipped_version"
+_CITATIONS_SHOWN = 3
+_CITATION_LENGTH = 100
+
+
+def _short(citation: str) -> str:
+    """A citation up to its first detail; the row itself has the whole."""
+    head = re.split(r"[:;(]", citation, maxsplit=1)[0].strip()
+    return head if len(head) <= _CITATION_LENGTH else f"{head[:_CITATION_LENGTH]}..."
+
+
+def _source(kind: _Kind, row: Document) -> Source:
+    cited = dict.fromkeys(f"{_short(s['citation'])}, {s['as_of']}" for s in row["sources"])
+    shown = "; ".join(list(cited)[:_CITATIONS_SHOWN])
+    if len(cited) > _CITATIONS_SHOWN:
+        shown += f"; and {len(cited) - _CITATIONS_SHOWN} more"
+    source: Source = {
+        "pointer": "",
+        "kind": kind,
+        "id": row["id"],
+        "version": row.get("version", 1),
+        "origin": row.get("origin", "shipped"),
+        "citation": shown,
+    }
+    if _SHADOWED in row:
+        source["shadows_shipped_version"] = row[_SHADOWED]
+    return source
+
+
+def _model(row: Document) -> KnownModel:
+    return KnownModel(row["architecture"], row.get("context_tokens"), _source("model", row))
+
+
+def _embodied(figure: Document | None) -> Quantity | None:
+    if figure is None:
+        return None
+    return Quantity(figure["value"], figure["low"], figure["high"], Basis.DATASHEET)
+
+
+def _accelerator(row: Document) -> KnownAccelerator:
+    server = row.get("server")
+    rates = row.get("peak_flops_per_second", {})
+    accelerator = Accelerator(
+        id=row["id"],
+        generation=row.get("generation", ""),
+        capacity_bytes=memory_capacity(
+            label_gb=row.get("memory_label_gb"),
+            label_reading=row.get("memory_label_reading", "unknown"),
+            reported_bytes=row.get("memory_reported_bytes"),
+            reported_share=reference_curves().reported_memory,
+        ),
+        bandwidth_bytes_per_second=row.get("memory_bandwidth_bytes_per_second"),
+        peak_flops_per_second={
+            NumberFormat(name): float(rate) for name, rate in rates.items() if name in _NUMBER_FORMATS
+        },
+        power_limit_watts=row.get("power_limit_watts"),
+        server=Server(**server) if server else None,
+        embodied_kg_co2e=_embodied(row.get("embodied_kg_co2e")),
+    )
+    return KnownAccelerator(
+        accelerator,
+        _source("accelerator", row),
+        intra_node_link_id=row.get("intra_node_link_id"),
+        inter_node_link_id=row.get("inter_node_link_id"),
+        network_interfaces_per_device=row.get("network_interfaces_per_device", 1.0),
+        pcie_generation=row.get("pcie_generation"),
+    )
+
+
+def _link(row: Document) -> KnownLink:
+    link = Link(
+        LinkKind(row["kind"]),
+        row["bandwidth_bytes_per_second"],
+        row.get("latency_seconds"),
+        joined=row.get("joined_count", 1),
+        in_network=row.get("in_network_reduction", False),
+    )
+    return KnownLink(link, _source("link", row))
+
+
+def _offer(row: Document) -> KnownOffer:
+    count = row.get("accelerator_count", 1)
+    each = instance_price(row)
+    includes = row.get("includes")
+    return KnownOffer(
+        accelerator_id=row["accelerator_id"],
+        purchase_option=row["purchase_option"],
+        price_per_device_hour=device_price(each, count),
+        currency_code=currency_of(row),
+        as_of=row["as_of"],
+        source=_source("offer", row),
+        provider=row["provider"],
+        price_per_instance_hour=each,
+        accelerator_count=count,
+        region=row.get("region"),
+        zone=row.get("zone"),
+        instance_type=row.get("instance_type"),
+        term=term_of(row),
+        billing_increment_seconds=row.get("billing_increment_seconds"),
+        minimum_billed_seconds=row.get("minimum_billed_seconds"),
+        includes=None if includes is None else frozenset(includes),
+        valid_from=row.get("valid_from"),
+        valid_until=row.get("valid_until"),
+        doubt=row.get("doubt"),
+    )
+
+
+def _token_price(row: Document) -> KnownTokenPrice:
+    def amount(member: str) -> Decimal:
+        return Decimal(row[f"{member}_price_per_million_tokens"]["amount"])
+
+    return KnownTokenPrice(
+        provider=row["provider"],
+        model_name=row["model_name"],
+        model_id=row.get("model_id"),
+        input_per_million=amount("input"),
+        output_per_million=amount("output"),
+        cached_input_per_million=(
+            amount("cached_input") if "cached_input_price_per_million_tokens" in row else None
+        ),
+        currency_code=row["input_price_per_million_tokens"]["currency_code"],
+        as_of=row["as_of"],
+        source=_source("token_price", row),
+    )
+
+
+_SERIES: TypeAdapter[HoursOfYearInput | MonthHoursInput | IntervalsInput] = TypeAdapter(IntensitySeriesInput)
+
+
+def _series(given: Document) -> IntensitySeries:
+    return series_of(_SERIES.validate_json(json.dumps(given)), "/series")
+
+
+def _grid(row: Document) -> KnownGrid:
+    return KnownGrid(
+        carbon_intensity_kg_co2e_per_kwh=row["carbon_intensity_kg_co2e_per_kwh"],
+        accounting=row["accounting"],
+        water_liters_per_kwh=row.get("water_liters_per_kwh"),
+        source=_source("grid", row),
+        emission_rate=row["emission_rate"],
+        series=_series(row["series"]) if "series" in row else None,
+    )
+
+
+def _site(row: Document) -> KnownSite:
+    onsite = row.get("water_usage_effectiveness_liters_per_kwh")
+    return KnownSite(
+        row["pue"],
+        row.get("grid_id"),
+        onsite,
+        _source("site", row),
+        tariff_id=row.get("tariff_id"),
+        time_zone=row.get("time_zone"),
+    )
+
+
+def _tariff(row: Document) -> KnownTariff:
+    terms = {name: row[name] for name in TariffTerms.model_fields if name in row}
+    return KnownTariff(row["name"], terms, _source("tariff", row))
+
+
+def _exchange_rate(row: Document) -> KnownRate:
+    source = _source("exchange_rate", row)
+    return KnownRate(
+        row["from_currency_code"],
+        row["to_currency_code"],
+        Decimal(row["rate"]),
+        date.fromisoformat(row["as_of"]),
+        source["citation"],
+        source,
+    )
+
+
+class _Entry(NamedTuple):
+    """A row as a planning value, with every name that it goes by."""
+
+    id: str
+    version: int
+    names: tuple[str, ...]
+    known: Any
+
+
+_Layer = Mapping[str, Sequence[_Entry]]
+"""The rows of one owner, by the name of their noun."""
+
+_BUILDERS: Mapping[str, Callable[[Document], Any]] = {
+    "models": _model,
+    "accelerators": _accelerator,
+    "links": _link,
+    "offers": _offer,
+    "token_prices": _token_price,
+    "grids": _grid,
+    "sites": _site,
+    "tariffs": _tariff,
+    "exchange_rates": _exchange_rate,
+}
+
+
+def _layer(rows: catalog.Documents) -> _Layer:
+    return {
+        noun: [
+            _Entry(row["id"], row.get("version", 1), (row["id"], *row.get("aliases", [])), build(row))
+            for row in rows[noun]
+        ]
+        for noun, build in _BUILDERS.items()
+    }
+
+
+def _shadowing(rows: catalog.Documents, shipped: _Layer) -> catalog.Documents:
+    """The rows of a tenant, each with the version of the shipped row that it stands before."""
+    marked = {}
+    for noun, documents in rows.items():
+        behind = {entry.id: entry.version for entry in shipped[noun]}
+        marked[noun] = [
+            {**row, _SHADOWED: behind[row["id"]]} if row["id"] in behind else row for row in documents
+        ]
+    return marked
+
+
+def _snapshot(
+    revision: int,
+    shipped: _Layer,
+    own: _Layer | None = None,
+    measured: calibrations.Measured = calibrations.NOTHING_MEASURED,
+) -> Snapshot:
+    """The snapshot of the shipped rows behind a tenant's own, and of what the tenant has measured."""
+    known: dict[str, dict[str, Any]] = {}
+    for noun, entries in shipped.items():
+        mine = own[noun] if own else ()
+        shadowed = {entry.id for entry in mine}
+        seen = [*(entry for entry in entries if entry.id not in shadowed), *mine]
+        known[noun] = {name: entry.known for entry in seen for name in entry.names}
+    # Those of the tenant last: of two rates for one pair and day the later given counts.
+    rates = ExchangeRates(known.pop("exchange_rates").values())
+    return Snapshot(
+        revision=revision,
+        curves=reference_curves(),
+        exchange_rates=rates,
+        calibrations=measured.calibrations,
+        measured_answers=measured.answers,
+        node_ids=None,
+        **known,
+    )
+
+
+def shipped_snapshot(revision: int = 0) -> Snapshot:
+    """The snapshot of the shipped files, without a database."""
+    return _snapshot(revision, _layer(shipped_documents()))
+
+
+REVISION_DIGITS = 15
+"""Most digits of a catalog revision."""
+
+
+class SnapshotStore:
+    """The current snapshot of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._shipped: _Layer = {}
+        self._revisions: Mapping[str, int] = {}
+        self._common: Snapshot | None = None
+        self._tenants: Mapping[str, Snapshot] = {}
+        self._census = nodes.Census(0, None)
+        self._nodes: Mapping[str, frozenset[str]] = {}
+        self._lock = threading.Lock()
+
+    def current(self, tenant_id: str) -> Snapshot:
+        """The newest snapshot of what a tenant sees; 503 before the first."""
+        found = self._tenants.get(tenant_id, self._common)
+        if found is None:
+            raise Unavailable("The catalog is not loaded", headers={"Retry-After": "1"})
+        return found
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a snapshot of a loaded catalog."""
+        return self._common is not None
+
+    def refresh(self) -> None:
+        """Build the snapshots of those whose rows have changed since the last time."""
+        with self._lock, self._database.reading() as session:
+            revisions = catalog.own_revisions(session)
+            base = revisions.get(SHIPPED_TENANT, 0)
+            census = nodes.census(session)
+            if not base or (revisions == self._revisions and census == self._census):
+                return
+            own_nodes = self._nodes if census == self._census else nodes.ids_by_tenant(session)
+            tenants = {name: seen for name, seen in self._tenants.items() if name in revisions}
+            if base != self._revisions.get(SHIPPED_TENANT):
+                self._shipped = _layer(catalog.own_documents(session, SHIPPED_TENANT))
+                tenants = {}
+            stale = {name for name in revisions if revisions[name] != self._revisions.get(name)}
+            for tenant_id in (stale | (revisions.keys() - tenants.keys())) - {SHIPPED_TENANT}:
+                rows = _shadowing(catalog.own_documents(session, tenant_id), self._shipped)
+                measured = calibrations.planning_values(session, tenant_id)
+                revision = base + revisions[tenant_id]
+                tenants[tenant_id] = _snapshot(revision, self._shipped, _layer(rows), measured)
+            # The common one last: whoever sees it sees a whole state.
+            common = replace(_snapshot(base, self._shipped), node_ids=frozenset())
+            for tenant_id in tenants.keys() | own_nodes.keys():
+                seen, own = tenants.get(tenant_id, common), own_nodes.get(tenant_id, frozenset())
+                tenants[tenant_id] = seen if seen.node_ids == own else replace(seen, node_ids=own)
+            self._tenants, self._common = tenants, common
+            self._revisions, self._census, self._nodes = revisions, census, own_nodes
+
+    async def asked(self, scope: Mapping[str, Any]) -> Snapshot:
+        """What the caller of a request sees, as new as the `Catalog-Revision` that it sends."""
+        tenant_id = scope["state"]["subject"].tenant_id
+        asked = next((value for name, value in scope["headers"] if name == b"catalog-revision"), None)
+        if asked is None:
+            return self.current(tenant_id)
+        if not asked.isdigit() or len(asked) > REVISION_DIGITS:
+            detail = "Catalog-Revision must be a whole number"
+            raise BadRequest(detail, FieldError("/header/Catalog-Revision", "INTEGER", detail))
+        return await self.at_least(tenant_id, int(asked))
+
+    async def at_least(self, tenant_id: str, revision: int) -> Snapshot:
+        """A snapshot of what a tenant sees that contains ``revision``; 503 if none comes in time."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while self.current(tenant_id).revision < revision:
+            if time.monotonic() > deadline:
+                detail = "No snapshot as new as the revision asked for came in time"
+                raise Unavailable(detail, headers={"Retry-After": "1"})
+            await asyncio.to_thread(self.refresh)
+            await asyncio.sleep(0.05)
+        return self.current(tenant_id)
+
+
+@lru_cache(maxsize=1)
+def store_of(database: Database) -> SnapshotStore:
+    """The store of the database of this process: requests and jobs share what takes so much memory."""
+    return SnapshotStore(database)

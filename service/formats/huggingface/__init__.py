@@ -1,0 +1,166 @@
+"""Architectures from a Hugging Face ``config.json``.
+
+Shapes, biases, norms and ties are those of the model classes of transformers 5.23, with the defaults of
+its configuration classes where a published file leaves a field out; every default that sets a size is
+reported. The class named in ``architectures`` decides on the heads. Parameter counts are held against
+PyTorch's own, taken on the meta device.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import NamedTuple
+
+from service.formats.huggingface import (
+    diffusion,
+    encoder_decoders,
+    encoders,
+    families,
+    multimodal,
+    recommender,
+    vision,
+)
+from service.formats.huggingface.reader import ConfigReader, Family
+from service.planning.errors import PlanningError
+from service.planning.models.architecture import Architecture
+
+FAMILIES: Mapping[str, Family] = {
+    **families.FAMILIES,
+    **encoders.FAMILIES,
+    **encoder_decoders.FAMILIES,
+    **vision.FAMILIES,
+    **multimodal.FAMILIES,
+    **diffusion.FAMILIES,
+    **recommender.FAMILIES,
+}
+
+_CLASS_OF_DIFFUSERS = "_class_name"
+"""Where a configuration of diffusers names its class; it has no ``model_type``."""
+
+
+class ImportedModel(NamedTuple):
+    """What a configuration says. ``defaulted`` names the fields that it leaves to its family."""
+
+    architecture: Architecture
+    model_type: str
+    class_name: str
+    context_tokens: int | None
+    defaulted: tuple[str, ...]
+    tied_by_class: int = 0
+    """Parameters of a head that the class ties although the configuration says that it stands apart."""
+
+
+def import_config(config: Mapping[str, object]) -> ImportedModel:
+    """The architecture that ``config``, a parsed ``config.json``, describes.
+
+    Raises :class:`PlanningError` whose pointer names the field at fault inside the configuration.
+    """
+    config = _text_of(config)
+    model_type = _model_type(config)
+    family = FAMILIES.get(model_type)
+    if family is None:
+        field = _type_field(config)
+        raise PlanningError("MODEL_TYPE_UNKNOWN", f"/{field}", _unknown(model_type, field))
+    class_suffix = _class_suffix(config, family)
+    reader = family.reader(config)
+    architecture = family.build(reader, class_suffix)
+    _check_sizes(architecture)
+    context_tokens = _context_tokens(config, reader, family)
+    defaulted = list(reader.defaulted)
+    if _CLASS_OF_DIFFUSERS not in config:
+        defaulted += [name for name in ("architectures", "model_type") if name not in config]
+    return ImportedModel(
+        architecture=architecture,
+        model_type=model_type,
+        class_name=family.prefix + class_suffix,
+        context_tokens=context_tokens,
+        defaulted=tuple(dict.fromkeys(defaulted)),
+        tied_by_class=_tied_by_class(config, architecture),
+    )
+
+
+def _tied_by_class(config: Mapping[str, object], architecture: Architecture) -> int:
+    table = architecture.embeddings
+    if config.get("tie_word_embeddings") is not False or table is None or not architecture.tied:
+        return 0
+    return table.vocabulary_size * table.size
+
+
+def _unknown(model_type: str, field: str) -> str:
+    missing = families.NOT_IMPORTED.get(model_type)
+    if missing:
+        return f"this model_type is not imported, because it has {missing}"
+    return f"this {field} is not known; known are {', '.join(sorted(FAMILIES))}"
+
+
+def _text_of(config: Mapping[str, object]) -> Mapping[str, object]:
+    """The text part of a multimodal configuration whose first class is that of the text model."""
+    text, names = config.get("text_config"), config.get("architectures")
+    if not isinstance(text, Mapping) or not isinstance(names, list) or not names:
+        return config
+    family = families.FAMILIES.get(str(text.get("model_type")))
+    known = [family.prefix + suffix for suffix in family.classes] if family else []
+    if names[0] not in known:
+        return config
+    return {**text, "architectures": names}
+
+
+_LARGEST_SIZE = 2**31 - 1
+
+
+def _check_sizes(architecture: Architecture) -> None:
+    """Refuse what follows from fields that are in range one by one and not together."""
+    layers = (layer for block in architecture.blocks() for layer in block.layers)
+    table = (architecture.embeddings,) if architecture.embeddings else ()
+    for part in (*layers, *table, *architecture.heads, *architecture.inputs):
+        for member in fields(part):
+            size = getattr(part, member.name)
+            if not isinstance(size, int) or isinstance(size, bool):
+                continue
+            if size == member.default or 0 < size <= _LARGEST_SIZE:
+                continue
+            detail = f"{member.name} of a layer follows as {size}, outside 1 to 2147483647"
+            raise PlanningError("CONFIG_FIELD_INVALID", "", detail)
+
+
+def _context_tokens(config: Mapping[str, object], reader: ConfigReader, family: Family) -> int | None:
+    """Tokens that the model was built for; those of its text decoder where it has one inside."""
+    if family.context_field is not None:
+        return reader.optional_size(family.context_field)
+    text = config.get("text_config")
+    if not isinstance(text, Mapping) or text.get("max_position_embeddings") is None:
+        return None
+    return ConfigReader({"max_position_embeddings": text["max_position_embeddings"]}, {}).size(
+        "max_position_embeddings"
+    )
+
+
+def _type_field(config: Mapping[str, object]) -> str:
+    """Where the configuration says what it is."""
+    of_diffusers = "model_type" not in config and _CLASS_OF_DIFFUSERS in config
+    return _CLASS_OF_DIFFUSERS if of_diffusers else "model_type"
+
+
+def _model_type(config: Mapping[str, object]) -> str:
+    model_type = config.get(_type_field(config))
+    if isinstance(model_type, str):
+        return model_type
+    if model_type is None and encoders.is_original_format(config):
+        return "bert"
+    raise PlanningError("CONFIG_FIELD_MISSING", "/model_type", "model_type is missing")
+
+
+def _class_suffix(config: Mapping[str, object], family: Family) -> str:
+    names = config.get("architectures")
+    if names is None:
+        return family.unnamed_class
+    if not isinstance(names, list) or not names or not isinstance(names[0], str):
+        raise PlanningError(
+            "CONFIG_FIELD_INVALID", "/architectures", "architectures must be a list of class names"
+        )
+    suffix = names[0].removeprefix(family.prefix)
+    if suffix == names[0] or suffix not in family.classes:
+        known = ", ".join(family.prefix + name for name in family.classes)
+        raise PlanningError(
+            "MODEL_CLASS_UNKNOWN", "/architectures/0", f"this class is not known; known are {known}"
+        )
+    return suffix

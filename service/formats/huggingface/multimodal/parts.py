@@ -1,0 +1,116 @@
+"""What vision-language models share: the tower, and the decoder of the family in ``text_config``."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from service.formats.huggingface.parts import nested, word
+from service.formats.huggingface.reader import ConfigReader
+from service.planning.errors import PlanningError
+from service.planning.models.architecture import Architecture, Input, Layer
+
+
+class Seen(NamedTuple):
+    """A vision tower: what it sees, its layers and the width of what it gives."""
+
+    image: Input
+    layers: tuple[Layer, ...]
+    width: int
+
+
+class Text(NamedTuple):
+    """The decoder of a vision-language model and its width."""
+
+    architecture: Architecture
+    width: int
+
+
+_ALIASES: Mapping[str, str] = {
+    "qwen2_vl_text": "qwen2",
+    "qwen2_5_vl_text": "qwen2",
+    "qwen3_vl_text": "qwen3",
+    "qwen3_vl_moe_text": "qwen3_moe",
+    "kimi_k2": "deepseek_v3",
+}
+"""Text families that are another one in all that sets a shape."""
+
+
+_QWEN2_VL_TEXT = {
+    "vocab_size": 152_064,
+    "hidden_size": 8192,
+    "intermediate_size": 29_568,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 32_768,
+    "sliding_window": 4096,
+    "max_window_layers": 80,
+}
+
+
+_QWEN3_VL_TEXT = {
+    "vocab_size": 151_936,
+    "hidden_size": 4096,
+    "intermediate_size": 22_016,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "max_position_embeddings": 128_000,
+}
+
+
+_OWN_DEFAULTS: Mapping[str, Mapping[str, int]] = {
+    "qwen2_vl_text": _QWEN2_VL_TEXT,
+    "qwen2_5_vl_text": _QWEN2_VL_TEXT,
+    "qwen3_vl_text": _QWEN3_VL_TEXT,
+}
+
+
+@contextmanager
+def _text_config(reader: ConfigReader, *, flat: bool) -> Iterator[ConfigReader]:
+    """The text configuration; older files of some families hold its fields at the top."""
+    if flat and not reader.states("text_config"):
+        yield ConfigReader(reader.config, {})
+        return
+    with nested(reader, "text_config", {}) as text:
+        yield text
+
+
+def text_decoder(
+    reader: ConfigReader,
+    suffix: str,
+    default: str,
+    *,
+    ties: bool = False,
+    own_tie: bool = False,
+    flat: bool = False,
+) -> Text:
+    """The decoder that ``text_config`` describes, its head tied as the outer configuration says."""
+    from service.formats.huggingface import FAMILIES  # noqa: PLC0415  # it lists this module
+
+    with _text_config(reader, flat=flat) as text:
+        stated = word(text, "model_type", default)
+        name = default if flat and not reader.states("text_config") else stated
+        family = FAMILIES.get(_ALIASES.get(name, name))
+        if family is None:
+            raise PlanningError("MODEL_TYPE_UNKNOWN", "/model_type", f"the text decoder {name} is not known")
+        config = dict(text.config)
+        if not own_tie:
+            config["tie_word_embeddings"] = reader.flag("tie_word_embeddings", default=ties)
+        inner = family.reader(config)
+        inner.defaults = {**inner.defaults, **_OWN_DEFAULTS.get(name, {})}
+        made = family.build(inner, "ForCausalLM" if suffix == "ForConditionalGeneration" else "Model")
+        reader.defaulted.extend(f"text_config/{field}" for field in inner.defaulted)
+        return Text(made, inner.size("hidden_size"))
+
+
+def in_front_of(text: Text, image: Input, *before: Layer) -> Architecture:
+    """Vision and projector in front of the decoder, whose sequence holds the projected positions."""
+    decoder = text.architecture
+    return Architecture(
+        inputs=(Input(name="text", kind="tokens"), image),
+        embeddings=decoder.embeddings,
+        layers=(*before, *decoder.layers),
+        heads=decoder.heads,
+        tied=decoder.tied,
+    )

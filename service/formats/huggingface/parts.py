@@ -1,0 +1,300 @@
+"""Parts that towers are put together from: layers with their usual biases, and readers of nested parts."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from service.formats.huggingface.reader import ConfigReader, invalid
+from service.planning.errors import PlanningError
+from service.planning.models.architecture import Block, Head
+from service.planning.models.layers import (
+    Activation,
+    ActivationFunction,
+    Attention,
+    Convolution,
+    FeedForward,
+    LearnedVectors,
+    Linear,
+    Normalization,
+    Resampling,
+    SimpleLayer,
+    VectorPurpose,
+)
+
+
+def unsupported(name: str, detail: str) -> PlanningError:
+    """The error for a setting that this importer does not know."""
+    return PlanningError("CONFIG_FIELD_UNSUPPORTED", f"/{name}", detail)
+
+
+@contextmanager
+def nested(reader: ConfigReader, name: str, defaults: Mapping[str, int]) -> Iterator[ConfigReader]:
+    """A reader of a configuration inside another; what it refuses is named with its whole path."""
+    value = reader.config.get(name)
+    if value is None:
+        reader.defaulted.append(name)
+        value = {}
+    if not isinstance(value, Mapping):
+        raise invalid(name, f"{name} must be an object")
+    inner = ConfigReader(value, defaults)
+    try:
+        yield inner
+    except PlanningError as error:
+        raise PlanningError(error.code, f"/{name}{error.pointer}", error.detail) from error
+    reader.defaulted.extend(f"{name}/{field}" for field in inner.defaulted)
+
+
+def word(reader: ConfigReader, name: str, default: str, *known: str) -> str:
+    """A setting by name; a field left out takes ``default``, one that is not ``known`` is refused."""
+    value = reader.config.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise invalid(name, f"{name} must be a string")
+    if known and value not in known:
+        raise unsupported(name, f"known values of {name} are {', '.join(known)}")
+    return value
+
+
+def numbers(reader: ConfigReader, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """A list of positive integers; a field left out takes ``default``."""
+    value = reader.config.get(name)
+    if value is None:
+        if not default:
+            raise PlanningError("CONFIG_FIELD_MISSING", f"/{name}", f"{name} is missing")
+        reader.defaulted.append(name)
+        return default
+    if not isinstance(value, list) or not value:
+        raise invalid(name, f"{name} must be a list of positive integers")
+    if not all(isinstance(item, int) and not isinstance(item, bool) and item > 0 for item in value):
+        raise invalid(name, f"{name} must be a list of positive integers")
+    return tuple(value)
+
+
+def whole(reader: ConfigReader, name: str, default: int = 0) -> int:
+    """A number that may be zero; a field left out takes ``default``."""
+    value = reader.config.get(name, default)
+    return 0 if value == 0 and not isinstance(value, bool) else reader.size_or(name, default)
+
+
+def side(reader: ConfigReader, name: str, default: int | None = None) -> int | None:
+    """The length of a square's side; a list of two equal numbers is one, too."""
+    value = reader.config.get(name)
+    if isinstance(value, list):
+        both = numbers(reader, name)
+        if len(set(both)) != 1:
+            raise unsupported(name, f"{name} with unequal sides is not supported")
+        return both[0]
+    return reader.size(name) if value is not None or name in reader.defaults else default
+
+
+def norm(
+    size: int, kind: Literal["rms", "layer", "group", "batch"] = "layer", *, shift: bool = True
+) -> Normalization:
+    """A norm; a layer norm without a shift learns what a root-mean-square norm learns."""
+    return Normalization(size=size, norm=kind if shift else "rms")
+
+
+def plain_norm(size: int) -> Normalization:
+    """A layer norm without parameters, as an adaptive norm modulates."""
+    return Normalization(size=size, norm="layer", learned=False)
+
+
+def attend(
+    hidden: int,
+    heads: int,
+    *,
+    head_size: int | None = None,
+    key_value_heads: int | None = None,
+    bias: bool = True,
+    output_bias: bool = True,
+    causal: bool = False,
+    cross: int | None = None,
+    window: int | None = None,
+    query_key_norm: Literal["none", "head", "projection"] = "none",
+    query_key_norm_shift: bool = False,
+    dropout: bool = False,
+    score_bias: bool = False,
+    heads_field: str = "num_attention_heads",
+) -> Attention:
+    """Attention that sees both ways unless it is ``causal``; ``cross`` is the width of what it reads."""
+    if head_size is None:
+        if hidden % heads:
+            raise invalid(heads_field, f"{heads_field} does not divide the hidden size")
+        head_size = hidden // heads
+    return Attention(
+        hidden_size=hidden,
+        query_heads=heads,
+        key_value_heads=key_value_heads or heads,
+        head_size=head_size,
+        causal=causal,
+        window_tokens=window,
+        cross_size=cross,
+        query_key_value_bias=bias,
+        output_bias=output_bias,
+        query_key_norm=query_key_norm,
+        query_key_norm_shift=query_key_norm_shift,
+        dropout=dropout,
+        score_bias=score_bias,
+    )
+
+
+def mlp(
+    hidden: int,
+    inner: int,
+    *,
+    gated: bool = False,
+    bias: bool = True,
+    function: ActivationFunction = "smooth",
+    dropout: bool = False,
+    inner_dropout: bool = False,
+) -> FeedForward:
+    """Feed-forward with biases unless said otherwise."""
+    return FeedForward(
+        hidden_size=hidden,
+        inner_size=inner,
+        gated=gated,
+        bias=bias,
+        activation=function,
+        dropout=dropout,
+        inner_dropout=inner_dropout,
+    )
+
+
+_FUNCTIONS: Mapping[str, ActivationFunction] = {
+    "relu": "relu",
+    "quick_gelu": "quick_gelu",
+    "gelu_new": "gelu_new",
+    "gelu_fast": "gelu_new",
+}
+
+
+def function_named(reader: ConfigReader, name: str, default: str) -> ActivationFunction:
+    """What the activation function of a configuration keeps; those of one operator are smooth."""
+    return _FUNCTIONS.get(word(reader, name, default), "smooth")
+
+
+def activation(size: int) -> Activation:
+    """A smooth function, such as SiLU."""
+    return Activation(size=size)
+
+
+def linear(columns: int, rows: int, *, bias: bool = True) -> Linear:
+    """A matrix with a bias unless said otherwise."""
+    return Linear(input_size=columns, output_size=rows, bias=bias)
+
+
+def learned(purpose: VectorPurpose, size: int, rows: int = 1) -> LearnedVectors:
+    """Learned vectors."""
+    return LearnedVectors(purpose=purpose, rows=rows, size=size)
+
+
+def query_and_value_bias(size: int) -> LearnedVectors:
+    """The biases of queries and values where keys have none."""
+    return learned("bias", size, 2)
+
+
+def patches(
+    channels: int, size: int, patch: int, *, bias: bool = True, frames: int = 1, frame_stride: int = 1
+) -> Convolution:
+    """The convolution that makes a vector of each patch."""
+    return Convolution(
+        input_channels=channels,
+        output_channels=size,
+        kernel_height=patch,
+        kernel_width=patch,
+        kernel_frames=frames,
+        frame_stride=frame_stride,
+        stride=patch,
+        bias=bias,
+        padded=False,
+    )
+
+
+def conv(
+    channels: int,
+    output: int,
+    kernel: int = 3,
+    *,
+    stride: int = 1,
+    bias: bool = True,
+    groups: int = 1,
+    shortcut: bool = False,
+    frames: int = 1,
+) -> Convolution:
+    """A square convolution that keeps the border."""
+    return Convolution(
+        input_channels=channels,
+        output_channels=output,
+        kernel_height=kernel,
+        kernel_width=kernel,
+        kernel_frames=frames,
+        stride=stride,
+        groups=groups,
+        bias=bias,
+        shortcut=shortcut,
+    )
+
+
+def conv_in_time(channels: int, output: int, kernel: int, stride: int = 1) -> Convolution:
+    """A convolution along a sequence."""
+    return Convolution(
+        input_channels=channels,
+        output_channels=output,
+        kernel_height=1,
+        kernel_width=kernel,
+        stride=stride,
+        bias=True,
+    )
+
+
+def merge(factor: int, *, drops: bool = False) -> Resampling:
+    """Neighbours along both axes become one position; ``drops`` leaves class tokens behind."""
+    return Resampling(factor=float(factor), drops_extra_tokens=drops)
+
+
+def pool(factor: int, channels: int) -> Resampling:
+    """The largest of neighbours along both axes."""
+    return Resampling(factor=float(factor), channels=channels)
+
+
+def part(
+    *layers: SimpleLayer,
+    over: str = "",
+    count: int = 1,
+    reads: str = "",
+    unit: bool = False,
+    once: bool = False,
+) -> Block:
+    """Layers beside the depth of a model: stems, projectors, transforms; ``once`` a sample."""
+    return Block(
+        layers=layers,
+        count=count,
+        over=(over,) if over else (),
+        reads=(reads,) if reads else (),
+        per="sample" if once else "position",
+        unit=unit,
+    )
+
+
+def classifier(size: int, outputs: int, *, bias: bool = True, per_token: bool = False) -> Head:
+    """Scores, for each token or once a sequence."""
+    return Head(
+        kind="classifier",
+        input_size=size,
+        output_size=outputs,
+        bias=bias,
+        per="token" if per_token else "sequence",
+    )
+
+
+def pooler(size: int, output: int | None = None, *, bias: bool = True) -> Head:
+    """A matrix on one token of a sequence."""
+    return Head(kind="pooler", input_size=size, output_size=output or size, bias=bias, per="sequence")
+
+
+def words(size: int, vocabulary: int, *, bias: bool = False, second_bias: bool = False) -> Head:
+    """Logits over a vocabulary."""
+    return Head(
+        kind="language_model", input_size=size, output_size=vocabulary, bias=bias, second_bias=second_bias
+    )

@@ -1,0 +1,215 @@
+"""Launch settings of training frameworks and serving engines: one table of rules, read in both directions.
+
+``written`` turns settings of an estimate's question into keys of a tool and names what the tool cannot say;
+``settings_read`` turns a configuration into settings and names what of it is not known.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from math import ceil
+from shlex import split
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from service.formats.launch import deepspeed, megatron, sglang, torchrun, torchtitan, vllm
+from service.formats.launch.rules import (
+    ACCUMULATION,
+    ASIDE,
+    CONTEXT,
+    DATA,
+    DEVICES,
+    ENGINE,
+    GLOBAL_BATCH,
+    MICRO_BATCH,
+    NEUTRAL,
+    OBJECTIVE,
+    OF_ENGINE,
+    PIPELINE,
+    SEQUENCE_LENGTH,
+    STEPS,
+    TENSOR,
+    TOKENS,
+    Keys,
+    Rule,
+    Settings,
+    Value,
+)
+from service.formats.launch.surfaces import (
+    arguments,
+    of_arguments,
+    of_groups,
+    of_sections,
+    sections,
+    toml,
+)
+from service.planning.errors import PlanningError
+from service.planning.workload import PAIRED
+
+__all__ = [
+    "TABLE",
+    "TOOLS",
+    "LaunchRead",
+    "Settings",
+    "Tool",
+    "ToolName",
+    "Value",
+    "Written",
+    "arguments",
+    "keys_of",
+    "sections",
+    "settings_read",
+    "toml",
+    "tool_named",
+    "written",
+]
+
+ToolName: TypeAlias = Literal["torchrun", "megatron_lm", "deepspeed", "torchtitan", "vllm", "sglang"]
+
+
+class Tool(NamedTuple):
+    """A program, what it runs, its rules, and how its keys are written down."""
+
+    kind: Literal["training", "inference"]
+    file_format: Literal["json", "toml"] | None
+    """Of its configuration; None where it takes arguments."""
+    rules: tuple[Rule, ...]
+    elsewhere: Mapping[str, str] = {}
+    """Settings that are given in other places, and where."""
+    starts_only: bool = False
+    """Whether it starts processes and knows nothing of what they do."""
+
+
+TABLE: Final[Mapping[ToolName, Tool]] = {
+    "torchrun": Tool("training", file_format=None, rules=torchrun.RULES, starts_only=True),
+    "megatron_lm": Tool("training", file_format=None, rules=megatron.RULES),
+    "deepspeed": Tool("training", file_format="json", rules=deepspeed.RULES, elsewhere=deepspeed.IN_CODE),
+    "torchtitan": Tool("training", file_format="toml", rules=torchtitan.RULES),
+    "vllm": Tool("inference", file_format=None, rules=vllm.RULES),
+    "sglang": Tool("inference", file_format=None, rules=sglang.RULES),
+}
+TOOLS: Final = tuple(TABLE)
+
+
+def _of_another(setting: str) -> PlanningError:
+    return PlanningError("OTHER_PROGRAM", setting, "it holds for another engine, which counts otherwise")
+
+
+def tool_named(text: str) -> ToolName | None:
+    """The tool of a name; None for another."""
+    return next((name for name in TOOLS if name == text), None)
+
+
+class Written(NamedTuple):
+    """Keys of a tool, and what it has no setting for: the pointer of each error is the setting."""
+
+    keys: Keys
+    missing: tuple[PlanningError, ...]
+
+
+class LaunchRead(NamedTuple):
+    """Settings of a configuration, what of it could not be read, and keys that say nothing of a layout."""
+
+    settings: Settings
+    unread: tuple[PlanningError, ...]
+    others: tuple[str, ...]
+
+
+def written(tool: ToolName, settings: Settings) -> Written:
+    """What a tool is told so that it runs ``settings``; nothing of them is dropped without a word."""
+    given, known = completed(settings), TABLE[tool]
+    keys: dict[str, Value] = {}
+    missing = []
+    if str(given.get(ENGINE, tool)).strip().lower() != tool:
+        missing = [_of_another(setting) for setting in OF_ENGINE if setting in given]
+        given = {setting: value for setting, value in given.items() if setting not in OF_ENGINE}
+    for rule in known.rules:
+        try:
+            keys |= rule.write(given)
+        except PlanningError as error:
+            missing.append(error)
+    if known.starts_only:
+        return Written(keys, tuple(missing))
+    said = {setting for rule in known.rules for setting in rule.settings}
+    for setting, value in given.items():
+        if setting in said or setting in ASIDE or value in NEUTRAL.get(setting, ()):
+            continue
+        detail = known.elsewhere.get(setting, "the tool has no setting for it")
+        # Steps that follow from tokens are named by what was asked.
+        pointer = setting if setting in settings or setting != STEPS else TOKENS
+        missing.append(PlanningError("NO_SETTING", pointer, detail))
+    return Written(keys, tuple(missing))
+
+
+def settings_read(tool: ToolName, keys: Keys, known: Settings | None = None) -> LaunchRead:
+    """What a configuration says, beside what is ``known`` of it: its devices, whether there are experts."""
+    if tool == "sglang":
+        keys = sglang.plain(keys)
+    settings: dict[str, Value] = dict(known or {})
+    unread = []
+    for rule in TABLE[tool].rules:
+        try:
+            settings |= rule.read(keys, settings)
+        except PlanningError as error:
+            # A key that is no number is named by the setting that it would have said.
+            pointer = error.pointer if error.pointer.startswith("/") else rule.settings[0]
+            unread.append(PlanningError(error.code, pointer, error.detail))
+        except ZeroDivisionError:
+            unread.append(PlanningError("UNREADABLE", rule.settings[0], "it divides by a degree of 0"))
+    names = {key for rule in TABLE[tool].rules for key in rule.keys}
+    others = tuple(sorted(name for name in keys if name not in names))
+    said = settings if TABLE[tool].starts_only else completed(settings)
+    return LaunchRead(said, tuple(unread), others)
+
+
+def keys_of(tool: ToolName, text: str) -> Keys:
+    """Keys of a configuration as it is stored: its file, or arguments as text or in named groups of JSON.
+
+    Raises PlanningError where it is neither.
+    """
+    file_format = TABLE[tool].file_format
+    try:
+        if file_format == "toml":
+            return of_sections(tomllib.loads(text))
+        if file_format is None and not text.lstrip().startswith("{"):
+            joined = text.replace("\\\r\n", " ").replace("\\\n", " ")
+            return of_arguments(split(joined, comments=True))
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}") from error
+    if not isinstance(document, dict):
+        raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}")
+    return of_groups(document) if file_format is None else of_sections(document)
+
+
+def completed(settings: Settings) -> Settings:
+    """Settings with what follows from them: replicas, micro-batches and sequences of a step, steps."""
+    given = dict(settings)
+    model = _product(given, (TENSOR, PIPELINE, CONTEXT))
+    devices, micro = given.get(DEVICES), given.get(MICRO_BATCH)
+    if DATA not in given and isinstance(devices, int) and model > 0:
+        given[DATA] = devices // model
+    data, batch, steps = given.get(DATA), given.get(GLOBAL_BATCH), given.get(ACCUMULATION)
+    if isinstance(data, int) and isinstance(micro, int) and min(data, micro) > 0:
+        if isinstance(batch, int) and steps is None and batch % (micro * data) == 0:
+            given[ACCUMULATION] = batch // (micro * data)
+        elif isinstance(steps, int) and batch is None:
+            given[GLOBAL_BATCH] = steps * micro * data
+    return _in_steps(given)
+
+
+def _in_steps(given: dict[str, Value]) -> Settings:
+    """Tokens of the run as optimizer steps, where the tokens of a step are known."""
+    tokens, batch, length = given.get(TOKENS), given.get(GLOBAL_BATCH), given.get(SEQUENCE_LENGTH)
+    if not isinstance(tokens, int) or not isinstance(batch, int) or not isinstance(length, int):
+        return given
+    of_sample = length * (2 if given.get(OBJECTIVE) in PAIRED else 1)
+    rest = {name: value for name, value in given.items() if name != TOKENS}
+    return rest | {STEPS: ceil(tokens / (batch * of_sample))}
+
+
+def _product(given: Settings, names: tuple[str, ...]) -> int:
+    product = 1
+    for name in names:
+        value = given.get(name, 1)
+        product *= value if isinstance(value, int) else 1
+    return product

@@ -1,0 +1,100 @@
+"""How keys are written down: arguments of a command line, or sections of a configuration file."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from service.formats.launch.rules import Keys, Value
+
+
+def arguments(keys: Keys) -> list[str]:
+    """Arguments of a command line: a flag that holds stands alone."""
+    return [part for name, value in keys.items() for part in _argument(name, value)]
+
+
+def _argument(name: str, value: Value) -> Iterator[str]:
+    yield f"--{name}"
+    if isinstance(value, list):
+        yield from value
+    elif value is not True:
+        yield str(value)
+
+
+def of_arguments(parts: Sequence[str]) -> Keys:
+    """Keys of arguments, ``--name value``, ``--name=value`` or ``--name`` alone."""
+    keys: dict[str, Value] = {}
+    name = None
+    for part in parts:
+        if part.startswith("--"):
+            name, has_value, text = part[2:].partition("=")
+            keys[name] = scalar(text) if has_value else True
+        elif name is not None:
+            before = keys[name]
+            keys[name] = scalar(part) if before is True else [*_texts(before), part]
+    return keys
+
+
+def _texts(value: Value) -> Iterable[str]:
+    return value if isinstance(value, list) else (str(value),)
+
+
+def of_groups(document: Mapping[str, object]) -> Keys:
+    """Keys of named groups of arguments, whose values may be text."""
+    return {
+        name: scalar(value) if isinstance(value, str) else _value(value)
+        for group in document.values()
+        if isinstance(group, Mapping)
+        for name, value in group.items()
+    }
+
+
+def scalar(text: str) -> Value:
+    """A number where the text is one, else the text."""
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def sections(keys: Keys) -> dict[str, object]:
+    """Sections of a configuration file; a dot parts a section from what is in it."""
+    document: dict[str, object] = {}
+    for name, value in keys.items():
+        *path, last = name.split(".")
+        inside = document
+        for part in path:
+            found = inside.setdefault(part, {})
+            if isinstance(found, dict):
+                inside = found
+        inside[last] = value
+    return document
+
+
+def of_sections(document: Mapping[str, object], *path: str) -> Keys:
+    """Keys of a parsed configuration file."""
+    keys: dict[str, Value] = {}
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            keys |= of_sections(value, *path, name)
+        else:
+            keys[".".join((*path, name))] = _value(value)
+    return keys
+
+
+def _value(value: object) -> Value:
+    """A value that rules compare; a list is compared as text, and null as the word."""
+    if isinstance(value, bool | int | float | str):
+        return value
+    return [str(item) for item in value] if isinstance(value, list) else str(value)
+
+
+def toml(document: Mapping[str, object]) -> str:
+    """A configuration of one level of sections as TOML."""
+    lines = []
+    for section, members in document.items():
+        if isinstance(members, Mapping):
+            lines.append(f"[{section}]")
+            lines += [f"{name} = {json.dumps(value)}" for name, value in members.items()]
+            lines.append("")
+    return "\n".join(lines)

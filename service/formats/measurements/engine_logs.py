@@ -1,0 +1,258 @@
+"""What serving engines log of memory when they start: vLLM (V0 and V1), SGLang, TensorRT-LLM and llama.cpp.
+
+All of them mean 2^30 bytes where they print GB (and 2^20 by MB). Lines of several ranks differ; the device
+with the largest weights and the smallest cache binds. Blocks of vLLM's cache have the tokens that the log
+says, else 16, which the printed largest concurrency must bear out where there is one.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from service.formats.measurements.readings import (
+    NUMBER,
+    Measurements,
+    Reading,
+    Run,
+    facts,
+    lines,
+    printed,
+    required,
+)
+from service.formats.offers.listed import RowError
+from service.planning.units import GIBIBYTE_BYTES, MEBIBYTE_BYTES
+
+WEIGHTS: Final = "weights_bytes"
+ACTIVATIONS: Final = "activation_peak_bytes"
+OUTSIDE: Final = "non_torch_bytes"
+CACHE: Final = "kv_cache_bytes"
+TOKENS: Final = "kv_cache_tokens"
+GRAPHS: Final = "cuda_graph_bytes"
+DEVICE: Final = "device_memory_bytes"
+
+_N: Final = rf"({NUMBER})"
+_UNITS: Final = {"": 1.0, "B": 1.0, "MB": MEBIBYTE_BYTES, "GB": GIBIBYTE_BYTES, "TB": 1024 * GIBIBYTE_BYTES}
+_SIZE: Final = rf"{_N}\s?([MGT])i?B"
+
+
+def _first(head: str) -> str:
+    """The first place of ``head`` and no other: what a later one leads to, the first one leads to as well."""
+    return rf"\A(?>.*?{head})"
+
+
+def _size(amount: str, prefix: str) -> float:
+    return printed(amount) * _UNITS[f"{prefix}B"]
+
+
+class _Rule(NamedTuple):
+    """A line of one engine and the readings that it holds, from the groups of its pattern.
+
+    ``mark`` is what the line must have in it: looking for that is far cheaper than for the pattern.
+    """
+
+    engine: str
+    mark: str
+    pattern: re.Pattern[str]
+    read: Callable[[re.Match[str]], Iterator[tuple[str, float]]]
+
+
+def _sizes(*metrics: str) -> Callable[[re.Match[str]], Iterator[tuple[str, float]]]:
+    """Sizes in the order of their groups."""
+
+    def read(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+        for place, metric in enumerate(metrics):
+            yield metric, _size(match[2 * place + 1], match[2 * place + 2])
+
+    return read
+
+
+def _number(metric: str) -> Callable[[re.Match[str]], Iterator[tuple[str, float]]]:
+    def read(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+        yield metric, printed(match[1])
+
+    return read
+
+
+def _two_sizes(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+    """Tokens, and keys and values for themselves."""
+    yield TOKENS, printed(match[1])
+    yield CACHE, _size(match[2], match[3]) + _size(match[4], match[5])
+
+
+def _one_size(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+    yield TOKENS, printed(match[1])
+    yield CACHE, _size(match[2], match[3])
+
+
+def _blocks(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+    yield TOKENS, printed(match[1]) * printed(match[2])
+
+
+def _allocated(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+    yield CACHE, _size(match[1], match[2])
+    yield TOKENS, printed(match[3])
+
+
+_BLOCKS: Final = "kv_cache_blocks"
+_RULES: Final = tuple(
+    _Rule(engine, mark, re.compile(pattern), read)
+    for engine, mark, pattern, read in (
+        ("vllm", "took ", rf"[Ll]oading (?:model )?(?:weights )?took {_SIZE}", _sizes(WEIGHTS)),
+        ("vllm", "model weights take ", rf"model weights take {_SIZE}", _sizes(WEIGHTS)),
+        ("vllm", "non_torch_memory takes ", rf"non_torch_memory takes {_SIZE}", _sizes(OUTSIDE)),
+        (
+            "vllm",
+            "activation peak memory takes ",
+            rf"PyTorch activation peak memory takes {_SIZE}",
+            _sizes(ACTIVATIONS),
+        ),
+        ("vllm", "reserved for KV Cache is ", rf"memory reserved for KV Cache is {_SIZE}", _sizes(CACHE)),
+        ("vllm", "Available KV cache memory: ", rf"Available KV cache memory: {_SIZE}", _sizes(CACHE)),
+        ("vllm", "GPU KV cache size: ", rf"GPU KV cache size: {_N} tokens", _number(TOKENS)),
+        ("vllm", " blocks: ", rf"# (?:cuda|CUDA|GPU) blocks: {_N}", _number(_BLOCKS)),
+        ("vllm", "total_gpu_memory (", rf"total_gpu_memory \({_SIZE}\)", _sizes(DEVICE)),
+        ("vllm", "Estimated CUDA graph memory: ", rf"Estimated CUDA graph memory: {_SIZE}", _sizes(GRAPHS)),
+        (
+            "vllm",
+            "Graph capturing finished in ",
+            rf"{_first('Graph capturing finished in ')}.*? took {_SIZE}",
+            _sizes(GRAPHS),
+        ),
+        (
+            "sglang",
+            "Load weight end.",
+            rf"{_first('Load weight end[.]')}.*mem usage={_SIZE}",
+            _sizes(WEIGHTS),
+        ),
+        ("sglang", "V size: ", rf"#tokens: {_N}, K size: {_SIZE}, V size: {_SIZE}", _two_sizes),
+        ("sglang", "KV size: ", rf"#tokens: {_N}, KV size: {_SIZE}", _one_size),
+        ("sglang", "max_total_num_tokens=", rf"max_total_num_tokens={_N}", _number(TOKENS)),
+        (
+            "sglang",
+            "Capture cuda graph end.",
+            rf"{_first('Capture cuda graph end[.]')}.*?mem usage={_SIZE}",
+            _sizes(GRAPHS),
+        ),
+        ("tensorrt-llm", "Loaded engine size: ", rf"Loaded engine size: {_SIZE}", _sizes(WEIGHTS)),
+        (
+            "tensorrt-llm",
+            " for execution context memory",
+            rf"Allocated {_SIZE} for execution context memory",
+            _sizes(ACTIVATIONS),
+        ),
+        (
+            "tensorrt-llm",
+            " bytes for k/v cache",
+            rf"Allocate {_N} bytes for k/v cache",
+            _number(CACHE),
+        ),
+        (
+            "tensorrt-llm",
+            " tokens in paged KV cache",
+            rf"Using {_N} tokens in paged KV cache",
+            _number(TOKENS),
+        ),
+        ("tensorrt-llm", "tokens per block=", rf"tokens per block={_N}, primary blocks={_N}", _blocks),
+        (
+            "tensorrt-llm",
+            " for max tokens in paged KV cache ",
+            rf"Allocated {_SIZE} for max tokens in paged KV cache \({_N}\)",
+            _allocated,
+        ),
+        (
+            "llama.cpp",
+            "load_tensors:",
+            rf"load_tensors:\s+[A-Z][A-Za-z]*+\d++ (?:model )?buffer size =\s+{_SIZE}",
+            _sizes(WEIGHTS),
+        ),
+        (
+            "llama.cpp",
+            " KV buffer size =",
+            rf"\s[A-Z][A-Za-z]*+\d++ KV buffer size =\s+{_SIZE}",
+            _sizes(CACHE),
+        ),
+        (
+            "llama.cpp",
+            " compute buffer size =",
+            rf"\s[A-Z][A-Za-z]*+\d++ compute buffer size =\s+{_SIZE}",
+            _sizes(ACTIVATIONS),
+        ),
+        ("llama.cpp", "n_ctx", rf"\bn_ctx\s+= {_N}", _number(TOKENS)),
+    )
+)
+_WORKER: Final = re.compile(r"\(\w*?Worker(\w*+)")
+_PLACE: Final = re.compile(r"(?:_(?:TP|PP|DP|EP)\d++)++")
+_RANKS: Final = (
+    re.compile(r"\(((?:VllmWorker|RayWorker)\w*(?: rank=\d+)?(?: pid=\d+)?)"),
+    re.compile(r"\b((?:DP\d++ )?(?:PP\d++ )?TP\d++)\]"),
+    re.compile(r"\[RANK (\d++)\]"),
+    re.compile(r"\b((?:CUDA|ROCm|Vulkan|SYCL)\d++) "),
+)
+
+
+def _rank(line: str) -> str:
+    """The rank that a line is of; empty where it does not say."""
+    for word in _WORKER.finditer(line):
+        # Such as (Worker_TP0_EP0: what the word ends in, found from the front as runs that do not overlap.
+        places = list(_PLACE.finditer(word[1]))
+        if places and places[-1].end() == len(word[1]):
+            return places[-1][0].lstrip("_")
+    return next((match[1].lstrip("_") for each in _RANKS if (match := each.search(line))), "")
+
+
+_CONCURRENCY = re.compile(rf"Maximum concurrency for {_N} tokens per request: {_N}x")
+_BLOCK_SIZE = re.compile(r"\bblock_size[=:]\s*(\d+)")
+_UTILIZATION = re.compile(r"(?:gpu_memory_utilization \(|gpu_memory_utilization[=:]\s*+)([\d.]++)")
+_VLLM_BLOCK: Final = 16
+_PRINTED_SHARE: Final = 0.006
+"""Half a unit of a concurrency of 1, printed to two digits, and a block of rounding."""
+
+
+def measurements_from_engine_log(content: str) -> Measurements:
+    """The memory that an engine logs, ``of`` engine and rank; raises PlanningError where nothing is known.
+
+    Lines of several engines are several runs; facts name the engine.
+    """
+    read = Measurements()
+    found: dict[str, list[Reading]] = {}
+    block, concurrency, share = None, None, None
+    for pointer, line in lines(content):
+        if match := _CONCURRENCY.search(line):
+            concurrency = (printed(match[1]), printed(match[2]))
+        if match := _BLOCK_SIZE.search(line):
+            block = int(match[1])
+        if match := _UTILIZATION.search(line):
+            share = float(match[1])
+        for reading in _of_line(pointer, line):
+            found.setdefault(str(reading.of["engine"]), []).append(reading)
+    for engine, readings in found.items():
+        counted = [_in_tokens(reading, block, concurrency, read) for reading in readings]
+        kept = tuple(reading for reading in counted if reading is not None)
+        said = facts(workload__engine__name=engine, workload__memory_fraction=share)
+        if kept:
+            read.runs.append(Run("", kept, said))
+    return required(read, "lines of a serving engine that this reader knows")
+
+
+def _of_line(pointer: str, line: str) -> Iterator[Reading]:
+    for rule in _RULES:
+        match = rule.pattern.search(line) if rule.mark in line else None
+        if match is not None:
+            of: dict[str, str | int | float] = {"engine": rule.engine, "rank": _rank(line)}
+            yield from (Reading(pointer, metric, value, of=of) for metric, value in rule.read(match))
+
+
+def _in_tokens(
+    reading: Reading, block: int | None, concurrency: tuple[float, float] | None, read: Measurements
+) -> Reading | None:
+    """Blocks of vLLM's cache as tokens; None where what the log prints beside contradicts them."""
+    if reading.metric != _BLOCKS:
+        return reading
+    tokens = reading.value * (block or _VLLM_BLOCK)
+    if concurrency is not None and block is None:
+        length, times = concurrency
+        if abs(tokens - length * times) > _PRINTED_SHARE * max(length, tokens / times):
+            detail = "blocks of 16 tokens do not give the printed concurrency: the log must say block_size"
+            read.refuse(reading.pointer, RowError("BLOCK_SIZE_UNKNOWN", detail))
+            return None
+    return reading._replace(metric=TOKENS, value=tokens)

@@ -1,0 +1,138 @@
+"""Results of ``llama-bench`` as JSON, JSON lines or CSV: a test each, of a prompt or of generation.
+
+``avg_ts`` is tokens per second, ``avg_ns`` nanoseconds of the whole test. Rows of the CSV that have fewer
+values than the header has names are read from both ends: the model from the front, lengths and figures from
+the back, nothing in between.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from service.formats.measurements import serving
+from service.formats.measurements.readings import (
+    MOST_PARTS,
+    NOT_A_RESULT,
+    Fact,
+    Measurements,
+    Reading,
+    Run,
+    check_lines,
+    count,
+    facts,
+    lines_with_parts,
+    mapping,
+    parts,
+    positive,
+    required,
+)
+from service.formats.offers.listed import RowError, document
+from service.planning.errors import PlanningError
+
+_FRONT: Final = "n_threads"
+"""Last name of the CSV that stands at the same place from the front in every version."""
+_BACK: Final = "n_prompt"
+_CACHES: Final = {
+    "f32": "fp32",
+    "f16": "fp16",
+    "bf16": "bf16",
+    "q8_0": "q8_0",
+    "q5_0": "q5_0",
+    "q4_0": "q4_0",
+}
+
+
+def measurements_from_llama_bench(content: str) -> Measurements:
+    """The tests of llama-bench; raises PlanningError for other files."""
+    read = Measurements()
+    for pointer, test in _tests(content, read):
+        try:
+            read.runs.append(_run(pointer, test))
+        except RowError as error:
+            read.refuse(pointer, error)
+    return required(read, "tests of llama-bench")
+
+
+def _tests(content: str, read: Measurements) -> Iterator[tuple[str, Mapping[str, object]]]:
+    text = content.lstrip("\ufeff \t\r\n")
+    if text.startswith("["):
+        listed = document(content)
+        assert isinstance(listed, list)  # noqa: S101  # a document that begins so
+        yield from ((f"/{place}", mapping(each)) for place, each in enumerate(parts(listed)))
+    elif text.startswith("{"):
+        yield from ((pointer, mapping(document(line))) for pointer, line in lines_with_parts(content))
+    else:
+        yield from _table(content, read)
+
+
+def _table(content: str, read: Measurements) -> Iterator[tuple[str, Mapping[str, object]]]:
+    check_lines(content, MOST_PARTS)
+    reader = csv.reader(io.StringIO(content.removeprefix("\ufeff"), newline=""))
+    try:
+        header = next(reader, [])
+        if _BACK not in header or "avg_ts" not in header:
+            raise PlanningError("FORMAT", "/content", "the table has no columns of llama-bench")
+        front = header.index(_FRONT) + 1 if _FRONT in header else 0
+        back = len(header) - header.index(_BACK)
+        for cells in reader:
+            if cells:
+                yield f"/{reader.line_num}", _named(f"/{reader.line_num}", header, cells, (front, back), read)
+    except csv.Error as error:
+        raise PlanningError("FORMAT", "/content", f"line {reader.line_num} is no CSV") from error
+
+
+def _named(
+    pointer: str, header: list[str], cells: list[str], ends: tuple[int, int], read: Measurements
+) -> Mapping[str, object]:
+    """Cells by name; where they are not as many as the names, so many from the front and from the back."""
+    if len(cells) == len(header):
+        return dict(zip(header, cells, strict=True))
+    read.note(pointer, "COLUMNS_DIFFER", "the row has another number of values than the header has names")
+    front, back = ends
+    if len(cells) < front + back:
+        return {}
+    return {
+        **dict(zip(header[:front], cells[:front], strict=True)),
+        **dict(zip(header[-back:], cells[-back:], strict=True)),
+    }
+
+
+def _run(pointer: str, test: Mapping[str, object]) -> Run:
+    prompt, generated = count(test.get("n_prompt")), count(test.get("n_gen"))
+    if prompt and generated:
+        raise RowError("COMBINED_TEST", "a test of prompt and generation together gives neither time")
+    if not prompt and not generated:
+        raise RowError(NOT_A_RESULT, "the row does not say what it tests")
+    rate = positive(test.get("avg_ts"))
+    depth = count(test.get("n_depth")) or 0
+    place = f"{pointer}/avg_ts"
+    if prompt:
+        readings = (
+            Reading(place, serving.FIRST_TOKEN, prompt / rate, "mean"),
+            Reading(place, serving.INPUT, rate, "mean"),
+        )
+        lengths = facts(workload__input_tokens=prompt, workload__output_tokens=1)
+    else:
+        assert generated is not None  # noqa: S101  # one of the two is there
+        readings = (
+            Reading(place, serving.OUTPUT_TOKEN, 1.0 / rate, "mean"),
+            Reading(place, serving.OUTPUT, rate, "mean"),
+        )
+        lengths = facts(workload__input_tokens=depth + 1, workload__output_tokens=generated)
+    if prompt and depth:
+        raise RowError("PROMPT_AT_DEPTH", "a prompt behind others has no time of its own in an answer")
+    return Run(pointer, readings, _facts(test) | lengths)
+
+
+def _facts(test: Mapping[str, object]) -> dict[str, Fact]:
+    name = str(test.get("model_filename") or "").rpartition("/")[2].removesuffix(".gguf")
+    kinds = {str(test.get("type_k")), str(test.get("type_v"))}
+    device = str(test.get("gpu_info") or "")
+    return facts(
+        model_name=name or None,
+        accelerator_name=device if device and "," not in device else None,
+        workload__concurrency=1,
+        workload__kv_cache_precision=_CACHES.get(kinds.pop()) if len(kinds) == 1 else None,
+        workload__engine__name="llama.cpp",
+    )

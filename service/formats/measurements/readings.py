@@ -1,0 +1,229 @@
+"""What a file of measurements says: runs with their readings in SI units, and what is refused of it.
+
+A reading keeps its place in the file. Facts of a run are members of a question by their path, such as
+``workload.concurrency``, and beside them ``model_name`` and ``accelerator_name`` as the file spells them.
+What a file does not say is absent: no reader guesses a model, a device or a unit.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, NamedTuple, TypeVar
+
+from service.formats.offers.listed import Refused, RowError
+from service.planning.errors import PlanningError
+
+Fact = str | int | float | bool | Mapping[str, object]
+Facts = Mapping[str, Fact]
+_Part = TypeVar("_Part")
+
+
+class Reading(NamedTuple):
+    """One figure: ``value`` in the unit that ``metric`` ends in, ``of`` what it belongs to in the run.
+
+    ``statistic`` is ``mean``, ``p50``, another percentile, ``min``, ``max``, or ``single`` for one value.
+    ``pointer`` is the line (``/12``) or the JSON Pointer where it stands.
+    """
+
+    pointer: str
+    metric: str
+    value: float
+    statistic: str = "single"
+    of: Mapping[str, str | int | float] = {}
+
+
+class Run(NamedTuple):
+    """One run of the file: its readings and what the file says of it."""
+
+    pointer: str
+    readings: tuple[Reading, ...]
+    facts: Facts = {}
+
+    def find(self, metric: str, *statistics: str) -> Reading | None:
+        """The first reading of ``metric`` with the first of ``statistics`` that there is."""
+        for statistic in statistics or ("single",):
+            for reading in self.readings:
+                if (reading.metric, reading.statistic) == (metric, statistic):
+                    return reading
+        return None
+
+
+@dataclass(slots=True)
+class Measurements:
+    """What was read of one file; ``notes`` are what its reader should know, with the place."""
+
+    runs: list[Run] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    notes: list[Refused] = field(default_factory=list)
+
+    def refuse(self, pointer: str, error: RowError) -> None:
+        """Note a part that cannot be read."""
+        self.refused.append(Refused(pointer, error.code, error.detail))
+
+    def note(self, pointer: str, code: str, detail: str) -> None:
+        """Note what is odd about a part that was read."""
+        self.notes.append(Refused(pointer, code, detail))
+
+
+NUMBER: Final = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
+"""A number as logs print it, with or without commas between thousands."""
+_SECONDS: Final = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("ms", "msec", "msecond", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("us", "usec", "usecond", "microsecond", "microseconds", "µs"), 1e-6),
+    **dict.fromkeys(("ns", "nsec", "nsecond", "nanosecond", "nanoseconds"), 1e-9),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+}
+
+
+def printed(text: str) -> float:
+    """A number that a log prints, commas between thousands left out; raises RowError for anything else."""
+    if not re.fullmatch(NUMBER, text.strip()):
+        raise RowError("NOT_A_NUMBER", "a figure is no number")
+    return _finite(float(text.replace(",", "")))
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise RowError("NOT_A_NUMBER", "a figure is not finite")
+    return value
+
+
+def number(value: object) -> float:
+    """A number of a document, also one that is written as text; raises RowError for anything else."""
+    if isinstance(value, str):
+        return printed(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise RowError("NOT_A_NUMBER", "a figure is no number")
+    return _finite(float(value))
+
+
+def positive(value: object) -> float:
+    """A number above 0: a rate or a time of 0 was not measured."""
+    figure = number(value)
+    if figure <= 0.0:
+        raise RowError("NOT_POSITIVE", "a figure that must be above 0 is not")
+    return figure
+
+
+def count(value: object) -> int | None:
+    """A whole number above 0; None for what is none."""
+    if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
+        try:
+            figure = number(value)
+        except RowError:
+            return None
+        if figure > 0.0 and figure == int(figure):
+            return int(figure)
+    return None
+
+
+def in_seconds(value: object, unit: str) -> float:
+    """A time of any unit in seconds; raises RowError where the unit is not one of time."""
+    scale = _SECONDS.get(unit.strip().lower())
+    if scale is None:
+        raise RowError("UNIT_UNKNOWN", "a time has a unit that is none of time")
+    return number(value) * scale
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """An object of a document; an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def sequence(value: object) -> list[object]:
+    """A list of a document; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def member(document: object, *path: str) -> object:
+    """What stands at a path of members; None where there is nothing."""
+    for name in path:
+        document = mapping(document).get(name)
+    return document
+
+
+def facts(**given: Fact | None) -> dict[str, Fact]:
+    """The facts that are known; two underscores stand for the dot of a path."""
+    return {name.replace("__", "."): value for name, value in given.items() if value is not None}
+
+
+def length(mean: float | None, deviation: float | None = None) -> Fact | None:
+    """A length of requests as a question has it, from the mean in tokens and the standard deviation.
+
+    Lengths that vary are taken as lognormal, for which sigma^2 = ln(1 + deviation^2 / mean^2).
+    """
+    if mean is None or mean < 1.0:
+        return None
+    if deviation is None or deviation <= _EVEN * mean:
+        return max(1, round(mean))
+    sigma = math.sqrt(math.log1p((deviation / mean) ** 2))
+    return {"distribution": "lognormal", "mean_tokens": mean, "sigma": sigma}
+
+
+_EVEN: Final = 0.02
+"""Deviation over mean below which lengths count as equal."""
+MOST_LINES: Final = 200_000
+"""Of one file: a longer log has been left running behind the run."""
+MOST_PARTS: Final = 5000
+"""Runs, tests or results of one file, each of which is read into an object of its own."""
+_LONGEST_LINE: Final = 2000
+"""Every pattern reads a line once or a few times, never from each of its characters to its end."""
+_CODES: Final = re.compile(r"\x1b\[[0-9;]*+[A-Za-z]")
+
+
+def lines(content: str) -> Iterator[tuple[str, str]]:
+    """Lines of a log with their pointers, without codes of colour; the first is ``/1``.
+
+    Raises PlanningError for more than ``MOST_LINES``.
+    """
+    check_lines(content)
+    for place, line in enumerate(_CODES.sub("", content.removeprefix("\ufeff")).splitlines(), start=1):
+        yield f"/{place}", line[:_LONGEST_LINE]
+
+
+def check_lines(content: str, most: int = MOST_LINES) -> None:
+    """Refuse a table, or parts of which each is a line, of more than ``most`` lines with a PlanningError."""
+    if content.count("\n") + content.count("\r") > 2 * most or len(content.splitlines()) > most:
+        raise PlanningError("TOO_MANY_LINES", "/content", f"the content has more than {most} lines")
+
+
+def parts(listed: Sequence[_Part]) -> Sequence[_Part]:
+    """The parts of a document; raises PlanningError for more than ``MOST_PARTS``."""
+    if len(listed) > MOST_PARTS:
+        raise PlanningError("TOO_MANY_PARTS", "/content", f"the content lists more than {MOST_PARTS} results")
+    return listed
+
+
+def lines_with_parts(content: str) -> Iterator[tuple[str, str]]:
+    """Lines that each hold a document, those that are not empty; raises PlanningError for too many."""
+    check_lines(content, MOST_PARTS)
+    for place, line in enumerate(content.splitlines(), start=1):
+        if line.strip():
+            yield f"/{place}", line
+
+
+NOT_A_RESULT: Final = "NOT_A_RESULT"
+"""Why a part of a file is refused that has no member of its format."""
+
+
+def required(measurements: Measurements, what: str) -> Measurements:
+    """``measurements``, which must hold something; raises PlanningError where the file is of another kind."""
+    if not measurements.runs and all(one.code == NOT_A_RESULT for one in measurements.refused):
+        raise PlanningError("FORMAT", "/content", f"the content holds no {what}")
+    return measurements
+
+
+def percentile_name(value: object) -> str:
+    """``p99`` of 99, 99.0, p99 or 99.00; ``p99.9`` of 99.9."""
+    return f"p{float(str(value).lower().removeprefix('p')):g}"
+
+
+def worst(readings: Iterable[Reading], *, largest: bool) -> Reading | None:
+    """The reading that binds all devices; None where there is none."""
+    known = list(readings)
+    if not known:
+        return None
+    return (max if largest else min)(known, key=lambda reading: reading.value)

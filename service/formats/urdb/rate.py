@@ -1,0 +1,81 @@
+"""One rate while it is read: its keys, the charges found so far, and what a load must know."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from service.formats.urdb.findings import Findings, child
+from service.formats.urdb.ladders import (
+    DEMAND_UNITS,
+    ENERGY_UNITS,
+    LISTED_ENERGY_UNITS,
+    LadderRules,
+)
+from service.formats.urdb.values import Place
+from service.planning.tariff.charges import Charge
+
+CUSTOMER = "customer"
+MONTHLY_CUSTOMER = "monthly_customer"
+YEARLY_CUSTOMER = "yearly_customer"
+ENERGY = "energy"
+ENERGY_PRICE = "energy_price"
+ENERGY_TAX = "energy_tax"
+FLAT_DEMAND = "flat_demand"
+TIME_OF_USE_DEMAND = "time_of_use_demand"
+ANNUAL_DEMAND = "annual_demand"
+COINCIDENT_PEAK = "coincident_peak"
+REACTIVE_DEMAND = "reactive_demand"
+EXCESS_REACTIVE_DEMAND = "excess_reactive_demand"
+MINIMUM = "minimum"
+YEARLY_MINIMUM = "yearly_minimum"
+
+ALL_HOURS = "all_hours"
+"""The only period of a charge beside the structures."""
+WINDOW = "window"
+"""The only period of a charge row."""
+
+
+def period_name(place: int) -> str:
+    """The name of the period at a place of a structure."""
+    return f"period_{place}"
+
+
+@dataclass(slots=True)
+class Rate:
+    """A rate's keys by name. ``only_listed`` refuses what only the database's own pages explain."""
+
+    document: Mapping[str, object]
+    pointer: str
+    findings: Findings
+    only_listed: bool
+    currency_code: str
+    charges: list[Charge] = field(default_factory=list)
+    year_zero_peaks_kw: tuple[float, ...] | None = None
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there with a value."""
+        return self.document.get(key) is not None
+
+    def at(self, key: str) -> Place:
+        """The key's value and where it stands."""
+        return Place(self.document.get(key), child(self.pointer, key), self.findings)
+
+    def one_of(self, keys: Collection[str]) -> list[str]:
+        """Those of the keys that are there."""
+        return [key for key in keys if self.has(key)]
+
+    @property
+    def energy_ladders(self) -> LadderRules:
+        """What tiers of energy may say."""
+        return LadderRules(LISTED_ENERGY_UNITS if self.only_listed else ENERGY_UNITS, not self.only_listed)
+
+    @property
+    def demand_ladders(self) -> LadderRules:
+        """What tiers of demand may say."""
+        return LadderRules(DEMAND_UNITS, with_export=False)
+
+    def in_currency(self, place: Place, code: str) -> bool:
+        """Whether a price in ``code`` is one of this rate's; else it is refused."""
+        if code == self.currency_code:
+            return True
+        place.refuse(f"is in {code}, and the rate in {self.currency_code}")
+        return False

@@ -1,0 +1,1 @@
+"""Databases and their transactions, on SQLite and PostgreSQL."""

@@ -1,0 +1,260 @@
+"""Pages of HTML: templates that escape and hide nothing, one stylesheet and no script, and forms.
+
+Every template of the service extends ``kit/http/page.html``. A room's templates lie beside its code and are
+named from the service's folder: ``quotes/report/page.html``.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import unquote_to_bytes
+
+from fastapi import APIRouter, Depends, Request, Response
+from markupsafe import Markup, escape
+from starlette.types import Receive, Scope
+
+from service.kit.http.bodies import read_body
+from service.kit.http.problems import (
+    BadRequest,
+    FieldError,
+    PayloadTooLarge,
+    Problem,
+    UnsupportedMediaType,
+    all_problems,
+    pointer,
+)
+from service.kit.http.web import JsonRoute
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+Form = Mapping[str, str]
+"""Fields of a form by name, as they were typed; lines end with one line feed."""
+
+FORM_BYTES = 64 * 1024
+FORM_FIELDS = 200
+_WHOLE_FROM = 1000
+_FORM = b"application/x-www-form-urlencoded"
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+# Controls, what turns the direction of text, what has no width, what only a private font knows, and the tags
+# and selectors that nobody sees. Left out are ends of lines, and signs of Arabic and of Kaithi that are seen.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\U000f0000-\U0010ffff]"
+)
+_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+
+
+@cache
+def stylesheet() -> str:
+    """The stylesheet that every page carries within itself."""
+    return (files("service.kit.http") / "page.css").read_text(encoding="utf-8")
+
+
+@cache
+def _content_security_policy() -> str:
+    digest = base64.b64encode(hashlib.sha256(stylesheet().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    )
+
+
+def money(amount: str | Decimal, currency_code: str) -> str:
+    """An amount with separators of thousands: 1,415,571.28 USD."""
+    return f"{Decimal(amount):,f}\N{NO-BREAK SPACE}{currency_code}"
+
+
+def moment(value: datetime | str) -> Markup:
+    """A time of UTC to the minute, readable by machines to the second."""
+    time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    time = time.astimezone(UTC)
+    shown = f"{time.day} {time:%B %Y, %H:%M} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(f"{time:%Y-%m-%dT%H:%M:%SZ}", shown)
+
+
+def plain(value: object) -> str:
+    """A value that has no unit of its own: numbers to four digits, with separators of thousands."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def seen(text: str) -> str:
+    """A text in which what nobody would see is written out: ``[U+202E]`` turns no amount round.
+
+    Whoever signs reads what others wrote. Every template does this to what is put into it.
+    """
+    return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+
+
+def _finished(value: object) -> object:
+    return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def environment() -> "Environment":
+    """Templates of the service. What is put into one is escaped and seen; what is missing is an error.
+
+    ``typed`` leaves a text as it is: a form gives people back what they have typed.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # slow to import
+
+    made = Environment(
+        loader=PackageLoader("service", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finished,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals["stylesheet"] = Markup(stylesheet())  # noqa: S704  # a file of ours
+    made.globals["money"] = money
+    made.filters.update(moment=moment, plain=plain, seen=seen, typed=escape)
+    return made
+
+
+def render(template: str, **values: Any) -> str:  # noqa: ANN401
+    """A template of the service, filled in."""
+    return environment().get_template(template).render(**values)
+
+
+def fragment(template: str, **values: Any) -> Markup:  # noqa: ANN401
+    """A part of a page, to be put into another template as it is."""
+    return Markup(render(template, **values))  # noqa: S704  # escaped by its own template
+
+
+def page_headers() -> dict[str, str]:
+    """What every page tells a browser, beside what all answers do; redirects and problems are pages too."""
+    return {
+        "Content-Security-Policy": _content_security_policy(),
+        # No other site is told anything. Under `no-referrer` a browser would send forms of our own pages
+        # with an unknown origin, and those could not be told from forms of others.
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        "X-Frame-Options": "DENY",
+    }
+
+
+def page_response(page: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A page as a response that lets it load, run and be framed by nothing."""
+    own = {**page_headers(), **(headers or {})}
+    return Response(page, status, headers=own, media_type="text/html; charset=utf-8")
+
+
+def redirect(address: str, *, headers: Mapping[str, str] | None = None) -> Response:
+    """Another address, to be read next."""
+    return Response(status_code=303, headers={"Location": address, **page_headers(), **(headers or {})})
+
+
+def problem_page(
+    problem: Problem,
+    scope: Scope,
+    template: str = "kit/http/problem.html",
+    **values: Any,  # noqa: ANN401
+) -> Response:
+    """A problem as people read it."""
+    request_id = scope["state"].get("request_id", "")
+    page = render(template, problem=problem, request_id=request_id, **values)
+    return page_response(page, status=problem.status, headers=problem.headers)
+
+
+def problems_page() -> str:
+    """Every problem that there is, as a page."""
+    return render("kit/http/problems.html", problems=all_problems())
+
+
+def _as_page(problem: Problem, scope: Scope) -> Response:
+    return problem_page(problem, scope)
+
+
+class PageRoute(JsonRoute):
+    """A route of pages: its problems are pages too."""
+
+    problem_page = staticmethod(_as_page)
+
+
+def page_router(*, tag: str, route_class: type[PageRoute] = PageRoute) -> APIRouter:
+    """A router of pages, which are not part of the API that clients are generated from."""
+    return APIRouter(tags=[tag], route_class=route_class, include_in_schema=False)
+
+
+async def read_form(scope: Scope, receive: Receive) -> Form:
+    """The fields of a form that a browser has sent."""
+    kinds = [value for name, value in scope["headers"] if name == b"content-type"]
+    if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != _FORM:
+        raise UnsupportedMediaType("The body must be a form")
+    raw = await read_body(scope, receive)
+    if len(raw) > FORM_BYTES or raw.count(b"&") >= FORM_FIELDS:
+        raise PayloadTooLarge("The form is larger than any of this service")
+    return _fields(raw)
+
+
+def _fields(raw: bytes) -> Form:
+    fields: dict[str, str] = {}
+    for part in raw.split(b"&"):
+        if not part:
+            continue
+        name, _, value = part.partition(b"=")
+        decoded = _decoded(name)
+        if decoded in fields:
+            field = FieldError(pointer([decoded]), "REPEATED", "the field may be given once")
+            raise BadRequest("A field of the form is given twice", field)
+        fields[decoded] = _decoded(value)
+    return fields
+
+
+def _decoded(coded: bytes) -> str:
+    """A name or value of a form; refuses what no browser sends."""
+    if _PERCENT.search(coded):
+        raise BadRequest("The form is not coded as a form")
+    try:
+        text = unquote_to_bytes(coded.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError:
+        raise BadRequest("The form is not text in UTF-8") from None
+    text = text.replace("\r\n", "\n")
+    if _CONTROL.search(text):
+        raise BadRequest("The form has control characters")
+    return text
+
+
+async def _form(request: Request) -> Form:
+    return await read_form(request.scope, request.receive)
+
+
+FormFields = Annotated[Form, Depends(_form)]
+"""Fields of the form that was sent, for an endpoint of a page."""
+
+
+def errors_by_field(problem: Problem, names: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """What is wrong with each field of a form, by its name, and what belongs to none of them.
+
+    ``names`` gives the name of the field behind each JSON pointer, or behind the beginning of it.
+    """
+    by_field: dict[str, str] = {}
+    others: list[str] = []
+    for error in problem.errors:
+        name = _nearest(error.pointer, names)
+        if name is None or name in by_field:
+            others.append(f"{error.detail} ({error.pointer})" if error.pointer else error.detail)
+        else:
+            by_field[name] = error.detail
+    return by_field, others
+
+
+def _nearest(wanted: str, names: Mapping[str, str]) -> str | None:
+    parts = wanted.split("/")
+    beginnings: Iterable[str] = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((names[beginning] for beginning in beginnings if beginning in names), None)

@@ -1,0 +1,71 @@
+"""Database failures that operation must expect: answered as 503, logged as a warning, tried again later.
+
+Any other database error is a defect of ours and stays a 500.
+"""
+
+import logging
+import sqlite3
+
+from fastapi import FastAPI, Request, Response
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from service.kit.http.problems import Unavailable
+from service.kit.http.web import problem_response
+
+log = logging.getLogger(__name__)
+
+RETRY_AFTER_SECONDS = 1
+
+_SQLITE = {
+    sqlite3.SQLITE_BUSY: "the database is locked by another writer",
+    sqlite3.SQLITE_LOCKED: "the database is locked by another writer",
+    sqlite3.SQLITE_INTERRUPT: "a statement took too long",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_CANTOPEN: "the database file cannot be opened",
+}
+_PRIMARY_CODE = 0xFF
+"""The part of a SQLite result code that its extended codes share."""
+
+# By SQLSTATE, or by its class: https://www.postgresql.org/docs/current/errcodes-appendix.html
+_POSTGRESQL = {
+    "08": "the database cannot be reached",
+    "25P03": "a transaction was idle for too long",
+    "25P04": "a transaction took too long",
+    "40": "concurrent transactions stood in each other's way",
+    "53": "the database is out of disk, memory or connections",
+    "55P03": "a lock was not to be had in time",
+    "57014": "a statement took too long",
+    "57P": "the database is stopping or starting",
+}
+
+
+def expected_failure(error: Exception) -> str | None:
+    """What failed, in words, if operation must expect it; None for a defect."""
+    if isinstance(error, PoolTimeoutError):
+        return "every connection is in use"
+    if not isinstance(error, DBAPIError):
+        return None
+    if isinstance(error.orig, sqlite3.Error):
+        return _SQLITE.get(getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY_CODE)
+    state = getattr(error.orig, "sqlstate", None)
+    if state is None:
+        # The server gave no code: it was not reached, or went away.
+        is_lost = error.connection_invalidated or isinstance(error, OperationalError)
+        return _POSTGRESQL["08"] if is_lost else None
+    return next((words for code, words in _POSTGRESQL.items() if state.startswith(code)), None)
+
+
+async def _on_database_error(request: Request, error: Exception) -> Response:
+    failure = expected_failure(error)
+    if failure is None:
+        raise error
+    request_id = request.scope.get("state", {}).get("request_id", "")
+    log.warning("request %s was not answered: %s", request_id, failure)
+    problem = Unavailable(headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+    return problem_response(problem, request.scope)
+
+
+def install_database_errors(app: FastAPI) -> None:
+    """Answer expected failures of the database as 503."""
+    app.add_exception_handler(SQLAlchemyError, _on_database_error)

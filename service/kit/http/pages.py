@@ -1,0 +1,105 @@
+"""Keyset pages: an opaque, signed token says after which row the next page begins."""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from service.kit.http.problems import BadRequest, FieldError
+
+PAGE_SIZE_LIMIT = 500
+_SIGNATURE_BYTES = 16
+
+NextPageToken = Annotated[
+    str | None,
+    Field(max_length=1000, description="Sent as `page_token`, gives the next page; null on the last."),
+]
+
+
+WHOLE = r"-?(0|[1-9][0-9]{0,30})"
+NUMBER = WHOLE + r"(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?"
+
+
+def written_as(pattern: str) -> BeforeValidator:
+    """Refuses what Python takes for a number and JSON does not: 1_000, a space in front, Arabic digits."""
+    whole = re.compile(pattern)
+
+    def check(text: object) -> object:
+        if isinstance(text, str) and not whole.fullmatch(text):
+            raise PydanticCustomError("number_parsing", "Input should be a number as JSON writes it")
+        return text
+
+    return BeforeValidator(check)
+
+
+class PageQuery(BaseModel):
+    """Query parameters of a list."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    page_size: Annotated[
+        int, Field(ge=1, le=2**31 - 1, json_schema_extra={"format": "int64"}), written_as(WHOLE)
+    ] = 50
+    """Rows per page; a page has 500 at most."""
+    page_token: Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_-]*$")] = ""
+    """`next_page_token` of the page before, with the same filters and order."""
+
+    @property
+    def limit(self) -> int:
+        """Rows that the page may have."""
+        return min(self.page_size, PAGE_SIZE_LIMIT)
+
+
+class PageTokens:
+    """Makes and reads tokens of one secret. A token holds for the filters that it was made with."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def _signature(self, payload: bytes) -> bytes:
+        return hmac.new(self._secret, payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]
+
+    def encode(self, key: list[str], filters: str) -> str:
+        """A token for the page behind ``key``."""
+        digest = hashlib.sha256(filters.encode()).hexdigest()[:16]
+        payload = json.dumps([digest, *key], separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(self._signature(payload) + payload).decode().rstrip("=")
+
+    def page(
+        self, rows: Sequence[Mapping[str, Any]], limit: int, filters: str, *members: str
+    ) -> dict[str, Any]:
+        """The first ``limit`` rows; where there are more, a token of the last one's ``members``."""
+        token = None
+        if len(rows) > limit:
+            token = self.encode([_as_text(rows[limit - 1][member]) for member in members], filters)
+        return {"items": rows[:limit], "next_page_token": token}
+
+    def decode(self, token: str, filters: str) -> list[str]:
+        """The key behind which the page begins; refuses a token of other filters or of nobody."""
+        try:
+            raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        except ValueError:
+            raise _refused() from None
+        signature, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
+        if not hmac.compare_digest(signature, self._signature(payload)):
+            raise _refused()
+        digest, *key = json.loads(payload)
+        if digest != hashlib.sha256(filters.encode()).hexdigest()[:16]:
+            raise _refused()
+        return [str(part) for part in key]
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _refused() -> BadRequest:
+    error = FieldError("/query/page_token", "PAGE_TOKEN", "not a token of this list with these filters")
+    return BadRequest("The page token does not belong to this list", error)

@@ -1,0 +1,44 @@
+"""Changes that say on which version of a row they are based: ETag and If-Match."""
+
+from typing import Annotated, Any
+
+from fastapi import Header
+
+from service.kit.http.problems import PreconditionFailed, PreconditionRequired
+
+
+class VersionRequired(PreconditionRequired):
+    """A change needs the version that it is based on."""
+
+    code, title = "VERSION_REQUIRED", "Send the ETag of the row as If-Match"
+
+
+class VersionConflict(PreconditionFailed):
+    """The row has a newer version."""
+
+    code, title = "VERSION_CONFLICT", "The row has changed since it was read"
+
+
+IfMatch = Annotated[
+    str, Header(max_length=200, description="ETag of the version that the change is based on.")
+]
+ETAG: dict[str, Any] = {
+    "ETag": {
+        "description": "Strong validator of what was sent.",
+        "schema": {"type": "string", "maxLength": 200},
+    }
+}
+"""The header of an answer whose row can be changed."""
+
+
+def etag(version: int) -> str:
+    """The strong validator of a version."""
+    return f'"{version}"'
+
+
+def check_match(if_match: str, current: str) -> None:
+    """Refuse a change that is based on another version than the ``current`` one, or on none."""
+    if not if_match:
+        raise VersionRequired
+    if if_match.strip() not in ("*", current):
+        raise VersionConflict

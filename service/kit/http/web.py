@@ -1,0 +1,501 @@
+"""HTTP without the domain.
+
+Requests are admitted before they are read, bodies validated from their bytes, answers written from their
+type, and errors answered as problem details.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Depends, FastAPI, Request, Response, params
+from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, ExceptionHandler, Receive, Scope, Send
+
+from service.kit.http.admission import Admission
+from service.kit.http.bodies import JSON, WRONG_SHAPE, check_values, read_json, refuse_duplicates
+from service.kit.http.long_work import Aside, Later, LongWork
+from service.kit.http.problems import (
+    CONTENT_TYPE,
+    ERROR_LIMIT,
+    BadRequest,
+    FieldError,
+    MethodNotAllowed,
+    NotFound,
+    Problem,
+    Unprocessable,
+    anchor,
+    pointer,
+)
+from service.kit.security.subjects import Permission, permission
+
+LOCATED: dict[int | str, dict[str, Any]] = {
+    201: {
+        "headers": {
+            "Location": {
+                "description": "Address of what was created.",
+                "schema": {"type": "string", "maxLength": 200},
+            }
+        }
+    }
+}
+"""What an operation that creates something answers with."""
+
+
+class _Name(Convertor[str]):
+    """A part of a path up to the colon of a custom method, so that neither is taken for the other."""
+
+    regex = "[^/:]+"
+
+    def convert(self, value: str) -> str:
+        """The part as it is."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """The part as it is."""
+        return value
+
+
+register_url_convertor("name", _Name())
+
+
+class Written(bytes):
+    """An answer that its endpoint has already written as JSON, part by part."""
+
+
+_WRONG_PARAMETER = "A parameter of the request is wrong"
+
+
+def json_response(
+    content: object, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An answer as JSON, by pydantic's serializer."""
+    return Response(to_json(content), status, headers=dict(headers or {}), media_type="application/json")
+
+
+_T = TypeVar("_T")
+_BODY = "body"
+BODY_BYTES = "body_bytes"
+"""In the state of a request that is answered directly: how long its body is."""
+LARGE_BODY_BYTES = 2**15
+"""Longest body that is read by its shape on the event loop; it takes a millisecond or two."""
+RouteHandler = Callable[[Request], Awaitable[Response]]
+
+_ERRORS_READ = 2000
+_INSTANCE_LIMIT = 2000
+
+
+def problem_document(problem: Problem, *, instance: str, request_id: str) -> dict[str, Any]:
+    """The members of RFC 9457, and ours."""
+    document: dict[str, Any] = {
+        "type": anchor(problem),
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+        "instance": instance,
+        "code": problem.code,
+        "request_id": request_id,
+        "errors": [error._asdict() for error in problem.errors],
+    }
+    return document
+
+
+def problem_response(problem: Problem, scope: Scope) -> Response:
+    """A problem as a response to the request of ``scope``, as its route shows problems."""
+    route = scope.get("route")
+    if isinstance(route, JsonRoute) and route.problem_page is not None:
+        return route.problem_page(problem, scope)
+    request_id = scope.get("state", {}).get("request_id", "")
+    document = problem_document(problem, instance=scope["path"][:_INSTANCE_LIMIT], request_id=request_id)
+    return Response(to_json(document), problem.status, headers=problem.headers, media_type=CONTENT_TYPE)
+
+
+def _field_path(location: tuple[object, ...], place: Any, *, missing: bool) -> list[object]:  # noqa: ANN401
+    """The location of an error inside ``place``, without the names of union branches on the way.
+
+    A branch is named by a value of its object. Where that is the name of a member too, what follows decides.
+    """
+    if not location:
+        return []
+    part, rest = location[0], location[1:]
+    if missing and not rest:
+        return [part]
+    stepped: list[object] = []
+    indexed = isinstance(place, list) and isinstance(part, int) and part < len(place)
+    if indexed or (isinstance(place, Mapping) and part in place):
+        stepped = [part, *_field_path(rest, place[part], missing=missing)]
+        if indexed or part not in place.values():
+            return stepped
+    return max(_field_path(rest, place, missing=missing), stepped, key=len)
+
+
+def _detail(error: Mapping[str, Any]) -> str:
+    """What is wrong, without what was sent."""
+    context = error.get("ctx", {})
+    if error["type"] == "union_tag_invalid":
+        return f"{context['discriminator']} must be one of {context['expected_tags']}"
+    if error["type"] == "value_error":
+        return "the value is not valid"
+    return str(error["msg"])
+
+
+def body_errors(error: ValidationError, body: bytes) -> Problem:
+    """The problem for a body that does not have its shape."""
+    if error.error_count() > _ERRORS_READ:
+        detail = f"more than {_ERRORS_READ} members or elements are wrong"
+        return Unprocessable(WRONG_SHAPE, FieldError("", "TOO_MANY_ERRORS", detail))
+    found = error.errors(include_url=False, include_input=False)
+    if found[0]["type"] == "json_invalid":
+        return BadRequest("The body is not JSON", FieldError("", "JSON_INVALID", found[0]["msg"]))
+    parsed = from_json(body)
+    errors = [
+        FieldError(
+            pointer(_field_path(item["loc"], parsed, missing=item["type"] == "missing")),
+            item["type"].upper(),
+            _detail(item),
+        )
+        for item in found[:ERROR_LIMIT]
+    ]
+    return Unprocessable(WRONG_SHAPE, *errors)
+
+
+class _ValidatedRequest(Request):
+    """A request whose body has been validated; FastAPI passes the value on as it is."""
+
+    def __init__(self, request: Request, value: object) -> None:
+        super().__init__(request.scope, request.receive)
+        self._value = value
+
+    async def body(self) -> bytes:
+        return b"{}"
+
+    async def json(self) -> object:
+        return self._value
+
+
+class JsonRoute(APIRoute):
+    """Validates a JSON body from its bytes, in the strict mode of JSON.
+
+    FastAPI parses first and validates Python values, in which strictness refuses enums and dates.
+    """
+
+    direct: ASGIApp | None = None
+    """Answers as the route does; of asynchronous endpoints that take only a body and the request, and whose
+    answer is written for them."""
+    _query: Mapping[str, bool]
+    stores = True
+    """Whether the operations that are not GET change what is stored."""
+    needs: Permission | None = None
+    """What the operations need, where it is not their tag's `read` or `write`."""
+    is_public = False
+    """Whether the body alone says who may do this."""
+    problem_page: Callable[[Problem, Scope], Response] | None = None
+    """Shows a problem to people; without it programs are told."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **options)
+        writes = self.stores and "GET" not in (self.methods or ())
+        own = permission(str(self.tags[0]), "write" if writes else "read")
+        self.permission: Permission = self.needs or own
+        self._beginning = self.path.partition("{")[0]
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Starlette's hook: most of two hundred routes differ before their first parameter."""
+        if not scope.get("root_path") and not scope["path"].startswith(self._beginning):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+    def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
+        """FastAPI's hook: what answers a request to this route."""
+        handle: RouteHandler = super().get_route_handler()
+        self._query = _query_parameters(self.dependant)
+        if self.body_field is None:
+            return handle
+        hints = get_type_hints(self.endpoint, include_extras=True)
+        body_name = self.body_field.name
+        body = TypeAdapter(hints[body_name])
+        others = [name for name in hints if name not in ("return", body_name)]
+        alone = inspect.iscoroutinefunction(self.endpoint) and [hints[name] for name in others] == [Request]
+        if alone and hints["return"] is not Response:
+            answer = TypeAdapter(hints["return"])
+            self.direct = _direct(self.endpoint, body, answer, body_name, others[0])
+        return _validating(handle, body)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Starlette's hook: answer a request whose path matches."""
+        if scope["method"] in (self.methods or ()):
+            await self.admit(scope)
+        await super().handle(scope, receive, send)
+
+    async def let_in(self, scope: Scope) -> None:
+        """Refuse whoever may not make the request."""
+        admission: Admission = scope["app"].state.admission
+        await admission.admit(scope, self.permission)
+
+    async def admit(self, scope: Scope) -> None:
+        """Refuse a request that may not be made, or names parameters that there are not."""
+        if not self.is_public:
+            await self.let_in(scope)
+        if scope["query_string"]:
+            _check_query(scope["query_string"], self._query)
+
+
+class AskingRoute(JsonRoute):
+    """A route that answers and stores nothing, whatever its method."""
+
+    stores = False
+
+
+class PublicRoute(JsonRoute):
+    """A route for callers without credentials: its endpoint says who they are, and counts refusals."""
+
+    is_public = True
+
+
+def _query_parameters(dependant: Dependant) -> dict[str, bool]:
+    """Whether each query parameter of an endpoint may be repeated."""
+    return {
+        field.alias: get_origin(field.field_info.annotation) is list
+        for field in get_flat_params(dependant)
+        if not isinstance(field.field_info, params.Path | params.Header)
+    }
+
+
+def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
+    """Refuse parameters that the endpoint does not have, and single ones that come twice."""
+    given = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    unknown = [
+        FieldError(pointer(["query", name]), "EXTRA_FORBIDDEN", "there is no such parameter")
+        for name in given
+        if name not in parameters
+    ]
+    repeated = [
+        FieldError(pointer(["query", name]), "REPEATED", "the parameter may be given once")
+        for name, times in given.items()
+        if times > 1 and not parameters.get(name, True)
+    ]
+    if unknown or repeated:
+        raise Unprocessable(_WRONG_PARAMETER, *[*unknown, *repeated][:ERROR_LIMIT])
+
+
+def _validated(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
+    check_values(raw)
+    try:
+        return body.validator.validate_json(raw)
+    except ValidationError as error:
+        raise body_errors(error, raw) from None
+
+
+def _validated_once(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
+    value = _validated(body, raw)
+    refuse_duplicates(raw)
+    return value
+
+
+def _aside(request: Request) -> Aside:
+    long_work: LongWork = request.app.state.long_work
+    return partial(long_work.run, request.scope, request.receive)
+
+
+WorkAside = Annotated[Aside, Depends(_aside)]
+"""For an endpoint whose work takes long."""
+
+
+async def _in_a_thread(do: Callable[[], _T], /) -> _T:
+    return await run_in_threadpool(do)
+
+
+def _aside_if_large(request: Request) -> Aside:
+    is_large = len(request.scope["state"][_BODY]) > LARGE_BODY_BYTES
+    return _aside(request) if is_large else _in_a_thread
+
+
+LargeAside = Annotated[Aside, Depends(_aside_if_large)]
+"""For an endpoint whose work takes long where its body is large; that of small ones waits for nobody."""
+
+
+async def _read(request: Request, raw: bytes, read: Callable[[bytes], Any]) -> Any:  # noqa: ANN401
+    """A body by its shape; a large one beside the event loop."""
+    if len(raw) <= LARGE_BODY_BYTES:
+        return read(raw)
+    return await _aside(request)(partial(read, raw))
+
+
+async def _read_directly(request: Request, body: TypeAdapter[Any]) -> Any:  # noqa: ANN401
+    raw = await read_json(request.scope, request.receive)
+    request.scope["state"][BODY_BYTES] = len(raw)
+    return await _read(request, raw, partial(_validated, body))
+
+
+def _validating(handle: RouteHandler, body: TypeAdapter[Any]) -> RouteHandler:
+    async def validating(request: Request) -> Response:
+        raw = request.scope["state"][_BODY] = await read_json(request.scope, request.receive)
+        value = await _read(request, raw, partial(_validated_once, body))
+        return await handle(_ValidatedRequest(request, value))
+
+    return validating
+
+
+def _direct(
+    endpoint: Callable[..., Awaitable[Any]],
+    body: TypeAdapter[Any],
+    answer: TypeAdapter[Any],
+    body_name: str,
+    request_name: str,
+) -> ASGIApp:
+    serialize = answer.serializer.to_json
+
+    def written(result: Any) -> bytes:  # noqa: ANN401
+        return result if isinstance(result, Written) else serialize(result)
+
+    def worked_out(later: Later) -> bytes:
+        return written(later.work_out())
+
+    async def direct(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        value = await _read_directly(request, body)
+        result = await endpoint(**{body_name: value, request_name: request})
+        if isinstance(result, Later):
+            content = await _aside(request)(partial(worked_out, result))
+        else:
+            content = written(result)
+        headers = [(b"content-type", JSON), (b"content-length", str(len(content)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    return direct
+
+
+def _raw_body(request: Request) -> bytes:
+    raw: bytes = request.scope["state"][_BODY]
+    return raw
+
+
+RawBody = Annotated[bytes, Depends(_raw_body)]
+"""The body as it was sent, for an endpoint that keeps it or checks its digest."""
+
+
+class DirectRoutes:
+    """Middleware that answers for direct routes, past the router and FastAPI's solver of dependencies.
+
+    Those, and the layers before them, take a third of the time of a small answer.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, routes: Iterable[BaseRoute], handlers: Mapping[Any, ExceptionHandler]
+    ) -> None:
+        self._app = app
+        self._handlers = handlers
+        self._routes = {
+            (method, route.path): (route, route.direct)
+            for route in routes
+            if isinstance(route, JsonRoute) and route.direct and not route.param_convertors
+            for method in route.methods or ()
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or pass on what other routes answer."""
+        found = self._routes.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if found is None:
+            await self._app(scope, receive, send)
+            return
+        route, answer = found
+        scope["route"] = route
+        try:
+            await route.admit(scope)
+            await answer(scope, receive, send)
+        except Exception as error:  # noqa: BLE001  # the handlers say which they know
+            handled = ExceptionMiddleware(_raising(error), self._handlers)
+            await handled(scope, receive, send)
+
+
+def _raising(error: Exception) -> ASGIApp:
+    async def raising(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive, send
+        raise error
+
+    return raising
+
+
+def route_needing(needs: Permission) -> type[JsonRoute]:
+    """A kind of route whose operations all need one permission."""
+    return type("NeedingRoute", (JsonRoute,), {"needs": needs})
+
+
+def api_router(prefix: str, *, tag: str, route_class: type[JsonRoute] = JsonRoute) -> APIRouter:
+    """A router of JSON routes whose operations are called as their functions.
+
+    An operation needs the scope ``tag:read``, or ``tag:write`` where it stores something.
+    """
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=route_class,
+        generate_unique_id_function=lambda route: route.name,
+    )
+
+
+def add_routes(app: FastAPI, router: APIRouter) -> None:
+    """Add a router's routes as the app's own.
+
+    Included routers are matched in a tree that FastAPI builds on first use: a tenth of a second for
+    each, and some ten microseconds for every request.
+    """
+    app.router.routes.extend(router.routes)
+
+
+_BY_STATUS: Mapping[int, type[Problem]] = {404: NotFound, 405: MethodNotAllowed}
+
+
+def _allowed_methods(request: Request) -> str:
+    """Every method of this address; the router knows those of the first route only."""
+    routes = [route for route in request.app.routes if isinstance(route, APIRoute)]
+    matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    methods = {method for route in matching for method in route.methods or ()}
+    if "GET" in methods or not methods:
+        methods |= {"GET", "HEAD"}
+    return ", ".join(sorted(methods))
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101
+    headers = dict(error.headers or {})
+    if error.status_code == MethodNotAllowed.status:
+        headers["Allow"] = _allowed_methods(request)
+    problem = _BY_STATUS.get(error.status_code, BadRequest)
+    return problem_response(problem(headers=headers), request.scope)
+
+
+async def _on_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)  # noqa: S101
+    return problem_response(error, request.scope)
+
+
+async def _on_parameters(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101
+    errors = [
+        FieldError(pointer(item["loc"]), item["type"].upper(), _detail(item))
+        for item in error.errors()[:ERROR_LIMIT]
+    ]
+    problem = Unprocessable(_WRONG_PARAMETER, *errors)
+    return problem_response(problem, request.scope)
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Answer every expected error of ``app`` as a problem."""
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RequestValidationError, _on_parameters)

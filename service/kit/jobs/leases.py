@@ -1,0 +1,178 @@
+"""The one lease mechanism: rows that wait, are claimed for a time, and whose holder proves itself by a token.
+
+A row may be claimed from ``due_at`` on: its due time while it waits, the end of its lease while it runs. So
+an expired lease is simply claimable, whoever held it. Every claim raises the fencing token, and every later
+write carries it: what a holder writes after another has claimed the row is refused as :class:`LeaseLost`.
+
+Times are the database's, read in the statement that uses them; hosts may disagree about theirs. A time that
+was set as a span from then on is kept with that span. Once the clock has been set back, such a time lies
+further ahead than its span and :func:`mend` counts the span anew: no row is held back by the step, and a
+holder that renews keeps its lease.
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import BigInteger, Float, Integer, SQLColumnExpression, String, literal, select, update
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Mapped, Session, mapped_column
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.functions import FunctionElement
+
+from service.kit.database.engine import UtcDateTime, Writer
+
+WAITING = "waiting"
+RUNNING = "running"
+
+
+class LeaseLost(Exception):
+    """The lease has ended or another holder has claimed the row: what was to be written is not."""
+
+
+class Lease(NamedTuple):
+    """The right to one row: its id and the token of the claim."""
+
+    id: str
+    token: int
+
+
+class Leased:
+    """Columns of a table whose rows are leased. ``due_at`` is absent once a row is finished."""
+
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(String(100))
+    state: Mapped[str] = mapped_column(String(20), default=WAITING)
+    due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    span_seconds: Mapped[float | None] = mapped_column(Float)
+    """The span that ``due_at`` was set ahead by; absent where it is a date that somebody named."""
+    attempt: Mapped[int] = mapped_column(Integer, default=0)
+    fencing_token: Mapped[int] = mapped_column(BigInteger, default=0)
+
+    @property
+    def lease(self) -> Lease:
+        """The lease under the token that was read."""
+        return Lease(self.id, self.fencing_token)
+
+    @property
+    def lease_until(self) -> datetime | None:
+        """The end of the lease while the row runs."""
+        return self.due_at if self.state == RUNNING else None
+
+
+Row = TypeVar("Row", bound=Leased)
+
+
+class _Clock(FunctionElement[datetime]):
+    """The database's clock, a number of seconds ahead."""
+
+    type = UtcDateTime()
+    inherit_cache = True
+
+
+@compiles(_Clock, "postgresql")
+def _postgresql_clock(element: _Clock, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
+    # Not clock_timestamp(): a volatile function could not be looked up in an index.
+    seconds = compiler.process(element.clauses, **options)
+    return f"(statement_timestamp() + make_interval(secs => {seconds}))"
+
+
+@compiles(_Clock, "sqlite")
+def _sqlite_clock(element: _Clock, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
+    seconds = compiler.process(element.clauses, **options)
+    return f"(strftime('%Y-%m-%d %H:%M:%f', 'now', printf('%+.3f seconds', {seconds})) || '000')"
+
+
+def after(seconds: float | SQLColumnExpression[float | None]) -> ColumnElement[datetime]:
+    """The database's time some seconds from now."""
+    return _Clock(literal(seconds, Float) if isinstance(seconds, int | float) else seconds)
+
+
+def now() -> ColumnElement[datetime]:
+    """The database's time."""
+    return after(0.0)
+
+
+def time(session: Session) -> datetime:
+    """The database's time now, not that at which the transaction began."""
+    return session.scalars(select(now())).one()
+
+
+def _due(seconds: float) -> dict[str, Any]:
+    return {"due_at": after(seconds), "span_seconds": seconds}
+
+
+def claim(
+    session: Writer,
+    table: type[Row],
+    *conditions: ColumnElement[bool],
+    seconds: float,
+    **values: Any,  # noqa: ANN401
+) -> Row | None:
+    """Claim the most overdue row that meets ``conditions``, or None: one conditional statement."""
+    candidate = (
+        select(table.id)
+        .where(table.due_at <= now(), *conditions)
+        .order_by(table.due_at)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+        .correlate(None)
+        .scalar_subquery()
+    )
+    raised = {"attempt": table.attempt + 1, "fencing_token": table.fencing_token + 1}
+    statement = (
+        update(table)
+        .where(table.id == candidate)
+        .values(state=RUNNING, **raised, **_due(seconds), **values)
+        .returning(table)
+    )
+    return session.scalars(statement, execution_options={"populate_existing": True}).one_or_none()
+
+
+def write(
+    session: Writer,
+    table: type[Row],
+    lease: Lease,
+    *conditions: ColumnElement[bool],
+    **values: Any,  # noqa: ANN401
+) -> Row:
+    """Write to a leased row, which stays locked until the transaction ends."""
+    statement = (
+        update(table)
+        .where(table.id == lease.id, table.fencing_token == lease.token, table.state == RUNNING, *conditions)
+        .values(fencing_token=lease.token, **values)
+        .returning(table)
+    )
+    row = session.scalars(statement, execution_options={"populate_existing": True}).one_or_none()
+    if row is None:
+        raise LeaseLost(lease.id)
+    return row
+
+
+def renew(
+    session: Writer,
+    table: type[Row],
+    lease: Lease,
+    *conditions: ColumnElement[bool],
+    seconds: float,
+    **values: Any,  # noqa: ANN401
+) -> Row:
+    """Hold on for ``seconds`` from now. A lease that has ended is not taken up again."""
+    return write(session, table, lease, table.due_at > now(), *conditions, **_due(seconds), **values)
+
+
+def release(session: Writer, table: type[Row], lease: Lease, *, delay: float, **values: Any) -> Row:  # noqa: ANN401
+    """Give the row back, to be claimed after ``delay`` seconds."""
+    return write(session, table, lease, state=WAITING, **_due(delay), **values)
+
+
+def finish(session: Writer, table: type[Row], lease: Lease, state: str, **values: Any) -> Row:  # noqa: ANN401
+    """Put the row into a final state, in which it is never claimed."""
+    return write(session, table, lease, state=state, due_at=None, span_seconds=None, **values)
+
+
+def mend(session: Writer, table: type[Leased]) -> None:
+    """Count spans anew that lie further ahead than they are long: the clock has been set back."""
+    anew = after(table.span_seconds)
+    ahead = (table.span_seconds.is_not(None), table.due_at > anew)
+    session.execute(update(table).where(*ahead).values(due_at=anew))

@@ -1,0 +1,1 @@
+"""Credentials, secrets and files that are their owner's alone."""

@@ -1,0 +1,1 @@
+"""Power, facilities, carbon and water."""

@@ -1,0 +1,357 @@
+"""Power of a run in time: its phases, and the mean at the meter in each interval of the clock.
+
+A run is phases of constant power that follow each other and repeat: steps until a checkpoint, the checkpoint,
+steps again, a restart now and then. Energy up to a moment is a sum over whole cycles and the part of one that
+has begun, so that a year of it needs no list of its phases:
+
+    E(t) = floor(t / p) E(p) + E(t - p floor(t / p))        p seconds of a cycle
+
+A pause (a maintenance window) stops the run and draws a power of its own. The meter of the building sees the
+power of the equipment times the power usage effectiveness (PUE, ISO/IEC 30134-2) of the month. The mean of an
+interval is the difference of E at its ends over its length: what the intervals add up to is E of the whole.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.planning.energy.power import WATTS_PER_KILOWATT
+from service.planning.errors import PlanningError
+from service.planning.figures import larger, smaller, whole
+from service.planning.tariff.bill import Load
+from service.planning.units import DAY_SECONDS, HOUR_SECONDS, KILOWATT_HOUR_JOULES, MINUTE_SECONDS
+
+INTERVAL_MINUTES = (5, 15, 30, 60)
+MOST_INTERVALS = 1_000_000
+"""Of one load: 28 years of quarter hours."""
+_MONTHS = 12
+_LONGEST_SECONDS = 40 * 366 * DAY_SECONDS
+
+
+class PhaseName(StrEnum):
+    """What a run does in a phase."""
+
+    RAMP = "ramp"
+    STEADY = "steady"
+    CHECKPOINT = "checkpoint"
+    RESTART = "restart"
+    MAINTENANCE = "maintenance"
+    IDLE = "idle"
+
+
+class Phase(NamedTuple):
+    """Seconds at a constant power: watts of each kind of equipment, in the order of the profile's."""
+
+    name: PhaseName
+    seconds: float
+    watts: tuple[float, ...]
+
+
+class Cycle(NamedTuple):
+    """Parts that follow each other, again and again, until ``seconds`` are over."""
+
+    parts: tuple["Part", ...]
+    seconds: float
+
+
+Part = Phase | Cycle
+
+
+class Pause(NamedTuple):
+    """The run stands still from ``after_seconds`` of the clock since its start on."""
+
+    after_seconds: float
+    phase: Phase
+
+
+class LoadProfile(NamedTuple):
+    """Power of a run in time: ``parts`` follow each other, and ``pauses``, in order of time, interrupt them.
+
+    ``pue`` is one value, or one for each month of the year.
+    """
+
+    equipment: tuple[str, ...]
+    parts: tuple[Part, ...]
+    pue: tuple[float, ...] = (1.0,)
+    pauses: tuple[Pause, ...] = ()
+
+    @property
+    def running_seconds(self) -> float:
+        """Time of the parts."""
+        return sum(part.seconds for part in self.parts)
+
+    @property
+    def held(self) -> tuple[Pause, ...]:
+        """The pauses that begin before the run is over."""
+        left, kept = self.running_seconds, []
+        paused = 0.0
+        for pause in self.pauses:
+            if pause.after_seconds - paused >= left:
+                break
+            kept.append(pause)
+            paused += pause.phase.seconds
+        return tuple(kept)
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Time by the clock, with pauses."""
+        return self.running_seconds + sum(pause.phase.seconds for pause in self.held)
+
+    @property
+    def is_seasonal(self) -> bool:
+        """Whether the energy at the meter depends on when the run starts."""
+        return len(set(self.pue)) > 1
+
+
+def _phases(part: Part) -> Iterator[Phase]:
+    if isinstance(part, Phase):
+        yield part
+    else:
+        for inner in part.parts:
+            yield from _phases(inner)
+
+
+_Pick = Callable[[Phase], float]
+_Times = NDArray[np.float64]
+
+
+def _all_watts(phase: Phase) -> float:
+    return sum(phase.watts)
+
+
+def _watts_of(place: int) -> _Pick:
+    return lambda phase: phase.watts[place]
+
+
+def _within(name: PhaseName, pick: _Pick) -> _Pick:
+    return lambda phase: pick(phase) if phase.name is name else 0.0
+
+
+def _within_seconds(at: float, seconds: float) -> float:
+    return smaller(larger(at, 0.0), seconds)
+
+
+def _until(part: Part, at: float, pick: _Pick) -> float:
+    """The integral of ``pick`` over the first ``at`` seconds of a part, a number or many."""
+    at = _within_seconds(at, part.seconds)
+    if isinstance(part, Phase):
+        return at * pick(part)
+    period = sum(inner.seconds for inner in part.parts)
+    if period == 0.0:
+        return at * 0.0
+    times = whole(at / period)
+    return times * _row(part.parts, period, pick) + _row(part.parts, at - times * period, pick)
+
+
+def _row(parts: Sequence[Part], at: float, pick: _Pick) -> float:
+    """The same over parts that follow each other."""
+    total, begun = 0.0 * at, 0.0
+    for part in parts:
+        total = total + _until(part, at - begun, pick)
+        begun += part.seconds
+    return total
+
+
+def _integral(profile: LoadProfile, at: float, pick: _Pick = _all_watts) -> float:
+    """The integral of ``pick`` over the first ``at`` seconds by the clock."""
+    paused, standing = 0.0 * at, 0.0 * at
+    for after, phase in profile.held:
+        within = _within_seconds(at - after, phase.seconds)
+        paused = paused + within
+        standing = standing + within * pick(phase)
+    return _row(profile.parts, at - paused, pick) + standing
+
+
+def _whole(profile: LoadProfile, pick: _Pick) -> float:
+    return _integral(profile, profile.elapsed_seconds, pick)
+
+
+def it_kwh(profile: LoadProfile) -> float:
+    """Energy of all equipment."""
+    return _whole(profile, _all_watts) / KILOWATT_HOUR_JOULES
+
+
+def equipment_kwh(profile: LoadProfile) -> dict[str, float]:
+    """Energy of each kind of equipment, inside the building."""
+    return {
+        name: _whole(profile, _watts_of(place)) / KILOWATT_HOUR_JOULES
+        for place, name in enumerate(profile.equipment)
+    }
+
+
+class PhaseShare(NamedTuple):
+    """What a run spends in all phases of one name; energy inside the building."""
+
+    seconds: float
+    it_kwh: float
+
+
+def phase_shares(profile: LoadProfile) -> dict[PhaseName, PhaseShare]:
+    """Time and energy by phase, of those that take time."""
+    shares = {}
+    for name in PhaseName:
+        seconds = _whole(profile, _within(name, lambda _: 1.0))
+        if seconds > 0.0:
+            joules = _whole(profile, _within(name, _all_watts))
+            shares[name] = PhaseShare(seconds, joules / KILOWATT_HOUR_JOULES)
+    return shares
+
+
+def _check_length(profile: LoadProfile) -> None:
+    if profile.elapsed_seconds > _LONGEST_SECONDS:
+        detail = "the run lasts longer than 40 years, which no load profile reaches"
+        raise PlanningError("RUN_TOO_LONG", "/workload", detail)
+
+
+def _pue_changes(profile: LoadProfile, starts_at: datetime | None) -> list[tuple[float, float]]:
+    """Seconds since the start at which the PUE changes, and the PUE from then on; the first is the start."""
+    if not profile.is_seasonal:
+        return [(0.0, profile.pue[0])]
+    if starts_at is None:
+        detail = "the power usage effectiveness differs by month: say when the run starts"
+        raise PlanningError("STARTS_AT_REQUIRED", "/starts_at", detail)
+    _check_length(profile)
+    found = [(0.0, profile.pue[(starts_at.month - 1) % len(profile.pue)])]
+    year, month, end = starts_at.year, starts_at.month, profile.elapsed_seconds
+    while True:
+        year, month = (year + 1, 1) if month == _MONTHS else (year, month + 1)
+        begins = datetime(year, month, 1, tzinfo=starts_at.tzinfo)
+        seconds = (begins.astimezone(UTC) - starts_at.astimezone(UTC)).total_seconds()
+        if seconds >= end:
+            return found
+        found.append((seconds, profile.pue[month - 1]))
+
+
+def _metered(profile: LoadProfile, starts_at: datetime | None, edges: _Times) -> _Times:
+    """Joules at the meter between each two ``edges``, in seconds since the start."""
+    changes = _pue_changes(profile, starts_at)
+    ends = [begins for begins, _ in changes[1:]] + [profile.elapsed_seconds]
+    total = np.zeros(len(edges) - 1)
+    for (begins, pue), ends_at in zip(changes, ends, strict=True):
+        # Outside of these the edges are clipped to one moment, between which nothing is drawn.
+        first = max(int(np.searchsorted(edges, begins, side="right")) - 1, 0)
+        last = min(int(np.searchsorted(edges, ends_at)), len(edges) - 1)
+        inside = np.clip(edges[first : last + 1], begins, ends_at)
+        joules = _integral(profile, cast("float", inside))
+        total[first:last] += np.diff(cast("_Times", joules)) * pue
+    return total
+
+
+def peak_kw(profile: LoadProfile, starts_at: datetime | None = None) -> float:
+    """Power at the meter in the phase that draws most, in the month of the highest PUE that the run touches.
+
+    No mean of an interval is above it. ``starts_at`` as for :func:`facility_kwh`.
+    """
+    phases = [phase for part in profile.parts for phase in _phases(part)]
+    phases += [pause.phase for pause in profile.held]
+    highest = max(_all_watts(phase) for phase in phases if phase.seconds > 0.0)
+    pue = max(pue for _, pue in _pue_changes(profile, starts_at))
+    return highest * pue / WATTS_PER_KILOWATT
+
+
+def facility_kwh(profile: LoadProfile, starts_at: datetime | None = None) -> float:
+    """Energy at the meter of the building.
+
+    ``starts_at`` is needed where the PUE differs by month, in the local time of the building;
+    without it that is refused with ``STARTS_AT_REQUIRED``.
+    """
+    edges = np.array([0.0, profile.elapsed_seconds])
+    return float(_metered(profile, starts_at, edges)[0]) / KILOWATT_HOUR_JOULES
+
+
+def series(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> Load:
+    """Mean kW at the meter in each interval of the clock that the run touches.
+
+    Intervals begin at whole multiples of ``interval_minutes`` (5, 15, 30 or 60) of the day in the zone of
+    ``starts_at``; what the first and the last of them have outside the run is no load. Energy is that of
+    :func:`facility_kwh`, and no interval is above the profile's peak.
+    """
+    if interval_minutes not in INTERVAL_MINUTES:
+        detail = f"one of {', '.join(map(str, INTERVAL_MINUTES))} minutes"
+        raise PlanningError("INTERVAL_MINUTES", "/interval_minutes", detail)
+    width = interval_minutes * MINUTE_SECONDS
+    of_day = starts_at.hour * HOUR_SECONDS + starts_at.minute * MINUTE_SECONDS
+    of_day += starts_at.second + starts_at.microsecond / 1e6
+    before = of_day % width
+    _check_length(profile)
+    count = max(1, math.ceil((before + profile.elapsed_seconds) / width))
+    if count > MOST_INTERVALS:
+        detail = f"the run is {count:,} intervals long, at most {MOST_INTERVALS:,} are read: take longer ones"
+        raise PlanningError("LOAD_TOO_LONG", "/load_profile/interval_minutes", detail)
+    edges = np.clip(np.arange(count + 1) * width - before, 0.0, profile.elapsed_seconds)
+    # Differences of sums may fall below zero by their last digit.
+    joules = np.maximum(_metered(profile, starts_at, edges), 0.0)
+    begins = starts_at.astimezone(UTC) - timedelta(seconds=before)
+    return Load(begins, interval_minutes, joules / width / WATTS_PER_KILOWATT)
+
+
+class Spent(NamedTuple):
+    """Time of a run by what it is spent on, in seconds; ``working`` counts lost work too.
+
+    ``interval`` is the work between checkpoints, ``failures`` the expected number of restarts.
+    """
+
+    working: float
+    checkpoints: float = 0.0
+    restarts: float = 0.0
+    interval: float = math.inf
+    failures: float = 0.0
+
+
+class Draws(NamedTuple):
+    """Watts of each kind of equipment while the run works, and while it waits for storage or a restart."""
+
+    working: tuple[float, ...]
+    waiting: tuple[float, ...]
+
+
+def run_parts(spent: Spent, draws: Draws) -> tuple[Part, ...]:
+    """Phases of a run that is checkpointed and restarted as expected.
+
+    Checkpoints and restarts are spread evenly, as many as whole ones come closest to what is expected, and
+    take together the time that they are expected to take.
+    """
+    if spent.checkpoints == 0.0 and spent.restarts == 0.0:
+        return (Phase(PhaseName.STEADY, spent.working, draws.working),)
+    outer = max(1, round(spent.failures)) if spent.restarts > 0.0 else 1
+    inner = max(1, round(spent.working / spent.interval / outer))
+    each = outer * inner
+    saved = (
+        Phase(PhaseName.STEADY, spent.working / each, draws.working),
+        Phase(PhaseName.CHECKPOINT, spent.checkpoints / each, draws.waiting),
+    )
+    worked = (spent.working + spent.checkpoints) / outer
+    restart = Phase(PhaseName.RESTART, spent.restarts / outer, draws.waiting)
+    return (Cycle((Cycle(saved, worked), restart), worked * outer + spent.restarts),)
+
+
+def daily_parts(
+    watts_by_hour: Sequence[tuple[float, ...]], seconds: float, *, from_second_of_day: float
+) -> tuple[Part, ...]:
+    """Phases of a service whose load follows the hour of the day, by the clock as it stands at the start.
+
+    ``watts_by_hour`` are the 24 hours from midnight on.
+    """
+    hours = [Phase(PhaseName.STEADY, HOUR_SECONDS, watts) for watts in watts_by_hour]
+    first, into = divmod(from_second_of_day % DAY_SECONDS, HOUR_SECONDS)
+    place = int(first)
+    begun = hours[place]._replace(seconds=HOUR_SECONDS - into)
+    rest = hours[place]._replace(seconds=into)
+    return (Cycle((begun, *hours[place + 1 :], *hours[:place], rest), seconds),)
+
+
+def regular_pauses(
+    every_seconds: float, phase: Phase, running_seconds: float, *, first_after_seconds: float
+) -> tuple[Pause, ...]:
+    """Pauses at equal distances by the clock, from start to start, as far as the run reaches."""
+    found: list[Pause] = []
+    after = first_after_seconds
+    while after - len(found) * phase.seconds < running_seconds:
+        found.append(Pause(after, phase))
+        after += every_seconds
+    return tuple(found)

@@ -1,0 +1,133 @@
+"""A power limit that is set below a device's own: which clock is left, and what time the work then takes.
+
+A device under a limit lowers its clock, and its voltage with it, until it draws no more. Of what it draws
+while kernels run, one part follows the clock and one does not:
+
+    busy(f) = fixed + clocked(f)                                                       W
+    fixed      idle power, communication, and energy of a byte times bytes / b(f)
+    clocked    (active + unpacking + matrix (m / (f b(f)))^g) x limit x f v(f)^2
+    b(f)    = b - m + m / f                                                            s
+
+with f the share of the clock that the work has under the device's own limit, b the seconds in which kernels
+run there, m those of them in which the multipliers would be busy alone: only they take longer. Switched
+capacitance times voltage squared times clock is dynamic power (Chandrakasan, Sheng and Brodersen 1992).
+The voltage falls with the clock to a floor, below which only the clock falls:
+
+    v(f) = max(floor, f)                                        floor 0.82
+
+Read off clocks, times and energies of A100 SXM in a pass of GPT-3 175B (Chung et al. 2024, Perseus:
+published profiles): dynamic power falls as the cube of the clock to 0.82 of it and in proportion below.
+docs/methods/utility-bill.md sets the model beside what was measured on A100, V100 and A40. A device that its
+own limit slows down already counts as at f = 1 there.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from service.planning.energy.power import DeviceWork, device_watts, idle_watts
+from service.planning.errors import PlanningError
+from service.planning.hardware.calibration.power import PowerRates
+
+VOLTAGE_FLOOR: Final = 0.82
+"""Share of the voltage at the full clock that no lower clock goes below; 0.75 to 0.9 in what was measured."""
+LOWEST_CLOCK: Final = 0.15
+"""About 210 of 1,410 MHz (A100) and 345 of 1,980 (H100): the lowest clocks that drivers list."""
+_ROUNDS: Final = 48
+_LEAST_SECONDS: Final = 1e-12
+
+
+class CappedWork(NamedTuple):
+    """A part of the work under a cap: its seconds, mean watts over them, and the share of the clock left."""
+
+    seconds: float
+    watts: float
+    clock: float
+
+
+class CappedRun(NamedTuple):
+    """Works that follow each other under a cap."""
+
+    slowdown: float
+    """Time over that without the cap."""
+    watts: float
+    """Mean draw of a device."""
+    clock: float
+    """Lowest share of the clock of any part."""
+
+
+def capped(works: Sequence[DeviceWork], cap_watts: float, limit_watts: float, rates: PowerRates) -> CappedRun:
+    """Time and mean draw of ``works`` on a device of ``limit_watts`` that may draw ``cap_watts``.
+
+    A part in which the device only waits for others takes as much longer as the work between. Refuses a cap
+    that no clock keeps (POWER_CAP_TOO_LOW), at /power_cap.
+    """
+    parts = [_capped(work, cap_watts, limit_watts, rates) for work in works if work.seconds > 0.0]
+    before = [work for work in works if work.seconds > 0.0]
+    computing = [(part, work) for part, work in zip(parts, before, strict=True) if work.matrix_seconds > 0.0]
+    own = sum(work.seconds for _, work in computing)
+    slower = sum(part.seconds for part, _ in computing) / own if own else 1.0
+    seconds = [
+        part.seconds * (slower if _only_waits(work) else 1.0)
+        for part, work in zip(parts, before, strict=True)
+    ]
+    whole = sum(seconds)
+    joules = sum(part.watts * taken for part, taken in zip(parts, seconds, strict=True))
+    return CappedRun(
+        whole / sum(work.seconds for work in before), joules / whole, min(part.clock for part in parts)
+    )
+
+
+def _only_waits(work: DeviceWork) -> bool:
+    """Whether a kernel spins for other devices, which are as slow as this one."""
+    return work.busy_seconds > 0.0 and not (
+        work.matrix_seconds or work.moved_bytes or work.communication_seconds
+    )
+
+
+def _capped(work: DeviceWork, cap_watts: float, limit_watts: float, rates: PowerRates) -> CappedWork:
+    if device_watts(work._replace(seconds=max(work.busy_seconds, _LEAST_SECONDS)), limit_watts, rates) <= (
+        cap_watts
+    ):
+        return CappedWork(work.seconds, device_watts(work, limit_watts, rates), 1.0)
+    low, high = LOWEST_CLOCK, 1.0
+    if _busy(work, low, limit_watts, rates) > cap_watts:
+        detail = "no clock of the accelerator keeps its work below this power"
+        raise PlanningError("POWER_CAP_TOO_LOW", "/power_cap", detail)
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2.0
+        if _busy(work, middle, limit_watts, rates) > cap_watts:
+            high = middle
+        else:
+            low = middle
+    busy_seconds = _busy_seconds(work, low)
+    seconds = work.seconds - work.busy_seconds + busy_seconds
+    share = busy_seconds / seconds
+    watts = cap_watts * share + idle_watts(limit_watts, rates) * (1.0 - share)
+    return CappedWork(seconds, watts, low)
+
+
+def _busy_seconds(work: DeviceWork, clock: float) -> float:
+    matrix = min(work.matrix_seconds, work.busy_seconds)
+    return work.busy_seconds - matrix + matrix / clock
+
+
+def _busy(work: DeviceWork, clock: float, limit_watts: float, rates: PowerRates) -> float:
+    """Watts while kernels run at a share of the clock; at 1 those of the device's own limit."""
+    fixed, clocked = _draw(work, 1.0, limit_watts, rates)
+    # Where its own limit slows the device, what follows the clock is what that limit leaves of it.
+    factor = min(1.0, (limit_watts - fixed) / clocked)
+    fixed, clocked = _draw(work, clock, limit_watts, rates)
+    return fixed + factor * clocked * clock * max(VOLTAGE_FLOOR, clock) ** 2
+
+
+def _draw(work: DeviceWork, clock: float, limit_watts: float, rates: PowerRates) -> tuple[float, float]:
+    """What does not follow the clock, and what does, before clock and voltage."""
+    seconds = _busy_seconds(work, clock)
+    used = min(work.matrix_seconds, work.busy_seconds) / (clock * seconds)
+    fixed = rates.idle_share + rates.communication_share * work.communication_seconds / seconds
+    clocked = (
+        rates.active_share
+        + rates.unpacking_share * work.unpacking_seconds / work.busy_seconds
+        + rates.matrix_share * used**rates.matrix_exponent
+    )
+    return fixed * limit_watts + rates.byte_joules * work.moved_bytes / seconds, clocked * limit_watts

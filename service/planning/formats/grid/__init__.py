@@ -1,6 +1,0 @@
-"""Series of grids as others publish them: text in, planning values out."""
-
-from service.planning.formats.grid.entsoe import PriceSeries, entsoe_prices
-from service.planning.formats.grid.hourly import avert_regions, month_hours
-
-__all__ = ["PriceSeries", "avert_regions", "entsoe_prices", "month_hours"]

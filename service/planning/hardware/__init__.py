@@ -1,0 +1,1 @@
+"""Devices, links and clusters, and what was measured of them."""

@@ -1,0 +1,176 @@
+"""What the kernels of a device reach of its limits: constants by generation and number format.
+
+Every constant is a physical quantity with a plausible range. Shares of the peak rate are below 1 first of all
+because of power: at the data sheet's clock a large multiplication of random operands would draw more than
+the device's limit, so the clock falls until it does not (an H100 at 700 W sustains 80% of 989 TFLOP/s, and
+13% more where the operands are zeros). Shares of the bandwidth are below 1 because of refresh, of bank
+conflicts and of reads that turn to writes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from service.planning.errors import PlanningError
+from service.planning.hardware.calibration.shares import Share
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, weaker
+
+
+class OperatorQuantity(StrEnum):
+    """The constants of a device's operators."""
+
+    MATRIX_PEAK = "matrix_peak"
+    """Share of the dense rate that a large multiplication sustains under the power limit."""
+    MATRIX_FILL = "matrix_fill"
+    """Bytes of depth that a tile could multiply while its pipeline fills and drains."""
+    WAVE_TAIL = "wave_tail"
+    """Share of the idle places of the last wave that is lost; split depths use the others."""
+    KERNEL_SECONDS = "kernel_seconds"
+    """Time of a kernel beside its work: it starts, its first loads arrive, its last stores leave."""
+    BANDWIDTH = "bandwidth"
+    """Share of the bandwidth that streaming kernels reach."""
+    GATHER_ROW = "gather_row"
+    """Bytes of a row at which reading rows in random order reaches half of that."""
+    ATTENTION_PEAK = "attention_peak"
+    """Share of the dense rate of a fused attention kernel for long rows and wide heads."""
+    ATTENTION_FIRST_PEAK = "attention_first_peak"
+    """The same for the first fused kernels (FlashAttention, and Triton's of 2022)."""
+    ATTENTION_NATIVE_PEAK = "attention_native_peak"
+    """The same for a kernel written for the generation's own instructions."""
+    ATTENTION_BACKWARD = "attention_backward"
+    """Rate of the backward kernel over that of the forward one."""
+    ATTENTION_CONTEXT = "attention_context"
+    """Tokens of context at which a fused attention kernel reaches half of its rate."""
+    ATTENTION_HEAD = "attention_head"
+    """Elements of a head at which it does."""
+    SCAN_PEAK = "scan_peak"
+    """Share of the dense rate of scans over states in chunks."""
+    EXPERT_VARIATION = "expert_variation"
+    """Standard deviation of the tokens of an expert, over their mean."""
+
+
+class MachineFacts(NamedTuple):
+    """Multiprocessors of a device and the tile of a result that one of them works on, with the source."""
+
+    multiprocessors: int
+    tile_rows: int
+    tile_columns: int
+    source: str
+
+
+class OperatorRates(NamedTuple):
+    """The constants of one generation as numbers."""
+
+    matrix_peak: Mapping[NumberFormat, float]
+    matrix_fill: float
+    wave_tail: float
+    kernel_seconds: float
+    bandwidth: float
+    gather_row: float
+    attention_peak: float
+    attention_first_peak: float
+    attention_native_peak: float
+    attention_backward: float
+    attention_context: float
+    attention_head: float
+    scan_peak: float
+    expert_variation: float
+    basis: Basis
+    """The evidence behind what was not measured on the device itself."""
+    bases: Mapping[tuple[OperatorQuantity, NumberFormat | None], Basis] = {}
+    """That behind what was."""
+
+    def basis_of(self, quantity: OperatorQuantity, number_format: NumberFormat | None = None) -> Basis:
+        """The evidence behind one constant."""
+        same = number_format and unit_of(number_format)
+        return self.bases.get((quantity, same), self.basis)
+
+    def basis_of_work(self, number_format: NumberFormat) -> Basis:
+        """The evidence behind work that multiplies in a format and streams: the weaker of both."""
+        if not self.bases:
+            return self.basis
+        matrices = self.basis_of(OperatorQuantity.MATRIX_PEAK, number_format)
+        return weaker(matrices, self.basis_of(OperatorQuantity.BANDWIDTH))
+
+
+_SAME_UNIT = {NumberFormat.FP16: NumberFormat.BF16, NumberFormat.INT8: NumberFormat.FP8}
+"""Formats that the same units multiply at the same rate."""
+
+
+def unit_of(number_format: NumberFormat) -> NumberFormat:
+    """The format that stands for the units which multiply this one."""
+    return _SAME_UNIT.get(number_format, number_format)
+
+
+Key = tuple[OperatorQuantity, str | None, NumberFormat | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorCalibration:
+    """Constants by quantity, generation and format; None stands for any of them.
+
+    ``machines`` are facts by the id of an accelerator, or by generation for those without their own. A set
+    that holds what a device was measured to reach names the ``reference`` behind it and has the evidence of
+    each measured constant in ``bases``.
+    """
+
+    constants: Mapping[Key, Share]
+    machines: Mapping[str, MachineFacts]
+    bases: Mapping[Key, Basis] = field(default_factory=dict)
+    reference: "OperatorCalibration | None" = None
+    _known: dict[tuple[str, str], OperatorRates] = field(default_factory=dict, repr=False, compare=False)
+
+    def find(
+        self, quantity: OperatorQuantity, generation: str, number_format: NumberFormat | None = None
+    ) -> Share:
+        """The nearest constant: of the generation and format, of one of them, of any device."""
+        same = number_format and unit_of(number_format)
+        for key in (
+            (quantity, generation, same),
+            (quantity, generation, None),
+            (quantity, None, same),
+            (quantity, None, None),
+        ):
+            share = self.constants.get(key)
+            if share is not None:
+                return share
+        raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", f"{quantity} is not known")
+
+    def rates(self, generation: str, end: str = "value") -> OperatorRates:
+        """The constants of a generation; ``end`` is ``low``, ``value`` or ``high`` of each."""
+        known = self._known.get((generation, end))
+        if known is None:
+            known = self._known[generation, end] = self._rates(generation, end)
+        return known
+
+    def _rates(self, generation: str, end: str) -> OperatorRates:
+        def of(quantity: OperatorQuantity, number_format: NumberFormat | None = None) -> float:
+            share = self.find(quantity, generation, number_format)
+            return float(getattr(share, end))
+
+        known = (self.reference or self).constants
+        own = any(key[0] is OperatorQuantity.MATRIX_PEAK and key[1] == generation for key in known)
+        single = {
+            quantity.value: of(quantity)
+            for quantity in OperatorQuantity
+            if quantity is not OperatorQuantity.MATRIX_PEAK
+        }
+        return OperatorRates(
+            matrix_peak={each: of(OperatorQuantity.MATRIX_PEAK, each) for each in NumberFormat},
+            basis=Basis.REFERENCE if own else Basis.DATASHEET,
+            bases={(key[0], key[2]): basis for key, basis in self.bases.items() if key[1] == generation},
+            **single,
+        )
+
+    def bases_of(self, quantity: OperatorQuantity) -> frozenset[Basis]:
+        """The evidence behind a constant in every format in which it was measured on a device."""
+        return frozenset(basis for key, basis in self.bases.items() if key[0] is quantity)
+
+    def machine(self, accelerator_id: str, generation: str) -> MachineFacts:
+        """Facts of an accelerator, or of its generation."""
+        for name in (accelerator_id, generation, ""):
+            if name in self.machines:
+                return self.machines[name]
+        raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", "no machine is known")

@@ -1,0 +1,19 @@
+"""What a pass reaches beside the constants of operators: convolutions, and what runs its kernels."""
+
+from typing import NamedTuple
+
+from service.planning.hardware.calibration.shares import Share
+
+
+class PassCalibration(NamedTuple):
+    """Constants of forward passes over pictures, sound and texts.
+
+    ``convolution_share`` is the rate of a convolution over that of a multiplication of the same shape: its
+    operands are gathered from rows of the picture. ``built_kernel_seconds`` is the time of a kernel beside
+    its work where an engine or a graph launches them, ``launch_seconds`` that in which an eager host program
+    launches one.
+    """
+
+    convolution_share: Share
+    built_kernel_seconds: Share
+    launch_seconds: Share

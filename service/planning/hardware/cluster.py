@@ -1,0 +1,113 @@
+"""The machines a workload runs on."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.links import Link, LinkKind
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity, exact
+from service.planning.units import GIBIBYTE_BYTES, GIGABYTE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """The vendor's reference server: how many accelerators it holds and what it draws at most."""
+
+    name: str
+    accelerator_count: int
+    power_limit_watts: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """One accelerator as sold; rates are dense and per second. None is unknown."""
+
+    id: str
+    generation: str
+    capacity_bytes: Quantity | None
+    bandwidth_bytes_per_second: float | None
+    peak_flops_per_second: Mapping[NumberFormat, float]
+    power_limit_watts: float | None
+    server: Server | None = None
+    embodied_kg_co2e: Quantity | None = None
+    """What making one emits."""
+
+    def peak(self, *formats: NumberFormat) -> tuple[NumberFormat, float] | None:
+        """The rate of the first of ``formats`` that this accelerator is known to have."""
+        for number_format in formats:
+            rate = self.peak_flops_per_second.get(number_format)
+            if rate:
+                return number_format, rate
+        return None
+
+
+ASSUMED_INTRA_LINK: Final = Link(LinkKind.PCIE, 31.5e9, basis=Basis.ASSUMED)
+ASSUMED_INTER_LINK: Final = Link(LinkKind.ETHERNET, 12.5e9, basis=Basis.ASSUMED)
+"""Where neither question nor catalog say: PCI Express 4, and 100 Gbit/s of Ethernet."""
+
+
+class Host(NamedTuple):
+    """What the accelerators of a node share: data-sheet rates of memory and of all drives together.
+
+    ``link`` joins one accelerator with it.
+    """
+
+    link: Link
+    memory_bytes_per_second: float
+    drive_bytes_per_second: float
+
+
+ASSUMED_HOST: Final = Host(ASSUMED_INTRA_LINK, 409.6e9, 25e9)
+"""PCI Express 4, two processors with eight channels of DDR4-3200 each (DGX A100), and the drives of a DGX-2
+(ZeRO-Infinity, figure 2b: 16 devices at 1.6 GB/s)."""
+
+
+class Cluster(NamedTuple):
+    """Equal accelerators in equal nodes; ``host_power_watts`` of a node beside them, if it is given.
+
+    ``intra_node_link`` joins the devices of a domain, ``inter_node_link`` the domains.
+    """
+
+    accelerator: Accelerator
+    accelerator_count: int
+    accelerators_per_node: int
+    host_power_watts: Quantity | None
+    intra_node_link: Link = ASSUMED_INTRA_LINK
+    inter_node_link: Link = ASSUMED_INTER_LINK
+    host: Host = ASSUMED_HOST
+
+    @property
+    def node_count(self) -> int:
+        """Nodes, the last of which may be partly filled."""
+        return math.ceil(self.accelerator_count / self.accelerators_per_node)
+
+    @property
+    def domain(self) -> int:
+        """Devices that the faster link joins: those of a node, or of several behind the same switches."""
+        return min(self.accelerator_count, max(self.accelerators_per_node, self.intra_node_link.joined))
+
+
+def memory_capacity(
+    *, label_gb: float | None, label_reading: str, reported_bytes: int | None, reported_share: Share
+) -> Quantity | None:
+    """Bytes that a process finds on a device.
+
+    What the driver reports is exact. A label alone leaves a doubt: its gigabytes may be decimal or
+    binary, and the driver keeps a part (error correction in GDDR takes 6%). ``reported_share`` is what
+    drivers report over a label read as binary; a label known to be decimal caps it.
+    """
+    if reported_bytes is not None:
+        return exact(float(reported_bytes))
+    if label_gb is None:
+        return None
+    binary = label_gb * GIBIBYTE_BYTES
+    most = label_gb * GIGABYTE_BYTES if label_reading == "decimal" else binary
+    return Quantity(
+        min(most, binary * reported_share.value),
+        min(most, binary * reported_share.low),
+        min(most, binary * reported_share.high),
+        Basis.DATASHEET,
+    )

@@ -1,0 +1,161 @@
+"""Achieved shares of the physical limits, from measurements, and how to find the nearest one.
+
+A share is stored, never a time: time follows from the limit of the device at hand. The values come in
+as a frozen set; ``service/evidence`` ships the reference set with its sources.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from service.planning.hardware.calibration import Calibration, LinkCurves, Share
+from service.planning.hardware.calibration.facility import FacilityCurves
+from service.planning.hardware.distance import ServingEvidence
+from service.planning.hardware.local_evidence import Deviations, LocalEvidence
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity, Spread
+from service.planning.software.engines import EngineBuffers, EngineName
+from service.planning.software.overhead import DeviceOverhead
+
+_OLDER = "older_"
+
+__all__ = ["Efficiency", "ReferenceCurves", "Share", "TrainingMemoryCurves", "assumed_efficiency"]
+
+
+class TrainingMemoryCurves(NamedTuple):
+    """What a device that trains holds beside tensors, in bytes, and the error of the whole.
+
+    ``context`` is what the driver and the libraries load, ``communicator`` the buffers of one group of
+    devices that exchange, ``matrix_workspace`` that of matrix multiplication; ``fragmentation`` is what the
+    allocator cannot use of the memory that comes and goes within a step, as a share of it. ``total`` is
+    measured over estimated peak.
+    """
+
+    context: Share
+    eager_context: Share
+    communicator: Share
+    matrix_workspace: Share
+    fragmentation: Share
+    total: Spread
+
+    @property
+    def overhead(self) -> DeviceOverhead:
+        """The values, as the formulas take them."""
+        return DeviceOverhead(
+            self.context.value,
+            self.communicator.value,
+            self.matrix_workspace.value,
+            self.fragmentation.value,
+            self.eager_context.value,
+        )
+
+
+class Efficiency(NamedTuple):
+    """Achieved shares of peak rate and bandwidth.
+
+    ``source`` says where they come from; ``runs`` is the number of measured runs behind them.
+    """
+
+    utilization: Quantity
+    source: str
+    runs: int = 0
+    bandwidth_utilization: Quantity | None = None
+    """None where it is not asked for: of training runs, which are measured as a whole."""
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Of the peak rate and of the bandwidth, which is used to the same share where none is given."""
+        return self.utilization.value, (self.bandwidth_utilization or self.utilization).value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceCurves:
+    """The shipped reference set.
+
+    Keys of ``training`` are an accelerator generation, a compute format and the recomputation
+    strategy: shares of all FLOPs that a step executes, attention counted whole. ``training_pooled`` is
+    the spread over generations and formats, for one without measurements. ``training_memory`` is what a
+    device holds beside tensors. ``device_mtbf_hours`` counts a device with its share of node and network.
+    ``serving_memory`` gives, by engine, each quantity of :class:`EngineBuffers`, measured on
+    ``serving_generations``.
+    """
+
+    training: Mapping[tuple[str, NumberFormat, str], Share]
+    training_pooled: Mapping[str, Share]
+    serving_generations: frozenset[str]
+    device_mtbf_hours: Share
+    restart_seconds: Share
+    silent_corruptions_per_device_hour: Share
+    accelerator_power: Spread
+    """Draw over the limit where nothing is known of what the device does: the limit bounds it."""
+    device_power: Spread
+    """Measured over estimated draw at a known rate, of generations whose draw was measured."""
+    served_power: Spread
+    """The same at the estimated rate of serving."""
+    device_power_elsewhere: Spread
+    """Measured over estimated draw of other generations."""
+    facility: FacilityCurves
+    """What the machines around accelerators draw."""
+    reported_memory: Share
+    training_memory: TrainingMemoryCurves
+    inference_memory: Spread
+    serving_memory: Mapping[EngineName, Mapping[str, Share]]
+    inference_latency: Spread
+    pass_latency: Spread
+    """Measured over modelled seconds of a forward pass over pictures or texts."""
+    training_step: Spread
+    """Measured over modelled seconds of a step, where no rows of the same software say."""
+    calibration: Calibration
+    """Constants of operators, links and steps."""
+    residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
+    """By kind of answer, with the software behind a slash where it is its own, and level of evidence: what
+    was measured over what was estimated."""
+    serving_evidence: ServingEvidence = field(default_factory=ServingEvidence)
+    """Systems and models whose serving was measured."""
+    deviations: Mapping[str, Deviations] = field(default_factory=dict)
+    """Of what a tenant's own runs have in common, by kind of answer."""
+    local: LocalEvidence | None = None
+    """The runs that the tenant measured; None where there are none."""
+
+    @property
+    def links(self) -> LinkCurves:
+        """What collectives achieve."""
+        return self.calibration.links
+
+    def training_efficiency(self, generation: str, compute: NumberFormat, recomputation: str) -> Efficiency:
+        """Hardware FLOPs utilization of the nearest measured training runs."""
+        share = self.training.get((generation, compute, recomputation))
+        basis = Basis.REFERENCE if share else Basis.DATASHEET
+        nearest = share or self.training_pooled[recomputation]
+        return Efficiency(
+            utilization=nearest.quantity(basis),
+            source=nearest.source,
+            runs=nearest.runs,
+        )
+
+    def serving_buffers(
+        self, engine: EngineName, generation: str | None
+    ) -> tuple[EngineBuffers, EngineBuffers, EngineBuffers]:
+        """What an engine takes beside weights and cache on a generation: low, value and high.
+
+        Quantities named ``older_`` stand for devices before those that the others were measured on.
+        """
+        known = dict(self.serving_memory[engine])
+        older = {name: known.pop(name) for name in tuple(known) if name.startswith(_OLDER)}
+        if generation is not None and generation not in self.serving_generations:
+            known |= {name.removeprefix(_OLDER): share for name, share in older.items()}
+        return (
+            EngineBuffers(**{name: share.low for name, share in known.items()}),
+            EngineBuffers(**{name: share.value for name, share in known.items()}),
+            EngineBuffers(**{name: share.high for name, share in known.items()}),
+        )
+
+
+def assumed_efficiency(utilization: float, bandwidth_utilization: float | None) -> Efficiency:
+    """What a caller assumes; bandwidth is used to the same share unless stated."""
+    bandwidth = utilization if bandwidth_utilization is None else bandwidth_utilization
+    return Efficiency(
+        utilization=Quantity(utilization, utilization, utilization, Basis.ASSUMED),
+        bandwidth_utilization=Quantity(bandwidth, bandwidth, bandwidth, Basis.ASSUMED),
+        source="given with the question",
+    )

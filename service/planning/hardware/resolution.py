@@ -1,0 +1,425 @@
+"""The curves that hold for a question's device: the reference set with what was measured in its place.
+
+Which sets say something of the device, and how near they are, is found in
+:mod:`service.planning.hardware.nearest`. A rate that was measured on this accelerator is divided by this
+accelerator's own data sheet, so that the rate comes back as it was measured; one of another of its generation
+by the data sheet that it was measured against. What nothing was measured of stays as the reference set has
+it.
+
+What software reaches over a device stays: constants of an engine keep their ratio to those of any engine, and
+a measured figure takes the place of the latter where it is worse. So weights stream at
+
+    skinny product, at most what any engine was seen to reach, x (stream of the engine / stream of any engine)
+
+whether bandwidth or multiprocessors were the limit in the reference set.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from service.planning.hardware.calibration import Calibration
+from service.planning.hardware.calibration.links import LinkCalibration, LinkCurves, LinkShare
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredLink
+from service.planning.hardware.calibration.operators import Key, OperatorCalibration, OperatorQuantity
+from service.planning.hardware.calibration.power import DRAW, PowerCalibration, PowerQuantity
+from service.planning.hardware.calibration.serving import ServingCalibration, ServingQuantity
+from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.cluster import Accelerator
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.hardware.distance import ServingEvidence
+from service.planning.hardware.links import Link, LinkKind
+from service.planning.hardware.nearest import Asked, Held, Level, Search, levels
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity
+
+
+class Resolved(NamedTuple):
+    """The constants of a question's device; ``held`` are the measured ones by name."""
+
+    curves: ReferenceCurves
+    held: Mapping[str, Held] = {}
+    above_limit: tuple[str, ...] = ()
+    """Constants that were measured above the data sheet, and count as all of it."""
+    power_limit_watts: float | None = None
+    """Of the node that is asked for."""
+    bandwidth_bytes_per_second: float | None = None
+    peak_flops_per_second: Mapping[NumberFormat, float] = {}
+    """Rates that the question leaves to the node, as they were measured."""
+
+    def ids(self, prefixes: Iterable[str]) -> tuple[str, ...]:
+        """The sets behind the constants whose names begin so, each once."""
+        wanted = tuple(prefixes)
+        found = (held.ids for name, held in self.held.items() if name.startswith(wanted))
+        return tuple(dict.fromkeys(each for ids in found for each in ids))
+
+    def value(self, name: str) -> float | None:
+        """The measured constant of a name."""
+        held = self.held.get(name)
+        return held and held.share.value
+
+    def on(self, accelerator: Accelerator) -> Accelerator:
+        """The accelerator with the memory, the power limit and the rates that were measured.
+
+        A process finds what it can allocate and what its context holds. A rate that is given stays.
+        """
+        memory, context = self.held.get("memory_bytes"), self.held.get("context_bytes")
+        given = accelerator.capacity_bytes is not None and accelerator.capacity_bytes.basis is Basis.ASSUMED
+        own = memory is not None and memory.basis is not Basis.CALIBRATED_GENERATION
+        if memory is not None and context is not None and own and not given:
+            both = (one + other for one, other in zip(memory.share[:3], context.share[:3], strict=True))
+            low, value, high = both
+            accelerator = replace(accelerator, capacity_bytes=Quantity(value, low, high, memory.basis))
+        if self.power_limit_watts is not None:
+            accelerator = replace(accelerator, power_limit_watts=self.power_limit_watts)
+        if accelerator.bandwidth_bytes_per_second is None:
+            accelerator = replace(accelerator, bandwidth_bytes_per_second=self.bandwidth_bytes_per_second)
+        if self.peak_flops_per_second:
+            rates = {**self.peak_flops_per_second, **accelerator.peak_flops_per_second}
+            accelerator = replace(accelerator, peak_flops_per_second=rates)
+        return accelerator
+
+    def through(self, link: Link) -> Link:
+        """The link without the latency that its data sheet states, where a hop was measured."""
+        if f"links.{link.kind}.hop_seconds" in self.held:
+            return link._replace(latency_seconds=None)
+        return link
+
+
+def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: Asked) -> Resolved:
+    """The reference set with what ``sets`` say of the asked device in place of its generation's constants.
+
+    Without a set that applies the curves are the same object. Shares are of the data sheet, seconds and bytes
+    as they were measured.
+    """
+    if asked.calibration_id is not None:
+        sets = [each for each in sets if each.id == asked.calibration_id]
+    near = levels(sets, asked)
+    if not near:
+        return Resolved(curves)
+    given, asked = asked, _with_rates(asked, near[0])
+    search = Search(near)
+    known = curves.calibration
+    operators = _operators(known.operators, search, asked)
+    calibration = Calibration(
+        operators=operators,
+        links=_links(known.links, search, asked),
+        steps=known.steps,
+        passes=known.passes,
+        serving=_serving(known, operators, search, asked),
+        power=_power(known.power, search, asked),
+    )
+    _look_up_host(search)
+    changed = _with_context(replace(curves, calibration=calibration), search)
+    if "operators.bandwidth" in search.held and operators.bases_of(OperatorQuantity.MATRIX_PEAK):
+        evidence = changed.serving_evidence
+        changed = replace(
+            changed,
+            serving_evidence=ServingEvidence(
+                evidence.systems,
+                evidence.parameter_counts,
+                frozenset({asked.accelerator.id}),
+            ),
+        )
+    limits = {each.scope.power_limit_watts for each in near[0].sets}
+    of_node = near[0].basis is Basis.CALIBRATED_NODE and not asked.specified
+    limit = limits.pop() if of_node and len(limits) == 1 else None
+    device, stated = asked.accelerator, given.accelerator
+    rates = {
+        number_format: rate
+        for number_format, rate in device.peak_flops_per_second.items()
+        if number_format not in stated.peak_flops_per_second
+    }
+    streams = device.bandwidth_bytes_per_second if stated.bandwidth_bytes_per_second is None else None
+    return Resolved(changed, search.held, tuple(search.above_limit), limit, streams, rates)
+
+
+def _with_rates(asked: Asked, nearest: Level) -> Asked:
+    """The device with what its node was measured to reach for rates that the question does not give.
+
+    A processor has no data sheet of an accelerator: what it reaches is then all that it is known to have.
+    """
+    if not asked.specified or nearest.basis is not Basis.CALIBRATED_NODE:
+        return asked
+    accelerator, rates = asked.accelerator, dict(asked.accelerator.peak_flops_per_second)
+    bandwidth = accelerator.bandwidth_bytes_per_second
+    for each in reversed(nearest.sets):
+        for (quantity, number_format), figure in each.operators.items():
+            if quantity is OperatorQuantity.MATRIX_PEAK and number_format is not None:
+                rates.setdefault(number_format, figure.value)
+            elif quantity is OperatorQuantity.BANDWIDTH:
+                bandwidth = bandwidth or figure.value
+    filled = replace(accelerator, bandwidth_bytes_per_second=bandwidth, peak_flops_per_second=rates)
+    return asked._replace(accelerator=filled)
+
+
+_FUSED: Final = frozenset(
+    {
+        OperatorQuantity.ATTENTION_PEAK,
+        OperatorQuantity.ATTENTION_FIRST_PEAK,
+        OperatorQuantity.ATTENTION_NATIVE_PEAK,
+        OperatorQuantity.SCAN_PEAK,
+    }
+)
+"""Shares of the dense rate of whatever format they were measured in."""
+_UNITS: Final = (
+    (NumberFormat.BF16, NumberFormat.FP16),
+    (NumberFormat.FP8, NumberFormat.INT8),
+)
+"""Formats that the same units multiply at the same rate; the first stands for both."""
+_ATTENTION_FORMATS: Final = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
+
+
+def _formats(
+    quantity: OperatorQuantity, number_format: NumberFormat | None
+) -> tuple[NumberFormat | None, ...]:
+    """Formats whose figure counts for a constant, the first that was measured."""
+    if quantity in _FUSED:
+        return (*_ATTENTION_FORMATS, None)
+    if quantity is not OperatorQuantity.MATRIX_PEAK:
+        return (None,)
+    same = next((unit for unit in _UNITS if number_format in unit), None)
+    return same or (number_format,)
+
+
+def _operator_figure(
+    quantity: OperatorQuantity, number_format: NumberFormat | None, accelerator: Accelerator
+) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
+    """A figure in the first format that has one; where it states no limit, the device's is put in."""
+
+    def figure_of(calibration: DeviceCalibration) -> MeasuredFigure | None:
+        for each in _formats(quantity, number_format):
+            figure = calibration.operators.get((quantity, each))
+            if figure is not None and figure.limit is None and each is not None:
+                return figure._replace(limit=accelerator.peak_flops_per_second.get(each))
+            if figure is not None:
+                return figure
+        return None
+
+    return figure_of
+
+
+def _operators(known: OperatorCalibration, search: Search, asked: Asked) -> OperatorCalibration:
+    accelerator, constants = asked.accelerator, dict(known.constants)
+    bases: dict[Key, Basis] = {}
+    peaks = accelerator.peak_flops_per_second
+    second = {unit[1] for unit in _UNITS}
+    for quantity in OperatorQuantity:
+        by_format = quantity is OperatorQuantity.MATRIX_PEAK
+        for number_format in [each for each in NumberFormat if each not in second] if by_format else [None]:
+            figure_of = _operator_figure(quantity, number_format, accelerator)
+            name = ".".join(part for part in ("operators", quantity, number_format) if part)
+            if quantity in _FUSED:
+                found = search.share(name, figure_of, None)
+            elif number_format is not None:
+                units = (peaks.get(each) for each in _formats(quantity, number_format) if each is not None)
+                found = search.share(name, figure_of, next((rate for rate in units if rate), None))
+            elif quantity is OperatorQuantity.BANDWIDTH:
+                found = search.share(name, figure_of, accelerator.bandwidth_bytes_per_second)
+            else:
+                found = search.seconds(name, figure_of)
+            if found is not None:
+                key = (quantity, accelerator.generation, number_format)
+                constants[key], bases[key] = found, search.held[name].basis
+    return replace(known, constants=constants, bases=bases, reference=known, _known={})
+
+
+_STREAMED: Final = (
+    ServingQuantity.WEIGHT_BANDWIDTH,
+    ServingQuantity.EXPERT_BANDWIDTH,
+    ServingQuantity.CACHE_BANDWIDTH,
+)
+"""Rates of kernels that stream what they work on, over that of a streaming kernel."""
+
+
+def _serving(
+    known: Calibration, operators: OperatorCalibration, search: Search, asked: Asked
+) -> ServingCalibration:
+    """Constants of engines over the measured device: each keeps its ratio to that of any engine.
+
+    A benchmark bounds what software reaches; that it reaches more than software did makes software no faster.
+    """
+    serving, accelerator = known.serving, asked.accelerator
+    factors: dict[ServingQuantity, float] = {}
+
+    def of_any(quantity: ServingQuantity) -> float:
+        return serving.find(quantity, None).value
+
+    streamed = operators.find(OperatorQuantity.BANDWIDTH, accelerator.generation).value
+    for quantity in _STREAMED:
+        figure_of = _over_streaming(quantity, accelerator.bandwidth_bytes_per_second, streamed)
+        found = search.seconds(f"serving.{quantity}", figure_of)
+        if found is not None:
+            factors[quantity] = min(1.0, found.value / of_any(quantity))
+    weights = factors.get(ServingQuantity.WEIGHT_BANDWIDTH)
+    if weights is not None:
+        factors.setdefault(ServingQuantity.EXPERT_BANDWIDTH, weights)
+        slower = _slower_stream(known, accelerator, weights, streamed)
+        factors[ServingQuantity.UNIT_BANDWIDTH] = min(1.0, slower)
+    peaks, quantity = accelerator.peak_flops_per_second, ServingQuantity.DECODE_ATTENTION
+    wide = next((peaks[each] for each in _ATTENTION_FORMATS if peaks.get(each)), None)
+    if (found := search.share(f"serving.{quantity}", _of_serving(quantity), wide)) is not None:
+        factors[quantity] = min(1.0, found.value / of_any(quantity))
+    quantity = ServingQuantity.KERNEL_SECONDS
+    if (found := search.seconds(f"serving.{quantity}", _of_serving(quantity))) is not None:
+        factors[quantity] = max(1.0, found.value / of_any(quantity))
+    if not factors:
+        return serving
+    constants = {key: _times(share, factors.get(key[0], 1.0)) for key, share in serving.constants.items()}
+    return replace(serving, constants=constants, _known={})
+
+
+def _slower_stream(known: Calibration, accelerator: Accelerator, factor: float, streamed: float) -> float:
+    """Measured over expected rate of streaming weights, the latter under both limits of any engine.
+
+    A node that streams weights at half the rate does so whichever limit the reference set saw: fewer bytes
+    are on their way through each multiprocessor, too.
+    """
+    bandwidth, serving = accelerator.bandwidth_bytes_per_second, known.serving
+    reached = serving.find(ServingQuantity.WEIGHT_BANDWIDTH, None).value
+    before = known.operators.find(OperatorQuantity.BANDWIDTH, accelerator.generation).value
+    if bandwidth is None:
+        return factor * streamed / before
+    units = known.operators.machine(accelerator.id, accelerator.generation).multiprocessors
+    most = units * serving.find(ServingQuantity.UNIT_BANDWIDTH, None).value
+    return factor * reached * streamed * bandwidth / min(before * reached * bandwidth, most)
+
+
+def _of_serving(quantity: ServingQuantity) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
+    return lambda each: each.serving.get(quantity)
+
+
+def _over_streaming(
+    quantity: ServingQuantity, bandwidth: float | None, streamed: float
+) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
+    """A rate over that of streaming kernels of the same set; of the share that is known where it has none."""
+
+    def figure_of(each: DeviceCalibration) -> MeasuredFigure | None:
+        figure, stream = each.serving.get(quantity), each.operators.get((OperatorQuantity.BANDWIDTH, None))
+        if figure is None:
+            return None
+        limit = bandwidth or figure.limit
+        over = stream.value if stream else limit and limit * streamed
+        if not over:
+            return None
+        low, value, high = (end / over for end in figure[:3])
+        return MeasuredFigure(low, value, high, figure.runs, None, figure.source)
+
+    return figure_of
+
+
+def _times(share: Share, factor: float) -> Share:
+    if factor == 1.0:
+        return share
+    return share._replace(low=share.low * factor, value=share.value * factor, high=share.high * factor)
+
+
+_OF_THE_LIMIT: Final = frozenset(
+    {
+        PowerQuantity.IDLE_SHARE,
+        PowerQuantity.ACTIVE_SHARE,
+        PowerQuantity.UNPACKING_SHARE,
+        PowerQuantity.MATRIX_SHARE,
+        PowerQuantity.COMMUNICATION_SHARE,
+    }
+)
+
+
+def _power(known: PowerCalibration, search: Search, asked: Asked) -> PowerCalibration:
+    generation, constants, bases = asked.accelerator.generation, dict(known.constants), {}
+    for quantity in PowerQuantity:
+        name = f"power.{quantity}"
+
+        def figure_of(each: DeviceCalibration, quantity: PowerQuantity = quantity) -> MeasuredFigure | None:
+            return each.power.get(quantity)
+
+        if quantity in _OF_THE_LIMIT:
+            # Of the limit that it was measured under: a node may be held below its data sheet.
+            found = search.share(name, figure_of, None)
+        else:
+            found = search.seconds(name, figure_of)
+        if found is not None:
+            constants[quantity, generation], bases[quantity] = found, search.held[name].basis
+    if not bases:
+        return known
+    measured = known.measured | {generation} if bases.keys() >= DRAW else known.measured
+    return replace(known, constants=constants, measured=measured, bases=bases, _known={})
+
+
+def _links(known: LinkCurves, search: Search, asked: Asked) -> LinkCurves:
+    own, ends, sources = dict(asked.links), [known.slow, known.value, known.fast], dict(known.sources)
+    measured = set(known.measured)
+    for kind in LinkKind:
+
+        def part(name: str, kind: LinkKind = kind) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
+            def figure_of(each: DeviceCalibration) -> MeasuredFigure | None:
+                link: MeasuredLink | None = each.links.get(kind)
+                return link and getattr(link, name)
+
+            return figure_of
+
+        rate = search.share(f"links.{kind}.rate", part("rate"), own.get(kind))
+        if rate is None:
+            continue
+        hop = search.seconds(f"links.{kind}.hop_seconds", part("hop_seconds"))
+        through = search.share(f"links.{kind}.in_network_rate", part("in_network_rate"), own.get(kind))
+        launch = search.seconds(f"links.{kind}.launch_seconds", part("launch_seconds"))
+        # Slow ends have a low rate and long seconds.
+        for place, (share, end) in enumerate(zip(rate[:3], ("high", "value", "low"), strict=True)):
+            before = ends[place]
+            link = LinkShare(share, getattr(hop, end) if hop else before.links[kind].hop_seconds)
+            ends[place] = before._replace(
+                links={**before.links, kind: link},
+                launch_seconds=getattr(launch, end) if launch else before.launch_seconds,
+            )
+        if through is not None:
+            ends = _through_switches(ends, asked.accelerator.generation, through[:3])
+        measured.add(kind)
+        sources[kind] = rate.source
+    if measured == known.measured and sources == known.sources:
+        return known
+    slow, value, fast = ends
+    return LinkCurves(slow, value, fast, frozenset(measured), sources)
+
+
+def _through_switches(
+    ends: Sequence[LinkCalibration], generation: str, shares: Sequence[float]
+) -> list[LinkCalibration]:
+    """Both ends and the middle with what switches that reduce were measured to let through."""
+    return [
+        end._replace(in_network={**end.in_network, generation: share})
+        for end, share in zip(ends, shares, strict=True)
+    ]
+
+
+_HOST: Final = (
+    "host_link_bytes_per_second",
+    "host_memory_bytes_per_second",
+    "storage_read_bytes_per_second",
+    "storage_write_bytes_per_second",
+)
+
+
+def _look_up_host(search: Search) -> None:
+    for name in _HOST:
+        search.seconds(name, lambda each, name=name: getattr(each, name))  # type: ignore[misc]
+
+
+def _with_context(curves: ReferenceCurves, search: Search) -> ReferenceCurves:
+    """The curves with the measured context of a device; its memory is looked up beside it."""
+    search.seconds("memory_bytes", lambda each: _figure(each.memory_bytes))
+    context = search.seconds("context_bytes", lambda each: _figure(each.context_bytes))
+    if context is None:
+        return curves
+    serving = {
+        engine: {name: context if name == "context_bytes" else share for name, share in known.items()}
+        for engine, known in curves.serving_memory.items()
+    }
+    training = curves.training_memory._replace(context=context)
+    return replace(curves, training_memory=training, serving_memory=serving)
+
+
+def _figure(measured: Quantity | None) -> MeasuredFigure | None:
+    if measured is None:
+        return None
+    return MeasuredFigure(measured.low, measured.value, measured.high, 1, None, "measured on the device")

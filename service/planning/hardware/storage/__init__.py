@@ -1,0 +1,19 @@
+"""How checkpoints and engines store weights: bits of an element, scales beside them, what stays wide."""
+
+from service.planning.hardware.storage.cache import CACHE_FORMATS, BlockFormat, CacheFormat
+from service.planning.hardware.storage.gguf import GGUF_FORMATS
+from service.planning.hardware.storage.named import NAMED_FORMATS, PLAIN_FORMATS
+from service.planning.hardware.storage.scheme import MatrixScheme, ModelFacts, Place, WeightFormat
+
+__all__ = [
+    "CACHE_FORMATS",
+    "GGUF_FORMATS",
+    "NAMED_FORMATS",
+    "PLAIN_FORMATS",
+    "BlockFormat",
+    "CacheFormat",
+    "MatrixScheme",
+    "ModelFacts",
+    "Place",
+    "WeightFormat",
+]

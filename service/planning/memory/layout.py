@@ -1,0 +1,136 @@
+"""Choosing a layout where the question leaves it open.
+
+The order is that of engineering practice (Narayanan et al. 2021, takeaways 1 to 3; Rajbhandari et al.
+2020): data parallelism while a replica fits, then sharding of the optimizer states (ZeRO 1), then of all
+state (ZeRO 3), then the same with more tensor parallelism inside a node, then pipeline stages across
+nodes. The first layout that fits the memory is taken; where none does, the one that comes closest.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from service.planning.memory.capacity import usable_bytes_of
+from service.planning.memory.serving import inference_memory
+from service.planning.memory.training import training_memory
+from service.planning.models.profile import Profile
+from service.planning.parallelism import Parallelism, Sharding, divisors
+from service.planning.software.overhead import NO_OVERHEAD, DeviceOverhead
+from service.planning.workload import InferenceWorkload, TrainingWorkload
+
+
+@lru_cache(maxsize=4096)
+def _splits(
+    heads: tuple[int, ...], block_count: int, devices: int, per_node: int
+) -> tuple[tuple[int, int], ...]:
+    """Tensor and pipeline degrees, smallest replica first, tensor parallelism kept in a node."""
+    tensors = [t for t in divisors(per_node) if devices % t == 0 and all(count % t == 0 for count in heads)]
+    pipelines = [p for p in divisors(devices) if p <= block_count]
+    splits = {(t, p) for t in tensors for p in pipelines if devices % (t * p) == 0}
+    # Pipeline stages only once tensor parallelism fills the node.
+    widest = max(tensors)
+    kept = [(t, p) for t, p in splits if p == 1 or t == widest]
+    return tuple(sorted(kept, key=lambda split: (split[0] * split[1], split[1])))
+
+
+def _splits_of(profile: Profile, devices: int, per_node: int) -> tuple[tuple[int, int], ...]:
+    heads = tuple(work.query_heads for work in profile.attention)
+    # Nothing is known against any depth of a model without shapes.
+    depth = max(profile.block_count, 1) if profile.shapes_known else devices
+    return _splits(heads, depth, devices, min(devices, per_node))
+
+
+def _first_fitting(
+    candidates: Iterator[Parallelism],
+    used_bytes: Callable[[Parallelism], float],
+    usable_bytes: float | None,
+    devices: int,
+) -> Parallelism:
+    best: Parallelism | None = None
+    best_bytes = 0.0
+    for candidate in candidates:
+        if usable_bytes is None:
+            return candidate
+        used = used_bytes(candidate)
+        if used <= usable_bytes:
+            return candidate
+        if best is None or used < best_bytes:
+            best, best_bytes = candidate, used
+    return best or Parallelism(data=devices)
+
+
+def training_layout(
+    profile: Profile,
+    laid_out: Callable[[Parallelism], TrainingWorkload | None],
+    *,
+    devices: int,
+    per_node: int,
+    usable_bytes: float | None,
+    overhead: DeviceOverhead = NO_OVERHEAD,
+) -> Parallelism:
+    """The first layout of practice that holds the training step in ``usable_bytes`` per device.
+
+    ``laid_out`` gives the workload on a layout, or None where the question's batch does not divide.
+    A model without shapes takes the first such layout, all its state sharded.
+    """
+    if devices == 1:
+        return Parallelism()
+    workloads: dict[Parallelism, TrainingWorkload] = {}
+
+    def candidates() -> Iterator[Parallelism]:
+        for tensor, pipeline in _splits_of(profile, devices, per_node):
+            data = devices // (tensor * pipeline)
+            shardings: tuple[Sharding, ...] = (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)
+            if not profile.shapes_known:
+                shardings = shardings[2:]
+            elif data == 1:
+                shardings = shardings[:1]
+            for sharding in shardings:
+                if profile.shapes_known and sharding is Sharding.ZERO_3 and pipeline > 1:
+                    continue
+                layout = Parallelism(
+                    tensor=tensor,
+                    pipeline=pipeline,
+                    data=data,
+                    sequence_parallel=tensor > 1,
+                    sharding=sharding,
+                )
+                workload = laid_out(layout)
+                if workload is not None:
+                    workloads[layout] = workload
+                    yield layout
+
+    return _first_fitting(
+        candidates(),
+        lambda layout: training_memory(profile, workloads[layout], layout, overhead)[0].total_bytes,
+        usable_bytes if profile.shapes_known else None,
+        devices,
+    )
+
+
+def inference_layout(
+    profile: Profile,
+    workload: InferenceWorkload,
+    *,
+    devices: int,
+    per_node: int,
+    usable_bytes: float | None,
+) -> Parallelism:
+    """The smallest replica that holds its share of the requests, repeated over the cluster.
+
+    ``usable_bytes`` is the engine's share of a device.
+    """
+    if devices == 1:
+        return Parallelism()
+
+    def candidates() -> Iterator[Parallelism]:
+        for tensor, pipeline in _splits_of(profile, devices, per_node):
+            yield Parallelism(tensor=tensor, pipeline=pipeline, data=devices // (tensor * pipeline))
+
+    def used(layout: Parallelism) -> float:
+        memory = inference_memory(profile, workload, layout)
+        if usable_bytes is None:
+            return memory.total_bytes
+        # What an engine takes outside its share does not count against it.
+        return memory.total_bytes - usable_bytes_of(memory, workload, usable_bytes) + usable_bytes
+
+    return _first_fitting(candidates(), used, usable_bytes, devices)

@@ -1,0 +1,1 @@
+"""Architectures, their layers, and what a pass through them computes and stores."""

@@ -1,0 +1,300 @@
+"""Over how many positions each block of an architecture runs: text tokens, patches, latents, pixels.
+
+A block runs over the positions of the inputs that it names. An input enters as a grid of frames, rows
+and columns (a sequence is one row); strides and resamplings change the grid along the way, class tokens
+lengthen it. Blocks stand in the order in which data walks through them, so one pass over them gives every
+number. Sizes of convolutions: Dumoulin and Visin 2016; patches: Dosovitskiy et al. 2020; frames of causal
+video autoencoders, 1 + (F - 1) / factor: Yu et al. 2023.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import ceil
+from typing import NamedTuple
+
+from service.planning.errors import PlanningError
+from service.planning.models.architecture import Architecture, Block, Input
+from service.planning.models.layers import (
+    Attention,
+    Convolution,
+    Interaction,
+    LatentAttention,
+    LearnedVectors,
+    LinearAttention,
+    Modulation,
+    Resampling,
+    SimpleLayer,
+    StateSpace,
+)
+
+MOST_POSITIONS = 2**40
+"""Far beyond the largest sample: an hour of video in pixels."""
+
+
+MOST_RESAMPLINGS = 1000
+"""Layers in a row that change a grid; no model has as many."""
+
+MOST_REPEATED = 10_000
+"""Repetitions of such layers in a whole model: each is a step of its own."""
+
+
+class Sample(NamedTuple):
+    """What one sample holds. A field left out takes what the input itself says.
+
+    ``height`` and ``width`` are pixels, ``frames`` those of a video, ``audio_frames`` those of a
+    spectrogram, ``images`` how many images or videos stand in a sample, each encoded on its own.
+    """
+
+    tokens: int | None = None
+    source_tokens: int | None = None
+    height: int | None = None
+    width: int | None = None
+    frames: int | None = None
+    audio_frames: int | None = None
+    images: int = 1
+
+
+class LayerPositions(NamedTuple):
+    """Positions that enter and leave one layer, and those that each query of an attention sees.
+
+    Of one instance: an image of a sample, or the whole sample. ``context`` leaves windows and causal
+    masks to the attention's own formula, and is 0 for other kinds. A convolution multiplies its kernel
+    at each position that leaves it.
+    """
+
+    entering: int
+    leaving: int
+    context: int
+
+
+class BlockPositions(NamedTuple):
+    """One repetition of a block: ``instances`` a sample, each with these layers."""
+
+    instances: int
+    layers: tuple[LayerPositions, ...]
+
+    @property
+    def entering(self) -> int:
+        """Positions of a whole sample that enter the block."""
+        return self.instances * self.layers[0].entering
+
+    @property
+    def leaving(self) -> int:
+        """Positions of a whole sample that leave the block."""
+        return self.instances * self.layers[-1].leaving
+
+
+class _Grid(NamedTuple):
+    frames: int
+    height: int
+    width: int
+    extra: int = 0
+    instances: int = 1
+
+    @property
+    def positions(self) -> int:
+        return self.frames * self.height * self.width + self.extra
+
+    @property
+    def of_sample(self) -> int:
+        return self.positions * self.instances
+
+
+def _given(name: str, *values: int | None) -> int:
+    for value in values:
+        if value is not None:
+            return value
+    raise PlanningError("SAMPLE_FIELD_MISSING", f"/{name}", f"{name} of a sample is not known")
+
+
+def _sequence(length: int) -> _Grid:
+    return _Grid(1, 1, length)
+
+
+def _picture(item: Input, sample: Sample, *, moves: bool) -> _Grid:
+    height = _given("height", sample.height, item.height)
+    # One side alone is that of a square.
+    width = _given("width", sample.width, sample.height or item.width, height)
+    frames = 1
+    if moves:
+        shown = _given("frames", sample.frames, item.frames, 1)
+        frames = 1 + (shown - 1) // item.frame_downsampling
+    grid = _Grid(frames, height // item.downsampling, width // item.downsampling)
+    return grid._replace(instances=1 if item.kind == "latent" else sample.images)
+
+
+def _grid(item: Input, sample: Sample) -> _Grid:
+    match item.kind:
+        case "tokens":
+            return _sequence(_given("tokens", sample.tokens, item.length))
+        case "source_tokens":
+            return _sequence(_given("source_tokens", sample.source_tokens, item.length))
+        case "queries":
+            return _sequence(_given("length", item.length))
+        case "audio":
+            return _sequence(_given("audio_frames", sample.audio_frames, item.length))
+        case "image" | "video" | "latent":
+            return _picture(item, sample, moves=item.kind != "image")
+        case _:
+            return _sequence(1)
+
+
+def _steps(size: int, stride: int, kernel: int, layer: Convolution) -> int:
+    if layer.upsamples:
+        return size * stride
+    return ceil(size / stride) if layer.padded else (size - kernel) // stride + 1
+
+
+def _convolved(grid: _Grid, layer: Convolution) -> _Grid:
+    grown = layer.upsamples
+    return grid._replace(
+        frames=grid.frames * layer.frame_stride if grown else ceil(grid.frames / layer.frame_stride),
+        height=_steps(grid.height, layer.stride, layer.kernel_height, layer),
+        width=_steps(grid.width, layer.stride, layer.kernel_width, layer),
+    )
+
+
+def _resampled(grid: _Grid, layer: Resampling) -> _Grid:
+    return grid._replace(
+        frames=max(1, int(grid.frames / layer.frame_factor)),
+        height=max(1, int(grid.height / layer.factor)),
+        width=max(1, int(grid.width / layer.factor)),
+        extra=0 if layer.drops_extra_tokens else grid.extra,
+    )
+
+
+class _Steps:
+    """How many repetitions of layers that change a grid may still be walked."""
+
+    def __init__(self) -> None:
+        self.left = MOST_REPEATED
+
+    def take(self, repeated: int) -> None:
+        """One more of a layer that was repeated so often before."""
+        self.left -= repeated > 0
+        if repeated == MOST_RESAMPLINGS or self.left < 0:
+            detail = f"more than {MOST_RESAMPLINGS} layers in a row that change the grid"
+            if self.left < 0:
+                detail = f"layers that change the grid are repeated more than {MOST_REPEATED} times"
+            raise PlanningError("REPEATED_RESAMPLING", "", detail)
+
+
+def _after(grid: _Grid, layer: SimpleLayer, steps: _Steps) -> _Grid:
+    """The grid behind one layer, all its repetitions taken."""
+    if isinstance(layer, LearnedVectors):
+        rows = layer.rows * layer.count if layer.purpose == "class_tokens" else 0
+        return grid._replace(extra=grid.extra + rows)
+    after = grid
+    for repeated in range(layer.count):
+        before = after
+        steps.take(repeated)
+        match layer:
+            case Convolution(shortcut=False):
+                after = _convolved(after, layer)
+            case Resampling():
+                after = _resampled(after, layer)
+            case _:
+                return after
+        if after.positions < 1:
+            raise PlanningError("SAMPLE_TOO_SMALL", "/height", "nothing of the sample is left behind a layer")
+        if after.of_sample > MOST_POSITIONS:
+            raise PlanningError("SAMPLE_TOO_LARGE", "/height", f"more than {MOST_POSITIONS} positions")
+        if after == before:
+            break
+    return after
+
+
+def _entered(block: Block, grids: Mapping[str, _Grid]) -> _Grid:
+    named = [grids[name] for name in block.over] or [next(iter(grids.values()))]
+    if block.per == "sample":
+        return named[0]._replace(frames=1, height=1, width=1, extra=0)
+    if len(named) == 1:
+        return named[0]
+    return _sequence(sum(grid.of_sample for grid in named))
+
+
+def _walk(block: Block, grids: Mapping[str, _Grid], steps: _Steps) -> tuple[BlockPositions, _Grid]:
+    start = grid = _entered(block, grids)
+    read = sum(grids[name].of_sample for name in block.reads)
+    joined = sum(grids[name].of_sample for name in block.joins)
+    layers = []
+    for layer in block.layers:
+        behind = _after(grid, layer, steps)
+        context = 0
+        if isinstance(layer, Attention):
+            crosses = layer.cross_size is not None
+            context = read if crosses and block.reads else grid.positions + joined
+        if isinstance(layer, Convolution) and layer.shortcut:
+            layers.append(LayerPositions(start.positions, _convolved(start, layer).positions, 0))
+        else:
+            layers.append(LayerPositions(grid.positions, behind.positions, context))
+        grid = behind
+    return BlockPositions(grid.instances, tuple(layers)), grid
+
+
+def block_positions(architecture: Architecture, sample: Sample) -> tuple[BlockPositions, ...]:
+    """Positions of every block of ``architecture`` for ``sample``, one entry for each of its ``layers``.
+
+    A layer outside a block is a block of its own, as :meth:`Architecture.blocks` gives them. Repetitions
+    of a block have the same positions; one that changes the grid is refused with ``REPEATED_RESAMPLING``.
+    Raises :class:`PlanningError` whose pointer names the field of the sample that is missing or too small.
+    """
+    grids = {item.name: _grid(item, sample) for item in architecture.inputs}
+    found, steps = [], _Steps()
+    for index, block in enumerate(architecture.blocks()):
+        entered = _entered(block, grids)
+        positions, behind = _walk(block, grids, steps)
+        if block.count > 1 and behind != entered:
+            raise PlanningError(
+                "REPEATED_RESAMPLING", f"/layers/{index}", "a block that changes the grid cannot repeat"
+            )
+        if block.per == "position" and len(block.over) < 2:  # noqa: PLR2004
+            grids[block.over[0] if block.over else next(iter(grids))] = behind
+        found.append(positions)
+    return tuple(found)
+
+
+_SCORED_ELSEWHERE = (LatentAttention, LinearAttention, StateSpace)
+
+
+def _multiplied(layer: SimpleLayer, positions: LayerPositions) -> float:
+    """Multiply-adds of one layer on one instance: weights, scores and pairs of vectors."""
+    entering, leaving, context = positions
+    if isinstance(layer, Attention):
+        # Keys and values of a cross-attention are made of what it reads.
+        source = context if layer.cross_size is not None else entering
+        places = {"key": source, "value": source}
+        weights = sum(
+            tensor.elements * tensor.multiplied * places.get(tensor.name, entering)
+            for tensor in layer.tensors()
+        )
+        seen = min(context, layer.window_tokens or context)
+        return weights + 2.0 * layer.query_heads * layer.head_size * entering * seen
+    if isinstance(layer, Interaction):
+        return float(layer.features**2 * layer.size)
+    places_of = {Convolution: leaving, Modulation: 1}
+    place = places_of.get(type(layer), entering)
+    return sum(tensor.elements * tensor.multiplied * place for tensor in layer.tensors())
+
+
+@lru_cache(maxsize=256)
+def forward_flops_of_sample(architecture: Architecture, sample: Sample) -> float:
+    """FLOPs of one sample's forward pass, two for each multiplication and addition.
+
+    Matrices and convolutions at the positions they run over, and attention over all that its window
+    reaches, masked or not. Raises :class:`PlanningError` for kinds of attention whose scores are counted
+    elsewhere, and as :func:`block_positions` does.
+    """
+    total = 0.0
+    found = block_positions(architecture, sample)
+    for block, positions in zip(architecture.blocks(), found, strict=True):
+        for layer, places in zip(block.layers, positions.layers, strict=True):
+            if isinstance(layer, _SCORED_ELSEWHERE):
+                detail = f"the work of {layer.kind} on a sample is not counted here"
+                raise PlanningError("LAYER_KIND_NOT_MODELLED", "", detail)
+            total += 2.0 * _multiplied(layer, places) * layer.count * block.count * positions.instances
+    tokens = _grid(architecture.inputs[0], sample).positions
+    for head in architecture.heads:
+        places_of_head = tokens if head.per == "token" else 1
+        total += 2.0 * head.input_size * head.output_size * places_of_head
+    return total

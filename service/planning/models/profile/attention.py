@@ -1,0 +1,153 @@
+"""What attention-like layers do beside multiplying their weights: scores, caches and states.
+
+A layer of any of these kinds is one :class:`AttentionWork`: FLOPs that the projections do not contain, what
+it keeps of every token, and what it keeps of a sequence whatever its length. FLOPs are two per
+multiplication and addition, as PyTorch counts them of the plain formulas.
+
+- attention: scores and weighted sum, 4 q d per token and token of context; two vectors a key-value head.
+  Keys and values of an earlier layer that are read again are cached there.
+- latent attention (DeepSeek-V2 2024, section 2.1): keys are rebuilt with their rotary part, so a score
+  costs 2 (nope + rope) and a weighted sum 2 v a head; the cache is one compressed vector and one rotary key
+  for all heads, on every device of a tensor-parallel group; a scorer of sparse attention keeps a key more.
+- linear attention (Yang et al. 2024): a state of key x value elements a value head, read, corrected and
+  written for every token (three products of that size, 6 FLOPs an element); the convolution's last inputs.
+- state space (Gu and Dao 2023; Dao and Gu 2024): a state of inner x state elements, decayed, added to and
+  read (6 FLOPs an element); the last inputs of the convolution.
+"""
+
+from typing import NamedTuple
+
+from service.planning.models.architecture import Block
+from service.planning.models.layers import Attention, LatentAttention, LinearAttention, StateSpace
+
+
+class AttentionWork(NamedTuple):
+    """The attention of ``layers`` equal layers: what the projections' FLOPs do not contain."""
+
+    layers: int
+    score_flops: float
+    """FLOPs of scores and weighted sum, per token and token of context."""
+    query_heads: int
+    key_value_heads: int
+    key_value_head_elements: int
+    """Elements of one key and one value of one head."""
+    causal: bool
+    window_tokens: float
+    caches: bool
+    token_flops: float = 0.0
+    """FLOPs per token whatever the context: updates of a state, convolutions."""
+    whole_cache_elements: int = 0
+    """Elements per token that every device of a tensor-parallel group keeps."""
+    state_elements: int = 0
+    """Elements of recurrent state of one sequence of a model that decodes."""
+    convolution_elements: int = 0
+    """Elements of the last inputs of a convolution that one sequence needs: its width less one."""
+    convolution_channels: int = 0
+    """Elements of one input of that convolution."""
+    cross: bool = False
+    """Whether the keys and values are those of another sequence, the model's input."""
+    decode_score_flops: float = 0.0
+    """As ``score_flops`` where one token is generated from the cache itself; 0 if that is the same."""
+    attended_tokens: float = float("inf")
+    """Most tokens of context that count for a token, where a scorer picks them."""
+    index_flops: float = 0.0
+    """FLOPs of that scorer, per token and token of context."""
+    index_elements: int = 0
+    """Of ``whole_cache_elements`` those that the scorer reads of every token of context."""
+    vectors: int = 2
+    """Vectors a token, layer and head that have a scale of their own in an integer cache."""
+
+
+_ELEMENT_FLOPS = 6.0
+
+
+def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None:
+    match layer:
+        case Attention():
+            cross = layer.cross_size is not None
+            causal = layer.causal and not cross
+            sizes = layer.head_size + (layer.value_head_size or layer.head_size)
+            return AttentionWork(
+                layers=count,
+                score_flops=2.0 * layer.query_heads * sizes,
+                query_heads=layer.query_heads,
+                key_value_heads=layer.key_value_heads,
+                key_value_head_elements=sizes,
+                causal=causal,
+                window_tokens=float(layer.window_tokens or "inf"),
+                caches=(causal or cross) and generates and layer.key_value != "shared",
+                cross=cross,
+            )
+        case LatentAttention():
+            per_head = layer.plain_head_size + layer.rotary_head_size + layer.value_head_size
+            absorbed = 2 * layer.key_value_rank + layer.rotary_head_size
+            return AttentionWork(
+                layers=count,
+                score_flops=2.0 * layer.query_heads * per_head,
+                query_heads=layer.query_heads,
+                key_value_heads=0,
+                key_value_head_elements=0,
+                causal=True,
+                window_tokens=float(layer.window_tokens or "inf"),
+                caches=generates,
+                whole_cache_elements=layer.key_value_rank
+                + layer.rotary_head_size
+                + (layer.index_head_size or 0),
+                # The up-projections are multiplied into query and output: scores run over the latent.
+                decode_score_flops=2.0 * layer.query_heads * absorbed,
+                vectors=1,
+                attended_tokens=float(layer.index_tokens or "inf"),
+                index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
+                index_elements=layer.index_head_size or 0,
+            )
+        case LinearAttention():
+            state = layer.value_heads * layer.key_head_size * layer.value_head_size
+            convolved = 2 * layer.key_heads * layer.key_head_size + layer.value_heads * layer.value_head_size
+            if layer.rule == "fixed":
+                return _recurrent(count, layer.value_heads, state, 0, width=1, generates=generates)
+            return _recurrent(
+                count, layer.value_heads, state, convolved, width=layer.convolution_width, generates=generates
+            )
+        case StateSpace():
+            states = layer.groups * layer.state_size
+            convolved = layer.inner_size + (2 * states if layer.heads else 0)
+            state = layer.inner_size * layer.state_size
+            # Mamba 1 has no heads: its channels are independent.
+            heads = layer.heads or layer.inner_size
+            return _recurrent(
+                count, heads, state, convolved, width=layer.convolution_width, generates=generates
+            )
+        case _:
+            return None
+
+
+def _recurrent(
+    count: int, heads: int, state: int, convolved: int, *, width: int, generates: bool
+) -> AttentionWork:
+    return AttentionWork(
+        layers=count,
+        score_flops=0.0,
+        query_heads=heads,
+        key_value_heads=0,
+        key_value_head_elements=0,
+        causal=True,
+        window_tokens=0.0,
+        caches=generates,
+        token_flops=_ELEMENT_FLOPS * state + 2.0 * convolved * width,
+        state_elements=state,
+        convolution_elements=convolved * (width - 1),
+        convolution_channels=convolved,
+    )
+
+
+def attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[AttentionWork, ...]:
+    """The attention-like layers of all blocks, equal layers together."""
+    work: dict[tuple[object, ...], AttentionWork] = {}
+    for block in blocks:
+        for layer in block.layers:
+            item = _work(layer, block.count * layer.count, generates=generates)
+            if item is None:
+                continue
+            known = work.get(item[1:])
+            work[item[1:]] = item._replace(layers=item.layers + known.layers) if known else item
+    return tuple(work.values())

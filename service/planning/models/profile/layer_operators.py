@@ -1,0 +1,649 @@
+"""The operators of a block by its layers' shapes, before any layout: what each multiplies and what it moves.
+
+Worked out once for each block and choice of kernels; ``operators.shapes`` divides them over devices. Bytes of
+memory-bound operators are counted in elements that their kernels read and write per token: eager PyTorch runs
+one kernel an arithmetic step, fused kernels (Apex, Transformer Engine, Liger) and compiled graphs one a chain
+(Ivanov et al. 2021 count the same for BERT).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import singledispatch
+from typing import NamedTuple
+
+from service.planning.models.architecture import Block, Head
+from service.planning.models.layers import (
+    Activation,
+    Attention,
+    Convolution,
+    EmbeddingTable,
+    FeedForward,
+    Interaction,
+    LatentAttention,
+    LearnedVectors,
+    LinearAttention,
+    MixtureOfExperts,
+    Modulation,
+    Normalization,
+    Resampling,
+    Split,
+    StateSpace,
+    Tensor,
+)
+from service.planning.models.profile.activations import CHUNK_TOKENS, Trained
+
+
+class OperatorKind(StrEnum):
+    """What sets the time of an operator."""
+
+    GEMM = "gemm"
+    GROUPED_GEMM = "grouped_gemm"
+    ATTENTION = "attention"
+    CONVOLUTION = "convolution"
+    SCAN = "scan"
+    MEMORY = "memory"
+    GATHER = "gather"
+
+
+class Fusion(StrEnum):
+    """How memory-bound operators become kernels: each its own, chains by hand, or chains by a compiler."""
+
+    EAGER = "eager"
+    FUSED = "fused"
+    COMPILED = "compiled"
+
+
+class FusedAttention(StrEnum):
+    """Releases of fused attention: FlashAttention, FlashAttention-2, or for the device's own instructions."""
+
+    FIRST = "first"
+    SECOND = "second"
+    NATIVE = "native"
+
+
+class Choice(NamedTuple):
+    """Which kernels a block is run with. ``trained`` is None where all matrices are.
+
+    ``one_norm_kernel`` says that even unfused norms are one kernel, as PyTorch's layer norm is. ``serves``
+    says that no gradient follows: nothing is dropped out, and a batch norm has its statistics beforehand.
+    ``built`` is what an engine that was built for one model does beside a compiler: it joins matrices that
+    read the same, computes an activation where its matrix is written, and finds the places of the tokens of
+    experts in few kernels.
+    """
+
+    flash: bool = True
+    fused: FusedAttention = FusedAttention.SECOND
+    fusion: Fusion = Fusion.FUSED
+    rotary: bool = True
+    one_norm_kernel: bool = False
+    trained: Trained | None = None
+    serves: bool = False
+    built: bool = False
+
+    @property
+    def joins(self) -> bool:
+        """Whether matrices that read the same input are one."""
+        return self.fusion is Fusion.FUSED or self.built
+
+
+class Matrix(NamedTuple):
+    """A matrix that each token multiplies, ``copies`` of them at once and ``times`` one after the other.
+
+    ``rows_of`` says whose positions multiply it.
+    """
+
+    name: str
+    depth: float
+    columns: float
+    split: Split = Split.NONE
+    copies: float = 1.0
+    trained: bool = True
+    least: float = 0.0
+    """Columns below which tensor parallelism repeats the matrix: the size of a head of keys and values."""
+    rows_of: str = "entering"
+    times: float = 1.0
+
+
+class Experts(NamedTuple):
+    """Matrices of routed experts; each token multiplies those of ``chosen`` of ``experts``."""
+
+    name: str
+    depth: float
+    columns: float
+    inward: bool
+    """Whether tensor parallelism cuts the depth (the last matrix) rather than the columns."""
+    experts: float
+    chosen: float
+    trained: bool = True
+    times: float = 1.0
+
+
+class Core(NamedTuple):
+    """Scores and weighted sum of one attention; FLOPs are per token and token of context."""
+
+    name: str
+    query_heads: float
+    key_value_heads: float
+    key_size: float
+    value_size: float
+    causal: bool
+    window: float
+    attended: float
+    flash: bool
+    fused: FusedAttention
+    index_flops: float = 0.0
+    fusion: Fusion = Fusion.FUSED
+    dropout: bool = False
+    cross: bool = False
+    times: float = 1.0
+
+
+class Scan(NamedTuple):
+    """A recurrence over the positions: FLOPs and elements moved per token, divided by tensor parallelism."""
+
+    name: str
+    flops: float
+    elements: float
+    times: float = 1.0
+
+
+class Filter(NamedTuple):
+    """A convolution: at each position behind it, output channels times the depth of the kernel."""
+
+    name: str
+    input_channels: float
+    output_channels: float
+    depth: float
+    """Input channels of a group times the places of the kernel."""
+    trained: bool = True
+    times: float = 1.0
+
+
+class Pairs(NamedTuple):
+    """Products of every two of ``features`` vectors of a sample."""
+
+    name: str
+    features: float
+    size: float
+    times: float = 1.0
+
+
+class Lookups(NamedTuple):
+    """Rows of an embedding table that a sample looks up and sums."""
+
+    name: str
+    lookups: float
+    size: float
+    times: float = 1.0
+
+
+class Traffic(NamedTuple):
+    """Elements (narrow) and FP32 elements (wide) read and written per token, in ``kernels`` kernels.
+
+    ``split`` parts are divided by tensor parallelism, ``whole`` ones only under sequence parallelism.
+    """
+
+    whole: float = 0.0
+    split: float = 0.0
+    whole_wide: float = 0.0
+    split_wide: float = 0.0
+    kernels: float = 0.0
+    flops: float = 0.0
+
+    def plus(self, other: "Traffic", times: float = 1.0) -> "Traffic":
+        """The sum of both, the other taken ``times`` times."""
+        return Traffic(*[a + b * times for a, b in zip(self, other, strict=True)])
+
+
+class Streamed(NamedTuple):
+    """A memory-bound operator, forward and backward."""
+
+    name: str
+    forward: Traffic
+    backward: Traffic
+    gathers: float = 0.0
+    """Elements of a row where rows are read in random order, else 0."""
+
+
+Template = Matrix | Experts | Core | Scan | Filter | Pairs | Lookups | Streamed
+
+_NORM_FLOPS, _ACTIVATION_FLOPS, _SOFTMAX_FLOPS = 5.0, 8.0, 5.0
+
+
+def _norm(size: float, kind: str, choice: Choice) -> tuple[Traffic, Traffic]:
+    """A norm over ``size`` elements: PyTorch has one kernel for all but an RMS norm written out."""
+    flops, fusion = _NORM_FLOPS * size, choice.fusion
+    if kind == "rms" and fusion is Fusion.EAGER and not choice.one_norm_kernel:
+        return (
+            Traffic(whole=4 * size, whole_wide=7 * size, kernels=6, flops=flops),
+            Traffic(whole=6 * size, whole_wide=12 * size, kernels=9, flops=2 * flops),
+        )
+    reads = 3.0 if kind in ("group", "batch") else 2.0
+    behind = 3.0 if kind == "rms" or fusion is Fusion.COMPILED else 5.0
+    return (
+        Traffic(whole=reads * size, kernels=1, flops=flops),
+        Traffic(whole=behind * size, kernels=2, flops=2 * flops),
+    )
+
+
+def _split_part(pair: tuple[Traffic, Traffic]) -> tuple[Traffic, Traffic]:
+    """The same over elements that tensor parallelism divides."""
+    first, second = (
+        each._replace(split=each.whole, split_wide=each.whole_wide, whole=0.0, whole_wide=0.0)
+        for each in pair
+    )
+    return first, second
+
+
+def _residual(size: float, fusion: Fusion) -> Streamed:
+    """The sum of a layer's output and its input; a compiler writes it with the norm behind it."""
+    moved = 2.0 if fusion is Fusion.COMPILED else 3.0
+    kernels = 0.0 if fusion is Fusion.COMPILED else 1.0
+    each = Traffic(whole=moved * size, kernels=kernels, flops=size)
+    return Streamed("residual", each, each)
+
+
+def _dropout(size: float, fusion: Fusion) -> Streamed:
+    """Elements and a mask of one byte, half an element; fused into the residual where kernels are."""
+    if fusion is Fusion.EAGER:
+        return Streamed("dropout", Traffic(whole=2.5 * size, kernels=1), Traffic(whole=2.5 * size, kernels=1))
+    return Streamed("dropout", Traffic(whole=0.5 * size), Traffic(whole=2.5 * size, kernels=1))
+
+
+def _activation(size: float, choice: Choice, *, gated: bool) -> Streamed:
+    """The activation function, and the product with the gate."""
+    fusion = choice.fusion
+    if choice.built and not gated:
+        return Streamed("activation", Traffic(), Traffic())
+    flops = _ACTIVATION_FLOPS * size
+    if not gated:
+        forward, backward = (2.0, 1.0), (3.0, 1.0)
+    elif fusion is Fusion.EAGER:
+        forward, backward = (5.0, 2.0), (9.0, 3.0)
+    else:
+        forward, backward = (3.0, 1.0), (5.0, 1.0)
+    return Streamed(
+        "activation",
+        Traffic(split=forward[0] * size, kernels=forward[1], flops=flops),
+        Traffic(split=backward[0] * size, kernels=backward[1], flops=2 * flops),
+    )
+
+
+def _rotary(size: float, fusion: Fusion) -> Streamed:
+    """Rotation of queries and keys: read and written once, or in five kernels each."""
+    moved, kernels = (10.0, 10.0) if fusion is Fusion.EAGER else (2.0, 2.0)
+    if fusion is Fusion.COMPILED:
+        kernels = 1.0
+    each = Traffic(split=moved * size, kernels=kernels, flops=3.0 * size)
+    return Streamed("rotary", each, each)
+
+
+def _low_rank(tensor: Tensor, choice: Choice, copies: float) -> Iterator[Matrix]:
+    """The two matrices of low rank beside a frozen one (Hu et al. 2021)."""
+    if choice.trained is None or tensor.name not in choice.trained.names:
+        return
+    inputs, outputs = tensor.shape[-2:]
+    into = tensor.split if tensor.split is not Split.COLUMN else Split.NONE
+    out = tensor.split if tensor.split is not Split.ROW else Split.NONE
+    yield Matrix("low_rank_in", inputs, choice.trained.rank, into, copies)
+    yield Matrix("low_rank_out", choice.trained.rank, outputs, out, copies)
+
+
+def _matrix(tensor: Tensor, choice: Choice, *, least: float = 0.0, rows_of: str = "entering") -> Matrix:
+    """A matrix that every token multiplies; further leading axes are equal diagonal blocks."""
+    copies, depth, columns = 1.0, *tensor.shape[-2:]
+    for side in tensor.shape[:-2]:
+        copies *= side
+    return Matrix(tensor.name, depth, columns, tensor.split, copies, choice.trained is None, least, rows_of)
+
+
+def _matrices(
+    tensors: Iterable[Tensor], choice: Choice, *, least: float = 0.0, source: frozenset[str] = frozenset()
+) -> Iterator[Matrix]:
+    for tensor in tensors:
+        if not tensor.multiplied or tensor.split is Split.EXPERT:
+            continue
+        rows_of = "context" if tensor.name in source else "entering"
+        replicated = least if tensor.name in ("key", "value") else 0.0
+        yield _matrix(tensor, choice, least=replicated, rows_of=rows_of)
+        yield from _low_rank(tensor, choice, 1.0)
+
+
+_JOINED = (
+    ("query_key_value", frozenset({"query", "key", "value"})),
+    ("gate_up", frozenset({"gate", "up"})),
+    ("shared_gate_up", frozenset({"shared_gate", "shared_up"})),
+)
+
+
+def _joined(matrices: Iterable[Matrix], choice: Choice) -> Iterator[Matrix]:
+    """Matrices that read the same input as one, as frameworks with fused kernels store them."""
+    rest = list(matrices)
+    if not choice.joins:
+        yield from rest
+        return
+    for name, parts in _JOINED:
+        found = [each for each in rest if each.name in parts and each.split is Split.COLUMN]
+        alike = {(each.depth, each.rows_of, each.trained) for each in found}
+        if len(found) < 2 or len(alike) > 1:  # noqa: PLR2004
+            continue
+        least = min((each.least for each in found), default=0.0)
+        yield found[0]._replace(name=name, columns=sum(each.columns for each in found), least=least)
+        rest = [each for each in rest if each not in found]
+    yield from rest
+
+
+def _bias_gradients(tensors: Iterable[Tensor]) -> Iterator[Streamed]:
+    """Sums of output gradients over all tokens, one for each bias."""
+    for tensor in tensors:
+        if tensor.name.endswith("bias") and len(tensor.shape) == 1:
+            split = tensor.split is not Split.NONE
+            each = Traffic(split=tensor.shape[0] * split, whole=tensor.shape[0] * (not split), kernels=1)
+            yield Streamed("bias_gradients", Traffic(), each)
+
+
+@singledispatch
+def layer_templates(layer: object, choice: Choice) -> Iterator[Template]:
+    """The operators of one layer; matrices alone for kinds without a case of their own."""
+    tensors = list(layer.tensors())  # type: ignore[attr-defined]
+    yield from _matrices(tensors, choice)
+    if choice.trained is None:
+        yield from _bias_gradients(tensors)
+
+
+@layer_templates.register
+def _(layer: Attention, choice: Choice) -> Iterator[Template]:
+    tensors = list(layer.tensors())
+    value_size = layer.value_head_size or layer.head_size
+    query, result = layer.query_heads * layer.head_size, layer.query_heads * value_size
+    heads = 0 if layer.key_value == "shared" else layer.key_value_heads
+    cross = layer.cross_size is not None
+    source = frozenset({"key", "value"}) if cross else frozenset()
+    matrices = _matrices(tensors, choice, least=layer.head_size, source=source)
+    yield from _joined(matrices, choice)
+    if choice.trained is None:
+        yield from _bias_gradients(tensors)
+    if layer.query_key_norm != "none":
+        yield Streamed("norm", *_split_part(_norm(query + heads * layer.head_size, "rms", choice)))
+    if layer.output_norm:
+        yield Streamed("norm", *_split_part(_norm(result, "rms", choice)))
+    if choice.rotary and layer.causal and not cross:
+        yield _rotary(query + heads * layer.head_size, choice.fusion)
+    yield Core(
+        "attention",
+        layer.query_heads,
+        layer.key_value_heads,
+        layer.head_size,
+        value_size,
+        layer.causal and not cross,
+        float(layer.window_tokens or "inf"),
+        float("inf"),
+        choice.flash,
+        choice.fused,
+        fusion=choice.fusion,
+        dropout=layer.dropout and not choice.serves,
+        cross=cross,
+    )
+    if layer.gate != "none":
+        yield _activation(result, choice, gated=True)
+    if layer.dropout and not choice.serves:
+        yield _dropout(layer.hidden_size, choice.fusion)
+    yield _residual(layer.output_size or layer.hidden_size, choice.fusion)
+
+
+@layer_templates.register
+def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
+    tensors = list(layer.tensors())
+    yield from _joined(_matrices(tensors, choice), choice)
+    ranks = layer.key_value_rank + (layer.query_rank or 0)
+    yield Streamed("norm", *_norm(ranks, "rms", choice))
+    rotated = (layer.query_heads + 1) * layer.rotary_head_size
+    yield _rotary(rotated, choice.fusion)
+    # The rotary key is written behind the rebuilt one of every head.
+    keys = layer.query_heads * (layer.plain_head_size + layer.rotary_head_size)
+    joined = Traffic(split=2.0 * keys, kernels=2)
+    yield Streamed("key_assembly", joined, joined)
+    yield Core(
+        "attention",
+        layer.query_heads,
+        layer.query_heads,
+        layer.plain_head_size + layer.rotary_head_size,
+        layer.value_head_size,
+        causal=True,
+        window=float(layer.window_tokens or "inf"),
+        attended=float(layer.index_tokens or "inf"),
+        flash=choice.flash,
+        fused=choice.fused,
+        index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
+        fusion=choice.fusion,
+    )
+    if layer.gate != "none":
+        yield _activation(layer.query_heads * layer.value_head_size, choice, gated=True)
+    yield _residual(layer.hidden_size, choice.fusion)
+
+
+_ELEMENT_FLOPS = 6.0
+_SCAN_PASSES = 4.0
+
+
+@layer_templates.register
+def _(layer: LinearAttention, choice: Choice) -> Iterator[Template]:
+    yield from _matrices(layer.tensors(), choice)
+    key = layer.key_heads * layer.key_head_size
+    value = layer.value_heads * layer.value_head_size
+    state = layer.value_heads * layer.key_head_size * layer.value_head_size
+    convolved = 0 if layer.rule == "fixed" else 2 * key + value
+    flops = _ELEMENT_FLOPS * state + 2.0 * convolved * layer.convolution_width
+    moved = 2.0 * convolved + 2 * key + 2 * value + 2.0 * state / CHUNK_TOKENS
+    yield Scan("linear_attention", flops, moved)
+    yield Streamed("norm", *_split_part(_norm(value, "rms", choice)))
+    yield _activation(value, choice, gated=True)
+    yield _residual(layer.hidden_size, choice.fusion)
+
+
+@layer_templates.register
+def _(layer: StateSpace, choice: Choice) -> Iterator[Template]:
+    yield from _matrices(layer.tensors(), choice)
+    states = layer.groups * layer.state_size
+    convolved = layer.inner_size + (2 * states if layer.heads else 0)
+    state = layer.inner_size * layer.state_size
+    flops = _ELEMENT_FLOPS * state + 2.0 * convolved * layer.convolution_width
+    chunked = 2.0 * state / CHUNK_TOKENS if layer.heads else 0.0
+    moved = 2.0 * convolved + _SCAN_PASSES * layer.inner_size + 2.0 * states + chunked
+    yield Scan("state_space", flops, moved)
+    if layer.heads and layer.gated_norm:
+        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "rms", choice)))
+    yield _activation(layer.inner_size, choice, gated=True)
+    yield _residual(layer.hidden_size, choice.fusion)
+
+
+@layer_templates.register
+def _(layer: FeedForward, choice: Choice) -> Iterator[Template]:
+    tensors = list(layer.tensors())
+    yield from _joined(_matrices(tensors, choice), choice)
+    if choice.trained is None:
+        yield from _bias_gradients(tensors)
+    yield _activation(layer.inner_size, choice, gated=layer.gated)
+    if layer.inner_norm:
+        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "layer", choice)))
+    if layer.dropout and not choice.serves:
+        yield _dropout(layer.hidden_size, choice.fusion)
+    yield _residual(layer.hidden_size, choice.fusion)
+
+
+_ROUTING_KERNELS = {Fusion.EAGER: 12.0, Fusion.COMPILED: 8.0, Fusion.FUSED: 6.0}
+"""Softmax, choice of the largest, counts and order of the tokens of each expert."""
+
+
+@layer_templates.register
+def _(layer: MixtureOfExperts, choice: Choice) -> Iterator[Template]:
+    yield from _joined(_matrices(layer.tensors(), choice), choice)
+    width, chosen = layer.latent_size or layer.hidden_size, layer.experts_per_token
+    ups = 2.0 if layer.gated else 1.0
+    inner, trained = layer.expert_inner_size, choice.trained is None
+    count = layer.expert_count
+    columns, times = (ups * inner, 1.0) if choice.joins else (inner, ups)
+    yield Experts("expert_up", width, columns, False, count, chosen, trained, times)  # noqa: FBT003
+    yield Experts("expert_down", inner, width, True, count, chosen, trained)  # noqa: FBT003
+    kernels = 2.0 if choice.built else _ROUTING_KERNELS[choice.fusion]
+    routing = Traffic(whole_wide=4.0 * count, kernels=kernels, flops=_SOFTMAX_FLOPS * count)
+    yield Streamed("routing", routing, routing._replace(kernels=kernels / 2.0))
+    # Each token's copies are written and read; answers come back weighted.
+    sent = 1.0 if choice.built else 2.0
+    copies = Traffic(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=sent, flops=2.0 * chosen * width)
+    yield Streamed("dispatch", copies, copies._replace(kernels=3.0), gathers=width)
+    yield _activation(chosen * inner, choice, gated=layer.gated)
+    if layer.shared_inner_size:
+        yield _activation(layer.shared_inner_size, choice, gated=layer.gated)
+    yield _residual(layer.hidden_size, choice.fusion)
+
+
+@layer_templates.register
+def _(layer: Normalization, choice: Choice) -> Iterator[Template]:
+    if layer.norm == "batch" and choice.serves:
+        # A compiler folds shift and scale into the convolution in front and rectifies behind it.
+        if choice.fusion is not Fusion.COMPILED:
+            each = Traffic(whole=2.0 * layer.size, kernels=1, flops=2.0 * layer.size)
+            yield Streamed("norm", each, each)
+            yield Streamed("activation", each, each)
+        return
+    yield Streamed("norm", *_norm(layer.size, layer.norm, choice))
+    if layer.norm == "batch":
+        # Rectified in a kernel of its own, which no layer stands for.
+        forward, backward = _activation(layer.size, choice, gated=False)[1:3]
+        yield Streamed("activation", _whole(forward), _whole(backward))
+
+
+def _whole(traffic: Traffic) -> Traffic:
+    return traffic._replace(whole=traffic.split, split=0.0)
+
+
+@layer_templates.register
+def _(layer: Activation, choice: Choice) -> Iterator[Template]:
+    forward, backward = _activation(layer.size, choice, gated=False)[1:3]
+    yield Streamed("activation", _whole(forward), _whole(backward))
+
+
+@layer_templates.register
+def _(layer: Resampling, choice: Choice) -> Iterator[Template]:
+    del choice
+    if layer.channels:
+        # A maximum reads what enters and writes less; backward what entered is written again.
+        moved = Traffic(whole=1.25 * layer.channels, kernels=1)
+        yield Streamed("pooling", moved, moved)
+
+
+@layer_templates.register
+def _(layer: Convolution, choice: Choice) -> Iterator[Template]:
+    places = layer.kernel_frames * layer.kernel_height * layer.kernel_width
+    depth = layer.input_channels // layer.groups * places
+    trained = choice.trained is None
+    yield Filter("convolution", layer.input_channels, layer.output_channels, depth, trained)
+    if layer.bias and trained:
+        yield Streamed("bias_gradients", Traffic(), Traffic(whole=layer.output_channels, kernels=1))
+    if layer.shortcut:
+        yield _residual(layer.output_channels, choice.fusion)
+
+
+@layer_templates.register
+def _(layer: Modulation, choice: Choice) -> Iterator[Template]:
+    for matrix in _matrices(layer.tensors(), choice):
+        yield matrix._replace(rows_of="sample")
+    # Of three vectors, two shift and scale behind a norm and one scales what is added to the stream.
+    kernels = 1.0 if choice.fusion is Fusion.EAGER else 0.5
+    moved = (4.0 if choice.fusion is Fusion.EAGER else 2.0) * layer.hidden_size * layer.vectors / 3.0
+    each = Traffic(whole=moved, kernels=kernels * layer.vectors, flops=layer.hidden_size * layer.vectors)
+    yield Streamed("modulation", each, each.plus(each, 0.5))
+
+
+@layer_templates.register
+def _(layer: Interaction, choice: Choice) -> Iterator[Template]:
+    del choice
+    yield Pairs("interaction", layer.features, layer.size)
+
+
+@layer_templates.register
+def _(layer: EmbeddingTable, choice: Choice) -> Iterator[Template]:
+    del choice
+    yield Lookups("embedding_table", layer.lookups_per_sample, layer.size)
+
+
+@layer_templates.register
+def _(layer: LearnedVectors, choice: Choice) -> Iterator[Template]:
+    if layer.purpose in ("positions", "layer_scale"):
+        yield _residual(layer.size, choice.fusion)
+
+
+def gathered(templates: Iterable[tuple[Template, float]]) -> tuple[Template, ...]:
+    """Equal operators as one that occurs more often; memory-bound ones of a name as one."""
+    streamed: dict[tuple[str, float], Streamed] = {}
+    others: dict[Template, Template] = {}
+    for template, count in templates:
+        if isinstance(template, Streamed):
+            key = (template.name, template.gathers)
+            known = streamed.get(key) or Streamed(template.name, Traffic(), Traffic(), template.gathers)
+            streamed[key] = known._replace(
+                forward=known.forward.plus(template.forward, count),
+                backward=known.backward.plus(template.backward, count),
+            )
+            continue
+        alike = template._replace(name="", times=1.0)
+        known_one = others.get(alike)
+        times = template.times * count + (known_one.times if known_one else 0.0)  # type: ignore[union-attr]
+        name = template.name
+        if known_one and name not in known_one.name.split("+"):
+            name = f"{known_one.name}+{name}"
+        others[alike] = template._replace(name=name, times=times)
+    return (*others.values(), *streamed.values())
+
+
+def block_templates(block: Block, choice: Choice) -> tuple[Template, ...]:
+    """The operators of one repetition of a block, equal ones together."""
+    return gathered(
+        (template, float(layer.count))
+        for layer in block.layers
+        for template in layer_templates(layer, choice)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OperatorBook:
+    """The operators of every block of a model, for each choice of kernels that was asked for.
+
+    ``loose`` is what stands outside the blocks, in front of the heads: norms and matrices. Of ``heads`` the
+    language model's is left out, which tensor parallelism divides and a loss follows.
+    """
+
+    blocks: tuple[Block, ...] = ()
+    loose: tuple[Block, ...] = ()
+    heads: tuple[Head, ...] = ()
+    _known: dict[Choice, tuple[tuple[Template, ...], ...]] = field(default_factory=dict, repr=False)
+    _loose: dict[Choice, tuple[Template, ...]] = field(default_factory=dict, repr=False)
+
+    def of(self, choice: Choice) -> tuple[tuple[Template, ...], ...]:
+        """Templates of one repetition of each block, in order; blocks of the same content share theirs."""
+        known = self._known.get(choice)
+        if known is None:
+            distinct = {block: block_templates(block, choice) for block in set(self.blocks)}
+            known = self._known[choice] = tuple(distinct[block] for block in self.blocks)
+        return known
+
+    def outside(self, choice: Choice) -> tuple[Template, ...]:
+        """Templates of all that stands outside the blocks."""
+        known = self._loose.get(choice)
+        if known is None:
+            found = (
+                (template, float(layer.count * block.count))
+                for block in self.loose
+                for layer in block.layers
+                for template in layer_templates(layer, choice)
+            )
+            trained = choice.trained is None
+            heads = (
+                (Matrix("head", head.input_size, head.output_size, trained=trained), 1.0)
+                for head in self.heads
+                if head.per == "token" and head.kind != "language_model"
+            )
+            known = self._loose[choice] = gathered((*found, *heads))
+        return known

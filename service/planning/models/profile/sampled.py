@@ -1,0 +1,387 @@
+"""What a whole sample costs in memory: the coefficients of a profile over positions that differ by block.
+
+A decoder's blocks all run over the tokens of a sequence, so its coefficients are per token. Blocks of a
+vision tower, a U-Net or an encoder-decoder each run over positions of their own (``positions``), so theirs
+are summed over one sample: :func:`training_profile` gives a profile whose one "token" is one sample, to be
+asked with a sequence length of 1; :func:`forward_pass` says what inference over one holds at a time. Checked
+against PyTorch by ``tests/oracles/tower_memory.py``.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from service.planning.models.architecture import Architecture, Block
+from service.planning.models.layers import (
+    Activation,
+    Attention,
+    Convolution,
+    EmbeddingTable,
+    FeedForward,
+    Interaction,
+    Linear,
+    Modulation,
+    Normalization,
+    Resampling,
+    SimpleLayer,
+)
+from service.planning.models.positions import BlockPositions, LayerPositions, Sample, block_positions
+from service.planning.models.profile.activations import (
+    ActivationTerms,
+    activation_terms,
+    inner_elements,
+    selected_terms,
+)
+from service.planning.models.profile.iteration import STREAM_COPIES, live_elements
+from service.planning.models.profile.saved import NO_TERMS, at_positions, sampled_terms
+from service.planning.models.profile.whole import BlockProfile, Profile, activation_sums, is_loose, width_of
+
+
+def _passing(  # noqa: PLR0911 - one kind a case
+    layer: SimpleLayer, places: LayerPositions
+) -> tuple[float, float]:
+    """Elements that enter and leave one instance of a layer."""
+    entering, leaving, _ = places
+    match layer:
+        case Convolution():
+            return layer.input_channels * entering, layer.output_channels * leaving
+        case Linear():
+            return layer.input_size * entering, layer.output_size * leaving
+        case Normalization() | Activation():
+            return layer.size * entering, layer.size * entering
+        case Attention() | FeedForward() | Modulation():
+            return layer.hidden_size * entering, layer.hidden_size * entering
+        case Interaction():
+            return layer.features * layer.size * entering, layer.features**2 * entering
+        case EmbeddingTable():
+            return 0.0, layer.size * entering
+        case Resampling(channels=int(channels)):
+            return channels * entering, channels * leaving
+        case _:
+            return 0.0, 0.0
+
+
+WRITTEN_OUT = {"quick_gelu": 1, "gelu_new": 2}
+"""Tensors beside input and result that a function of several operators holds in a forward pass."""
+
+
+class _Sampled(NamedTuple):
+    """One repetition of a block over one sample."""
+
+    terms: ActivationTerms
+    selected: ActivationTerms
+    width: float
+    passing: float
+    """Largest input or output of a layer."""
+    inner: float
+    live: float
+    """Most that a forward pass alone holds."""
+
+
+def _live(layer: SimpleLayer, places: LayerPositions, stream: float) -> float:
+    """What a forward pass holds while it is in a layer: the stream beside it, what enters and leaves."""
+    enters, leaves = _passing(layer, places)
+    inside = live_elements(layer).of(1) * places.entering
+    if isinstance(layer, Attention) and layer.score_bias:
+        seen = min(places.context, layer.window_tokens or places.context)
+        inside += 2.0 * layer.query_heads * places.entering * seen
+    if isinstance(layer, FeedForward):
+        # A function written out in several operators holds some of its own.
+        inside += layer.inner_size * WRITTEN_OUT.get(layer.activation, 0) * places.entering
+    if inside:
+        return STREAM_COPIES * max(stream, enters) + inside
+    return stream + enters + leaves
+
+
+def _sampled_block(block: Block, positions: BlockPositions) -> _Sampled:
+    terms = NO_TERMS
+    width = float(width_of(block) * positions.layers[0].entering) if block.layers else 0.0
+    selected = ActivationTerms(whole_elements=width)
+    passing = inner = live = 0.0
+    beside = width if len(block.layers) > 1 else 0.0
+    for layer, places in zip(block.layers, positions.layers, strict=True):
+        found = sampled_terms(layer, places)
+        terms = terms.plus(found, layer.count)
+        selected = selected.plus(_selected(layer, places, found), layer.count)
+        passing = max(passing, *_passing(layer, places))
+        inner = max(inner, inner_elements(layer) * places.entering)
+        if isinstance(layer, Convolution) and layer.shortcut:
+            # What the other layers gave waits beside the shortcut and what it takes.
+            beside = width + layer.output_channels * places.leaving
+        live = max(live, _live(layer, places, beside))
+    times = positions.instances
+    return _Sampled(
+        NO_TERMS.plus(terms, times),
+        NO_TERMS.plus(selected, times),
+        *(figure * times for figure in (width, passing, inner, live)),
+    )
+
+
+def _selected(layer: SimpleLayer, places: LayerPositions, terms: ActivationTerms) -> ActivationTerms:
+    """What selective recomputation by operator keeps: inputs of convolutions and the like by halves."""
+    match layer:
+        case Attention() | FeedForward() | Normalization():
+            return at_positions(selected_terms(layer, activation_terms(layer)), places.entering)
+        case Activation():
+            return NO_TERMS
+        case _:
+            return selected_terms(layer, terms)
+
+
+def _answered(architecture: Architecture, found: Sequence[BlockPositions]) -> tuple[float, float]:
+    """Elements that the heads give for one sample, and those that enter them.
+
+    Without a head, what the last block gives: a noise or a picture that is compared with another.
+    """
+    kinds = {item.name: item.kind for item in architecture.inputs}
+    first = architecture.inputs[0].name
+    tokens = found[-1].leaving if found else 0
+    for block, positions in zip(architecture.blocks(), found, strict=True):
+        if kinds[(block.over or (first,))[0]] == "tokens" and block.per == "position":
+            tokens = positions.leaving
+    given = entered = 0.0
+    for head in architecture.heads:
+        places = tokens if head.per == "token" else 1
+        given += float(head.output_size * places)
+        entered += float(head.input_size * places)
+    if architecture.heads or not found:
+        return given, entered
+    *_, last = architecture.blocks()
+    places_of_last = found[-1].layers[-1]
+    return _passing(last.layers[-1], places_of_last)[1] * found[-1].instances, 0.0
+
+
+def _skipped(architecture: Architecture, found: Sequence[BlockPositions]) -> list[float]:
+    """Elements of earlier blocks that wait beside each block for a later one to take them in.
+
+    A block that takes in more channels than the one before it gave has the others from a block on the same
+    grid on the way down.
+    """
+    width: dict[tuple[str, ...], float] = {}
+    taken: list[tuple[int, int, float]] = []
+    for index, (block, positions) in enumerate(zip(architecture.blocks(), found, strict=True)):
+        first = block.layers[0]
+        before = width.get(block.over, 0.0)
+        if isinstance(first, Normalization) and first.norm == "group" and 0.0 < before < first.size:
+            entering = positions.layers[0].entering
+            taken.append((index, entering, (first.size - before) * entering * positions.instances))
+        after = _channels(block)
+        if block.per == "position" and after:
+            width[block.over] = after
+    waiting = []
+    for index, positions in enumerate(found):
+        cells = positions.layers[0].entering
+        waiting.append(
+            sum(
+                size
+                for later, grid, size in taken
+                if later >= index and (grid >= cells or index > taken[0][0])
+            )
+        )
+    return waiting
+
+
+def _channels(block: Block) -> float:
+    """Channels that a block gives, where its layers say."""
+    for layer in reversed(block.layers):
+        match layer:
+            case Convolution(shortcut=False):
+                return float(layer.output_channels)
+            case Linear():
+                return float(layer.output_size)
+            case FeedForward() | Attention():
+                return float(layer.hidden_size)
+            case _:
+                continue
+    return 0.0
+
+
+class _Whole(NamedTuple):
+    """Every block of a model over one sample."""
+
+    blocks: tuple[_Sampled, ...]
+    positions: tuple[BlockPositions, ...]
+    waiting: tuple[float, ...]
+    answered: float
+    entered: float
+
+
+@lru_cache(maxsize=256)
+def _whole(architecture: Architecture, sample: Sample) -> _Whole:
+    positions = block_positions(architecture, sample)
+    known: dict[tuple[Block, BlockPositions], _Sampled] = {}
+    blocks = []
+    for block, places in zip(architecture.blocks(), positions, strict=True):
+        key = (replace(block, count=1), places)
+        if key not in known:
+            known[key] = _sampled_block(*key)
+        blocks.append(known[key])
+    waiting = tuple(_skipped(architecture, positions))
+    return _Whole(tuple(blocks), positions, waiting, *_answered(architecture, positions))
+
+
+def _read(block: Block, positions: BlockPositions) -> ActivationTerms:
+    """The tensors that a block's cross-attention reads."""
+    size = sum(
+        (layer.cross_size or 0) * places.context * positions.instances
+        for layer, places in zip(block.layers, positions.layers, strict=True)
+        if isinstance(layer, Attention) and layer.cross_size is not None
+    )
+    return ActivationTerms(whole_elements=float(size), whole_inputs=float(size))
+
+
+def _runs(profile: Profile, architecture: Architecture, whole: _Whole) -> list[BlockProfile]:
+    """One profile for each run of equal blocks in order.
+
+    What stands between blocks (stems, projectors, resamplings) is kept beside the block before it, or the
+    first, whatever is recomputed: that block is a run of its own.
+    """
+    deep = iter(profile.blocks)
+    runs: list[BlockProfile] = []
+    ahead, read = NO_TERMS, set[tuple[str, ...]]()
+    rows = zip(architecture.layers, architecture.blocks(), whole.blocks, whole.positions, strict=True)
+    for layer, block, found, positions in rows:
+        if not is_loose(layer):
+            known = next(deep)._replace(
+                activations=found.terms,
+                width_elements=found.width,
+                selected=found.selected,
+                positions=positions,
+            )
+            if block.reads not in read and block.per == "position":
+                read.add(block.reads)
+                ahead = ahead.plus(_read(block, positions))
+            if ahead is not NO_TERMS:
+                first, known = _cut(known, 1)
+                runs.append(_beside(first, ahead))
+                ahead = NO_TERMS
+            runs += [known] * (known.repeats > 0)
+        elif runs:
+            others, last = _cut(runs[-1], runs[-1].repeats - 1)
+            runs[-1:] = [others] * (others.repeats > 0)
+            runs.append(_beside(last, NO_TERMS.plus(found.terms, block.count)))
+        else:
+            ahead = ahead.plus(found.terms, block.count)
+    return runs
+
+
+def _cut(run: BlockProfile, count: int) -> tuple[BlockProfile, BlockProfile]:
+    """The first blocks of a run, and the others."""
+    return run._replace(repeats=count), run._replace(repeats=run.repeats - count, start=run.start + count)
+
+
+def _beside(block: BlockProfile, terms: ActivationTerms) -> BlockProfile:
+    return block._replace(
+        activations=block.activations.plus(terms),
+        selected=block.selected.plus(terms),
+        width_elements=block.width_elements + terms.whole_elements + terms.split_elements,
+    )
+
+
+def training_profile(profile: Profile, architecture: Architecture, sample: Sample) -> Profile:
+    """``profile`` with the activations of one sample in place of those of one token.
+
+    Raises :class:`PlanningError` as :func:`block_positions` does.
+    """
+    whole = _whole(architecture, sample)
+    runs = _runs(profile, architecture, whole)
+    # The first repetition has what stands in front of the model, the last what stands behind it.
+    starts = [run.start for run in runs]
+    blocks = [
+        runs[bisect_right(starts, known.start + known.repeats // 2) - 1]._replace(
+            repeats=known.repeats, start=known.start
+        )
+        for known in profile.blocks
+    ]
+    activations = NO_TERMS
+    for run in runs:
+        activations = activations.plus(run.activations, run.repeats)
+    table = architecture.embeddings
+    masks = float(table.size * _tokens(architecture, whole)) if table and table.dropout else 0.0
+    return profile._replace(
+        sample=sample,
+        blocks=tuple(blocks),
+        activations=activations,
+        activation_prefixes=activation_sums(runs),
+        deepest=max(
+            runs,
+            key=lambda block: block.activations.whole_elements + block.activations.split_elements,
+            default=None,
+        ),
+        width_elements=float(sum(run.width_elements * run.repeats for run in runs)),
+        vocabulary_size=round(whole.answered),
+        head_saved_elements=whole.entered,
+        embedding_mask_bytes=masks,
+        widest_elements=round(max((found.passing for found in whole.blocks), default=0.0)),
+        inner_elements=max((found.inner for found in whole.blocks), default=0.0),
+    )
+
+
+def _tokens(architecture: Architecture, whole: _Whole) -> int:
+    """Positions of the inputs that the token table is looked up for."""
+    kinds = {item.name: item.kind for item in architecture.inputs}
+    first = architecture.inputs[0].name
+    found: dict[tuple[str, ...], int] = {}
+    for block, positions in zip(architecture.blocks(), whole.positions, strict=True):
+        names = block.over or (first,)
+        if all(kinds[name] in ("tokens", "source_tokens") for name in names):
+            found[names] = positions.entering
+    return sum(found.values())
+
+
+class ForwardPass(NamedTuple):
+    """A forward pass over one request, without gradients."""
+
+    elements: float
+    """Most that is held at a time; of a model that decodes, by what stands in front of its decoder."""
+    positions: int
+    """Of pictures and the like in the decoder's sequence."""
+    read: int | None
+    """What the decoder's cross-attention reads, if that is no text."""
+
+
+def forward_pass(architecture: Architecture, sample: Sample, *, decodes: bool) -> ForwardPass:
+    """What a forward pass over ``sample`` holds, and what of it a decoder's sequence and cache hold.
+
+    Raises :class:`PlanningError` as :func:`block_positions` does.
+    """
+    whole = _whole(architecture, sample)
+    kinds = {item.name: item.kind for item in architecture.inputs}
+    first = architecture.inputs[0].name
+    live, left, read = 0.0, dict[str, int](), None
+    rows = zip(architecture.blocks(), whole.blocks, whole.positions, whole.waiting, strict=True)
+    for block, found, positions, waiting in rows:
+        names = block.over or (first,)
+        if decodes and kinds[names[0]] == "tokens":
+            others = [name for name in block.reads if kinds[name] != "source_tokens"]
+            if others:
+                read = sum(left.pop(name, 0) for name in others) or read
+            continue
+        live = max(live, found.live + waiting)
+        if block.per == "position" and len(names) == 1 and kinds[names[0]] != "source_tokens":
+            left[names[0]] = positions.leaving
+    if not decodes:
+        live = max(live, whole.answered + whole.entered)
+    return ForwardPass(live, sum(left.values()) if decodes else 0, read)
+
+
+class Tables(NamedTuple):
+    """Embedding tables of a recommender: their parameters, and elements that a sample looks up and sums."""
+
+    parameters: int
+    pooled_elements: int
+
+
+@lru_cache(maxsize=64)
+def embedding_tables(architecture: Architecture) -> Tables:
+    """Tables whose rows are looked up: devices hold some of them each and send what was summed."""
+    parameters = pooled = 0
+    for block in architecture.blocks():
+        for layer in block.layers:
+            if isinstance(layer, EmbeddingTable):
+                times = layer.count * block.count
+                parameters += layer.rows * layer.size * times
+                pooled += layer.size * times
+    return Tables(parameters, pooled)

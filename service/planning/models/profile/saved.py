@@ -1,0 +1,125 @@
+"""What the backward pass of a layer needs of one instance of its block, over the block's own positions.
+
+Elements are counted where PyTorch's autograd saves them, as in ``activations``; what convolutions, pooling,
+lookups and adaptive norms keep is said at :func:`sampled_terms`. Checked against PyTorch by
+``tests/oracles/tower_memory.py``.
+"""
+
+from service.planning.models.architecture import Block
+from service.planning.models.layers import (
+    Activation,
+    Attention,
+    Convolution,
+    EmbeddingTable,
+    Interaction,
+    LearnedVectors,
+    Modulation,
+    Resampling,
+    SimpleLayer,
+)
+from service.planning.models.positions import BlockPositions, LayerPositions
+from service.planning.models.profile.activations import ActivationTerms, Trained, activation_terms
+
+INDEX_BYTES = 8.0
+"""An index into a table or into the cells that a maximum was taken of (64 bit)."""
+
+NO_TERMS = ActivationTerms()
+
+
+def at_positions(terms: ActivationTerms, positions: float, seen: float = 0.0) -> ActivationTerms:
+    """Terms per position taken at each position, scores at each pair of positions."""
+    pairs = positions * seen
+    scaled = ActivationTerms(*[term * positions for term in terms])
+    return scaled._replace(score_elements=terms.score_elements * pairs, score_bytes=terms.score_bytes * pairs)
+
+
+def _attention(layer: Attention, places: LayerPositions, trained: Trained | None) -> ActivationTerms:
+    """Queries and results of each position, keys and values of each position that is read."""
+    entering, _, context = places
+    terms = activation_terms(layer, trained)
+    seen = min(context, layer.window_tokens or context)
+    crosses = layer.cross_size is not None
+    found = at_positions(terms, entering, seen)
+    if crosses:
+        heads = 0 if layer.key_value == "shared" else layer.key_value_heads
+        key = heads * layer.head_size
+        read = key + heads * (layer.value_head_size or layer.head_size)
+        normed = key if layer.query_key_norm != "none" else 0
+        source = (layer.cross_size or 0) * _needed(trained, "key", "value")
+        elsewhere = context - entering
+        found = found._replace(
+            # What is read is one tensor for all blocks that read it.
+            whole_elements=found.whole_elements - source * entering,
+            whole_inputs=found.whole_inputs - source * entering,
+            split_elements=found.split_elements + (read + normed) * elsewhere,
+            split_normed=found.split_normed + (normed if terms.split_normed else 0) * elsewhere,
+            expanded_elements=terms.expanded_elements * context,
+        )
+    if not layer.score_bias:
+        return found
+    # A kernel that does not store scores gives no gradient of what is added to them.
+    return found._replace(
+        split_elements=found.split_elements + found.score_elements + found.expanded_elements,
+        whole_bytes=found.whole_bytes + found.score_bytes,
+        statistics_bytes=0.0,
+        score_elements=0.0,
+        score_bytes=0.0,
+        expanded_elements=0.0,
+    )
+
+
+def _modulated(vectors: int) -> int:
+    """Tensors that a norm's output or a layer's result is kept as, to learn what multiplies them.
+
+    Shift, scale and gate stand in this order; four are two scales and two gates, nine share one norm.
+    """
+    return {4: 4, 9: 5}.get(vectors, (vectors + 1) // 3 + vectors // 3)
+
+
+def _needed(trained: Trained | None, *names: str) -> float:
+    return 1.0 if trained is None else trained.inputs(*names)
+
+
+def sampled_terms(
+    layer: SimpleLayer, places: LayerPositions, trained: Trained | None = None
+) -> ActivationTerms:
+    """What the backward pass of a layer needs of one instance of its block.
+
+    A convolution keeps its input (that of a shortcut is the block's, which its first layer keeps), a maximum
+    its input and an index for each cell that it gives, a lookup its indices and offsets, an adaptive norm
+    what it multiplies.
+    """
+    entering, leaving, _ = places
+    match layer:
+        case Attention():
+            found = _attention(layer, places, trained)
+        case Convolution():
+            kept = 0.0 if layer.shortcut else layer.input_channels * entering * _needed(trained, "kernel")
+            found = ActivationTerms(whole_elements=kept, whole_inputs=kept)
+        case Activation():
+            found = ActivationTerms(whole_elements=float(layer.size * entering))
+        case Resampling(channels=int(channels)):
+            found = ActivationTerms(
+                whole_elements=float(channels * entering), whole_bytes=INDEX_BYTES * channels * leaving
+            )
+        case EmbeddingTable():
+            found = ActivationTerms(whole_bytes=INDEX_BYTES * (layer.lookups_per_sample + 1.0) * entering)
+        case Interaction():
+            found = ActivationTerms(whole_elements=float(layer.features * layer.size * entering))
+        case Modulation():
+            kept = _modulated(layer.vectors // layer.streams) * layer.hidden_size * entering
+            found = ActivationTerms(whole_elements=float(kept + layer.condition_size))
+        case LearnedVectors():
+            multiplied = {"layer_scale": 1, "modulation": _modulated(layer.rows)}.get(layer.purpose, 0)
+            found = ActivationTerms(whole_elements=float(multiplied * layer.size * entering))
+        case _:
+            found = at_positions(activation_terms(layer, trained), entering, entering)
+    return found
+
+
+def sampled_activations(block: Block, positions: BlockPositions, trained: Trained | None) -> ActivationTerms:
+    """Saved activations of one repetition of a block over its positions of one sample."""
+    terms = NO_TERMS
+    for layer, places in zip(block.layers, positions.layers, strict=True):
+        terms = terms.plus(sampled_terms(layer, places, trained), layer.count * positions.instances)
+    return terms

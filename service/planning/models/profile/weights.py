@@ -1,0 +1,272 @@
+"""The matrices of a model by place and shape, and what they take in memory in a given format."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from service.planning.hardware.storage import MatrixScheme, ModelFacts, Place, WeightFormat
+from service.planning.models.architecture import Architecture, Block
+from service.planning.models.layers import Attention, MixtureOfExperts, Split, Tensor
+
+
+class WeightMatrix(NamedTuple):
+    """Equal matrices of several layers; ``copies`` of them in each (one for every expert)."""
+
+    module: str
+    inputs: int
+    outputs: int
+    copies: int
+    split: Split
+    runs: tuple[range, ...]
+    """The layers, in runs of neighbours."""
+    key_value_heads: int = 0
+    """Of keys and values, which a tensor-parallel group wider than their heads holds more than once."""
+
+    @property
+    def total_copies(self) -> int:
+        """In all layers together."""
+        return self.copies * sum(map(len, self.runs))
+
+
+class StoredWeights(NamedTuple):
+    """Bytes of all weights of a model in one format, by how a layout divides them."""
+
+    table_split: float
+    table_whole: float
+    head_split: float
+    head_whole: float
+    tied: float
+    split: float
+    whole: float
+    expert: float
+    key_value: float
+    """The part of ``split`` in keys and values."""
+    copied: float = 0.0
+    """A tied head that the files hold beside the table."""
+
+    @property
+    def total(self) -> float:
+        """All that files hold."""
+        return sum(self[:4]) + sum(self[5:8]) + self.copied
+
+
+_NOTHING = StoredWeights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+_NO_FACTS = ModelFacts(1.0, 0, 0, tied=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightInventory:
+    """What a model holds: matrices inside blocks, and all that no format packs, in elements."""
+
+    matrices: tuple[WeightMatrix, ...] = ()
+    vectors_split: float = 0.0
+    vectors_whole: float = 0.0
+    vectors_expert: float = 0.0
+    table_rows: int = 0
+    table_size: int = 0
+    table_whole: float = 0.0
+    """Elements of position and type tables and of norms over them."""
+    heads: tuple[tuple[int, int], ...] = ()
+    """Inputs and outputs of language-model heads that own their matrix."""
+    head_split: float = 0.0
+    head_whole: float = 0.0
+    """Other elements of heads and of what stands outside blocks."""
+    tied: tuple[int, int] | None = None
+    facts: ModelFacts = _NO_FACTS
+    key_value_heads: int = 0
+    """Fewest key-value heads of any attention."""
+    parameter_count: int = 0
+    """Of a model without shapes; else 0."""
+    _known: dict[WeightFormat, StoredWeights] = field(default_factory=dict, repr=False)
+
+    def stored(self, weight_format: WeightFormat) -> StoredWeights:
+        """Bytes of the weights in ``weight_format``; worked out once for each format."""
+        known = self._known.get(weight_format)
+        if known is None:
+            known = self._known[weight_format] = self._stored(weight_format)
+        return known
+
+    def _stored(self, weight_format: WeightFormat) -> StoredWeights:
+        if self.parameter_count:
+            return _NOTHING._replace(split=self.parameter_count * weight_format.mean_bits / 8.0)
+        wide = weight_format.wide_bits / 8.0
+        sums = {"split": self.vectors_split * wide, "whole": self.vectors_whole * wide}
+        sums["expert"] = self.vectors_expert * wide
+        key_value = 0.0
+        alike = _Alike(weight_format, self.facts)
+        for matrix in self.matrices:
+            size = self._matrix_bytes(matrix, weight_format, alike)
+            sums[_part(matrix.split)] += size
+            if matrix.key_value_heads:
+                key_value += size
+        table = weight_format.table(self.facts, self.table_size)
+        head = weight_format.head(self.facts, self.table_size)
+        tied = table.bytes_of(*self.tied) if self.tied else 0.0
+        return StoredWeights(
+            table_split=table.bytes_of(self.table_size, self.table_rows) if self.table_rows else 0.0,
+            table_whole=self.table_whole * wide,
+            head_split=sum(head.bytes_of(*shape) for shape in self.heads) + self.head_split * wide,
+            head_whole=self.head_whole * wide,
+            tied=tied,
+            key_value=key_value,
+            copied=tied if weight_format.copies_tied_head else 0.0,
+            **sums,
+        )
+
+    def _matrix_bytes(self, matrix: WeightMatrix, weight_format: WeightFormat, alike: "_Alike") -> float:
+        def size(layer: int) -> float:
+            place = Place(matrix.module, layer, self.facts.depth, matrix.inputs)
+            scheme: MatrixScheme = weight_format.scheme_of(place, self.facts)
+            return scheme.bytes_of(matrix.inputs, matrix.outputs)
+
+        groups = chain.from_iterable(map(alike.groups, matrix.runs))
+        return matrix.copies * sum(count * size(layer) for layer, count in groups)
+
+
+class _Alike:
+    """Layers that a format stores alike, worked out once for each run of layers."""
+
+    def __init__(self, weight_format: WeightFormat, facts: ModelFacts) -> None:
+        self._key, self._facts = weight_format.layer_key, facts
+        self._known: dict[range, tuple[tuple[int, int], ...]] = {}
+
+    def groups(self, run: range) -> tuple[tuple[int, int], ...]:
+        """A layer of each group, and how many there are in it."""
+        known = self._known.get(run)
+        if known is None:
+            known = self._known[run] = tuple(self._found(run))
+        return known
+
+    def _found(self, run: range) -> Iterator[tuple[int, int]]:
+        if self._key is None:
+            yield 0, len(run)
+            return
+        first: dict[Hashable, int] = {}
+        counts: Counter[int] = Counter()
+        for layer in run:
+            counts[first.setdefault(self._key(layer, self._facts), layer)] += 1
+        yield from counts.items()
+
+
+def _part(split: Split) -> str:
+    if split is Split.EXPERT:
+        return "expert"
+    return "whole" if split is Split.NONE else "split"
+
+
+def _shape(tensor: Tensor) -> tuple[int, int, int] | None:
+    """Copies, inputs and outputs of a matrix; None for what no format packs."""
+    if not tensor.multiplied:
+        return None
+    if tensor.split is Split.EXPERT and len(tensor.shape) == 3:  # noqa: PLR2004
+        copies, outer, inner = tensor.shape
+        return (copies, inner, outer) if tensor.name.endswith("down") else (copies, outer, inner)
+    if len(tensor.shape) == 2:  # noqa: PLR2004
+        return (1, *tensor.shape)
+    return None
+
+
+class _Placed(NamedTuple):
+    """A tensor of a block: its module, how often the block has it, and its key-value heads."""
+
+    module: str
+    tensor: Tensor
+    repeats: int
+    key_value_heads: int
+
+
+def _contents(block: Block) -> tuple[_Placed, ...]:
+    """The tensors of one repetition of ``block`` that take room."""
+    if block.reused:
+        return ()
+    return tuple(
+        _Placed(
+            f"{layer.kind}.{tensor.name}",
+            tensor,
+            layer.count,
+            layer.key_value_heads if isinstance(layer, Attention) and tensor.name in ("key", "value") else 0,
+        )
+        for layer in block.layers
+        for tensor in layer.tensors()
+        if tensor.stored
+    )
+
+
+def _placed(blocks: Iterable[Block]) -> Iterator[tuple[_Placed, list[range]]]:
+    """Every tensor inside blocks with the layers that have it; blocks of the same layers are one."""
+    known: dict[tuple[int, ...], tuple[Block, list[range]]] = {}
+    start = 0
+    for block in blocks:
+        # By identity, which is quick to look up: equal layers elsewhere are brought together by shape.
+        content = (block.reused, *map(id, block.layers))
+        known.setdefault(content, (block, []))[1].append(range(start, start + block.count))
+        start += block.count
+    for block, layers in known.values():
+        for item in _contents(block):
+            yield item, layers
+
+
+def _in_order(runs: Iterable[range]) -> tuple[range, ...]:
+    return tuple(sorted(runs, key=lambda run: run.start))
+
+
+def weight_inventory(
+    architecture: Architecture, deep: tuple[Block, ...], loose: tuple[Block, ...]
+) -> WeightInventory:
+    """What ``architecture`` holds, its ``deep`` blocks apart from the ``loose`` layers beside them."""
+    matrices: dict[tuple[str, int, int, int, Split, int], list[range]] = {}
+    vectors = {"split": 0.0, "whole": 0.0, "expert": 0.0}
+    for (module, tensor, count, heads), layers in _placed(deep):
+        shape = _shape(tensor)
+        if shape is None:
+            vectors[_part(tensor.split)] += float(tensor.size * count * sum(map(len, layers)))
+        else:
+            copies, inputs, outputs = shape
+            key = (module, inputs, outputs, copies * count, tensor.split, heads)
+            matrices.setdefault(key, []).extend(layers)
+    tied_head, owned = None, []
+    outer = {"split": 0.0, "whole": 0.0, "expert": 0.0}
+    for head in architecture.heads:
+        for tensor in head.tensors():
+            if tensor.name == "weight" and head.kind in architecture.tied:
+                tied_head = (head.input_size, head.output_size)
+            elif tensor.name == "weight" and head.kind == "language_model":
+                owned.append((head.input_size, head.output_size))
+            else:
+                outer[_part(tensor.split)] += tensor.size
+    for block in loose:
+        for tensor, count in block.tensors():
+            outer[_part(tensor.split)] += float(tensor.size * count * block.count)
+    table = architecture.embeddings
+    attention = [layer for block in deep for layer in block.layers if isinstance(layer, Attention)]
+    experts = [layer for block in deep for layer in block.layers if isinstance(layer, MixtureOfExperts)]
+    fewest = min((layer.key_value_heads for layer in attention), default=0)
+    return WeightInventory(
+        matrices=tuple(
+            WeightMatrix(*key[:5], _in_order(layers), key_value_heads=key[5])
+            for key, layers in matrices.items()
+        ),
+        vectors_split=vectors["split"],
+        vectors_whole=vectors["whole"],
+        vectors_expert=vectors["expert"],
+        table_rows=table.vocabulary_size if table else 0,
+        table_size=table.size if table else 0,
+        table_whole=float(sum(t.size for t in table.tensors() if t.name != "tokens")) if table else 0.0,
+        heads=tuple(owned),
+        head_split=outer["split"],
+        head_whole=outer["whole"] + outer["expert"],
+        tied=tied_head,
+        facts=ModelFacts(
+            query_heads_per_key_value_head=max(
+                (layer.query_heads / layer.key_value_heads for layer in attention), default=1.0
+            ),
+            expert_count=max((layer.expert_count for layer in experts), default=0),
+            depth=sum(block.count for block in deep),
+            tied=tied_head is not None,
+        ),
+        key_value_heads=fewest,
+    )

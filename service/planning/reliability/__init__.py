@@ -1,0 +1,1 @@
+"""Failures of devices, checkpoints and what both cost in time."""

@@ -1,0 +1,1 @@
+"""When runs start: by device, by price and by carbon."""

@@ -1,0 +1,235 @@
+"""Compressed gradients: what replicas send instead, what it costs, and whether it pays.
+
+Sources: Alistarh et al. 2017 (QSGD), Bernstein et al. 2018 (signSGD), Karimireddy et al. 2019 (error
+feedback), Lin et al. 2018 (top-k), Stich et al. 2018 (random-k), Vogels et al. 2019 (PowerSGD: a matrix of
+m x n as m x r and n x r, so mn over r (m + n)), Tang et al. 2021 (what cannot be added on the way is
+exchanged and gathered: 1-bit Adam, section 4).
+
+A gradient of g bytes an element on n replicas becomes, for each element,
+
+    fp16       2 bytes                          all-reduce
+    int8       1 byte and a scale a tensor      all-to-all and all-gather
+    one_bit    1/8 byte and a scale a tensor    all-to-all and all-gather
+    top_k      k (g + 4) bytes of each replica  all-gather of n of them
+    random_k   k g bytes                        all-reduce
+    power_sgd  r (m + n) / (m n) g bytes        all-reduce, once for each of the two matrices
+
+Vectors stay as they are under power_sgd. The work is memory-bound but for the products of power_sgd.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from service.planning.hardware.collectives import Collective
+from service.planning.hardware.traffic import Exchanged, Message
+from service.planning.models.layers import Split, Tensor
+from service.planning.models.profile import Profile
+from service.planning.operators import Operator, OperatorKind
+from service.planning.parallelism import Group, Placement
+from service.planning.precision import ELEMENT_BYTES, NumberFormat
+from service.planning.workload import Compression, CompressionKind
+
+INDEX_BYTES: Final = 4.0
+"""The place of an element that is sent."""
+_SCALE_BYTES: Final = 4.0
+_RESIDUAL_BYTES: Final = ELEMENT_BYTES[NumberFormat.FP32]
+_SELECTION_PASSES: Final = 4.0
+"""Passes of a radix selection over the bytes of an FP32 magnitude."""
+
+
+class GradientShapes(NamedTuple):
+    """Tensors whose gradients are sent: elements, those in matrices, and the sides of the matrices.
+
+    Tensor parallelism divides ``cut_sides``; one that it does not cut has both in ``whole_sides``.
+    """
+
+    elements: float
+    matrices: float
+    cut_sides: float
+    whole_sides: float
+    tensors: float
+
+
+def _shapes(tensor: Tensor) -> GradientShapes:
+    size = float(tensor.size)
+    if not size or len(tensor.shape) < 2:  # noqa: PLR2004
+        return GradientShapes(size, 0.0, 0.0, 0.0, 1.0)
+    rows, columns = tensor.shape[-2:]
+    stacked = size / (rows * columns)
+    cut, whole = {
+        Split.NONE: (0, rows + columns),
+        Split.ROW: (rows, columns),
+        Split.VOCABULARY: (rows, columns),
+    }.get(tensor.split, (columns, rows))
+    return GradientShapes(size, size, stacked * cut, stacked * whole, stacked)
+
+
+def shapes_of(counted: Iterable[tuple[Tensor, float]]) -> GradientShapes:
+    """The gradients of so many tensors of each shape; the last two sides of a stack are its matrices."""
+    sums = [0.0] * len(GradientShapes._fields)
+    for tensor, count in counted:
+        sums = [total + each * count for total, each in zip(sums, _shapes(tensor), strict=True)]
+    return GradientShapes(*sums)
+
+
+def gradient_shapes(profile: Profile) -> GradientShapes:
+    """The gradients of a model; of one without shapes their number alone."""
+    if not profile.shapes_known:
+        return GradientShapes(float(profile.parameter_count), 0.0, 0.0, 0.0, 1.0)
+    blocks = (
+        (tensor, 1.0 * count * each.repeats)
+        for each in profile.blocks
+        for tensor, count in each.block.tensors()
+    )
+    tables = ((tensor, 1.0) for tensor in profile.table_tensors)
+    heads = ((tensor, 1.0 * count) for tensor, count in profile.head_tensors)
+    return shapes_of([*blocks, *tables, *heads])
+
+
+class Compressed(NamedTuple):
+    """Bytes of an element that one replica sends, and of what they replace."""
+
+    sent_bytes: float
+    gradient_bytes: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times fewer bytes."""
+        return self.gradient_bytes / self.sent_bytes
+
+
+def compressed(
+    compression: Compression, shapes: GradientShapes, gradient_bytes: float, tensor: float = 1.0
+) -> Compressed:
+    """Bytes of an element on a device of a ``tensor``-parallel group, on average over the gradients."""
+    elements = shapes.elements / tensor
+    scale = _SCALE_BYTES * shapes.tensors / elements
+    match compression.kind:
+        case CompressionKind.FP16:
+            sent = ELEMENT_BYTES[NumberFormat.FP16]
+        case CompressionKind.INT8:
+            sent = 1.0 + scale
+        case CompressionKind.ONE_BIT:
+            sent = 1.0 / 8.0 + scale
+        case CompressionKind.TOP_K:
+            sent = compression.kept_share * (gradient_bytes + INDEX_BYTES)
+        case CompressionKind.RANDOM_K:
+            sent = compression.kept_share * gradient_bytes
+        case CompressionKind.POWER_SGD:
+            thin = compression.rank * (shapes.whole_sides + shapes.cut_sides / tensor)
+            left = elements - shapes.matrices / tensor
+            sent = (thin + left) / elements * gradient_bytes
+    return Compressed(sent, gradient_bytes)
+
+
+def compressed_messages(
+    compression: Compression, found: Compressed, elements: float, group: Group, units: float = 1.0
+) -> tuple[Message, ...]:
+    """What ``elements`` gradients of a device are exchanged by, in ``units`` parts."""
+    sent = elements * found.sent_bytes / units
+
+    def message(kind: Collective, message_bytes: float, times: float = 1.0) -> Message:
+        return Message("gradients", kind, group, message_bytes, times * units)
+
+    match compression.kind:
+        case CompressionKind.FP16 | CompressionKind.RANDOM_K:
+            return (message(Collective.ALL_REDUCE, sent),)
+        case CompressionKind.POWER_SGD:
+            return (message(Collective.ALL_REDUCE, sent / 2.0, 2.0),)
+        case CompressionKind.TOP_K:
+            return (message(Collective.ALL_GATHER, sent * group.devices),)
+        case CompressionKind.INT8 | CompressionKind.ONE_BIT:
+            return message(Collective.ALL_TO_ALL, sent), message(Collective.ALL_GATHER, sent)
+
+
+def compression_operators(
+    compression: Compression,
+    shapes: GradientShapes,
+    found: Compressed,
+    elements: float,
+    group: Group,
+) -> Iterator[Operator]:
+    """The work of compressing and restoring ``elements`` gradients of a device once.
+
+    Passes over the gradients: narrowing reads them and writes what is sent, and back; scales and signs
+    are read once before; a selection passes over the magnitudes four times, then adds what all replicas
+    sent; error feedback reads and writes the residual. PowerSGD multiplies the gradient by a thin matrix
+    twice and the two thin ones at the end (6 r flops an element, bound by memory at ranks that pay: r / 2
+    flops a byte), and orthogonalises one of them column by column.
+    """
+    gradient, sent = found.gradient_bytes, found.sent_bytes
+    narrowed = 2.0 * (gradient + sent)
+    match compression.kind:
+        case CompressionKind.FP16:
+            moved = narrowed
+        case CompressionKind.INT8 | CompressionKind.ONE_BIT:
+            moved = gradient + narrowed
+        case CompressionKind.TOP_K:
+            restored = group.devices * (sent + 2.0 * compression.kept_share * gradient)
+            moved = (_SELECTION_PASSES + 1.0) * gradient + sent + restored + gradient
+        case CompressionKind.RANDOM_K:
+            moved = 4.0 * sent + gradient
+        case CompressionKind.POWER_SGD:
+            moved = 0.0
+    if compression.error_feedback:
+        moved = moved + 2.0 * _RESIDUAL_BYTES
+    yield Operator("compression", OperatorKind.MEMORY, NumberFormat.FP32, 0.0, elements * moved, 4.0)
+    if compression.kind is CompressionKind.POWER_SGD:
+        share, rank = elements / shapes.elements, 1.0 * compression.rank
+        thin = share * rank * (shapes.cut_sides + shapes.whole_sides) * gradient
+        many = share * shapes.matrices
+        products = 3.0 * many * gradient + 3.0 * thin
+        yield Operator(
+            "power_products", OperatorKind.MEMORY, NumberFormat.FP32, 6.0 * rank * many, products, 3.0
+        )
+        yield Operator(
+            "orthogonalisation",
+            OperatorKind.MEMORY,
+            NumberFormat.FP32,
+            rank * thin / gradient,
+            rank * thin,
+            2.0 * rank,
+        )
+
+
+class Exchange(NamedTuple):
+    """What a step sends of its compressed gradients, and the work before and after it."""
+
+    messages: tuple[Message, ...]
+    operators: tuple[Operator, ...]
+
+
+def compressed_exchange(
+    compression: Compression, profile: Profile, exchanged: Exchanged, placed: Placement, tensor: float
+) -> Exchange:
+    """The exchange of plain replicas, compressed; experts among their own."""
+    shapes = gradient_shapes(profile)
+    found = compressed(compression, shapes, exchanged.gradient_bytes, tensor)
+    messages: list[Message] = []
+    operators: list[Operator] = []
+    for elements, group in (
+        (exchanged.dense, placed.replicas),
+        (exchanged.expert, placed.expert_replicas),
+    ):
+        if not np.any(elements):
+            continue
+        messages.extend(compressed_messages(compression, found, elements, group, exchanged.units))
+        operators.extend(compression_operators(compression, shapes, found, elements, group))
+    return Exchange(tuple(messages), tuple(operators))
+
+
+class Verdict(NamedTuple):
+    """Seconds that a step waits less for communication, and seconds that the compression takes.
+
+    It pays where the cost and the compressed exchange are shorter than the plain one.
+    """
+
+    saved_seconds: float
+    cost_seconds: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether a step is shorter with it."""
+        return self.saved_seconds > self.cost_seconds

@@ -1,0 +1,177 @@
+"""How long a policy generates the sequences that it is trained on.
+
+All sequences of a rollout begin at a time. As many as the cache holds run on each replica; a prompt is read
+once for all its samples, then each step gives every sequence a token, until all of a replica are made:
+
+    rollout = sequences / replicas x (prefill / samples + (responses - 1) x step of held / held)
+              + (longest - responses) x step of one
+
+Prefill and steps are iterations of a serving engine, steps half-way through the response. The last term is
+the tail of uneven responses: a step is what its weights take and what each sequence adds, and the sequences
+add the same however they are spread over steps.
+"""
+
+from typing import NamedTuple
+
+from service.planning.figures import larger
+from service.planning.hardware.calibration import Calibration
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.collectives import fabric_of
+from service.planning.inference import Batch, IterationModel, IterationTime, iteration_model
+from service.planning.memory.capacity import requests_that_fit
+from service.planning.memory.layout import inference_layout
+from service.planning.models.profile import Profile
+from service.planning.operators import Bound
+from service.planning.parallelism import Parallelism
+from service.planning.precision import ELEMENT_BYTES
+from service.planning.quantity import Quantity, Spread
+from service.planning.training import FurtherPhase, StepSeconds
+from service.planning.workload import InferenceWorkload, Rollout, TrainingWorkload
+
+BATCHED_TOKENS = 8192
+"""Tokens of one iteration of the engine, as vLLM takes them on a device of a data centre."""
+BLOCK_TOKENS = 16
+MOST_REQUESTS = 1024
+"""Sequences of a replica at a time, verl's default (`rollout.max_num_seqs`)."""
+_LEAST_REQUESTS = 16
+"""For each of its devices a replica holds this many sequences, if there are as many."""
+
+
+class Generation(NamedTuple):
+    """One rollout: its seconds, the replicas that make it and the sequences that each holds at a time.
+
+    ``held`` is 0 where not one fits.
+    """
+
+    seconds: Quantity
+    bound: Bound
+    layout: Parallelism
+    held: int
+
+
+def _engine(workload: TrainingWorkload, rollout: Rollout, requests: int) -> InferenceWorkload:
+    width = workload.recipe.activations
+    return InferenceWorkload(
+        weight_format=width,
+        cache_format=width,
+        input_tokens=rollout.prompt_tokens,
+        output_tokens=workload.sequence_length - rollout.prompt_tokens,
+        concurrency=max(1, requests),
+        batched_tokens=BATCHED_TOKENS,
+        block_tokens=BLOCK_TOKENS,
+        memory_fraction=rollout.memory_fraction,
+        most_requests=MOST_REQUESTS,
+    )
+
+
+def _replicas(
+    profile: Profile, workload: TrainingWorkload, rollout: Rollout, sequences: int, cluster: Cluster
+) -> Parallelism:
+    devices = rollout.devices or cluster.accelerator_count
+    if rollout.tensor is not None:
+        return Parallelism(tensor=rollout.tensor, data=max(1, devices // rollout.tensor))
+    capacity = cluster.accelerator.capacity_bytes
+    return inference_layout(
+        profile,
+        _engine(workload, rollout, min(sequences, _LEAST_REQUESTS * devices)),
+        devices=devices,
+        per_node=cluster.accelerators_per_node,
+        usable_bytes=None if capacity is None else capacity.value * rollout.memory_fraction,
+    )
+
+
+def generation(
+    profile: Profile,
+    workload: TrainingWorkload,
+    sequences: int,
+    *,
+    cluster: Cluster,
+    calibration: Calibration,
+    spread: Spread,
+) -> Generation | None:
+    """One rollout of ``sequences``; None where nothing is generated or rates of the device are not known.
+
+    ``spread`` is what serving is off by.
+    """
+    rollout, capacity = workload.rollout, cluster.accelerator.capacity_bytes
+    if rollout is None:
+        return None
+    layout = _replicas(profile, workload, rollout, sequences, cluster)
+    each = max(1, -(-sequences // layout.data))
+    engine = _engine(workload, rollout, each * layout.data)
+    model = iteration_model(profile, engine, layout, cluster=cluster, calibration=calibration)
+    if model is None:
+        return None
+    held = min(each, MOST_REQUESTS)
+    if capacity is not None:
+        limit = capacity.value * rollout.memory_fraction
+        held = min(held, requests_that_fit(profile, engine, layout, limit))
+    running = max(1, held)
+    found = _rollout_seconds(model, rollout, engine, each=each, running=running)
+    basis = model.machine.rates.basis_of_work(model.narrow)
+    return Generation(spread.around(found.seconds, basis), found.bound, layout, held)
+
+
+class _Made(NamedTuple):
+    seconds: float
+    bound: Bound
+
+
+def _rollout_seconds(
+    model: IterationModel, rollout: Rollout, engine: InferenceWorkload, *, each: int, running: int
+) -> _Made:
+    """Seconds in which a replica makes ``each`` sequences, ``running`` of them at a time."""
+    prompt, outputs = engine.input_tokens, engine.output_tokens
+    computed = each * prompt / rollout.samples
+    full = Batch(0.0, 0.0, BATCHED_TOKENS, prompt / 2.0, BATCHED_TOKENS * rollout.samples / prompt)
+    prefill = computed / BATCHED_TOKENS * model.time(full).seconds
+    context = prompt + outputs / 2.0
+
+    def step(requests: float) -> IterationTime:
+        return model.time(Batch(requests, requests * context))
+
+    decode, steps = step(running), larger(0.0, outputs - 1.0)
+    beyond = (rollout.longest_tokens or outputs) - outputs
+    seconds = prefill + each / running * steps * decode.seconds + beyond * step(1).seconds
+    if prefill > each / running * steps * decode.seconds:
+        return _Made(seconds, Bound.COMPUTE)
+    shares = {
+        Bound.HOST: decode.host + decode.launch,
+        Bound.COMMUNICATION: decode.collectives,
+        Bound.COMPUTE: decode.compute_bound_seconds,
+    }
+    shares[Bound.MEMORY] = decode.seconds - sum(shares.values())
+    return _Made(seconds, max(shares, key=lambda bound: shares[bound]))
+
+
+def synchronization_seconds(
+    profile: Profile,
+    workload: TrainingWorkload,
+    generated: Generation,
+    *,
+    training: Parallelism,
+    cluster: Cluster,
+    calibration: Calibration,
+) -> float:
+    """Seconds in which every device of a replica gets its part of the trained weights, once a rollout.
+
+    They come over the network where the devices that train hold them in several domains, or are others.
+    """
+    fabric = fabric_of(cluster, calibration.links.value)
+    width = ELEMENT_BYTES[workload.recipe.activations]
+    part = profile.parameter_count * width / (generated.layout.tensor * generated.layout.pipeline)
+    apart = workload.rollout is not None and workload.rollout.devices > 0
+    across = cluster.accelerator_count > cluster.domain and (apart or training.devices > cluster.domain)
+    return part / (fabric.inter if across else fabric.intra).bytes_per_second
+
+
+def generated_step(step: StepSeconds, rollout: Rollout, of: Generation, sent: float) -> StepSeconds:
+    """A step with its share of a rollout; ``sent`` are the seconds in which the engine gets new weights.
+
+    What is generated ahead is waited for where it takes longer than all the rest.
+    """
+    shared = rollout.steps * rollout.epochs
+    passing = of.seconds.value / shared
+    sending = FurtherPhase("weight_synchronization", sent / shared, Bound.COMMUNICATION)
+    waited = larger(0.0, passing - step.total - sending.seconds) if rollout.ahead else passing
+    return step.beside(FurtherPhase("generation", waited, of.bound), sending)

@@ -1,0 +1,88 @@
+"""Which measurements a question asks for."""
+
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.planning.hardware.nearest import Asked, applies
+from service.planning.hardware.resolution import resolved
+from service.resolve.calibrated_catalog import base_of, calibrated_view
+from service.resolve.catalog import Catalog
+from service.resolve.hardware import resolve_cluster
+from service.schemas.notes import Notes
+from service.schemas.references import (
+    CalibrationEfficiency,
+    ClusterInput,
+    EfficiencyInput,
+    SpecifiedAccelerator,
+)
+
+_MOST_VIEWS = 256
+"""Devices of different questions whose constants are kept with a snapshot."""
+
+
+def calibrated(
+    catalog: Catalog, cluster: ClusterInput | MISSING, efficiency: EfficiencyInput | MISSING = MISSING
+) -> Catalog:
+    """The catalog as the devices of a question see it; itself where nothing was measured of such.
+
+    Raises :class:`PlanningError` for a calibration or a node that says nothing of these devices.
+    """
+    base = base_of(catalog)
+    asked_id = efficiency.id if isinstance(efficiency, CalibrationEfficiency) else None
+    if asked_id is not None and all(each.id != asked_id for each in base.calibrations):
+        detail = "no calibration of this id counts: it is unknown, superseded or withdrawn"
+        raise PlanningError("UNKNOWN_REFERENCE", "/efficiency/id", detail)
+    if cluster is MISSING or not base.calibrations:
+        return base
+    asked = _asked(cluster, base, asked_id)
+    views: dict[object, Catalog] = base.worked_out.setdefault("calibrated", {})
+    key = _key(asked)
+    view = views.get(key)
+    if view is None:
+        if len(views) >= _MOST_VIEWS:
+            views.clear()
+        view = views[key] = _view(base, asked)
+    return view
+
+
+def _asked(cluster: ClusterInput, base: Catalog, calibration_id: str | None) -> Asked:
+    resolved_cluster = resolve_cluster(cluster, base, Notes())
+    links = (resolved_cluster.inter_node_link, resolved_cluster.intra_node_link)
+    version = cluster.driver_version
+    return Asked(
+        resolved_cluster.accelerator,
+        specified=isinstance(cluster.accelerator, SpecifiedAccelerator),
+        node_id=None if cluster.node_id is MISSING else cluster.node_id,
+        driver_major=None if version is MISSING else int(version.partition(".")[0]),
+        calibration_id=calibration_id,
+        links=tuple((link.kind, link.bytes_per_second) for link in links),
+    )
+
+
+def _key(asked: Asked) -> object:
+    """What a view depends on: an accelerator of the catalog is known by its id."""
+    device = asked.accelerator
+    figures: object = device.id
+    if asked.specified:
+        rates = tuple(sorted(device.peak_flops_per_second.items()))
+        figures = (device.generation, device.bandwidth_bytes_per_second, device.power_limit_watts, rates)
+    return (figures, *asked[1:])
+
+
+def _view(base: Catalog, asked: Asked) -> Catalog:
+    _check(base, asked)
+    found = resolved(base.curves, base.calibrations, asked)
+    return calibrated_view(base, found) if found.held else base
+
+
+def _check(base: Catalog, asked: Asked) -> None:
+    """Refuse what is named and was measured on something else."""
+    if asked.calibration_id is not None:
+        named = next(each for each in base.calibrations if each.id == asked.calibration_id)
+        if applies(named.scope, asked) is None:
+            detail = "this calibration is of other devices than those of the cluster"
+            raise PlanningError("CALIBRATION_OF_ANOTHER_DEVICE", "/efficiency/id", detail)
+    of_node = [each.scope for each in base.calibrations if each.scope.node_id == asked.node_id]
+    if asked.node_id is not None and of_node and not any(applies(scope, asked) for scope in of_node):
+        detail = "this node has other devices than those of the cluster"
+        raise PlanningError("NODE_HAS_ANOTHER_DEVICE", "/cluster/node_id", detail)

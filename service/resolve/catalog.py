@@ -1,0 +1,204 @@
+"""What resolving a question needs of a catalog. The snapshot is one; a test may bring another."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Protocol
+
+from service.planning.cost.exchange import ExchangeRate, ExchangeRates
+from service.planning.cost.prices import Term
+from service.planning.energy.carbon import IntensitySeries
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer
+from service.planning.hardware.cluster import Accelerator
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.hardware.links import Link
+from service.planning.models.profile import Profile, profile_of
+from service.planning.tariff.charges import Tariff
+from service.schemas.architectures import Architecture, to_planning
+from service.schemas.base import Source
+from service.schemas.tariffs import terms_of
+from service.schemas.tariffs import to_planning as tariff_to_planning
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """A model; what its architecture costs is worked out when it is first asked for."""
+
+    architecture: Mapping[str, Any]
+    context_tokens: int | None
+    source: Source
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What the architecture costs."""
+        return profile_of(to_planning(Architecture.model_validate(self.architecture)))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAccelerator:
+    """An accelerator."""
+
+    accelerator: Accelerator
+    source: Source
+    intra_node_link_id: str | None = None
+    inter_node_link_id: str | None = None
+    network_interfaces_per_device: float = 1.0
+    pcie_generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLink:
+    """A link."""
+
+    link: Link
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownOffer:
+    """A dated price; both prices are effective: under a term, all that is paid over its hours."""
+
+    accelerator_id: str
+    purchase_option: str
+    price_per_device_hour: Decimal
+    currency_code: str
+    as_of: str
+    source: Source
+    provider: str
+    price_per_instance_hour: Decimal
+    accelerator_count: int = 1
+    region: str | None = None
+    zone: str | None = None
+    instance_type: str | None = None
+    term: Term | None = None
+    billing_increment_seconds: int | None = None
+    minimum_billed_seconds: int | None = None
+    includes: frozenset[str] | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTokenPrice:
+    """A dated list price of tokens, for comparison."""
+
+    provider: str
+    model_name: str
+    input_per_million: Decimal
+    output_per_million: Decimal
+    currency_code: str
+    as_of: str
+    source: Source
+    cached_input_per_million: Decimal | None = None
+    model_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGrid:
+    """A grid's carbon intensity and off-site water."""
+
+    carbon_intensity_kg_co2e_per_kwh: float
+    accounting: str
+    water_liters_per_kwh: float | None
+    source: Source
+    emission_rate: str = "average"
+    series: IntensitySeries | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSite:
+    """A building."""
+
+    pue: float
+    grid_id: str | None
+    water_usage_effectiveness_liters_per_kwh: float | None
+    source: Source
+    tariff_id: str | None = None
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True)
+class KnownTariff:
+    """A tariff; its charges are read when it is first asked for."""
+
+    name: str
+    terms: Mapping[str, Any]
+    source: Source
+
+    @cached_property
+    def tariff(self) -> Tariff:
+        """The tariff as planning knows it."""
+        return tariff_to_planning(terms_of(self.terms))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRate(ExchangeRate):
+    """An exchange rate."""
+
+    row: Source | None = None
+
+
+class Catalog(Protocol):
+    """Rows by id or alias, as of one revision."""
+
+    @property
+    def revision(self) -> int:
+        """Number of the last change that this view contains."""
+
+    @property
+    def curves(self) -> ReferenceCurves:
+        """The reference set of measured efficiencies."""
+
+    @property
+    def models(self) -> Mapping[str, KnownModel]:
+        """Models by id and by alias."""
+
+    @property
+    def accelerators(self) -> Mapping[str, KnownAccelerator]:
+        """Accelerators by id and by alias."""
+
+    @property
+    def links(self) -> Mapping[str, KnownLink]:
+        """Links by id and by alias."""
+
+    @property
+    def offers(self) -> Mapping[str, KnownOffer]:
+        """Offers by id."""
+
+    @property
+    def token_prices(self) -> Mapping[str, KnownTokenPrice]:
+        """List prices of tokens by id and by alias."""
+
+    @property
+    def grids(self) -> Mapping[str, KnownGrid]:
+        """Grids by id and by alias."""
+
+    @property
+    def sites(self) -> Mapping[str, KnownSite]:
+        """Sites by id."""
+
+    @property
+    def tariffs(self) -> Mapping[str, KnownTariff]:
+        """Tariffs by id and by alias."""
+
+    @property
+    def exchange_rates(self) -> ExchangeRates:
+        """What currencies were worth in others."""
+
+    @property
+    def calibrations(self) -> tuple[DeviceCalibration, ...]:
+        """What devices of the tenant were measured to reach, the oldest set first."""
+
+    @property
+    def measured_answers(self) -> tuple[MeasuredAnswer, ...]:
+        """Measured end-to-end figures of the tenant beside the questions that they answer."""
+
+    @property
+    def node_ids(self) -> frozenset[str] | None:
+        """Nodes of the tenant; None of a view that knows of no tenant."""
+
+    @property
+    def worked_out(self) -> dict[str, Any]:
+        """What estimates work out once of a view, under names of their own."""

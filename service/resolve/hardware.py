@@ -1,0 +1,275 @@
+"""Clusters, rates and efficiencies: the machine side of a question as planning values."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.planning.hardware.cluster import ASSUMED_INTER_LINK, ASSUMED_INTRA_LINK, Accelerator, Cluster
+from service.planning.hardware.curves import Efficiency, assumed_efficiency
+from service.planning.hardware.links import Link, LinkKind
+from service.planning.hardware.resolution import Resolved
+from service.planning.precision import COMPUTE_FORMATS, NumberFormat
+from service.planning.quantity import Basis, assumed
+from service.planning.workload import InferenceWorkload, TrainingWorkload
+from service.resolve.calibrated_catalog import resolved_of
+from service.resolve.catalog import Catalog, KnownAccelerator, KnownLink
+from service.resolve.host import host_of
+from service.schemas.base import Source
+from service.schemas.notes import Notes, lookup
+from service.schemas.references import (
+    AcceleratorReference,
+    AssumedEfficiency,
+    CalibrationEfficiency,
+    CatalogAccelerator,
+    CatalogLink,
+    ClusterInput,
+    EfficiencyInput,
+    LinkReference,
+)
+
+ACCELERATORS_PER_NODE = 8
+"""Where neither the question nor a reference server says."""
+
+
+def _accelerator(reference: AcceleratorReference, catalog: Catalog, notes: Notes) -> Accelerator:
+    if isinstance(reference, CatalogAccelerator):
+        known = lookup(catalog.accelerators, reference.id, "/cluster/accelerator/id")
+        notes.cite(known.source, "/cluster/accelerator")
+        return known.accelerator
+    given = reference.specification
+    memory, bandwidth = given.memory_bytes, given.memory_bandwidth_bytes_per_second
+    power, rates = given.power_limit_watts, given.peak_flops_per_second
+    return Accelerator(
+        id=given.name,
+        generation="" if given.generation is MISSING else given.generation,
+        capacity_bytes=None if memory is MISSING else assumed(float(memory)),
+        bandwidth_bytes_per_second=None if bandwidth is MISSING else bandwidth,
+        peak_flops_per_second={} if rates is MISSING else rates,
+        power_limit_watts=None if power is MISSING else power,
+    )
+
+
+class _Links(NamedTuple):
+    """The two links of a cluster, each with the row that it comes from."""
+
+    intra: Link
+    inter: Link
+    sources: Mapping[str, Source]
+
+
+def given_link(reference: LinkReference, catalog: Catalog, pointer: str) -> tuple[Link, Source | None]:
+    """A link that a question names, with the row that it comes from."""
+    if isinstance(reference, CatalogLink):
+        known = lookup(catalog.links, reference.id, f"{pointer}/id")
+        return known.link, known.source
+    given = reference.specification
+    latency, joined = given.latency_seconds, given.joined_count
+    link = Link(
+        given.kind,
+        given.bandwidth_bytes_per_second,
+        None if latency is MISSING else latency,
+        joined=1 if joined is MISSING else joined,
+        in_network=given.in_network_reduction,
+    )
+    return link, None
+
+
+def _own_links(known: KnownAccelerator, catalog: Catalog, per_node: int) -> Iterator[KnownLink]:
+    """Links that join all devices of a node: the accelerator's own, else PCI Express."""
+    names = (known.intra_node_link_id, f"pcie-{known.pcie_generation}-x16")
+    for link in (catalog.links.get(name) for name in names if name):
+        if link and link.link.kind is not LinkKind.C2C and not 1 < link.link.joined < per_node:
+            yield link
+
+
+def _links(given: ClusterInput, catalog: Catalog, per_node: int) -> _Links:
+    """The links that the question names, else those of the catalog, else assumed ones.
+
+    A bridge between some cards of a node is no link of the node, nor is that of a superchip to its processor.
+    """
+    reference = given.accelerator
+    known = catalog.accelerators[reference.id] if isinstance(reference, CatalogAccelerator) else None
+    intra, inter, interfaces = ASSUMED_INTRA_LINK, ASSUMED_INTER_LINK, 1.0
+    sources: dict[str, Source | None] = {}
+    if given.intra_node_link is not MISSING:
+        pointer = "/cluster/intra_node_link"
+        intra, sources[pointer] = given_link(given.intra_node_link, catalog, pointer)
+    elif known and (own := next(_own_links(known, catalog, per_node), None)):
+        intra, sources["/cluster/intra_node_link"] = own.link, own.source
+    if given.inter_node_link is not MISSING:
+        pointer = "/cluster/inter_node_link"
+        inter, sources[pointer] = given_link(given.inter_node_link, catalog, pointer)
+    elif known and (network := catalog.links.get(known.inter_node_link_id or "")):
+        inter, sources["/cluster/inter_node_link"] = network.link, network.source
+        interfaces = known.network_interfaces_per_device
+    else:
+        interfaces = 1.0 / per_node
+    if given.network_interfaces_per_node is not MISSING:
+        interfaces = given.network_interfaces_per_node / per_node
+    inter = inter._replace(bytes_per_second=inter.bytes_per_second * interfaces)
+    return _Links(intra, inter, {at: source for at, source in sources.items() if source})
+
+
+def _check_node(given: ClusterInput, catalog: Catalog) -> None:
+    """Refuse a node that the tenant does not have, nor anything measured on it."""
+    if given.node_id is MISSING or catalog.node_ids is None or given.node_id in catalog.node_ids:
+        return
+    if all(each.scope.node_id != given.node_id for each in catalog.calibrations):
+        raise PlanningError("UNKNOWN_REFERENCE", "/cluster/node_id", "there is no node of this id")
+
+
+def resolve_cluster(
+    given: ClusterInput, catalog: Catalog, notes: Notes, *, communicates: bool = False
+) -> Cluster:
+    """The cluster with the catalog's figures and defaults.
+
+    ``communicates`` says that the time of its links enters the answer, which then names where they come from.
+    """
+    _check_node(given, catalog)
+    measured = resolved_of(catalog)
+    accelerator = measured.on(_accelerator(given.accelerator, catalog, notes))
+    server = accelerator.server
+    per_node = given.accelerators_per_node
+    if per_node is MISSING:
+        per_node = server.accelerator_count if server else ACCELERATORS_PER_NODE
+    per_node = min(per_node, given.accelerator_count)
+    links = _links(given, catalog, per_node)
+    host_watts = given.host_power_watts
+    cluster = Cluster(
+        accelerator,
+        given.accelerator_count,
+        per_node,
+        None if host_watts is MISSING else assumed(host_watts),
+        measured.through(links.intra),
+        measured.through(links.inter),
+        host_of(given.host, accelerator.id, catalog),
+    )
+    _note_measured(given, measured, notes)
+    if communicates:
+        _note_links(cluster, links, notes)
+    else:
+        _note_unused_links(given, notes)
+    return cluster
+
+
+def _note_measured(given: ClusterInput, measured: Resolved, notes: Notes) -> None:
+    """Say what the node or the data sheet that a question names does not hold."""
+    at_node = any(held.basis is Basis.CALIBRATED_NODE for held in measured.held.values())
+    if given.node_id is not MISSING and not at_node:
+        detail = "no accepted measurement of this node counts: what is known of its kind is taken"
+        notes.warn("NODE_NOT_CALIBRATED", "/cluster/node_id", detail)
+    if measured.above_limit:
+        names = ", ".join(measured.above_limit)
+        detail = f"measured above the accelerator's figures, which are taken as they are: {names}"
+        notes.warn("CALIBRATION_ABOVE_LIMIT", "/cluster/accelerator", detail)
+
+
+def with_accelerator(given: ClusterInput, reference: AcceleratorReference) -> ClusterInput:
+    """The cluster with other devices; a node that was named is one of those that it had."""
+    changes: dict[str, object] = {"accelerator": reference}
+    if reference != given.accelerator:
+        changes["node_id"] = MISSING
+    return given.model_copy(update=changes)
+
+
+def catalog_cluster(catalog: Catalog, name: str, count: int, per_node: int) -> Cluster | None:
+    """A cluster of an accelerator as the catalog joins it; None where it knows no such accelerator."""
+    if name not in catalog.accelerators:
+        return None
+    accelerator = CatalogAccelerator(source="catalog", id=name)
+    given = ClusterInput(accelerator=accelerator, accelerator_count=count, accelerators_per_node=per_node)
+    return resolve_cluster(given, catalog, Notes())
+
+
+def _note_links(cluster: Cluster, links: _Links, notes: Notes) -> None:
+    used = {
+        "/cluster/intra_node_link": cluster.domain > 1,
+        "/cluster/inter_node_link": cluster.domain < cluster.accelerator_count,
+    }
+    details = {
+        "/cluster/intra_node_link": "no link between the accelerators is known: PCI Express 4 is assumed",
+        "/cluster/inter_node_link": "no link between nodes is known: 100 Gbit/s a node is assumed",
+    }
+    for pointer, link in zip(used, (links.intra, links.inter), strict=True):
+        if used[pointer] and pointer in links.sources:
+            notes.cite(links.sources[pointer], pointer)
+        elif used[pointer] and link.basis is Basis.ASSUMED:
+            notes.warn("LINK_ASSUMED", pointer, details[pointer])
+
+
+def _note_unused_links(given: ClusterInput, notes: Notes) -> None:
+    for name in ("intra_node_link", "inter_node_link", "network_interfaces_per_node"):
+        if getattr(given, name) is not MISSING:
+            notes.warn("NOT_USED", f"/cluster/{name}", "links do not enter this estimate")
+
+
+def usable_bytes(cluster: Cluster | None, workload: TrainingWorkload | InferenceWorkload) -> float | None:
+    """Bytes of one device that the workload may use; None where the capacity is unknown."""
+    if cluster is None or cluster.accelerator.capacity_bytes is None:
+        return None
+    fraction = workload.memory_fraction if isinstance(workload, InferenceWorkload) else 1.0
+    return cluster.accelerator.capacity_bytes.value * fraction
+
+
+def compute_peak(
+    cluster: Cluster, workload: TrainingWorkload | InferenceWorkload
+) -> tuple[NumberFormat, float]:
+    """The dense rate that the workload's format is multiplied at on the accelerator."""
+    if isinstance(workload, TrainingWorkload):
+        formats: tuple[NumberFormat, ...] = (workload.recipe.compute,)
+        pointer = "/workload/precision"
+    else:
+        formats = COMPUTE_FORMATS[workload.weight_format]
+        pointer = "/workload/weight_precision"
+    peak = cluster.accelerator.peak(*formats)
+    if peak is None:
+        rates = cluster.accelerator.peak_flops_per_second
+        known = ", ".join(rates) if rates else "none"
+        raise PlanningError(
+            "PEAK_RATE_UNKNOWN",
+            pointer,
+            f"no dense {' or '.join(formats)} rate is known for {cluster.accelerator.id}; known: {known}",
+        )
+    return peak
+
+
+def resolve_efficiency(
+    given: EfficiencyInput,
+    catalog: Catalog,
+    cluster: Cluster,
+    workload: TrainingWorkload | InferenceWorkload,
+    notes: Notes,
+) -> Efficiency:
+    """The achieved shares that the question assumes or that measured runs give."""
+    if isinstance(given, AssumedEfficiency):
+        bandwidth = given.bandwidth_utilization
+        if bandwidth is MISSING:
+            if isinstance(workload, InferenceWorkload):
+                notes.warn(
+                    "BANDWIDTH_UTILIZATION_DEFAULTED",
+                    "/efficiency/bandwidth_utilization",
+                    "the bandwidth is used to the same share as the peak rate",
+                )
+            return assumed_efficiency(given.utilization, None)
+        return assumed_efficiency(given.utilization, bandwidth)
+    if isinstance(given, CalibrationEfficiency):
+        detail = "without shapes of the model a run is timed by shares of whole measured runs"
+        notes.warn("NOT_USED", "/efficiency/id", detail)
+    # What is served is timed by its iterations, or at the shares that the question assumes.
+    assert isinstance(workload, TrainingWorkload)  # noqa: S101
+    efficiency = catalog.curves.training_efficiency(
+        cluster.accelerator.generation, workload.recipe.compute, workload.measured_recomputation
+    )
+    notes.sources.append(
+        {
+            "pointer": "/efficiency",
+            "kind": "reference_curve",
+            "id": "reference",
+            "version": 1,
+            "origin": "shipped",
+            "citation": efficiency.source,
+        }
+    )
+    return efficiency

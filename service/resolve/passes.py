@@ -1,0 +1,205 @@
+"""What a request that is a pass walks through: its models over their samples, in order."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.planning.inference.passes import (
+    USUAL_STEPS,
+    Chosen,
+    Heads,
+    Part,
+    Role,
+    Runtime,
+    Sampler,
+    decodes_latents,
+    denoised,
+    encodes,
+    everything,
+    part_of,
+    pass_widths,
+    runtime_of,
+    tiles,
+)
+from service.planning.models.architecture import Architecture
+from service.planning.models.positions import Sample
+from service.planning.models.profile import Profile
+from service.planning.operators import Widths
+from service.planning.precision import COMPUTE_FORMATS, ELEMENT_BITS, NumberFormat
+from service.planning.workload import InferenceWorkload
+from service.resolve.catalog import Catalog
+from service.resolve.model import resolve_model
+from service.schemas.notes import Notes
+from service.schemas.passes import AutoencoderInput, DiffusionInput, TextEncoderInput
+from service.schemas.references import ModelReference
+from service.schemas.workloads import InferenceWorkloadInput
+
+_USUAL_TOKENS, _USUAL_T5_TOKENS = 77, 512
+"""What pipelines pad a prompt to: CLIP's length, and that of T5."""
+_SIXTEEN = (NumberFormat.BF16, NumberFormat.FP16)
+Peaks = Mapping[NumberFormat, float]
+
+
+class WalkedPasses(NamedTuple):
+    """The parts of a request in order, each with the formats that it multiplies in."""
+
+    parts: tuple[tuple[Part, Widths], ...]
+    samples: float
+    """Sequences, pictures or videos of a request."""
+    runtime: Runtime
+
+
+def is_passed(given: InferenceWorkloadInput, profile: Profile) -> bool:
+    """Whether a request is a forward pass: of a model that generates nothing, or as it is asked."""
+    return given.passes is not MISSING or not profile.generates
+
+
+def architecture_of(profile: Profile) -> Architecture:
+    """The blocks of a model as it is walked through; those of a decoder over its tokens."""
+    whole = profile.sampled or profile.passed
+    return whole or Architecture(layers=tuple(block.block for block in profile.blocks))
+
+
+class _Walk(NamedTuple):
+    """What all parts of a request share."""
+
+    given: InferenceWorkloadInput
+    runtime: Runtime
+    peaks: Peaks
+    catalog: Catalog
+    notes: Notes
+
+    def widths(self, *formats: NumberFormat, bits: float | None = None) -> Widths:
+        """The first of ``formats`` that the device multiplies in."""
+        found = next((each for each in formats if each in self.peaks), None)
+        if found is None:
+            detail = f"no dense rate of {' or '.join(formats)} is known"
+            raise PlanningError("PEAK_RATE_UNKNOWN", "/cluster/accelerator", detail)
+        return pass_widths(found, bits or float(ELEMENT_BITS[found]), self.peaks)
+
+
+def walked_passes(
+    given: InferenceWorkloadInput,
+    profile: Profile,
+    workload: InferenceWorkload,
+    sample: Sample | None,
+    *,
+    peaks: Peaks,
+    catalog: Catalog,
+    notes: Notes,
+) -> WalkedPasses:
+    """The parts that a request of ``given`` passes.
+
+    Raises :class:`PlanningError` naming the field that contradicts the model, or a size that is missing.
+    """
+    engine = None if given.engine is MISSING else given.engine.name
+    walk = _Walk(given, runtime_of(engine), peaks, catalog, notes)
+    architecture = architecture_of(profile)
+    sample = sample or Sample(tokens=max(1, round(workload.input_tokens)))
+    bits = workload.storage.mean_bits
+    widths = walk.widths(*COMPUTE_FORMATS[workload.weight_format], bits=bits)
+    if given.diffusion is not MISSING:
+        return _sampled(walk, given.diffusion, architecture, sample, widths)
+    heads, samples = Heads.ALL, 1.0
+    if given.passes is not MISSING:
+        heads = Heads.NONE if given.passes.task == "embedding" else Heads.LAST
+        samples = float(given.passes.sequences)
+    part = _part(architecture, sample, walk.runtime, Role.FORWARD, heads=heads)
+    return WalkedPasses(((part._replace(samples=samples), widths),), samples, walk.runtime)
+
+
+def _part(  # noqa: PLR0917 - one argument a property of the part
+    architecture: Architecture,
+    sample: Sample,
+    runtime: Runtime,
+    role: Role,
+    pointer: str = "/workload/sample",
+    heads: Heads = Heads.NONE,
+    chosen: Chosen = everything,
+) -> Part:
+    try:
+        part = part_of(architecture, sample, runtime, role, chosen=chosen, heads=heads)
+    except PlanningError as error:
+        raise PlanningError(error.code, f"{pointer}{error.pointer}", error.detail) from error
+    if not part.blocks:
+        raise PlanningError("NOTHING_TO_PASS", pointer, "the model has no block that a request passes")
+    return part
+
+
+def _sampled(
+    walk: _Walk, given: DiffusionInput, architecture: Architecture, sample: Sample, widths: Widths
+) -> WalkedPasses:
+    """Text encoders, the denoiser in all steps, and the decoder of what comes out."""
+    if not any(item.kind == "latent" for item in architecture.inputs):
+        detail = "the model of the question denoises no latents"
+        raise PlanningError("NOT_A_DENOISER", "/workload/diffusion", detail)
+    sampler = Sampler(given.sampler)
+    steps = USUAL_STEPS[sampler] if given.steps is MISSING else given.steps
+    guided = given.guided_share if given.guidance == "classifier_free" else 0.0
+    samples = float(given.samples)
+    denoiser = _part(architecture, sample, walk.runtime, Role.DENOISER)
+    found: list[tuple[Part, Widths]] = []
+    encoders = [] if given.text_encoders is MISSING else given.text_encoders
+    for index, encoder in enumerate(encoders):
+        pointer = f"/workload/diffusion/text_encoders/{index}"
+        found.append((_text_encoder(walk, encoder, 2.0 if guided else 1.0, pointer), walk.widths(*_SIXTEEN)))
+    found += [
+        (part, widths) for part in denoised(denoiser, sampler, steps, samples=samples, guided_share=guided)
+    ]
+    if given.autoencoder is not MISSING:
+        found.append(_decoder(walk, given.autoencoder, sample, samples))
+    for name, absent in (("text_encoders", not encoders), ("autoencoder", given.autoencoder is MISSING)):
+        if absent:
+            detail = f"the time of {name.replace('_', ' ')} is left out: the question names none"
+            walk.notes.warn("PART_LEFT_OUT", f"/workload/diffusion/{name}", detail)
+    return WalkedPasses(tuple(found), samples, walk.runtime)
+
+
+def _beside(walk: _Walk, reference: ModelReference, pointer: str) -> Profile:
+    try:
+        profile = resolve_model(reference, walk.catalog, Notes()).profile
+    except PlanningError as error:
+        raise PlanningError(error.code, f"{pointer}{error.pointer}", error.detail) from error
+    if not profile.shapes_known:
+        detail = "the time of a pass needs the shapes of the model"
+        raise PlanningError("ARCHITECTURE_REQUIRED", f"{pointer}/model", detail)
+    return profile
+
+
+def _text_encoder(walk: _Walk, given: TextEncoderInput, samples: float, pointer: str) -> Part:
+    """The encoder over the prompt, and under guidance over an empty one; of T5 the encoder alone."""
+    architecture = architecture_of(_beside(walk, given.model, pointer))
+    kinds = {item.kind for item in architecture.inputs}
+    read = "source_tokens" in kinds
+    long = read or architecture.embeddings is None
+    tokens = given.tokens
+    if tokens is MISSING:
+        tokens = _USUAL_T5_TOKENS if long else _USUAL_TOKENS
+    sample = Sample(tokens=tokens, source_tokens=tokens)
+    others = kinds - {"tokens", "source_tokens"}
+    chosen = encodes if read else _over_tokens if others else everything
+    part = _part(architecture, sample, walk.runtime, Role.TEXT_ENCODER, pointer, chosen=chosen)
+    return part._replace(samples=samples)
+
+
+def _over_tokens(block: object, architecture: Architecture) -> bool:
+    """Of a model of texts and pictures, what reads the text."""
+    return not encodes(block, architecture)  # type: ignore[arg-type]
+
+
+def _decoder(walk: _Walk, given: AutoencoderInput, sample: Sample, samples: float) -> tuple[Part, Widths]:
+    pointer = "/workload/diffusion/autoencoder"
+    architecture = architecture_of(_beside(walk, given.model, pointer))
+    if not any(item.kind == "latent" for item in architecture.inputs):
+        raise PlanningError("NOT_AN_AUTOENCODER", f"{pointer}/model", "the model decodes no latents")
+    side = None if given.tile_pixels is MISSING else given.tile_pixels
+    height, width = sample.height, sample.width
+    count = 1
+    if height is not None:
+        count, height, width = tiles(height, width or height, side)
+    pixels = sample._replace(tokens=None, source_tokens=None, height=height, width=width)
+    part = _part(architecture, pixels, walk.runtime, Role.AUTOENCODER, pointer, chosen=decodes_latents)
+    formats = _SIXTEEN if given.precision is MISSING else (NumberFormat(given.precision), NumberFormat.FP32)
+    return part._replace(passes=float(count), samples=samples), walk.widths(*formats)

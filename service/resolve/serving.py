@@ -1,0 +1,252 @@
+"""Inference workloads from a question: what the engine sets, what the checkpoint stores."""
+
+from collections.abc import Mapping
+
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.storage import (
+    GGUF_FORMATS,
+    NAMED_FORMATS,
+    PLAIN_FORMATS,
+    BlockFormat,
+    WeightFormat,
+)
+from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT, padded
+from service.planning.precision import NumberFormat
+from service.planning.software.engines import (
+    LARGE_DEVICE_BYTES,
+    EngineName,
+    EngineRules,
+    defaults_of,
+    engine_name,
+    rules_of,
+)
+from service.planning.workload import Adapters, Companion, Draft, Horizon, HorizonUnit, InferenceWorkload
+from service.resolve.catalog import Catalog
+from service.resolve.load import Asked, asked_of, check_levels
+from service.resolve.model import ResolvedModel, resolve_model
+from service.schemas.load import SpeculativeInput
+from service.schemas.notes import Notes
+from service.schemas.passes import DiffusionInput
+from service.schemas.workloads import HorizonInput, InferenceWorkloadInput
+
+BATCHED_TOKENS = 8192
+"""Most tokens of one iteration, where the engine's setting is not given."""
+
+
+def _storage(
+    given: InferenceWorkloadInput, model: ResolvedModel, rules: EngineRules, notes: Notes
+) -> tuple[NumberFormat, WeightFormat]:
+    """From what the weights are multiplied, and how they are stored: as asked, else as the checkpoint says.
+
+    Raises :class:`PlanningError` where the checkpoint is quantised in a way that cannot be read.
+    """
+    name, precision = given.weight_format, given.weight_precision
+    if name is not MISSING and precision is not MISSING:
+        detail = "give weight_format or weight_precision"
+        raise PlanningError("WEIGHT_FORMAT_CONFLICT", "/workload/weight_format", detail)
+    checkpoint = model.stored
+    if name is MISSING and precision is MISSING:
+        if model.unreadable is not None:
+            raise model.unreadable
+        stored = checkpoint or PLAIN_FORMATS[NumberFormat.BF16]
+    else:
+        stored = PLAIN_FORMATS[NumberFormat.BF16]
+        if name is not MISSING:
+            stored = {**NAMED_FORMATS, **GGUF_FORMATS}[name.value]
+        elif precision is not MISSING:
+            stored = PLAIN_FORMATS[NumberFormat(precision)]
+        if checkpoint is not None or model.unreadable is not None:
+            notes.warn(
+                "CHECKPOINT_FORMAT_NOT_USED",
+                "/model/config/quantization_config",
+                "the checkpoint is quantised; the weights are as the workload says",
+            )
+    if stored.name == "mxfp4" and rules.padded_mxfp4:
+        stored = MXFP4_ENGINE_FORMAT if checkpoint is None else padded(stored)
+    return stored.compute, stored
+
+
+def _engine(given: InferenceWorkloadInput) -> tuple[EngineName | None, str | None, EngineRules]:
+    if given.engine is MISSING:
+        return None, None, rules_of(None, None)
+    name = engine_name(given.engine.name)
+    version = None if given.engine.version is MISSING else given.engine.version
+    return name, version, rules_of(name, version)
+
+
+def _generation(cluster: Cluster | None) -> str | None:
+    """The accelerator's generation; a small device of an unknown one is taken for an older one."""
+    if cluster is None:
+        return None
+    accelerator = cluster.accelerator
+    capacity = accelerator.capacity_bytes
+    small = capacity is not None and capacity.value < LARGE_DEVICE_BYTES
+    return accelerator.generation or ("unknown" if small else None)
+
+
+def _state_format(given: InferenceWorkloadInput, rules: EngineRules) -> NumberFormat:
+    if given.state_precision is not MISSING:
+        return NumberFormat(given.state_precision)
+    return NumberFormat.FP32 if rules.wide_states else NumberFormat.BF16
+
+
+def _chunks(given: InferenceWorkloadInput, rules: EngineRules) -> bool:
+    engine = given.engine
+    if engine is MISSING or engine.chunked_prefill is MISSING:
+        return rules.chunks_prefill
+    return engine.chunked_prefill
+
+
+_CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {
+    item.value: item for item in (*NumberFormat, *BlockFormat)
+}
+
+
+def inference_workload(
+    given: InferenceWorkloadInput,
+    model: ResolvedModel,
+    cluster: Cluster | None,
+    catalog: Catalog,
+    notes: Notes,
+    *,
+    devices: int = 1,
+) -> tuple[InferenceWorkload, Asked]:
+    """The workload as its engine serves it on ``devices`` a replica, and what it is asked.
+
+    Of requests that arrive at a rate it counts one at a time: how many there are is an estimate.
+    """
+    asked = asked_of(given, notes)
+    outputs = asked.outputs.mean
+    profile = model.profile
+    if profile.shapes_known and not profile.generates:
+        outputs = 0.0
+        notes.warn(
+            "NO_TOKENS_GENERATED",
+            "/workload/output_tokens",
+            "the model does not decode; a request is one pass over its input",
+        )
+    elif given.passes is not MISSING:
+        outputs = 0.0
+    name, _, rules = _engine(given)
+    multiplied, stored = _storage(given, model, rules, notes)
+    fraction = given.memory_fraction
+    workload = InferenceWorkload(
+        weight_format=multiplied,
+        cache_format=_CACHE_FORMATS[given.kv_cache_precision],
+        input_tokens=asked.inputs.mean,
+        output_tokens=outputs,
+        concurrency=asked.concurrency or 1,
+        batched_tokens=BATCHED_TOKENS,
+        block_tokens=rules.block_tokens,
+        memory_fraction=rules.memory_fraction if fraction is MISSING else fraction,
+        stored=stored,
+        state_format=_state_format(given, rules),
+        rules=rules,
+        chunks_prefill=_chunks(given, rules),
+        is_static=rules.static_batches if given.scheduler is MISSING else given.scheduler == "static",
+    )
+    if name is not None:
+        least, buffers, most = catalog.curves.serving_buffers(name, _generation(cluster))
+        workload = workload._replace(buffers=buffers, least_buffers=least, most_buffers=most)
+    workload = under_engine(workload, given, model, cluster, devices)
+    workload = _with_beside(workload, given, asked, catalog, notes)
+    if given.service_levels is not MISSING:
+        check_levels(given.service_levels)
+    if given.horizon is not MISSING:
+        workload = _until(workload, given.horizon)
+    return workload, asked
+
+
+def under_engine(
+    workload: InferenceWorkload,
+    given: InferenceWorkloadInput,
+    model: ResolvedModel,
+    cluster: Cluster | None,
+    devices: int,
+) -> InferenceWorkload:
+    """The workload within the engine's bounds, as given or as the engine sets them on such devices."""
+    engine = given.engine
+    if engine is MISSING:
+        return workload
+    _, version, rules = _engine(given)
+    accelerator = cluster.accelerator if cluster else None
+    capacity = accelerator.capacity_bytes if accelerator else None
+    length = engine.max_model_len
+    bounds = defaults_of(
+        rules,
+        version,
+        capacity_bytes=capacity.value if capacity else 0.0,
+        is_a100="a100" in accelerator.id if accelerator else False,
+        model_tokens=model.context_tokens if length is MISSING else length,
+        devices=devices,
+    )
+    tokens, requests, block = engine.max_batched_tokens, engine.max_num_seqs, engine.block_tokens
+    return workload._replace(
+        batched_tokens=bounds.batched_tokens if tokens is MISSING else tokens,
+        most_requests=bounds.most_requests if requests is MISSING else requests,
+        block_tokens=rules.block_tokens if block is MISSING else block,
+        memory_fraction=bounds.memory_fraction if given.memory_fraction is MISSING else given.memory_fraction,
+        cuda_graphs=engine.cuda_graphs,
+        warmed_up=engine.warmed_up,
+        graph_requests=bounds.graph_requests,
+        position_tokens=(model.context_tokens or 0) if rules.rotary_tables else 0,
+        reserved_tokens=0 if length is MISSING or rules.paged else length,
+        device_layers=None if engine.device_layers is MISSING else engine.device_layers,
+    )
+
+
+def _with_beside(
+    workload: InferenceWorkload, given: InferenceWorkloadInput, asked: Asked, catalog: Catalog, notes: Notes
+) -> InferenceWorkload:
+    """The workload with its draft model, its adapters and what a request passes beside the model."""
+    if given.speculative is not MISSING:
+        workload = workload._replace(draft=_draft(given.speculative, asked, catalog, notes))
+    if given.adapters is not MISSING:
+        adapters = Adapters(given.adapters.max_loras, given.adapters.rank)
+        workload = workload._replace(adapters=adapters)
+    if given.diffusion is not MISSING:
+        workload = workload._replace(companions=_companions(given.diffusion, catalog))
+    return workload
+
+
+def _companions(given: DiffusionInput, catalog: Catalog) -> tuple[Companion, ...]:
+    """Text encoders and autoencoder, whole and at 16 bit or as wide as they multiply."""
+    beside = [] if given.text_encoders is MISSING else list(given.text_encoders)
+    named = [(f"text_encoders/{index}", item.model) for index, item in enumerate(beside)]
+    stored = {}
+    if given.autoencoder is not MISSING:
+        named.append(("autoencoder", given.autoencoder.model))
+        if given.autoencoder.precision in ("fp32", "tf32"):
+            stored["autoencoder"] = PLAIN_FORMATS[NumberFormat.FP32]
+    found = []
+    for name, reference in named:
+        try:
+            profile = resolve_model(reference, catalog, Notes()).profile
+        except PlanningError as error:
+            pointer = f"/workload/diffusion/{name}{error.pointer}"
+            raise PlanningError(error.code, pointer, error.detail) from error
+        found.append(Companion(profile, stored.get(name, PLAIN_FORMATS[NumberFormat.BF16])))
+    return tuple(found)
+
+
+def _draft(given: SpeculativeInput, asked: Asked, catalog: Catalog, notes: Notes) -> Draft | None:
+    """The model that proposes tokens; None where none stands beside the served one."""
+    if given.model is MISSING or asked.proposals is None:
+        return None
+    try:
+        draft = resolve_model(given.model, catalog, notes)
+    except PlanningError as error:
+        pointer = f"/workload/speculative{error.pointer}"
+        raise PlanningError(error.code, pointer, error.detail) from error
+    stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
+    return Draft(draft.profile, stored, asked.proposals.tokens)
+
+
+def _until(workload: InferenceWorkload, given: HorizonInput) -> InferenceWorkload:
+    ends = [Horizon(HorizonUnit(name), value) for name, value in given if value is not MISSING]
+    if len(ends) != 1:
+        raise PlanningError("HORIZON", "/workload/horizon", "give exactly one end of the horizon")
+    return workload._replace(horizon=ends[0])

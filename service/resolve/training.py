@@ -1,0 +1,283 @@
+"""Training workloads from a question: defaults taken, contradictions refused."""
+
+import re
+from dataclasses import replace
+
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.planning.hardware.cluster import Cluster
+from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, PREFIXED, trained_parameters
+from service.planning.memory.states import EIGHT_BIT
+from service.planning.parallelism import Parallelism, Sharding
+from service.planning.precision import (
+    OPTIMIZER_STATES,
+    TRAINING_RECIPES,
+    NumberFormat,
+    TrainingPrecision,
+    TrainingRecipe,
+)
+from service.planning.software.frameworks import Framework, recipe_under
+from service.planning.workload import (
+    PAIRED,
+    Adaptation,
+    AdaptationKind,
+    BaseWeights,
+    Compression,
+    CompressionKind,
+    Objective,
+    Offload,
+    Recomputation,
+    TrainingWorkload,
+)
+from service.resolve.model import ResolvedModel
+from service.schemas.notes import Notes
+from service.schemas.rollouts import rollout_of
+from service.schemas.workloads import AdaptationInput, TrainingWorkloadInput
+
+
+def precision_of(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingPrecision:
+    """The precision of a question, else the first of practice that the device has a rate for."""
+    if given.precision is not MISSING:
+        return given.precision
+    choices = (TrainingPrecision.BF16, TrainingPrecision.FP16, TrainingPrecision.FP32)
+    if cluster:
+        for precision in choices:
+            if cluster.accelerator.peak(TRAINING_RECIPES[precision].compute):
+                return precision
+    return TrainingPrecision.BF16
+
+
+def training_workload(
+    given: TrainingWorkloadInput, cluster: Cluster | None, notes: Notes
+) -> TrainingWorkload:
+    """The workload of one micro-batch; how many there are follows from the layout."""
+    framework = _framework(given, notes)
+    k = given.recomputation.k
+    if (k is not MISSING) != (given.recomputation.strategy is Recomputation.EVERY_K):
+        detail = "k belongs to the strategy every_k, and that strategy needs it"
+        raise PlanningError("RECOMPUTATION_INTERVAL", "/workload/recomputation/k", detail)
+    return TrainingWorkload(
+        sequence_length=given.sequence_length,
+        micro_batch_size=given.micro_batch_size,
+        micro_batches=1,
+        recipe=_recipe(given, cluster, framework),
+        optimizer=given.optimizer,
+        kernel=given.attention,
+        recomputation=given.recomputation.strategy,
+        interval=1 if k is MISSING else k,
+        adaptation=_adaptation(given.adaptation, notes),
+        objective=given.objective,
+        offload=Offload(given.offload.optimizer, given.offload.parameters, given.offload.activations),
+        framework=framework,
+        loss=given.loss,
+        teacher_parameters=_other_model(given, "teacher", notes),
+        weight_average=given.weight_average,
+        optimizer_rank=given.optimizer_rank,
+        steps_in_backward=given.optimizer_in_backward,
+        fusion=None if given.fusion is MISSING else given.fusion,
+        compression=_compression(given, notes),
+        rollout=rollout_of(given.rollout, given.objective, given.sequence_length, notes),
+        reward_parameters=_other_model(given, "reward", notes),
+        critic_parameters=_other_model(given, "critic", notes),
+    )
+
+
+_HAVING = {
+    "teacher": frozenset({Objective.DISTILLATION}),
+    "reward": frozenset({Objective.PPO, Objective.GRPO}),
+    "critic": frozenset({Objective.PPO}),
+}
+"""Objectives by the models that they have beside the trained one."""
+
+
+def _other_model(given: TrainingWorkloadInput, role: str, notes: Notes) -> int | None:
+    """Parameters of another model of the objective; None where they are not given."""
+    name = f"{role}_parameter_count"
+    count: int | MISSING = getattr(given, name)
+    if count is MISSING:
+        return None
+    if given.objective not in _HAVING[role]:
+        notes.warn("NOT_USED", f"/workload/{name}", f"{given.objective.value} has no {role} model")
+        return None
+    return count
+
+
+def _compression(given: TrainingWorkloadInput, notes: Notes) -> Compression | None:
+    asked = given.gradient_compression
+    if asked is MISSING:
+        return None
+    used = {
+        "kept_share": asked.kind in (CompressionKind.TOP_K, CompressionKind.RANDOM_K),
+        "rank": asked.kind is CompressionKind.POWER_SGD,
+    }
+    for name, applies in used.items():
+        if getattr(asked, name) is not MISSING and not applies:
+            pointer = f"/workload/gradient_compression/{name}"
+            notes.warn("NOT_USED", pointer, f"{asked.kind.value} has no {name}")
+    default = Compression(asked.kind)
+    return Compression(
+        asked.kind,
+        kept_share=default.kept_share if asked.kept_share is MISSING else asked.kept_share,
+        rank=default.rank if asked.rank is MISSING else asked.rank,
+        error_feedback=asked.error_feedback,
+    )
+
+
+def compressed_on(workload: TrainingWorkload, layout: Parallelism, notes: Notes) -> TrainingWorkload:
+    """The workload without a compression that has nothing to compress on ``layout``."""
+    if workload.compression is None:
+        return workload
+    reason = None
+    if layout.replicas == 1:
+        reason = "one replica sends no gradients"
+    elif layout.sharding is not Sharding.NONE:
+        reason = f"{layout.sharding.value} spreads gradients, and only whole ones are compressed"
+    elif workload.adaptation.kind is not AdaptationKind.FULL:
+        reason = "only the gradients of a whole model are compressed"
+    if reason is None:
+        return workload
+    notes.warn("NOT_USED", "/workload/gradient_compression", reason)
+    return workload._replace(compression=None)
+
+
+_FRAMEWORK_NAMES = {
+    "megatron": Framework.MEGATRON_LM,
+    "megatron_bridge": Framework.MEGATRON_CORE,
+    "nemo": Framework.MEGATRON_CORE,
+    "pytorch": Framework.FSDP,
+    "pytorch_fsdp": Framework.FSDP,
+    "llm_foundry": Framework.FSDP,
+    "fms_fsdp": Framework.FSDP,
+    "pytorch_ddp": Framework.DDP,
+    "hugging_face": Framework.TRANSFORMERS,
+    "huggingface": Framework.TRANSFORMERS,
+    "hf": Framework.TRANSFORMERS,
+    "peft": Framework.TRANSFORMERS,
+    "trl": Framework.TRANSFORMERS,
+}
+"""Other names under which a framework is known."""
+
+
+def _framework(given: TrainingWorkloadInput, notes: Notes) -> Framework:
+    if given.framework is MISSING:
+        return Framework.GENERIC
+    name = re.sub(r"[^a-z0-9]+", "_", given.framework.name.lower()).strip("_")
+    if name in _FRAMEWORK_NAMES:
+        return _FRAMEWORK_NAMES[name]
+    if name in set(Framework):
+        return Framework(name)
+    detail = f"not among {', '.join(Framework)}; the state is what the precision says"
+    notes.warn("FRAMEWORK_UNKNOWN", "/workload/framework/name", detail)
+    return Framework.GENERIC
+
+
+def _recipe(given: TrainingWorkloadInput, cluster: Cluster | None, framework: Framework) -> TrainingRecipe:
+    recipe = recipe_under(TRAINING_RECIPES[precision_of(given, cluster)], framework)
+    if given.gradient_precision is not MISSING:
+        gradients = NumberFormat(given.gradient_precision)
+        recipe = replace(recipe, gradients=gradients, accumulated_gradients=None, main_gradients=None)
+    if given.optimizer_state_precision is not MISSING:
+        recipe = replace(recipe, optimizer_states=NumberFormat(given.optimizer_state_precision))
+    return recipe
+
+
+DEFAULT_RANK = 16
+"""Rank of low-rank matrices where it is not given."""
+
+
+ADAPTER_WIDTH = 64
+"""Width of an adapter's bottleneck where it is not given (Houlsby et al. 2019)."""
+
+
+VIRTUAL_TOKENS = 20
+"""Virtual tokens where they are not given."""
+
+
+def _adaptation(given: AdaptationInput, notes: Notes) -> Adaptation:
+    kind = given.kind
+    used = {
+        "rank": kind in LOW_RANK or kind is AdaptationKind.ADAPTER,
+        "target_modules": kind in LOW_RANK,
+        "base_weights": kind is not AdaptationKind.FULL,
+        "virtual_tokens": kind is AdaptationKind.PROMPT or kind in PREFIXED,
+    }
+    for name, applies in used.items():
+        if getattr(given, name) is not MISSING and not applies:
+            notes.warn("NOT_USED", f"/workload/adaptation/{name}", f"{kind.value} has no {name}")
+    rank = ADAPTER_WIDTH if kind is AdaptationKind.ADAPTER else DEFAULT_RANK
+    targets: frozenset[str] = frozenset({"query", "value"})
+    if kind is AdaptationKind.QLORA:
+        targets = LINEAR_NAMES
+    base = BaseWeights.NF4_DOUBLE if kind is AdaptationKind.QLORA else BaseWeights.PLAIN
+    if given.target_modules is not MISSING:
+        named = frozenset(given.target_modules)
+        targets = named | LINEAR_NAMES if "all_linear" in named else named
+    return Adaptation(
+        kind,
+        rank=given.rank if given.rank is not MISSING else rank,
+        targets=targets if kind in LOW_RANK else frozenset(),
+        tokens=VIRTUAL_TOKENS if given.virtual_tokens is MISSING else given.virtual_tokens,
+        base=base if given.base_weights is MISSING else given.base_weights,
+    )
+
+
+MICRO_BATCHES_PER_STAGE = 4
+"""Micro-batches per pipeline stage where the question leaves the batch open; they keep stages busy."""
+
+
+def _micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> int | None:
+    """Micro-batches per step, or None where the global batch does not divide."""
+    steps = given.gradient_accumulation_steps
+    if given.global_batch_size is MISSING:
+        if steps is not MISSING:
+            return steps
+        return MICRO_BATCHES_PER_STAGE * layout.pipeline if layout.pipeline > 1 else 1
+    held = given.micro_batch_size * layout.data
+    if given.global_batch_size % held:
+        return None
+    count = given.global_batch_size // held
+    return count if steps in (MISSING, count) else None
+
+
+def laid_out_on(
+    workload: TrainingWorkload, given: TrainingWorkloadInput, layout: Parallelism
+) -> TrainingWorkload | None:
+    """The workload with its micro-batches on ``layout``, or None where the batch does not divide."""
+    count = _micro_batches(given, layout)
+    return None if count is None else workload._replace(micro_batches=count)
+
+
+def total_tokens_of(given: TrainingWorkloadInput, global_batch_size: int | None) -> float | None:
+    """Tokens that the run has in all, if the question gives a total."""
+    if given.total_steps is not MISSING and global_batch_size is None:
+        detail = "total_steps needs the sequences of a step: give global_batch_size or a layout"
+        raise PlanningError("BATCH_REQUIRED", "/workload/total_steps", detail)
+    sample_tokens = given.sequence_length * (2 if given.objective in PAIRED else 1)
+    totals = {
+        "total_tokens": (given.total_tokens, 1),
+        "total_steps": (given.total_steps, (global_batch_size or 0) * sample_tokens),
+        "total_samples": (given.total_samples, sample_tokens),
+    }
+    stated = [(name, n * factor) for name, (n, factor) in totals.items() if n is not MISSING]
+    if len(stated) > 1:
+        names = " and ".join(name for name, _ in stated)
+        raise PlanningError("TOTAL_CONFLICT", f"/workload/{stated[1][0]}", f"give one of {names}")
+    return float(stated[0][1]) if stated else None
+
+
+def check_adaptation(workload: TrainingWorkload, model: ResolvedModel) -> None:
+    """Refuse an optimizer or an adaptation that the model says too little for."""
+    kind, profile = workload.adaptation.kind, model.profile
+    by_element = workload.optimizer in OPTIMIZER_STATES or workload.optimizer in EIGHT_BIT
+    if not profile.shapes_known and not by_element:
+        detail = f"the states of {workload.optimizer.value} follow from shapes, which a count does not say"
+        raise PlanningError("ARCHITECTURE_REQUIRED", "/workload/optimizer", detail)
+    if kind is AdaptationKind.FULL:
+        return
+    if not profile.shapes_known:
+        detail = f"{kind.value} stands beside matrices whose shapes a parameter count does not say"
+        raise PlanningError("ARCHITECTURE_REQUIRED", "/workload/adaptation/kind", detail)
+    if not trained_parameters(profile, workload.adaptation):
+        detail = "the model has none of the matrices that would be adapted"
+        raise PlanningError("NOTHING_TRAINED", "/workload/adaptation", detail)

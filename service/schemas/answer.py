@@ -1,0 +1,82 @@
+"""From planning values to the shapes of answers. Every figure is checked once, here."""
+
+import hashlib
+from decimal import Decimal
+
+from service.planning import METHOD_VERSION
+from service.planning.parallelism import Parallelism
+from service.planning.quantity import Basis, Quantity
+from service.schemas.answers import ParallelismAnswer
+from service.schemas.base import (
+    LARGEST_INTEGER,
+    Evidence,
+    Input,
+    MoneyQuantity,
+    QuantityAnswer,
+)
+from service.schemas.notes import Notes
+
+_LARGEST_FIGURE = 1e300
+
+
+class FigureError(ArithmeticError):
+    """A formula gave a figure that cannot be answered: not finite, or outside its own interval."""
+
+
+def quantity(figure: Quantity) -> QuantityAnswer:
+    """A headline figure; anything not finite or out of order is a defect and never leaves."""
+    value, low, high, basis = figure
+    if not -_LARGEST_FIGURE < low <= value <= high < _LARGEST_FIGURE:
+        raise FigureError(f"{low} <= {value} <= {high}")
+    return {"value": value, "low": low, "high": high, "basis": basis}
+
+
+def whole(number: float) -> int:
+    """A byte or token count of an answer."""
+    if not -LARGEST_INTEGER <= number <= LARGEST_INTEGER:
+        raise FigureError(str(number))
+    return round(number)
+
+
+def money(amount: Decimal, low: Decimal, high: Decimal, currency: str, basis: Basis) -> MoneyQuantity:
+    """A headline amount, whose parts have been rounded."""
+    if not low <= amount <= high:
+        raise FigureError(f"{low} <= {amount} <= {high}")
+    return {
+        "amount": f"{amount:f}",
+        "low": f"{low:f}",
+        "high": f"{high:f}",
+        "currency_code": currency,
+        "basis": basis,
+    }
+
+
+def parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismAnswer:
+    """The layout of an answer."""
+    answer: ParallelismAnswer = {
+        "tensor": layout.tensor,
+        "pipeline": layout.pipeline,
+        "data": layout.data,
+        "context": layout.context,
+        "expert": layout.expert,
+        "sequence_parallel": layout.sequence_parallel,
+        "sharding": layout.sharding,
+        "pipeline_schedule": layout.pipeline_schedule,
+        "virtual_stages": layout.virtual_stages,
+        "chosen": chosen,
+    }
+    if layout.expert_tensor is not None:
+        answer["expert_tensor"] = layout.expert_tensor
+    return answer
+
+
+def evidence(question: Input, notes: Notes, revision: int) -> Evidence:
+    """What it takes to reproduce an answer; the digest is of the question with its defaults."""
+    canonical = question.__pydantic_serializer__.to_json(question)
+    return {
+        "catalog_revision": revision,
+        "method_version": METHOD_VERSION,
+        "input_digest": hashlib.sha256(canonical).hexdigest(),
+        "calibration_ids": notes.calibration_ids,
+        "sources": notes.sources,
+    }

@@ -1,0 +1,161 @@
+"""The shape of the answer on cost."""
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from service.schemas.answers import Answer
+from service.schemas.base import Gap, Integer, Line, MoneyAmount, MoneyQuantity, QuantityAnswer
+
+
+class MoneyTotal(TypedDict):
+    """Charges and their sum."""
+
+    lines: list[Line]
+    """Charges."""
+    total: NotRequired[MoneyQuantity]
+    """Sum of the charges."""
+
+
+class InterruptionsAnswer(TypedDict):
+    """What interruptions of spot devices cost."""
+
+    mean_time_between_interruptions_seconds: NotRequired[float]
+    """Of all instances together; absent where none is expected."""
+    expected_interruptions: float
+    """Number of them over the run."""
+    extra_device_hours: QuantityAnswer
+    """Device-hours of lost work and restarts, beyond those of the run."""
+    duration_seconds: QuantityAnswer
+    """How long the run lasts with them; a served model keeps its horizon and is replaced as long."""
+
+
+class RentAnswer(MoneyTotal):
+    """What renting the devices costs."""
+
+    purchase_option: NotRequired[str]
+    """On what terms: on_demand, spot, reserved, capacity_block."""
+    instances: Integer
+    """Whole instances."""
+    devices_per_instance: Integer
+    """Devices of one instance."""
+    paid_device_hours: QuantityAnswer
+    """Device-hours that are paid, used or not."""
+    due_at_start: NotRequired[MoneyAmount]
+    """The part of the total that is paid before the devices start."""
+    interruptions: NotRequired[InterruptionsAnswer]
+    """Of spot devices."""
+
+
+class OwnershipAnswer(MoneyTotal):
+    """What the run costs on own devices: its share of each year's cost."""
+
+    yearly: MoneyTotal
+    """What a year costs, whatever runs."""
+    price_per_device_hour: MoneyQuantity
+    """A year's cost over the device-hours that are used in it."""
+    device_hours_per_year: QuantityAnswer
+    """Device-hours that are used in a year."""
+
+
+Counted = Literal["purchase", "running_costs", "financing", "electricity"]
+
+
+class BreakEven(TypedDict):
+    """When a purchase has paid itself back against the rent, under the assumptions named."""
+
+    counts: list[Counted]
+    """What is set against the rent. Running costs are maintenance, staff and space."""
+    utilization: float
+    """Share of the time in which the devices run such runs, one after the other."""
+    runs: NotRequired[QuantityAnswer]
+    """Runs until then; more never pay it back where absent."""
+    months: NotRequired[QuantityAnswer]
+    """Months (730.5 hours) until then."""
+
+
+class ListPrice(TypedDict):
+    """What a provider asks for the same tokens, by its price list."""
+
+    id: str
+    """Id of the price in the catalog."""
+    provider: str
+    """Who asks it."""
+    model: str
+    """The provider's name of the model."""
+    as_of: str
+    """When the price held."""
+    price_per_million_input_tokens: MoneyAmount
+    """Of tokens of prompts."""
+    price_per_million_output_tokens: MoneyAmount
+    """Of generated tokens."""
+    price_per_million_cached_input_tokens: NotRequired[MoneyAmount]
+    """Of tokens of prompts that are found in a cache."""
+    total: NotRequired[MoneyQuantity]
+    """What the tokens of the run cost at these prices."""
+    ratio: NotRequired[QuantityAnswer]
+    """Total of the run over that of the list."""
+
+
+class CostAnswer(Answer):
+    """What will it cost?"""
+
+    duration_seconds: NotRequired[QuantityAnswer]
+    """Time of the whole run, without interruptions of spot devices."""
+    device_hours: NotRequired[QuantityAnswer]
+    """Hours of all devices together over that time."""
+    lines: list[Line]
+    """Charges of the run: its rent, else its share of own devices, else the purchase; storage and egress."""
+    total: NotRequired[MoneyQuantity]
+    """Sum of the charges."""
+    cost_per_million_tokens: NotRequired[MoneyQuantity]
+    """Total over the tokens trained on or generated."""
+    cost_per_million_input_tokens: NotRequired[MoneyQuantity]
+    """Of a served model: the share of the total that prompts take of the devices' busy time, over their
+    tokens."""
+    cost_per_million_output_tokens: NotRequired[MoneyQuantity]
+    """The rest of the total over the generated tokens."""
+    cost_per_request: NotRequired[MoneyQuantity]
+    """Total over the requests that are served."""
+    rent: NotRequired[RentAnswer]
+    """What renting the devices costs, where a rental is given."""
+    purchase: NotRequired[MoneyTotal]
+    """What buying the devices costs, where a purchase is given."""
+    ownership: NotRequired[OwnershipAnswer]
+    """What the run costs on bought devices, where that is asked for."""
+    break_even_runs: NotRequired[QuantityAnswer]
+    """Purchase over rent."""
+    break_even: NotRequired[list[BreakEven]]
+    """The same in runs and months, under further assumptions."""
+    list_prices: NotRequired[list[ListPrice]]
+    """What providers ask for the same tokens: at the list prices asked for, else at those of the model."""
+
+
+class CostAnswers(TypedDict):
+    """Answers in the order of the questions."""
+
+    results: list[CostAnswer]
+
+
+class ComparedCost(TypedDict):
+    """One way of doing the work against the baseline: above 1 is more than it."""
+
+    cost: CostAnswer
+    """What this way costs."""
+    time_ratio: NotRequired[QuantityAnswer]
+    """Its duration over that of the baseline."""
+    device_hours_ratio: NotRequired[QuantityAnswer]
+    """Its device-hours over those of the baseline."""
+    cost_ratio: NotRequired[QuantityAnswer]
+    """Its total over that of the baseline."""
+
+
+class CostComparisonAnswer(TypedDict):
+    """What the same work costs in different ways."""
+
+    baseline: CostAnswer
+    """What the others are compared with."""
+    alternatives: list[ComparedCost]
+    """In the order of the question."""
+    gaps: list[Gap]
+    """Ratios that are absent, and why."""

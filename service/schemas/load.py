@@ -1,0 +1,154 @@
+"""What a server is asked: lengths, arrivals, service levels, speculation, and how it is solved."""
+
+from typing import Annotated, Literal
+
+from pydantic import MISSING, Discriminator, Field, GetJsonSchemaHandler, Tag
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
+from typing_extensions import TypeAliasType
+
+from service.schemas.base import Count, Input, NotNegative, Positive, Size
+from service.schemas.references import ModelReference
+
+_INT64 = {"format": "int64"}
+
+MOST_LENGTHS = 256
+"""Most entries of a histogram."""
+MOST_ARRIVALS = 10_000
+"""Most arrivals of a trace."""
+MOST_SIMULATED = 200_000
+"""Most requests of one simulation: about an hour at 50 a second."""
+
+
+class FixedLength(Input):
+    """Every request has the same length."""
+
+    distribution: Literal["fixed"]
+    tokens: Size
+    """Tokens of every request."""
+
+
+class LognormalLength(Input):
+    """The logarithm of the length is normal. Give p95_tokens or sigma."""
+
+    distribution: Literal["lognormal"]
+    mean_tokens: Annotated[float, Field(ge=1, le=2**31 - 1)]
+    """Mean length, before any is cut."""
+    p95_tokens: Annotated[float, Field(ge=1, le=2**31 - 1)] | MISSING = MISSING
+    """Length that 95% of the requests do not exceed: from the mean to 3.86 times the mean."""
+    sigma: Annotated[float, Field(gt=0, le=3)] | MISSING = MISSING
+    """Standard deviation of the logarithm."""
+    most_tokens: Size | MISSING = MISSING
+    """Longer ones are cut to it, which lowers the mean."""
+
+
+class HistogramLength(Input):
+    """Lengths as they were counted."""
+
+    distribution: Literal["histogram"]
+    tokens: Annotated[list[Size], Field(min_length=1, max_length=MOST_LENGTHS)]
+    """Lengths."""
+    weights: Annotated[list[NotNegative], Field(min_length=1, max_length=MOST_LENGTHS)]
+    """How often each of them occurs, in any unit."""
+
+
+def _length_kind(given: object) -> str:
+    return "by distribution" if isinstance(given, dict | Input) else "by number"
+
+
+class _AnyOf:
+    """The same values as an anyOf: a oneOf within a oneOf is more than some tools read."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        document = handler(schema)
+        document["anyOf"] = document.pop("oneOf")
+        return document
+
+
+LengthDistribution = TypeAliasType(
+    "LengthDistribution",
+    Annotated[FixedLength | LognormalLength | HistogramLength, Field(discriminator="distribution")],
+)
+LengthInput = Annotated[
+    Annotated[Size, Tag("by number")] | Annotated[LengthDistribution, Tag("by distribution")],
+    # What is wrong is then told of the one that was meant.
+    Discriminator(_length_kind),
+    _AnyOf(),
+]
+
+
+class PoissonArrivals(Input):
+    """Requests arrive independently of each other."""
+
+    process: Literal["poisson"]
+
+
+class UniformArrivals(Input):
+    """Requests arrive evenly."""
+
+    process: Literal["uniform"]
+
+
+class TraceArrivals(Input):
+    """Requests arrive at given times, which set the rate."""
+
+    process: Literal["trace"]
+    at_seconds: Annotated[list[NotNegative], Field(min_length=2, max_length=MOST_ARRIVALS)]
+    """When each of them arrives, ascending; over all replicas."""
+
+
+ArrivalsInput = TypeAliasType(
+    "ArrivalsInput",
+    Annotated[PoissonArrivals | UniformArrivals | TraceArrivals, Field(discriminator="process")],
+)
+
+
+class ServiceLevelsInput(Input):
+    """What a request may take; at least one limit. Goodput counts the requests that keep to all of them."""
+
+    time_to_first_token_seconds: Positive | MISSING = MISSING
+    """From the request to its first token."""
+    time_per_output_token_seconds: Positive | MISSING = MISSING
+    """Mean time from one token of a request to the next."""
+    request_seconds: Positive | MISSING = MISSING
+    """From the request to its last token."""
+    percentile: Annotated[float, Field(ge=1, le=99.9)] = 90.0
+    """Percentage of the requests that is to keep to them."""
+
+
+class SpeculativeInput(Input):
+    """Speculative decoding: tokens are proposed and checked in one pass. Give model or method."""
+
+    model: ModelReference | MISSING = MISSING
+    """A smaller model on the same devices that proposes tokens."""
+    method: Literal["mtp", "ngram"] | MISSING = MISSING
+    """Proposals of the model's own multi-token prediction, or repeated from the text."""
+    tokens: Annotated[int, Field(ge=1, le=64, json_schema_extra=_INT64)] | MISSING = MISSING
+    """Tokens that are proposed at a time; defaults to 5, for mtp to 1."""
+    acceptance_rate: Annotated[float, Field(ge=0, le=1)] | MISSING = MISSING
+    """Probability that a proposed token is accepted when those before it are. Defaults to published ones."""
+
+
+class AnalyticSolver(Input):
+    """Formulas for the steady state."""
+
+    kind: Literal["analytic"]
+
+
+class SimulatedSolver(Input):
+    """A simulation, event by event. Give duration_seconds or requests."""
+
+    kind: Literal["simulated"]
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=_INT64)] = 0
+    """The same seed gives the same answer."""
+    duration_seconds: Positive | MISSING = MISSING
+    """Time that is simulated; at most 200,000 requests."""
+    requests: Annotated[Count, Field(le=MOST_SIMULATED)] | MISSING = MISSING
+    """Requests of one replica that are simulated; defaults to 2,000."""
+
+
+SolverInput = TypeAliasType(
+    "SolverInput", Annotated[AnalyticSolver | SimulatedSolver, Field(discriminator="kind")]
+)

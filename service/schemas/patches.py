@@ -1,0 +1,28 @@
+"""The shape of a change to a row shape."""
+
+from typing import Annotated, Any, Optional, Union
+
+from pydantic import MISSING, ConfigDict, Field, create_model
+
+from service.schemas.base import Input
+
+
+class _Change(Input):
+    model_config = ConfigDict(use_attribute_docstrings=False)  # there is no source to look through
+
+
+def patch_of(shape: type[Input], name: str) -> type[Input]:
+    """The shape of a change: every member but the id, none required, null where one may be absent."""
+    fields: dict[str, Any] = {}
+    for member, info in shape.model_fields.items():
+        if member != "id":
+            allowed: Any = info.annotation
+            if info.default is MISSING:
+                allowed = Optional[allowed]  # noqa: UP045
+            else:
+                extra = Field(json_schema_extra=info.json_schema_extra)
+                allowed = Annotated[info.rebuild_annotation(), extra]
+            kept = Field(MISSING, description=info.description)
+            fields[member] = (Union[allowed, MISSING], kept)  # noqa: UP007
+    doc = "Members to change, each as a whole; the others stay. Null removes a member that may be absent."
+    return create_model(name, __base__=_Change, __doc__=doc, **fields)

@@ -1,0 +1,234 @@
+"""The bill of a given load under a tariff."""
+
+from typing import Annotated, Literal
+
+from pydantic import MISSING, Field
+from typing_extensions import TypeAliasType, TypedDict
+
+from service.schemas.base import (
+    AnswerWarning,
+    CatalogName,
+    Evidence,
+    Gap,
+    Input,
+    MoneyQuantity,
+    NotNegative,
+    QuantityAnswer,
+    Share,
+)
+from service.schemas.bill_answers import ElectricityLine, PeriodTotal
+from service.schemas.energy import IntervalMinutes
+from service.schemas.site import MOST_MONTHS, LocalDate, MonthlyPeak
+from service.schemas.tariffs import MOST_VALUES, Months, Name, TariffTerms, Weekdays
+
+_INT64 = {"format": "int64"}
+_KW = Annotated[float, Field(ge=-1e9, le=1e9)]
+
+LoadTime = Annotated[
+    str,
+    Field(
+        pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+        r"T([01][0-9]|2[0-3]):[0-5][0-9](:00)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?$",
+        max_length=25,
+    ),
+]
+"""A time with its offset from UTC, such as 2026-07-01T07:00:00Z, or without one on the local clock."""
+Year = Annotated[int, Field(ge=2000, le=2199, json_schema_extra=_INT64)]
+Month = Annotated[int, Field(ge=1, le=12, json_schema_extra=_INT64)]
+BillingYear = Annotated[Year, Field(description="Calendar year of the load.")]
+LoadStart = Annotated[
+    LoadTime,
+    Field(description="Start of the first interval. Without an offset from UTC it is on the local clock."),
+]
+LoadEnd = Annotated[
+    LoadTime, Field(description="End of the last interval, as a time of the same kind as the start.")
+]
+IntervalLength = Annotated[IntervalMinutes, Field(description="Length of each interval.")]
+
+
+class CatalogTariff(Input):
+    """A tariff of the catalog."""
+
+    source: Literal["catalog"]
+    id: CatalogName
+
+
+class GivenTariff(Input):
+    """A tariff that is not stored."""
+
+    source: Literal["terms"]
+    terms: TariffTerms
+    """What it charges."""
+
+
+TariffReference = TypeAliasType(
+    "TariffReference", Annotated[CatalogTariff | GivenTariff, Field(discriminator="source")]
+)
+
+
+class ConstantDemand(Input):
+    """The same power always."""
+
+    kind: Literal["constant"]
+    starts_at: LoadStart
+    ends_at: LoadEnd
+    interval_minutes: IntervalLength = 15
+    kw: NotNegative
+    """Power at the meter."""
+
+
+class DemandSeries(Input):
+    """Mean power of consecutive intervals."""
+
+    kind: Literal["series"]
+    starts_at: LoadStart
+    interval_minutes: IntervalLength = 15
+    kw: Annotated[list[NotNegative], Field(min_length=1, max_length=MOST_VALUES)]
+    """Mean power of each interval at the meter."""
+
+
+class AddedDemand(Input):
+    """Power that is drawn in the intervals whose start matches every member that is given."""
+
+    kw: NotNegative
+    """Power that is added."""
+    months: Annotated[Months, Field(description="Calendar months; all if absent.")] | MISSING = MISSING
+    weekdays: Annotated[Weekdays, Field(description="1 for Monday to 7; all if absent.")] | MISSING = MISSING
+    from_time: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", max_length=5)] = "00:00"
+    """Local time of day from which on it is drawn."""
+    to_time: Annotated[str, Field(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", max_length=5)] = "24:00"
+    """Local time of day at which it ends. One that is not above from_time passes midnight."""
+
+
+class SetDemand(Input):
+    """Power of single intervals, whatever else the rule says."""
+
+    intervals: Annotated[
+        list[Annotated[int, Field(ge=1, le=MOST_VALUES, json_schema_extra=_INT64)]],
+        Field(min_length=1, max_length=10_000),
+    ]
+    """Places of the intervals in the load; the first is 1."""
+    kw: NotNegative
+    """Their power."""
+
+
+class DemandRule(Input):
+    """Power by local month, weekday and time of day."""
+
+    kind: Literal["rule"]
+    starts_at: LoadStart
+    ends_at: LoadEnd
+    interval_minutes: IntervalLength = 15
+    base_kw: NotNegative = 0.0
+    """Power of every interval."""
+    step_kw: _KW = 0.0
+    """Power that each interval has more than the one before it."""
+    add: Annotated[list[AddedDemand], Field(max_length=100)] = []
+    """What is drawn beside it, and when."""
+    set: Annotated[list[SetDemand], Field(max_length=100)] = []
+    """Intervals with a power of their own."""
+
+
+class AnnualDemand(Input):
+    """Energy and peak of a year, where no series is known."""
+
+    kind: Literal["annual"]
+    year: BillingYear
+    energy_kwh: NotNegative
+    """Energy of the year."""
+    peak_kw: NotNegative
+    """Highest demand of the year."""
+
+
+class MonthlyQuantity(Input):
+    """A billing quantity of a month."""
+
+    month: Month
+    """Calendar month."""
+    period: Name | MISSING = MISSING
+    """Price period of the charge; absent for what all hours of the month are."""
+    value: NotNegative
+    """Its quantity."""
+
+
+class DemandDeterminants(Input):
+    """Billing quantities of the months of a year, where no series is known."""
+
+    kind: Literal["determinants"]
+    year: BillingYear
+    energy_kwh: Annotated[list[MonthlyQuantity], Field(max_length=2000)] = []
+    """Energy by month and price period."""
+    peak_kw: Annotated[list[MonthlyQuantity], Field(max_length=2000)] = []
+    """Highest demand by month, and by month and price period."""
+    coincident_kw: Annotated[list[NotNegative], Field(max_length=1000)] = []
+    """Demand in the grid's peak intervals, in the order of the tariff's sets."""
+
+
+TariffLoad = TypeAliasType(
+    "TariffLoad",
+    Annotated[
+        ConstantDemand | DemandSeries | DemandRule | AnnualDemand | DemandDeterminants,
+        Field(discriminator="kind"),
+    ],
+)
+
+
+class TariffBillQuestion(Input):
+    """What does a tariff charge for a load?"""
+
+    tariff: TariffReference
+    """By what it is charged."""
+    load: TariffLoad
+    """What the meter reads."""
+    power_factor: Share = 1.0
+    """Active over apparent power at the meter."""
+    metering_side: Literal["primary", "secondary"] = "primary"
+    """Side of the transformer on which the meter is; tariffs may add the loss to what a secondary one
+    reads."""
+    billing_period_starts: (
+        Annotated[list[LocalDate], Field(min_length=2, max_length=MOST_MONTHS + 1)] | MISSING
+    ) = MISSING
+    """First local days of consecutive billing periods, and of the one after the last; the calendar months
+    that the load touches when left out."""
+    monthly_peaks: Annotated[list[MonthlyPeak], Field(max_length=MOST_MONTHS)] | MISSING = MISSING
+    """Demand of months before the load, for charges that look back."""
+    wraps_year: bool = False
+    """Whether months before the load, where no peak of theirs is given, are taken from the end of the same
+    year."""
+
+
+class ChargeDemand(TypedDict):
+    """What a demand charge bills."""
+
+    charge: str
+    """Name of the charge."""
+    kw: float
+    """Demand after floors and ratchets."""
+
+
+class TariffPeriodTotal(PeriodTotal):
+    """What a billing period amounts to."""
+
+    billing_demand: list[ChargeDemand]
+    """By demand charge."""
+
+
+class TariffBillAnswer(TypedDict):
+    """The bill of a load. Each line is rounded once, half to even, to the minor unit of the currency."""
+
+    total: MoneyQuantity
+    """Sum of the lines."""
+    energy_kwh: QuantityAnswer
+    """Energy of all billing periods at the meter."""
+    peak_kw: QuantityAnswer
+    """Highest demand of all billing periods."""
+    lines: list[ElectricityLine]
+    """Charges by billing period, in the order of the tariff."""
+    periods: list[TariffPeriodTotal]
+    """Totals by billing period."""
+    evidence: Evidence
+    """What it takes to reproduce the answer."""
+    warnings: list[AnswerWarning]
+    """What to know of the question and of the tariff."""
+    gaps: list[Gap]
+    """Figures that are absent, and why."""

@@ -1,1 +1,0 @@
-"""The immutable view of the catalog that estimates read."""

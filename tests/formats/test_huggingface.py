@@ -1,0 +1,268 @@
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from service.formats.huggingface import FAMILIES, import_config
+from service.formats.huggingface.families import NOT_IMPORTED
+from service.planning.errors import PlanningError
+from service.planning.models.profile import profile_of
+
+ORACLES = Path(__file__).parents[1] / "oracles"
+COUNTED = json.loads((ORACLES / "parameter_counts.json").read_text())["cases"]
+WALK = json.loads((ORACLES / "decoder_walk.json").read_text())
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+}
+
+
+@pytest.mark.parametrize("case", [*COUNTED, *WALK["cases"]], ids=lambda case: case["name"])
+def test_parameters_are_counted_as_pytorch_counts_them(case):
+    imported = import_config(case["config"])
+    assert imported.class_name == case["config"]["architectures"][0]
+    assert profile_of(imported.architecture).parameter_count == case["parameter_count"]
+
+
+def test_a_type_that_is_not_imported_says_what_is_missing():
+    with pytest.raises(PlanningError, match="hyper-connections") as caught:
+        import_config({"model_type": "deepseek_v4"})
+    assert (caught.value.code, caught.value.pointer) == ("MODEL_TYPE_UNKNOWN", "/model_type")
+
+
+def test_the_methods_page_lists_every_type():
+    page = (ORACLES.parents[1] / "docs" / "methods" / "architectures.md").read_text()
+    assert [name for name in WALK["types"] if f"`{name}`" not in page] == []
+
+
+def test_every_type_that_is_said_to_be_imported_is():
+    """The walk over the registry of transformers says which types are imported; the rest is refused."""
+    for model_type, found in WALK["types"].items():
+        assert (model_type in FAMILIES) == found["imported"], model_type
+        assert (model_type in NOT_IMPORTED) != found["imported"], model_type
+    counted = [case["config"]["model_type"] for case in WALK["cases"]]
+    assert {counted.count(name) for name, found in WALK["types"].items() if found["imported"]} <= {4, 5, 6}
+
+
+def test_active_parameters_of_experts():
+    """Published: Mixtral 8x7B 46.7e9 and 12.9e9 active, Qwen3-30B-A3B 30.5e9 and 3.3e9 active."""
+    by_name = {case["name"]: profile_of(import_config(case["config"]).architecture) for case in COUNTED}
+    mixtral, qwen = by_name["mixtral-8x7b"], by_name["qwen3-30b-a3b"]
+    assert (mixtral.parameter_count, mixtral.active_parameter_count) == (46_702_792_704, 12_879_925_248)
+    assert (qwen.parameter_count, qwen.active_parameter_count) == (30_532_122_624, 3_353_032_704)
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("deepseek-v3", 37e9),
+        ("kimi-k2", 32e9),
+        ("qwen3-235b-a22b", 22e9),
+        ("qwen3-coder-480b-a35b", 35e9),
+        ("llama-4-scout", 17e9),
+        ("jamba-v0.1", 12e9),
+        ("dbrx", 36e9),
+        ("olmoe-1b-7b", 1.3e9),
+        ("nemotron-3-nano", 3.6e9),
+        ("nemotron-3-super", 12.7e9),
+        ("nemotron-3-ultra", 55e9),
+        ("minimax-m2", 10e9),
+    ],
+)
+def test_active_parameters_are_those_of_the_model_cards(name, published):
+    """Some cards leave tables out, so that they are met within a tenth and a bit."""
+    (config,) = [case["config"] for case in COUNTED if case["name"] == name]
+    active = profile_of(import_config(config).architecture).active_parameter_count
+    assert active == pytest.approx(published, rel=0.11)
+
+
+def test_a_text_model_inside_a_multimodal_configuration():
+    text = {**LLAMA, "model_type": "gemma3_text", "head_dim": 16, "num_key_value_heads": 2}
+    del text["architectures"]
+    wrapped = {"model_type": "gemma3", "architectures": ["Gemma3ForCausalLM"], "text_config": text}
+    imported = import_config(wrapped)
+    assert (imported.model_type, imported.class_name) == ("gemma3_text", "Gemma3ForCausalLM")
+
+
+def test_layers_left_out_of_a_nemotron_are_left_out():
+    """A searched Llama: the second layer has no attention, the third nothing at all."""
+    attention = {"n_heads_in_group": 2, "no_op": False, "replace_with_linear": False}
+    ffn = {"ffn_mult": 2.0, "no_op": False, "replace_with_linear": False}
+    nothing = {"no_op": True}
+    config = {
+        **LLAMA,
+        "model_type": "nemotron-nas",
+        "architectures": ["DeciLMForCausalLM"],
+        "num_hidden_layers": 3,
+        "max_position_embeddings": 96,
+        "block_configs": [
+            {"attention": attention, "ffn": ffn},
+            {"attention": nothing, "ffn": ffn},
+            {"attention": nothing, "ffn": nothing},
+        ],
+    }
+    blocks = list(import_config(config).architecture.blocks())
+    kinds = [[layer.kind for layer in block.layers] for block in blocks]
+    whole = ["normalization", "attention", "normalization", "feed_forward"]
+    assert kinds == [whole, whole[2:], whole[:1]]
+    assert blocks[0].layers[1].key_value_heads == 2
+    assert blocks[0].layers[3].inner_size == 256
+
+
+def test_a_shared_layer_works_again_but_is_stored_once():
+    """Zamba: 2 FLOPs for each weight that is multiplied, more than twice the weights that are stored."""
+    (case,) = [case for case in WALK["cases"] if case["name"] == "walk-zamba-0"]
+    architecture = import_config(case["config"]).architecture
+    assert [block.reused for block in architecture.blocks()].count(True) == 2
+    again = replace(
+        architecture,
+        layers=tuple(replace(b, reused=False) if b.kind == "block" else b for b in architecture.layers),
+    )
+    shared, apart = profile_of(architecture), profile_of(again)
+    assert shared.matmul_flops_per_token == apart.matmul_flops_per_token
+    assert shared.parameter_count < apart.parameter_count
+
+
+def test_equal_layers_are_one_block():
+    architecture = import_config(LLAMA).architecture
+    assert [block.count for block in architecture.blocks()] == [2, 1]
+
+
+def test_layers_that_differ_stay_in_order():
+    config = {
+        **LLAMA,
+        "model_type": "qwen2",
+        "architectures": ["Qwen2ForCausalLM"],
+        "num_key_value_heads": 2,
+        "num_hidden_layers": 5,
+        "use_sliding_window": True,
+        "sliding_window": 32,
+        "max_window_layers": 3,
+    }
+    blocks = list(import_config(config).architecture.blocks())
+    windows = [(block.count, block.layers[1].window_tokens) for block in blocks[:2]]
+    assert windows == [(3, None), (2, 32)]
+
+
+def test_defaults_are_reported():
+    imported = import_config({"model_type": "llama"})
+    assert profile_of(imported.architecture).parameter_count == 6_738_415_616
+    assert set(imported.defaulted) == {
+        "architectures",
+        "hidden_size",
+        "intermediate_size",
+        "max_position_embeddings",
+        "num_attention_heads",
+        "num_hidden_layers",
+        "vocab_size",
+    }
+
+
+def test_the_original_bert_format_names_no_type():
+    config = {
+        "hidden_size": 1024,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+        "hidden_dropout_prob": 0.1,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 2,
+        "vocab_size": 30522,
+    }
+    imported = import_config(config)
+    assert imported.class_name == "BertModel"
+    assert profile_of(imported.architecture).parameter_count == 335_141_888
+    assert imported.defaulted == ("architectures", "model_type")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "pointer"),
+    [
+        ({"model_type": "martian"}, "MODEL_TYPE_UNKNOWN", "/model_type"),
+        ({"model_type": None}, "CONFIG_FIELD_MISSING", "/model_type"),
+        ({"model_type": 3}, "CONFIG_FIELD_MISSING", "/model_type"),
+        ({"architectures": ["LlamaForPoetry"]}, "MODEL_CLASS_UNKNOWN", "/architectures/0"),
+        ({"architectures": ["GPT2LMHeadModel"]}, "MODEL_CLASS_UNKNOWN", "/architectures/0"),
+        ({"architectures": []}, "CONFIG_FIELD_INVALID", "/architectures"),
+        ({"architectures": "LlamaForCausalLM"}, "CONFIG_FIELD_INVALID", "/architectures"),
+        ({"hidden_size": -1}, "CONFIG_FIELD_INVALID", "/hidden_size"),
+        ({"hidden_size": 64.0}, "CONFIG_FIELD_INVALID", "/hidden_size"),
+        ({"hidden_size": True}, "CONFIG_FIELD_INVALID", "/hidden_size"),
+        ({"hidden_size": 10**12}, "CONFIG_FIELD_INVALID", "/hidden_size"),
+        ({"hidden_size": 66}, "CONFIG_FIELD_INVALID", "/num_attention_heads"),
+        ({"num_key_value_heads": 3}, "CONFIG_FIELD_INVALID", "/num_key_value_heads"),
+        ({"num_hidden_layers": 100_000}, "CONFIG_FIELD_INVALID", "/num_hidden_layers"),
+        ({"attention_bias": "yes"}, "CONFIG_FIELD_INVALID", "/attention_bias"),
+        ({"attention_dropout": 7}, "CONFIG_FIELD_INVALID", "/attention_dropout"),
+        (
+            {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 0},
+            "CONFIG_FIELD_INVALID",
+            "/n_embd",
+        ),
+        ({"model_type": "rwkv"}, "MODEL_TYPE_UNKNOWN", "/model_type"),
+    ],
+)
+def test_a_bad_configuration_is_refused_by_field(change, code, pointer):
+    with pytest.raises(PlanningError) as caught:
+        import_config({**LLAMA, **change})
+    assert (caught.value.code, caught.value.pointer) == (code, pointer)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        (
+            {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "add_cross_attention": True},
+            "/add_cross_attention",
+        ),
+        ({"model_type": "bert", "architectures": ["BertModel"], "is_decoder": True}, "/is_decoder"),
+        ({"model_type": "deepseek_v3", "num_experts_per_tok": 2, "moe_layer_freq": 2}, "/moe_layer_freq"),
+        ({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["spiral"]}, "/layer_types"),
+        ({"model_type": "glm_moe_dsa", "index_topk_freq": 4}, "/index_topk_freq"),
+        ({"model_type": "ernie4_5_moe", "use_bias": True}, "/use_bias"),
+    ],
+)
+def test_what_changes_the_architecture_unseen_is_refused(change, pointer):
+    with pytest.raises(PlanningError) as caught:
+        import_config(change)
+    assert (caught.value.code, caught.value.pointer) == ("CONFIG_FIELD_UNSUPPORTED", pointer)
+
+
+JUNK = (None, True, 0, -1, 3, 10**12, 1.5, "auto", [], [1], ["x"], {}, [None], "ME", [[["global"], -5]])
+
+
+def test_junk_in_any_field_is_refused_by_field_or_read():
+    """Whatever stands in a field, the answer is an architecture or an error that points into the document."""
+    choose = random.Random(20261121)  # noqa: S311  # the same cases every time
+    refused = []
+    for _ in range(3000):
+        config = dict(choose.choice(WALK["cases"])["config"])
+        name = choose.choice(sorted(config))
+        config[name] = choose.choice(JUNK)
+        try:
+            profile_of(import_config(config).architecture)
+        except PlanningError as error:
+            refused.append(error)
+    assert len(refused) > 1000
+    assert all(e.pointer.startswith("/") or e.code.startswith("TOO_MANY") for e in refused)
+
+
+def test_layer_types_must_name_every_layer():
+    config = {
+        **LLAMA,
+        "model_type": "qwen3",
+        "architectures": ["Qwen3ForCausalLM"],
+        "num_key_value_heads": 4,
+        "use_sliding_window": True,
+        "sliding_window": 8,
+        "layer_types": ["full_attention"],
+    }
+    with pytest.raises(PlanningError, match="every layer"):
+        import_config(config)
