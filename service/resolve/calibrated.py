@@ -66,7 +66,8 @@ def _key(asked: Asked) -> object:
     if asked.specified:
         rates = tuple(sorted(device.peak_flops_per_second.items()))
         figures = (device.generation, device.bandwidth_bytes_per_second, device.power_limit_watts, rates)
-    return (figures, *asked[1:])
+    named = (asked.node_id, asked.driver_major, asked.calibration_id)
+    return (figures, asked.specified, *named, asked.links)
 
 
 def _view(base: Catalog, asked: Asked) -> Catalog:

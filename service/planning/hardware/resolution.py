@@ -67,7 +67,7 @@ class Resolved(NamedTuple):
         given = accelerator.capacity_bytes is not None and accelerator.capacity_bytes.basis is Basis.ASSUMED
         own = memory is not None and memory.basis is not Basis.CALIBRATED_GENERATION
         if memory is not None and context is not None and own and not given:
-            both = (one + other for one, other in zip(memory.share[:3], context.share[:3], strict=True))
+            both = (one + other for one, other in zip(memory.share.ends, context.share.ends, strict=True))
             low, value, high = both
             accelerator = replace(accelerator, capacity_bytes=Quantity(value, low, high, memory.basis))
         if self.power_limit_watts is not None:
@@ -302,7 +302,7 @@ def _over_streaming(
         over = stream.value if stream else limit and limit * streamed
         if not over:
             return None
-        low, value, high = (end / over for end in figure[:3])
+        low, value, high = (end / over for end in figure.ends)
         return MeasuredFigure(low, value, high, figure.runs, None, figure.source)
 
     return figure_of
@@ -365,7 +365,7 @@ def _links(known: LinkCurves, search: Search, asked: Asked) -> LinkCurves:
         through = search.share(f"links.{kind}.in_network_rate", part("in_network_rate"), own.get(kind))
         launch = search.seconds(f"links.{kind}.launch_seconds", part("launch_seconds"))
         # Slow ends have a low rate and long seconds.
-        for place, (share, end) in enumerate(zip(rate[:3], ("high", "value", "low"), strict=True)):
+        for place, (share, end) in enumerate(zip(rate.ends, ("high", "value", "low"), strict=True)):
             before = ends[place]
             link = LinkShare(share, getattr(hop, end) if hop else before.links[kind].hop_seconds)
             ends[place] = before._replace(
@@ -373,7 +373,7 @@ def _links(known: LinkCurves, search: Search, asked: Asked) -> LinkCurves:
                 launch_seconds=getattr(launch, end) if launch else before.launch_seconds,
             )
         if through is not None:
-            ends = _through_switches(ends, asked.accelerator.generation, through[:3])
+            ends = _through_switches(ends, asked.accelerator.generation, through.ends)
         measured.add(kind)
         sources[kind] = rate.source
     if measured == known.measured and sources == known.sources:

@@ -75,7 +75,9 @@ class MicroBatch(NamedTuple):
     @property
     def total(self) -> float:
         """All of them; the parts set by memory are within the work."""
-        return sum(self[:9], 0.0)
+        computing = self.forward + self.backward + self.recomputation
+        communicating = computing + self.tensor + self.context + self.expert + self.data + self.pipeline
+        return communicating + self.launch
 
     def chosen(self, other: "MicroBatch", mask: float) -> "MicroBatch":
         """``other`` where the mask is 1, else this one."""
@@ -114,7 +116,8 @@ class StepSeconds(NamedTuple):
     @property
     def total(self) -> float:
         """Seconds of the step."""
-        own = self.slowest.total * self.micro_batches + sum(self[2:9], 0.0)
+        after = self.bubble + self.gradients + self.optimizer + self.host + self.stragglers
+        own = self.slowest.total * self.micro_batches + (after + self.transfers + self.host_update)
         return own + sum((phase.seconds for phase in self.further), 0.0)
 
     def beside(self, *phases: FurtherPhase) -> "StepSeconds":

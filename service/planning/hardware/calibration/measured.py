@@ -45,6 +45,11 @@ class MeasuredFigure(NamedTuple):
     limit: float | None
     source: str
 
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """Its low end, middle and high end."""
+        return self.low, self.value, self.high
+
 
 class MeasuredLink(NamedTuple):
     """A link between devices: seconds a step and bytes per second of long messages.

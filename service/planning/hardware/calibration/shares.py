@@ -19,6 +19,11 @@ class Share(NamedTuple):
     runs: int
     source: str
 
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """Its low end, middle and high end."""
+        return self.low, self.value, self.high
+
     def quantity(self, basis: Basis) -> Quantity:
         """As a quantity with the given basis."""
         return Quantity(self.value, self.low, self.high, basis)

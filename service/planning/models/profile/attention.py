@@ -142,12 +142,13 @@ def _recurrent(
 
 def attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[AttentionWork, ...]:
     """The attention-like layers of all blocks, equal layers together."""
-    work: dict[tuple[object, ...], AttentionWork] = {}
+    work: dict[AttentionWork, AttentionWork] = {}
     for block in blocks:
         for layer in block.layers:
             item = _work(layer, block.count * layer.count, generates=generates)
             if item is None:
                 continue
-            known = work.get(item[1:])
-            work[item[1:]] = item._replace(layers=item.layers + known.layers) if known else item
+            kind = item._replace(layers=1)
+            known = work.get(kind)
+            work[kind] = item._replace(layers=item.layers + known.layers) if known else item
     return tuple(work.values())

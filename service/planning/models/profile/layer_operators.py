@@ -511,8 +511,12 @@ def _(layer: Normalization, choice: Choice) -> Iterator[Template]:
     yield Streamed("norm", *_norm(layer.size, layer.norm, choice))
     if layer.norm == "batch":
         # Rectified in a kernel of its own, which no layer stands for.
-        forward, backward = _activation(layer.size, choice, gated=False)[1:3]
-        yield Streamed("activation", _whole(forward), _whole(backward))
+        yield _on_whole(_activation(layer.size, choice, gated=False))
+
+
+def _on_whole(streamed: Streamed) -> Streamed:
+    """The same work of a layer that tensor parallelism does not divide."""
+    return Streamed(streamed.name, _whole(streamed.forward), _whole(streamed.backward))
 
 
 def _whole(traffic: Traffic) -> Traffic:
@@ -521,8 +525,7 @@ def _whole(traffic: Traffic) -> Traffic:
 
 @layer_templates.register
 def _(layer: Activation, choice: Choice) -> Iterator[Template]:
-    forward, backward = _activation(layer.size, choice, gated=False)[1:3]
-    yield Streamed("activation", _whole(forward), _whole(backward))
+    yield _on_whole(_activation(layer.size, choice, gated=False))
 
 
 @layer_templates.register

@@ -49,7 +49,8 @@ class StoredWeights(NamedTuple):
     @property
     def total(self) -> float:
         """All that files hold."""
-        return sum(self[:4]) + sum(self[5:8]) + self.copied
+        tables = self.table_split + self.table_whole + self.head_split + self.head_whole
+        return tables + (self.split + self.whole + self.expert) + self.copied
 
 
 _NOTHING = StoredWeights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -214,59 +215,125 @@ def _in_order(runs: Iterable[range]) -> tuple[range, ...]:
     return tuple(sorted(runs, key=lambda run: run.start))
 
 
+class _Kind(NamedTuple):
+    """What matrices have in common that are stored as one."""
+
+    module: str
+    inputs: int
+    outputs: int
+    copies: int
+    split: Split
+    key_value_heads: int
+
+
+class _Sizes:
+    """Elements of tensors, by how tensor parallelism divides them."""
+
+    def __init__(self) -> None:
+        self.split = self.whole = self.expert = 0.0
+
+    def add(self, split: Split, elements: float) -> None:
+        """Count the elements of a tensor."""
+        part = _part(split)
+        setattr(self, part, getattr(self, part) + elements)
+
+
+def _list_matrices(deep: Iterable[Block]) -> tuple[tuple[WeightMatrix, ...], _Sizes]:
+    """The matrices of blocks, equal ones together, and the elements of all that is no matrix."""
+    matrices: dict[_Kind, list[range]] = {}
+    vectors = _Sizes()
+    for placed, layers in _placed(deep):
+        tensor, shape = placed.tensor, _shape(placed.tensor)
+        if shape is None:
+            vectors.add(tensor.split, float(tensor.size * placed.repeats * sum(map(len, layers))))
+            continue
+        copies, inputs, outputs = shape
+        copies *= placed.repeats
+        kind = _Kind(placed.module, inputs, outputs, copies, tensor.split, placed.key_value_heads)
+        matrices.setdefault(kind, []).extend(layers)
+    return tuple(_matrix_of(kind, runs) for kind, runs in matrices.items()), vectors
+
+
+def _matrix_of(kind: _Kind, runs: Iterable[range]) -> WeightMatrix:
+    return WeightMatrix(
+        module=kind.module,
+        inputs=kind.inputs,
+        outputs=kind.outputs,
+        copies=kind.copies,
+        split=kind.split,
+        runs=_in_order(runs),
+        key_value_heads=kind.key_value_heads,
+    )
+
+
+def _tied_head(architecture: Architecture) -> tuple[int, int] | None:
+    """Inputs and outputs of the head that shares its matrix with the table."""
+    tied = [
+        (head.input_size, head.output_size)
+        for head in architecture.heads
+        for tensor in head.tensors()
+        if tensor.name == "weight" and head.kind in architecture.tied
+    ]
+    return tied[-1] if tied else None
+
+
+def _own_heads(architecture: Architecture) -> tuple[tuple[int, int], ...]:
+    """Inputs and outputs of the language-model heads that have a matrix of their own."""
+    return tuple(
+        (head.input_size, head.output_size)
+        for head in architecture.heads
+        for tensor in head.tensors()
+        if tensor.name == "weight" and head.kind == "language_model" and head.kind not in architecture.tied
+    )
+
+
+def _count_outside(architecture: Architecture, loose: Iterable[Block]) -> _Sizes:
+    """Elements of other tensors of heads and of what stands outside blocks."""
+    outer = _Sizes()
+    for head in architecture.heads:
+        for tensor in head.tensors():
+            is_tied = head.kind in architecture.tied
+            if tensor.name != "weight" or not (is_tied or head.kind == "language_model"):
+                outer.add(tensor.split, tensor.size)
+    for block in loose:
+        for tensor, count in block.tensors():
+            outer.add(tensor.split, float(tensor.size * count * block.count))
+    return outer
+
+
+def _facts_of(deep: tuple[Block, ...], *, tied: bool) -> ModelFacts:
+    """What recipes of quantisation ask of a model."""
+    layers = [layer for block in deep for layer in block.layers]
+    ratios = (layer.query_heads / layer.key_value_heads for layer in layers if isinstance(layer, Attention))
+    experts = (layer.expert_count for layer in layers if isinstance(layer, MixtureOfExperts))
+    return ModelFacts(
+        query_heads_per_key_value_head=max(ratios, default=1.0),
+        expert_count=max(experts, default=0),
+        depth=sum(block.count for block in deep),
+        tied=tied,
+    )
+
+
 def weight_inventory(
     architecture: Architecture, deep: tuple[Block, ...], loose: tuple[Block, ...]
 ) -> WeightInventory:
     """What ``architecture`` holds, its ``deep`` blocks apart from the ``loose`` layers beside them."""
-    matrices: dict[tuple[str, int, int, int, Split, int], list[range]] = {}
-    vectors = {"split": 0.0, "whole": 0.0, "expert": 0.0}
-    for (module, tensor, count, heads), layers in _placed(deep):
-        shape = _shape(tensor)
-        if shape is None:
-            vectors[_part(tensor.split)] += float(tensor.size * count * sum(map(len, layers)))
-        else:
-            copies, inputs, outputs = shape
-            key = (module, inputs, outputs, copies * count, tensor.split, heads)
-            matrices.setdefault(key, []).extend(layers)
-    tied_head, owned = None, []
-    outer = {"split": 0.0, "whole": 0.0, "expert": 0.0}
-    for head in architecture.heads:
-        for tensor in head.tensors():
-            if tensor.name == "weight" and head.kind in architecture.tied:
-                tied_head = (head.input_size, head.output_size)
-            elif tensor.name == "weight" and head.kind == "language_model":
-                owned.append((head.input_size, head.output_size))
-            else:
-                outer[_part(tensor.split)] += tensor.size
-    for block in loose:
-        for tensor, count in block.tensors():
-            outer[_part(tensor.split)] += float(tensor.size * count * block.count)
-    table = architecture.embeddings
+    matrices, vectors = _list_matrices(deep)
+    outer = _count_outside(architecture, loose)
+    table, tied = architecture.embeddings, _tied_head(architecture)
     attention = [layer for block in deep for layer in block.layers if isinstance(layer, Attention)]
-    experts = [layer for block in deep for layer in block.layers if isinstance(layer, MixtureOfExperts)]
-    fewest = min((layer.key_value_heads for layer in attention), default=0)
     return WeightInventory(
-        matrices=tuple(
-            WeightMatrix(*key[:5], _in_order(layers), key_value_heads=key[5])
-            for key, layers in matrices.items()
-        ),
-        vectors_split=vectors["split"],
-        vectors_whole=vectors["whole"],
-        vectors_expert=vectors["expert"],
+        matrices=matrices,
+        vectors_split=vectors.split,
+        vectors_whole=vectors.whole,
+        vectors_expert=vectors.expert,
         table_rows=table.vocabulary_size if table else 0,
         table_size=table.size if table else 0,
         table_whole=float(sum(t.size for t in table.tensors() if t.name != "tokens")) if table else 0.0,
-        heads=tuple(owned),
-        head_split=outer["split"],
-        head_whole=outer["whole"] + outer["expert"],
-        tied=tied_head,
-        facts=ModelFacts(
-            query_heads_per_key_value_head=max(
-                (layer.query_heads / layer.key_value_heads for layer in attention), default=1.0
-            ),
-            expert_count=max((layer.expert_count for layer in experts), default=0),
-            depth=sum(block.count for block in deep),
-            tied=tied_head is not None,
-        ),
-        key_value_heads=fewest,
+        heads=_own_heads(architecture),
+        head_split=outer.split,
+        head_whole=outer.whole + outer.expert,
+        tied=tied,
+        facts=_facts_of(deep, tied=tied is not None),
+        key_value_heads=min((layer.key_value_heads for layer in attention), default=0),
     )

@@ -5,11 +5,19 @@ Derived once per architecture by :func:`profile_of`; a catalog model keeps its p
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from service.planning.models.architecture import MODELLED_INPUTS, MODELLED_KINDS, Architecture, Block, Layer
+from service.planning.models.architecture import (
+    MODELLED_INPUTS,
+    MODELLED_KINDS,
+    Architecture,
+    Block,
+    Head,
+    Layer,
+)
 from service.planning.models.layers import (
     Attention,
     Linear,
@@ -50,6 +58,11 @@ class BlockProfile(NamedTuple):
     """How many single blocks stand before it."""
     positions: BlockPositions | None = None
     """Over which the coefficients are summed; None where they are per token."""
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Split, whole and expert parameters."""
+        return self.split_parameters, self.whole_parameters, self.expert_parameters
 
 
 class StageParameters(NamedTuple):
@@ -201,6 +214,176 @@ def is_loose(layer: Layer) -> bool:
     return isinstance(layer, Linear) or not any(tensor.multiplied for tensor in layer.tensors())
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """An architecture taken apart: its units of depth, and what stands beside them."""
+
+    architecture: Architecture
+    in_order: tuple[Block, ...]
+    """The units of depth, one after the other."""
+    loose_in_order: tuple[Block, ...]
+    """What stands beside them."""
+    blocks: tuple[Block, ...]
+    """All blocks, equal ones together."""
+    deep: tuple[Block, ...]
+    """Those that are units of depth."""
+    loose: tuple[Block, ...]
+    """Those that are none."""
+
+    @cached_property
+    def experts(self) -> list[MixtureOfExperts]:
+        """One of each of their layers with experts."""
+        return [layer for layer in self.layers if isinstance(layer, MixtureOfExperts)]
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """One of each of their layers."""
+        return [layer for block in self.blocks for layer in block.layers]
+
+    @cached_property
+    def tensors(self) -> list[tuple[Tensor, int]]:
+        """Tensors inside blocks, each with how often it occurs."""
+        return [(tensor, n * block.count) for block in self.blocks for tensor, n in block.tensors()]
+
+    @cached_property
+    def table_tensors(self) -> tuple[Tensor, ...]:
+        """Tensors of the embeddings."""
+        table = self.architecture.embeddings
+        return tuple(table.tensors()) if table else ()
+
+    @cached_property
+    def head_tensors(self) -> list[tuple[Tensor, bool]]:
+        """Tensors of the heads, each with whether it is tied to the embeddings."""
+        return [
+            (tensor, head.kind in self.architecture.tied and tensor.name == "weight")
+            for head in self.architecture.heads
+            for tensor in head.tensors()
+        ]
+
+    @cached_property
+    def tied_tensors(self) -> tuple[Tensor, ...]:
+        """Tensors of the heads that are those of the embeddings."""
+        return tuple(tensor for tensor, tied in self.head_tensors if tied)
+
+    @cached_property
+    def own_tensors(self) -> list[Tensor]:
+        """Tensors of the heads that are not tied."""
+        return [tensor for tensor, tied in self.head_tensors if not tied]
+
+    @cached_property
+    def behind(self) -> tuple[tuple[Tensor, int], ...]:
+        """What stands with the heads, each with how often it occurs."""
+        loose = [(tensor, n * block.count) for block in self.loose for tensor, n in block.tensors()]
+        return (*loose, *((tensor, 1) for tensor in self.own_tensors))
+
+    @cached_property
+    def language_heads(self) -> list[Head]:
+        """Heads that give tokens."""
+        return [head for head in self.architecture.heads if head.kind == "language_model"]
+
+
+def _take_apart(architecture: Architecture) -> _Parts:
+    """The parts of an architecture; refuses one that is too deep."""
+    blocks = tuple(architecture.blocks())
+    placed = tuple(zip(architecture.layers, blocks, strict=True))
+    check_depth([0 if is_loose(layer) else block.count for layer, block in placed])
+    in_order = tuple(block for layer, block in placed if not is_loose(layer))
+    loose = tuple(block for layer, block in placed if is_loose(layer))
+    return _Parts(
+        architecture=architecture,
+        in_order=in_order,
+        loose_in_order=loose,
+        blocks=_distinct(blocks),
+        deep=_distinct(in_order),
+        loose=_distinct(loose),
+    )
+
+
+def _fixed_parameters(parts: _Parts) -> int:
+    """Parameters of embeddings and heads, a tied tensor once."""
+    return sum(tensor.size for tensor in (*parts.table_tensors, *parts.own_tensors))
+
+
+def _parameter_count(parts: _Parts) -> int:
+    return _fixed_parameters(parts) + sum(tensor.size * n for tensor, n in parts.tensors)
+
+
+def _active_parameter_count(parts: _Parts) -> int:
+    active = round(sum(tensor.size * tensor.active * n for tensor, n in parts.tensors))
+    return _fixed_parameters(parts) + active
+
+
+def _quantisable_parameters(parts: _Parts) -> int:
+    return sum(
+        tensor.size * n * block.count
+        for block in parts.deep
+        for tensor, n in block.tensors()
+        if tensor.multiplied and tensor.name != "router"
+    )
+
+
+def _vocabulary_size(parts: _Parts) -> int:
+    return parts.language_heads[0].output_size if parts.language_heads else 0
+
+
+def _embedding_mask_bytes(architecture: Architecture) -> float:
+    table = architecture.embeddings
+    return float(table.size) if table and table.dropout else 0.0
+
+
+def _single(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """Each of them once."""
+    return tuple(replace(block, count=1) for block in blocks)
+
+
+def _matmul_flops(parts: _Parts) -> float:
+    """Forward FLOPs per token of all matrix multiplications with weights."""
+    heads = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in parts.head_tensors)
+    return heads + sum(2.0 * tensor.elements * tensor.multiplied * n for tensor, n in parts.tensors)
+
+
+def _head_saved_elements(parts: _Parts) -> float:
+    """Elements per token that the backward pass needs behind the last block."""
+    heads = parts.language_heads
+    own = heads[0].input_size if heads else 0
+    return own + sum(block_activations(block).whole_elements * block.count for block in parts.loose)
+
+
+def _activations(profiles: Iterable[BlockProfile]) -> ActivationTerms:
+    """Those of all blocks together."""
+    activations = ActivationTerms()
+    for profile in profiles:
+        activations = activations.plus(profile.activations, profile.repeats)
+    return activations
+
+
+def _largest(block: BlockProfile) -> float:
+    return block.activations.whole_elements + block.activations.split_elements
+
+
+def _attention(parts: _Parts) -> tuple[AttentionWork, ...]:
+    """The attention of all blocks; cross-attention alone decodes nothing: its text is read anew."""
+    generates = bool(parts.language_heads) or not parts.architecture.heads
+    attention = attention_work(parts.blocks, generates=generates)
+    if any(work.caches and not work.cross for work in attention):
+        return attention
+    return tuple(work._replace(caches=False) for work in attention)
+
+
+def _unmodelled_kinds(parts: _Parts) -> frozenset[str]:
+    unmodelled = {layer.kind for layer in parts.layers if layer.kind not in MODELLED_KINDS}
+    inputs = parts.architecture.inputs
+    return frozenset(unmodelled | {item.kind for item in inputs if item.kind not in MODELLED_INPUTS})
+
+
+def _expert_blocks(parts: _Parts) -> int:
+    return sum(
+        block.count
+        for block in parts.deep
+        if any(isinstance(layer, MixtureOfExperts) for layer in block.layers)
+    )
+
+
 def profile_of(architecture: Architecture) -> Profile:
     """The coefficients of ``architecture``.
 
@@ -210,102 +393,53 @@ def profile_of(architecture: Architecture) -> Profile:
     ``MOST_LAYERS`` layers or ``MOST_PARAMETERS`` parameters.
     """
     check_written(architecture)
-    blocks = tuple(architecture.blocks())
-    placed = tuple(zip(architecture.layers, blocks, strict=True))
-    loose = tuple(block for layer, block in placed if is_loose(layer))
-    deep = tuple(block for layer, block in placed if not is_loose(layer))
-    check_depth([0 if is_loose(layer) else block.count for layer, block in placed])
-    starts = accumulate((block.count for block in deep), initial=0)
-    profiles = _block_profiles(deep, starts)
-    weights = weight_inventory(architecture, deep, loose)
-    blocks_in_order = deep
-    blocks, deep, loose = _distinct(blocks), _distinct(deep), _distinct(loose)
-    tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
-    table = architecture.embeddings
-    table_tensors = list(table.tensors()) if table else []
-    head_tensors = [
-        (tensor, head.kind in architecture.tied and tensor.name == "weight")
-        for head in architecture.heads
-        for tensor in head.tensors()
-    ]
-    language_heads = [head for head in architecture.heads if head.kind == "language_model"]
-    experts = [layer for block in blocks for layer in block.layers if isinstance(layer, MixtureOfExperts)]
-    owned = [tensor for tensor, tied in head_tensors if not tied]
-    fixed_parameters = sum(tensor.size for tensor in (*table_tensors, *owned))
-    head_flops = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in head_tensors)
-    attention = attention_work(blocks, generates=bool(language_heads) or not architecture.heads)
-    if not any(work.caches and not work.cross for work in attention):
-        # Cross-attention alone decodes nothing: a diffusion model reads its text anew.
-        attention = tuple(work._replace(caches=False) for work in attention)
-    behind = [(tensor, n * block.count) for block in loose for tensor, n in block.tensors()]
-    parameter_count = fixed_parameters + sum(tensor.size * n for tensor, n in tensors)
+    parts = _take_apart(architecture)
+    starts = accumulate((block.count for block in parts.in_order), initial=0)
+    profiles = _block_profiles(parts.in_order, starts)
+    parameter_count = _parameter_count(parts)
     check_parameters(architecture, parameter_count)
     check_layers(architecture)
-    activations = ActivationTerms()
-    for profile in profiles:
-        activations = activations.plus(profile.activations, profile.repeats)
+    attention = _attention(parts)
+    generates = any(work.caches for work in attention)
     return Profile(
         parameter_count=parameter_count,
-        active_parameter_count=fixed_parameters
-        + round(sum(tensor.size * tensor.active * n for tensor, n in tensors)),
+        active_parameter_count=_active_parameter_count(parts),
         blocks=profiles,
         block_count=sum(profile.repeats for profile in profiles),
-        prefixes=running_sums(((profile[1:4], profile.repeats) for profile in profiles), 3),
-        activations=activations,
+        prefixes=running_sums(((profile.sizes, profile.repeats) for profile in profiles), 3),
+        activations=_activations(profiles),
         activation_prefixes=activation_sums(profiles),
-        deepest=max(
-            profiles,
-            key=lambda block: block.activations.whole_elements + block.activations.split_elements,
-            default=None,
-        ),
-        block_sizes=tuple({b[1:4] for b in profiles}),
+        deepest=max(profiles, key=_largest, default=None),
+        block_sizes=tuple({profile.sizes for profile in profiles}),
         width_elements=float(sum(profile.width_elements * profile.repeats for profile in profiles)),
-        embedding=StageParameters(*sizes_of((tensor, 1) for tensor in table_tensors)),
-        head=StageParameters(*sizes_of([*behind, *((tensor, 1) for tensor in owned)])),
-        table_tensors=tuple(table_tensors),
-        head_tensors=(*behind, *((tensor, 1) for tensor in owned)),
-        tied_tensors=tuple(tensor for tensor, tied in head_tensors if tied),
-        tied_parameters=sum(tensor.size for tensor, tied in head_tensors if tied),
-        vocabulary_size=language_heads[0].output_size if language_heads else 0,
-        head_saved_elements=(language_heads[0].input_size if language_heads else 0)
-        + sum(block_activations(block).whole_elements * block.count for block in loose),
-        embedding_mask_bytes=float(table.size) if table and table.dropout else 0.0,
-        matmul_flops_per_token=head_flops
-        + sum(2.0 * tensor.elements * tensor.multiplied * n for tensor, n in tensors),
-        head_flops_per_token=sum(2.0 * head.input_size * head.output_size for head in language_heads),
+        embedding=StageParameters(*sizes_of((tensor, 1) for tensor in parts.table_tensors)),
+        head=StageParameters(*sizes_of(parts.behind)),
+        table_tensors=parts.table_tensors,
+        head_tensors=parts.behind,
+        tied_tensors=parts.tied_tensors,
+        tied_parameters=sum(tensor.size for tensor in parts.tied_tensors),
+        vocabulary_size=_vocabulary_size(parts),
+        head_saved_elements=_head_saved_elements(parts),
+        embedding_mask_bytes=_embedding_mask_bytes(architecture),
+        matmul_flops_per_token=_matmul_flops(parts),
+        head_flops_per_token=sum(2.0 * head.input_size * head.output_size for head in parts.language_heads),
         attention=attention,
-        quantisable_parameters=sum(
-            tensor.size * n * block.count
-            for block in deep
-            for tensor, n in block.tensors()
-            if tensor.multiplied and tensor.name != "router"
-        ),
-        expert_parameters=sum(tensor.size * n for tensor, n in tensors if tensor.split is Split.EXPERT),
-        expert_count=max((layer.expert_count for layer in experts), default=0),
-        experts_per_token=max((layer.experts_per_token for layer in experts), default=0),
-        widest_elements=max((width_of(block) for block in deep), default=0),
-        generates=any(work.caches for work in attention),
-        inner_elements=max(
-            (inner_elements(layer) for block in blocks for layer in block.layers), default=0.0
-        ),
-        unmodelled_kinds=frozenset(
-            layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS
-        )
-        | {item.kind for item in architecture.inputs if item.kind not in MODELLED_INPUTS},
-        unserved_kinds=_unserved_kinds(architecture, blocks),
-        weights=weights,
-        operators=OperatorBook(
-            tuple(replace(block, count=1) for block in blocks_in_order), loose, architecture.heads
-        ),
-        iteration_elements=iteration_elements(layer for block in blocks for layer in block.layers),
-        expert_blocks=sum(
-            block.count
-            for block in deep
-            if any(isinstance(layer, MixtureOfExperts) for layer in block.layers)
-        ),
+        quantisable_parameters=_quantisable_parameters(parts),
+        expert_parameters=sum(tensor.size * n for tensor, n in parts.tensors if tensor.split is Split.EXPERT),
+        expert_count=max((layer.expert_count for layer in parts.experts), default=0),
+        experts_per_token=max((layer.experts_per_token for layer in parts.experts), default=0),
+        widest_elements=max(map(width_of, parts.deep), default=0),
+        generates=generates,
+        inner_elements=max(map(inner_elements, parts.layers), default=0.0),
+        unmodelled_kinds=_unmodelled_kinds(parts),
+        unserved_kinds=_unserved_kinds(architecture, parts.blocks),
+        weights=weight_inventory(architecture, parts.in_order, parts.loose_in_order),
+        operators=OperatorBook(_single(parts.in_order), parts.loose, architecture.heads),
+        iteration_elements=iteration_elements(parts.layers),
+        expert_blocks=_expert_blocks(parts),
         encodes=any(item.kind == "source_tokens" for item in architecture.inputs),
-        sampled=architecture if _by_sample(architecture, blocks) else None,
-        passed=None if any(work.caches for work in attention) else architecture,
+        sampled=architecture if _by_sample(architecture, parts.blocks) else None,
+        passed=None if generates else architecture,
     )
 
 
