@@ -28,10 +28,9 @@ def typescript(folder):
 
 
 def python(folder):
-    """The package that the command of the README makes, without a warning, beside the examples."""
-    (command,) = re.findall(
-        r"^\.venv/bin/openapi-python-client .*$", (ROOT / "README.md").read_text(), re.MULTILINE
-    )
+    """The package that the command of the guide makes, without a warning, beside the examples."""
+    guide = (ROOT / "docs" / "guides" / "clients.md").read_text()
+    (command,) = re.findall(r"^\.venv/bin/openapi-python-client .*$", guide, re.MULTILINE)
     package = folder / "clients" / "python" / "ironlaw_client"
     package.parent.mkdir(parents=True)
     (package.parent / "templates").symlink_to(CLIENTS / "python" / "templates")

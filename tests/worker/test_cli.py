@@ -25,7 +25,7 @@ from tests.worker.records import suite
 
 LOOPBACK = pytest.mark.allow_hosts(["127.0.0.1"])
 TOKEN = "right"  # noqa: S105
-README = (ROOT / "README.md").read_text()
+SETTINGS = (ROOT / "docs" / "guides" / "settings.md").read_text()
 
 
 @pytest.fixture
@@ -375,7 +375,7 @@ class TestMeasure:
 
 
 def test_settings_are_listed():
-    rows = dict(re.findall(r"^\| `(IRONLAW_WORKER_\w+)` \| (.*?) ?\| .+ \|$", README, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(IRONLAW_WORKER_\w+)` \| (.*?) ?\| .+ \|$", SETTINGS, re.MULTILINE))
     shown = {}
     for command in get_command(app).commands.values():
         for parameter in command.params:

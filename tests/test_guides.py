@@ -1,4 +1,4 @@
-"""Every command of the README is run, and every answer it shows is compared with what comes back."""
+"""Every command of the README and the guides is run, every answer shown is compared with what comes back."""
 
 import contextlib
 import json
@@ -27,7 +27,11 @@ from tests.serving import IRONLAW, environment, serving
 from tests.worker.records import suite
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text()
+GUIDES = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md")))
+}
+LINKED = [*GUIDES, "CONTRIBUTING.md", "docs/glossary.md"]
 ADDRESS = "http://127.0.0.1:8000"
 ISSUER = "https://login.example.com/realms/research"
 DATABASE = "postgresql+psycopg://ironlaw:secret@localhost:5432/ironlaw"
@@ -36,28 +40,30 @@ SERVE = ".venv/bin/ironlaw serve\n"
 WORK = ".venv/bin/ironlaw worker background\n"
 NODE = ".venv/bin/ironlaw worker run\n"
 RUN = "benchmark-runs -H 'content-type: application/json' -d '{\"suite_id\": \"cpu-quick\"}'"
-MAKE = {"make run\n", "make test\n"}
+MAKE_RUN = "make run\n"
+MAKE = {MAKE_RUN, "make test\n"}
 
 
 class Example(NamedTuple):
     command: str
     shown: str
     title: str
+    guide: str
 
 
-def examples():
-    """Every command, with the block that follows it unless that is a command too."""
-    blocks = re.findall(r"^(?:#+ ([^\n]*)|```(\w+)\n(.*?)^```)$", README, re.DOTALL | re.MULTILINE)
-    assert {language for _, language, _ in blocks} == {"", "sh", "json", "yaml"}
+def examples(guide):
+    """Every command of a guide, with the block that follows it unless that is a command too."""
+    blocks = re.findall(r"^(?:#+ ([^\n]*)|```(\w+)\n(.*?)^```)$", GUIDES[guide], re.DOTALL | re.MULTILINE)
+    assert {language for _, language, _ in blocks} <= {"", "sh", "json", "yaml", "mermaid"}
     title = ""
     for position, (heading, language, text) in enumerate(blocks):
         title = heading or title
         if language == "sh":
             _, following, shown = blocks[position + 1] if position + 1 < len(blocks) else ("", "", "")
-            yield Example(text, shown if following in ("json", "yaml") else "", title)
+            yield Example(text, shown if following in ("json", "yaml") else "", title, guide)
 
 
-EXAMPLES = list(examples())
+EXAMPLES = [example for guide in GUIDES for example in examples(guide)]
 TERMINAL = [example for example in EXAMPLES if "ironlaw estimate" in example.command]
 DIFFS = [example for example in EXAMPLES if "ironlaw diff" in example.command]
 # The tests of generated clients run it.
@@ -71,13 +77,17 @@ ELSEWHERE = [*TERMINAL, *DIFFS, *GENERATED, *PLANS, *CONTAINERS, *BACKUPS, *MEAS
 
 
 def chapters():
-    """The commands that start a server, each with what follows up to the next of them."""
-    chapter = []
+    """The commands that start a server, each with what follows in its guide up to the next of them."""
+    chapter = [Example("", "", "", "")]
     for example in EXAMPLES:
-        if example.command == "make run\n" or example.command.endswith(SERVE):
+        if example.command == MAKE_RUN or example.command.endswith(SERVE):
             chapter = [example]
             yield chapter
         elif example.command not in MAKE and example not in ELSEWHERE:
+            if chapter[0].guide != example.guide:
+                # The server that the README has started.
+                chapter = [Example(MAKE_RUN, "", example.title, example.guide)]
+                yield chapter
             chapter.append(example)
 
 
@@ -133,8 +143,8 @@ def directory(tmp_path):
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     forked.stand_in(tmp_path / ".venv" / "bin" / "ironlaw")
     python = tmp_path / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o700)
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     return tmp_path
 
@@ -168,7 +178,7 @@ class Reader:
     @contextlib.contextmanager
     def serves(self, command):
         """The server that a command starts."""
-        self.types(command.removesuffix(SERVE).removesuffix("make run\n"))
+        self.types(command.removesuffix(SERVE).removesuffix(MAKE_RUN))
         own = {name: value for name, value in self._variables.items() if name.startswith("IRONLAW_")}
         with serving(own.pop("IRONLAW_DATA_DIR"), **own) as server:
             self._replaced[ADDRESS] = server.address
@@ -295,11 +305,13 @@ def here(request):
 
 
 @pytest.mark.skipif(
-    not shutil.which("curl"), reason="left out: the README's curl commands (apt install curl)"
+    not shutil.which("curl"), reason="left out: the curl commands of the guides (apt install curl)"
 )
 @pytest.mark.enable_socket
 @pytest.mark.allow_hosts(["127.0.0.1"])
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=[chapter[0].title for chapter in CHAPTERS])
+@pytest.mark.parametrize(
+    "chapter", CHAPTERS, ids=[f"{Path(chapter[0].guide).stem}: {chapter[0].title}" for chapter in CHAPTERS]
+)
 def test_commands(chapter, directory, here):
     start, *following = chapter
     reader = Reader(directory, **here)
@@ -399,16 +411,31 @@ def test_containers(directory):
 
 
 def test_settings_are_listed():
-    rows = dict(re.findall(r"^\| `(IRONLAW_(?!WORKER_)\w+)` \| (.*?) ?\| .+ \|$", README, re.MULTILINE))
+    page = GUIDES["docs/guides/settings.md"]
+    rows = dict(re.findall(r"^\| `(IRONLAW_(?!WORKER_)\w+)` \| (.*?) ?\| .+ \|$", page, re.MULTILINE))
     fields = {f"IRONLAW_{name.upper()}": field.default for name, field in Settings.model_fields.items()}
     shown = {name: "" if default is None else str(default) for name, default in fields.items()}
     assert rows == {name: f"`{default}`" if default else "" for name, default in shown.items()}
 
 
-def test_links_lead_somewhere():
-    titles = re.findall(r"^#+ (.+)$", README, re.MULTILINE)
-    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
-    for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
+def anchors(page):
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_links_lead_somewhere(name):
+    page = ROOT / name
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", page.read_text()):
         path, _, anchor = target.partition("#")
-        assert os.path.exists(ROOT / path), target  # noqa: PTH110
-        assert path or anchor in anchors, target
+        linked = page.parent / path if path else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+def test_index_is_complete():
+    """A page that the index of the documentation does not name is not found."""
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = [*(ROOT / "docs").glob("*.*"), *(ROOT / "docs" / "guides").glob("*.md")]
+    missing = {str(page.relative_to(ROOT / "docs")) for page in pages if page.name != "README.md"}
+    assert missing <= set(re.findall(r"\]\(([^)#]+)\)", index))
