@@ -41,6 +41,10 @@ Two processes search for a plan. One of them is killed at each named point and t
 is then; after that one at a time is killed at random moments. In the end the plan has the answer that one
 process gives which searches all by itself, and every piece of the search counts once.
 
+Ten approvers agree at once to a change of a policy that needs three of them, and ten times somebody uses the
+same link. One process is killed at each named point, and then all try again with their Idempotency-Keys. The
+change takes effect once, the link decides once, and the audit holds every row.
+
 Messages of webhooks go to a receiver on loopback that takes them all. The process that publishes and
 delivers is killed at each named point; a lease lasts one second. A message that was sent by a process that
 did not live to record it is sent again, with the same id and to the byte the same body.
