@@ -1,4 +1,4 @@
-"""Drawing in the background: asked for in the transaction that changes what is accepted of a node."""
+"""The job that draws the calibrations of a node, enqueued where a result is accepted or no longer is."""
 
 from datetime import timedelta
 

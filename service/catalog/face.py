@@ -18,8 +18,6 @@ from service.kit.http.versions import ETAG
 from service.kit.http.web import LOCATED, json_response
 from service.schemas.base import Input, ResourceId
 
-"""Every write answers with it; an estimate that sends it back sees the write."""
-
 _Read = TypeVar("_Read")
 _REVALIDATE = {"Cache-Control": "private, no-cache"}
 _PAGING = frozenset({"page_size", "page_token", "order_by"})

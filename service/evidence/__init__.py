@@ -1,1 +1,1 @@
-"""Measured rows, and what is drawn from them."""
+"""Measurements of a tenant, the reference set, and the snapshot of both that estimates read."""

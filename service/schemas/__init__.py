@@ -1,1 +1,1 @@
-"""The shapes of questions and answers, and the only place where the two meet planning values."""
+"""Requests and answers as they are on the wire; `resolve` turns a request into planning values."""

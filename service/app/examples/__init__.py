@@ -1,4 +1,4 @@
-"""The questions that the documentation, the README and the first start ask, and their answers."""
+"""The questions that the API document, the guides and the first start ask, and their answers."""
 
 from typing import Any, Final
 
