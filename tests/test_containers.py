@@ -22,7 +22,7 @@ from tests.composing import COMPOSE, OURS, SERVICES, environment_of, make_secret
 from tests.image import HOME, install, installing, is_sent, steps, try_out
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "compose-spec" / "compose-spec.json").read_text())
-IMAGE = [step for step in steps() if step.stage == 1]
+IMAGE = [step for step in steps() if step.stage == 2]
 
 
 def value(word):
@@ -69,9 +69,21 @@ class TestImage:
             "pyproject.toml",
             "service/cli/main.py",
             "migrations/versions/0001_catalog.py",
+            "requirements-site.txt",
+            "tools/site/build",
+            "docs/guides/plans.md",
         ):
             assert is_sent(path)
-        for path in (".env", ".git", ".git/config", ".venv", "data", "data/ironlaw.db", "tests", "docs"):
+        for path in (
+            ".env",
+            ".git",
+            ".git/config",
+            ".venv",
+            "data",
+            "data/ironlaw.db",
+            "tests",
+            "tools/setup",
+        ):
             assert not is_sent(path)
         assert not is_sent("service/kit/__pycache__/web.cpython-311.pyc")
 

@@ -31,7 +31,11 @@ GUIDES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in (ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md")))
 }
-LINKED = [*GUIDES, "CONTRIBUTING.md", "docs/README.md", "docs/architecture.md", "docs/glossary.md"]
+LINKED = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))),
+]
 ADDRESS = "http://127.0.0.1:8000"
 ISSUER = "https://login.example.com/realms/research"
 DATABASE = "postgresql+psycopg://ironlaw:secret@localhost:5432/ironlaw"

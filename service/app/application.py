@@ -22,6 +22,7 @@ from service import __version__
 from service.app.background.endpoints import JobsFace
 from service.app.background.endpoints import router as background_jobs
 from service.app.background.service import Means, working
+from service.app.guide import add_guide
 from service.app.metrics import scrape
 from service.app.openapi import openapi_document
 from service.app.recorded import HELD
@@ -197,6 +198,7 @@ def create_app(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         add_routes(app, router)
     _add_documentation(app)
+    add_guide(app, settings.guide_dir)
     return app
 
 

@@ -46,6 +46,8 @@ class Settings(BaseSettings):
     """What key digests and audit seals are made with, the same for every process; empty for the file."""
     secret_key_file: SecretFile = None
     """File of the secret; `secret.key` in the data directory, made at the first start, if it is not set."""
+    guide_dir: Path = Path("build/guide")
+    """Folder of the site of the documentation, which `make site` builds; served at /docs/guide."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 8 * 2**20
     """Largest request body."""
     background_threads: Annotated[int, Field(ge=0, le=64)] = 2

@@ -271,6 +271,7 @@ def test_what_needs_no_credentials_is_a_short_list(callers):
         "/readyz",
         "/openapi.json",
         "/docs",
+        "/docs/guide",
         "/redoc",
         "/docs/problems",
         "/decide/{token}",
