@@ -3,7 +3,6 @@
 import json
 import sys
 from base64 import b64encode
-from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 from uuid import uuid4
@@ -28,8 +27,8 @@ from service.benchmarks import service as benchmarks
 from service.benchmarks.repository import keep_result
 from service.calibrations import service as calibrations
 from service.calibrations.sets import Drawn
-from service.catalog.face import CatalogFace
 from service.catalog.tables import CatalogState
+from service.catalog.transactions import CatalogTransactions
 from service.evidence.snapshot import SnapshotStore, shipped_snapshot
 from service.kit import logs
 from service.kit.clock import now
@@ -96,10 +95,10 @@ def _know_shipped_rows(store: SnapshotStore, database: Database) -> None:
     store._revisions = {SHIPPED_TENANT: state.revision}
 
 
-def catalog_face(database: Database, on_change: Callable[[], None] = lambda: None) -> CatalogFace:
+def catalog_transactions(database: Database) -> CatalogTransactions:
     """The catalog of ``database``, whose writes nobody follows."""
     tokens = PageTokens(KEYRING.key("page tokens"))
-    return CatalogFace(database, writes=Writes(database, KEYRING), tokens=tokens, on_change=on_change)
+    return CatalogTransactions(database, Writes(database, KEYRING), tokens, on_change=lambda: None)
 
 
 def quiet_logs() -> None:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from service.app.examples import EXAMPLES
 from service.approvals.actuals import service as actuals
-from service.catalog.face import CatalogFace
+from service.catalog import service as catalog
 from service.catalog.grids import endpoints as grids
 from service.catalog.models import endpoints as models
 from service.catalog.offers import endpoints as offers
@@ -205,27 +205,29 @@ class TestWhereTheyAreAnswered:
         assert threads.are_aside()
 
     @pytest.mark.parametrize(
-        ("named", "example"),
+        ("written", "example"),
         [
-            (("create", "/v1/models"), "create_model"),
-            (("create", "/v1/tariffs"), "create_tariff"),
-            (("change", "/v1/models/example-decoder"), "update_model"),
-            (("change", "/v1/tariffs/example-large-power"), "update_tariff"),
-            (("import_rows", "/v1/offers:import"), "import_offers"),
-            (("import_rows", "/v1/token-prices:import"), "import_token_prices"),
+            ((catalog, "create", "/v1/models"), "create_model"),
+            ((catalog, "create", "/v1/tariffs"), "create_tariff"),
+            ((catalog, "create", "/v1/grids"), "create_grid"),
+            ((catalog, "change", "/v1/models/example-decoder"), "update_model"),
+            ((catalog, "change", "/v1/tariffs/example-large-power"), "update_tariff"),
+            ((offers, "store_list", "/v1/offers:import"), "import_offers"),
+            ((token_prices, "store_list", "/v1/token-prices:import"), "import_token_prices"),
         ],
     )
     @pytest.mark.parametrize("is_large", [True, False])
     @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
-    def test_large_writes_beside_it(self, client, threads, named, example, is_large):
+    def test_large_writes_beside_it(self, client, threads, written, example, is_large):
         """Eight prices of 10,000 models side by side took 10 s, however long their callers waited."""
-        name, url = named
-        for noun in ("model", "tariff"):
-            if name == "change":
-                client.post(f"/v1/{noun}s", EXAMPLES[f"create_{noun}"])
-        threads.watch(CatalogFace, name)
+        module, name, url = written
+        is_change = example.startswith("update")
+        for kind in ("model", "tariff"):
+            if is_change:
+                client.post(f"/v1/{kind}s", EXAMPLES[f"create_{kind}"])
+        threads.watch(module, name)
         raw = json.dumps(EXAMPLES[example]) + " " * (web.LARGE_BODY_BYTES * is_large)
-        method = "PATCH" if name == "change" else "POST"
+        method = "PATCH" if is_change else "POST"
         headers = {"content-type": "application/json", "if-match": "*"}
         answered = client.request(method, url, content=raw, headers=headers)
         assert answered.status_code in (200, 201), answered.text

@@ -13,6 +13,7 @@ from service.app.examples import EXAMPLE_IDS, EXAMPLES, answers
 from service.app.examples.webhooks import MESSAGES
 from service.app.openapi_responses import TEXT, asks, common, complete_responses
 from service.app.openapi_shapes import describe, named, opened, shortened, tidy
+from service.catalog.registry import RESOURCES
 from service.estimates.endpoints import REVISION_PARAMETER
 from service.kit.http.bodies import MOST_MEMBERS, MOST_VALUES
 from service.kit.http.web import JsonRoute
@@ -30,15 +31,7 @@ Answers of version 1 may come to have more members, and their enumerations more 
 what it does not know. Members that are sent and not known are refused."""
 _TAGS = (
     ("estimates", "The four questions: does it fit, how fast, what does it cost, what is the utility bill."),
-    ("models", "Architectures with a name."),
-    ("accelerators", "Accelerators as sold."),
-    ("links", "Links between accelerators and between nodes."),
-    ("offers", "Dated prices."),
-    ("token-prices", "What providers charge for tokens, for comparison."),
-    ("tariffs", "What electricity is charged by: dated charges on a local clock."),
-    ("exchange-rates", "What currencies were worth in others, by day."),
-    ("grids", "Carbon intensity and water of electricity grids."),
-    ("sites", "Buildings."),
+    *((resource.path, resource.description) for resource in RESOURCES.values()),
     ("enrolment-tokens", "What lets a GPU host in, once."),
     ("nodes", "GPU hosts that run benchmarks, and what they say about themselves."),
     ("leases", "The right of a node to run one suite."),

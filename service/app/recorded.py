@@ -13,6 +13,7 @@ from service.approvals.service import unlike_recorded
 from service.audit.records import Held, Recorded
 from service.auth.records import IDENTITIES, KEYS, PAST_KEYS, SESSIONS, TENANTS, register_deviations
 from service.auth.tables import TenantRow
+from service.catalog.registry import RESOURCES
 from service.nodes.records import NODES, TOKENS
 from service.quotes.tables import QuoteRow
 from service.webhooks.records import WEBHOOKS
@@ -57,21 +58,7 @@ _EVIDENCE: Final = "is what a node measured, with the digest of what it sent; no
 _WORK: Final = "is work under way, which moves at every step; what comes of it is recorded where it decides"
 
 DECIDES_NOTHING: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        (
-            "accelerators",
-            "catalog_state",
-            "exchange_rates",
-            "grids",
-            "links",
-            "models",
-            "offers",
-            "sites",
-            "tariffs",
-            "token_prices",
-        ),
-        _CATALOG,
-    ),
+    **dict.fromkeys(("catalog_state", *RESOURCES), _CATALOG),
     **dict.fromkeys(
         (
             "benchmark_results",

@@ -11,6 +11,7 @@ from service.auth import tables as auth_tables
 from service.benchmarks import tables as benchmark_tables
 from service.benchmarks.validation import tables as validation_tables
 from service.calibrations import tables as calibration_tables
+from service.catalog import registry as catalog_registry
 from service.catalog import tables as catalog_tables
 from service.evidence.imports import tables as evidence_tables
 from service.kit.database.engine import Base
@@ -32,6 +33,7 @@ _MODULES = (
     benchmark_tables,
     budget_tables,
     calibration_tables,
+    catalog_registry,
     catalog_tables,
     events,
     cost_center_tables,

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, insert, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from service.catalog.rows import VERSION_COLUMNS, CatalogRow, Document, Noun
+from service.catalog.registry import Resource
+from service.catalog.rows import VERSION_COLUMNS, CatalogRow, Document
 from service.catalog.tables import CatalogState
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer, insert_new
@@ -29,12 +30,12 @@ class Stored(NamedTuple):
 
 
 @cache
-def _shown(table: type[CatalogRow]) -> frozenset[str]:
+def _members(table: type[CatalogRow]) -> frozenset[str]:
     return frozenset(table.__table__.columns.keys()) - {"deleted", "tenant_id"}
 
 
 def _document(row: CatalogRow) -> Document:
-    values = {name: getattr(row, name) for name in _shown(type(row))}
+    values = {name: getattr(row, name) for name in _members(type(row))}
     values["origin"] = "shipped" if row.tenant_id == SHIPPED_TENANT else "tenant"
     return {name: value for name, value in values.items() if value is not None}
 
@@ -84,24 +85,26 @@ def lock(session: Writer, tenant_id: str) -> None:
     session.execute(own.with_for_update())
 
 
-def current(session: Session, noun: Noun, tenant_id: str, row_id: str) -> Stored | None:
+def current(session: Session, resource: Resource, tenant_id: str, row_id: str) -> Stored | None:
     """The current version of a tenant's own row, tombstones included; None if there never was one."""
-    table = noun.table
+    table = resource.table
     mine = select(table).where(table.tenant_id == tenant_id, table.id == row_id)
     row = session.scalars(mine.order_by(table.version.desc()).limit(1)).first()
     return None if row is None else Stored(_document(row), row.version, row.deleted, row.tenant_id)
 
 
-def version(session: Session, noun: Noun, tenant_id: str, row_id: str, number: int) -> Document | None:
+def version(
+    session: Session, resource: Resource, tenant_id: str, row_id: str, number: int
+) -> Document | None:
     """One version of a tenant's own row."""
-    row = session.get(noun.table, (tenant_id, row_id, number))
+    row = session.get(resource.table, (tenant_id, row_id, number))
     return None if row is None else _document(row)
 
 
-def visible(session: Session, noun: Noun, tenant_id: str, row_id: str) -> Stored | None:
+def visible(session: Session, resource: Resource, tenant_id: str, row_id: str) -> Stored | None:
     """The live row that a tenant sees under an id: its own, or else the shipped one."""
     for owner in (tenant_id, SHIPPED_TENANT):
-        stored = current(session, noun, owner, row_id)
+        stored = current(session, resource, owner, row_id)
         if stored is not None and stored.is_live:
             return stored
     return None
@@ -128,30 +131,30 @@ def _is_visible(table: type[CatalogRow]) -> ColumnElement[bool]:
     return and_(or_(table.tenant_id == tenant_id, unshadowed), _is_current(table))
 
 
-def own_rows(session: Session, noun: Noun, tenant_id: str) -> Iterator[Document]:
+def own_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[Document]:
     """Every live row of a tenant, by id."""
-    table = noun.table
+    table = resource.table
     mine = select(table).where(table.tenant_id == tenant_id, _is_current(table))
     return map(_document, session.scalars(mine.order_by(table.id)))
 
 
-def visible_rows(session: Session, noun: Noun, tenant_id: str) -> Iterator[Document]:
+def visible_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[Document]:
     """Every live row that a tenant sees, by id."""
-    table = noun.table
+    table = resource.table
     seen = select(table).where(_is_visible(table))
     return map(_document, session.scalars(seen.order_by(table.id), {"tenant": tenant_id}))
 
 
-def visible_names(session: Session, noun: Noun, tenant_id: str) -> Iterator[tuple[str, list[str]]]:
+def visible_names(session: Session, resource: Resource, tenant_id: str) -> Iterator[tuple[str, list[str]]]:
     """Id and aliases of every live row that a tenant sees."""
-    table = noun.table
+    table = resource.table
     names = select(table.id, table.aliases).where(_is_visible(table))
     return ((row_id, aliases) for row_id, aliases in session.execute(names, {"tenant": tenant_id}))
 
 
-def latest_rows(session: Session, noun: Noun, tenant_id: str) -> dict[str, Stored]:
+def latest_rows(session: Session, resource: Resource, tenant_id: str) -> dict[str, Stored]:
     """The current version of every row of a tenant by id, tombstones included."""
-    table = noun.table
+    table = resource.table
     newer = aliased(table)
     same = and_(newer.tenant_id == table.tenant_id, newer.id == table.id)
     latest = select(func.max(newer.version)).where(same).scalar_subquery()
@@ -160,21 +163,21 @@ def latest_rows(session: Session, noun: Noun, tenant_id: str) -> dict[str, Store
     return {row.id: Stored(_document(row), row.version, row.deleted, row.tenant_id) for row in rows}
 
 
-def insert_version(session: Writer, noun: Noun, document: Mapping[str, Any], **added: object) -> None:
+def insert_version(session: Writer, resource: Resource, document: Mapping[str, Any], **added: object) -> None:
     """Append a version; members that the document leaves out are stored as NULL."""
     members = {name: value for name, value in document.items() if name not in VERSION_COLUMNS}
-    insert_versions(session, noun, [{**members, **added}])
+    insert_versions(session, resource, [{**members, **added}])
 
 
-def insert_versions(session: Writer, noun: Noun, documents: Sequence[Mapping[str, Any]]) -> None:
+def insert_versions(session: Writer, resource: Resource, documents: Sequence[Mapping[str, Any]]) -> None:
     """Append versions, each with the columns of its version."""
-    blank = dict.fromkeys(noun.table.__table__.columns.keys())
+    blank = dict.fromkeys(resource.table.__table__.columns.keys())
     blank |= {"deleted": False, "aliases": [], "created_at": now()}
     rows = [
         blank | {name: value for name, value in document.items() if name in blank} for document in documents
     ]
     if rows:
-        session.execute(insert(noun.table), rows)
+        session.execute(insert(resource.table), rows)
 
 
 def _filter(table: type[CatalogRow], name: str, value: object) -> ColumnElement[bool]:
@@ -194,7 +197,7 @@ def _condition(expression: Any) -> ColumnElement[bool]:  # noqa: ANN401
 
 def page(
     session: Reader,
-    noun: Noun,
+    resource: Resource,
     tenant_id: str,
     filters: Mapping[str, object],
     *,
@@ -203,7 +206,7 @@ def page(
     limit: int,
 ) -> list[Document]:
     """Visible rows that match every filter, behind the key ``after``, ties broken by id."""
-    table, descending = noun.table, order_by.startswith("-")
+    table, descending = resource.table, order_by.startswith("-")
     columns = [getattr(table, order_by.removeprefix("-")), table.id]
     statement = select(table).where(_is_visible(table))
     for name, value in filters.items():
@@ -218,9 +221,11 @@ def page(
     return [_document(row) for row in found]
 
 
-def referring_id(session: Session, noun: Noun, tenant_id: str, member: str, row_id: str) -> str | None:
-    """Id of a row of ``noun`` that a tenant sees and whose ``member`` is ``row_id``."""
-    table = noun.table
+def referring_id(
+    session: Session, resource: Resource, tenant_id: str, member: str, row_id: str
+) -> str | None:
+    """Id of a row of ``resource`` that a tenant sees and whose ``member`` is ``row_id``."""
+    table = resource.table
     column = getattr(table, member)
     statement = select(table.id).where(_is_visible(table), column == row_id).limit(1)
     return session.scalar(statement, {"tenant": tenant_id})

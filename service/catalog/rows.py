@@ -1,12 +1,10 @@
-"""What every catalog row has in common: shapes, the table mixin, and the noun that ties them together.
+"""What every catalog row has in common: shapes and the table mixin.
 
 Rows are append-only versions: a change inserts the next version, a deletion inserts a tombstone, and the
 highest version of an id is the current one. A tenant sees its own rows and, where it has none of the same
 id, those that ship with the service. One revision number counts the changes that a tenant sees.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -89,36 +87,7 @@ VERSION_COLUMNS = ("tenant_id", "version", "revision", "created_at")
 VERSION_MEMBERS = ("version", "revision", "origin", "created_at")
 Document = dict[str, Any]
 """A row as JSON, without the members that the service adds."""
-
-
-def _nothing(document: Document) -> Document:
-    del document
-    return {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noun:
-    """One kind of row: its table, its shapes and what it refers to.
-
-    ``references`` maps a member to the noun whose id it holds. ``derived`` computes members that
-    the table keeps and the answer shows, but callers do not send, and raises :class:`PlanningError` for a
-    row that contradicts itself.
-    """
-
-    name: str
-    table: type[CatalogRow]
-    created: type[RowInput]
-    patched: type[Input]
-    resource: type[Input]
-    references: Mapping[str, str] = field(default_factory=dict)
-    derived: Callable[[Document], Document] = _nothing
-
-    @property
-    def path(self) -> str:
-        """Its name in addresses."""
-        return self.name.replace("_", "-")
-
-    @property
-    def singular(self) -> str:
-        """What one of its rows is called."""
-        return self.name.removesuffix("s")
+EXAMPLE_SOURCES: list[Document] = [
+    {"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}
+]
+"""Where rows of examples come from."""

@@ -1,19 +1,10 @@
-"""What counts the catalog's changes, and every table of the catalog."""
+"""What counts the changes of the catalog; tables of rows are beside their schemas."""
 
 from datetime import datetime
 
 from sqlalchemy import BigInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.catalog.accelerators.tables import AcceleratorRow
-from service.catalog.exchange_rates.tables import ExchangeRateRow
-from service.catalog.grids.tables import GridRow
-from service.catalog.links.tables import LinkRow
-from service.catalog.models.tables import ModelRow
-from service.catalog.offers.tables import OfferRow
-from service.catalog.sites.tables import SiteRow
-from service.catalog.tariffs.tables import TariffRow
-from service.catalog.token_prices.tables import TokenPriceRow
 from service.kit.database.engine import Base, UtcDateTime
 
 
@@ -29,16 +20,3 @@ class CatalogState(Base):
     revision: Mapped[int] = mapped_column(BigInteger)
     shipped_digest: Mapped[str] = mapped_column(String(64))
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
-
-
-NOUN_TABLES = (
-    AcceleratorRow,
-    ExchangeRateRow,
-    GridRow,
-    LinkRow,
-    ModelRow,
-    OfferRow,
-    SiteRow,
-    TariffRow,
-    TokenPriceRow,
-)

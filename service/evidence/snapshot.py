@@ -6,11 +6,11 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -27,13 +27,12 @@ from service.nodes import service as nodes
 from service.planning.cost.exchange import ExchangeRates
 from service.planning.cost.prices import device_price
 from service.planning.energy.carbon import IntensitySeries
-from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer
 from service.planning.hardware.cluster import Accelerator, Server, memory_capacity
-from service.planning.hardware.curves import ReferenceCurves
 from service.planning.hardware.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity
 from service.resolve.catalog import (
+    Catalog,
     KnownAccelerator,
     KnownGrid,
     KnownLink,
@@ -44,7 +43,7 @@ from service.resolve.catalog import (
     KnownTariff,
     KnownTokenPrice,
 )
-from service.schemas.base import Source
+from service.schemas.base import Source, SourceKind
 from service.schemas.carbon import (
     HoursOfYearInput,
     IntensitySeriesInput,
@@ -61,31 +60,10 @@ _NUMBER_FORMATS = frozenset(NumberFormat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Catalog):
     """Every live row as planning values, by id and alias, as of one revision."""
 
-    revision: int
-    curves: ReferenceCurves
-    models: Mapping[str, KnownModel]
-    accelerators: Mapping[str, KnownAccelerator]
-    links: Mapping[str, KnownLink]
-    offers: Mapping[str, KnownOffer]
-    token_prices: Mapping[str, KnownTokenPrice]
-    grids: Mapping[str, KnownGrid]
-    sites: Mapping[str, KnownSite]
-    tariffs: Mapping[str, KnownTariff]
-    exchange_rates: ExchangeRates
-    calibrations: tuple[DeviceCalibration, ...] = ()
-    measured_answers: tuple[MeasuredAnswer, ...] = ()
-    node_ids: frozenset[str] | None = None
-    """Nodes of the tenant, revoked ones too; None of what was read from files."""
-    worked_out: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What estimates work out once of a snapshot, under names of their own."""
 
-
-_Kind = Literal[
-    "model", "accelerator", "link", "offer", "grid", "site", "tariff", "exchange_rate", "token_price"
-]
 _SHADOWED = "shadows_shipped_version"
 _CITATIONS_SHOWN = 3
 _CITATION_LENGTH = 100
@@ -97,7 +75,7 @@ def _short(citation: str) -> str:
     return head if len(head) <= _CITATION_LENGTH else f"{head[:_CITATION_LENGTH]}..."
 
 
-def _source(kind: _Kind, row: Document) -> Source:
+def _source(kind: SourceKind, row: Document) -> Source:
     cited = dict.fromkeys(f"{_short(s['citation'])}, {s['as_of']}" for s in row["sources"])
     shown = "; ".join(list(cited)[:_CITATIONS_SHOWN])
     if len(cited) > _CITATIONS_SHOWN:
@@ -269,7 +247,7 @@ class _Entry(NamedTuple):
 
 
 _Layer = Mapping[str, Sequence[_Entry]]
-"""The rows of one owner, by the name of their noun."""
+"""The rows of one owner, by the name of their resource."""
 
 _BUILDERS: Mapping[str, Callable[[Document], Any]] = {
     "models": _model,
@@ -282,25 +260,26 @@ _BUILDERS: Mapping[str, Callable[[Document], Any]] = {
     "tariffs": _tariff,
     "exchange_rates": _exchange_rate,
 }
+"""What makes planning values of rows, by the name of the resource; of others estimates read nothing."""
 
 
 def _layer(rows: catalog.Documents) -> _Layer:
     return {
-        noun: [
+        name: [
             _Entry(row["id"], row.get("version", 1), (row["id"], *row.get("aliases", [])), build(row))
-            for row in rows[noun]
+            for row in rows[name]
         ]
-        for noun, build in _BUILDERS.items()
+        for name, build in _BUILDERS.items()
     }
 
 
 def _shadowing(rows: catalog.Documents, shipped: _Layer) -> catalog.Documents:
     """The rows of a tenant, each with the version of the shipped row that it stands before."""
     marked = {}
-    for noun, documents in rows.items():
-        behind = {entry.id: entry.version for entry in shipped[noun]}
-        marked[noun] = [
-            {**row, _SHADOWED: behind[row["id"]]} if row["id"] in behind else row for row in documents
+    for name, entries in shipped.items():
+        behind = {entry.id: entry.version for entry in entries}
+        marked[name] = [
+            {**row, _SHADOWED: behind[row["id"]]} if row["id"] in behind else row for row in rows[name]
         ]
     return marked
 
@@ -313,11 +292,11 @@ def _snapshot(
 ) -> Snapshot:
     """The snapshot of the shipped rows behind a tenant's own, and of what the tenant has measured."""
     known: dict[str, dict[str, Any]] = {}
-    for noun, entries in shipped.items():
-        mine = own[noun] if own else ()
+    for resource, entries in shipped.items():
+        mine = own[resource] if own else ()
         shadowed = {entry.id for entry in mine}
         seen = [*(entry for entry in entries if entry.id not in shadowed), *mine]
-        known[noun] = {name: entry.known for entry in seen for name in entry.names}
+        known[resource] = {name: entry.known for entry in seen for name in entry.names}
     # Those of the tenant last: of two rates for one pair and day the later given counts.
     rates = ExchangeRates(known.pop("exchange_rates").values())
     return Snapshot(

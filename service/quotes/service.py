@@ -113,15 +113,13 @@ class Freezing:
             return [_catalog_row(session, tenant_id, source) for source in sources]
 
 
-_NOUNS: Final = {"token_price": "token_prices", "exchange_rate": "exchange_rates"}
-
-
 def _catalog_row(session: Reader, tenant_id: str, source: Source) -> Mapping[str, Any]:
     owner = SHIPPED_TENANT if source["origin"] == "shipped" else tenant_id
-    noun = _NOUNS.get(source["kind"], f"{source['kind']}s")
-    row = catalog_version(session, noun, owner, source["id"], source["version"])
+    row = catalog_version(session, source["kind"], owner, source["id"], source["version"])
     if row is None:
-        raise LookupError(f"{noun} have no version {source['version']} of a row that an answer rests on")
+        raise LookupError(
+            f"there is no version {source['version']} of a {source['kind']} that an answer rests on"
+        )
     return row
 
 

@@ -1,10 +1,10 @@
-"""What resolving a question needs of a catalog. The snapshot is one; a test may bring another."""
+"""What resolving a question needs of a catalog. The snapshot is one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from service.planning.cost.prices import Term
@@ -140,65 +140,28 @@ class KnownRate(ExchangeRate):
     row: Source | None = None
 
 
-class Catalog(Protocol):
-    """Rows by id or alias, as of one revision."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """Rows by id and by alias, as of one revision, and what was measured beside them."""
 
-    @property
-    def revision(self) -> int:
-        """Number of the last change that this view contains."""
-
-    @property
-    def curves(self) -> ReferenceCurves:
-        """The reference set of measured efficiencies."""
-
-    @property
-    def models(self) -> Mapping[str, KnownModel]:
-        """Models by id and by alias."""
-
-    @property
-    def accelerators(self) -> Mapping[str, KnownAccelerator]:
-        """Accelerators by id and by alias."""
-
-    @property
-    def links(self) -> Mapping[str, KnownLink]:
-        """Links by id and by alias."""
-
-    @property
-    def offers(self) -> Mapping[str, KnownOffer]:
-        """Offers by id."""
-
-    @property
-    def token_prices(self) -> Mapping[str, KnownTokenPrice]:
-        """List prices of tokens by id and by alias."""
-
-    @property
-    def grids(self) -> Mapping[str, KnownGrid]:
-        """Grids by id and by alias."""
-
-    @property
-    def sites(self) -> Mapping[str, KnownSite]:
-        """Sites by id."""
-
-    @property
-    def tariffs(self) -> Mapping[str, KnownTariff]:
-        """Tariffs by id and by alias."""
-
-    @property
-    def exchange_rates(self) -> ExchangeRates:
-        """What currencies were worth in others."""
-
-    @property
-    def calibrations(self) -> tuple[DeviceCalibration, ...]:
-        """What devices of the tenant were measured to reach, the oldest set first."""
-
-    @property
-    def measured_answers(self) -> tuple[MeasuredAnswer, ...]:
-        """Measured end-to-end figures of the tenant beside the questions that they answer."""
-
-    @property
-    def node_ids(self) -> frozenset[str] | None:
-        """Nodes of the tenant; None of a view that knows of no tenant."""
-
-    @property
-    def worked_out(self) -> dict[str, Any]:
-        """What estimates work out once of a view, under names of their own."""
+    revision: int
+    """Number of the last change that this view contains."""
+    curves: ReferenceCurves
+    """The reference set of measured efficiencies."""
+    models: Mapping[str, KnownModel]
+    accelerators: Mapping[str, KnownAccelerator]
+    links: Mapping[str, KnownLink]
+    offers: Mapping[str, KnownOffer]
+    token_prices: Mapping[str, KnownTokenPrice]
+    grids: Mapping[str, KnownGrid]
+    sites: Mapping[str, KnownSite]
+    tariffs: Mapping[str, KnownTariff]
+    exchange_rates: ExchangeRates
+    calibrations: tuple[DeviceCalibration, ...] = ()
+    """What devices of the tenant were measured to reach, the oldest set first."""
+    measured_answers: tuple[MeasuredAnswer, ...] = ()
+    """Measured end-to-end figures of the tenant beside the questions that they answer."""
+    node_ids: frozenset[str] | None = None
+    """Nodes of the tenant, revoked ones too; None of a view that knows of no tenant."""
+    worked_out: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What estimates work out once of a view, under names of their own."""

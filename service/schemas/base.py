@@ -172,23 +172,26 @@ class Advice(TypedDict):
     """Share of the time of a token that the change saves, estimated anew with it."""
 
 
+SourceKind = Literal[
+    "model",
+    "accelerator",
+    "link",
+    "offer",
+    "tariff",
+    "grid",
+    "site",
+    "exchange_rate",
+    "token_price",
+    "reference_curve",
+]
+
+
 class Source(TypedDict):
     """A catalog row or a reference curve that the answer rests on."""
 
     pointer: str
     """JSON Pointer of the member of the request that it stands for."""
-    kind: Literal[
-        "model",
-        "accelerator",
-        "link",
-        "offer",
-        "tariff",
-        "grid",
-        "site",
-        "exchange_rate",
-        "token_price",
-        "reference_curve",
-    ]
+    kind: SourceKind
     """What kind of row it is."""
     id: str
     """Id of the row or curve."""

@@ -1,17 +1,16 @@
 """Many callers change one row at once, as the API tells them to: no change is lost."""
 
-import json
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from service.app.examples import EXAMPLES
 from service.audit.service import Call
-from service.catalog.nouns import SITES
-from service.catalog.sites.schemas import SiteInput, SitePatch
+from service.catalog import service
+from service.catalog.registry import SITES
 from service.kit.http.versions import VersionConflict
 from service.kit.security.subjects import DEFAULT_TENANT, LOCAL
-from tests.applications import catalog_face
+from tests.applications import catalog_transactions
 
 CALLERS = 8
 CHANGES = 20
@@ -19,16 +18,19 @@ CHANGES = 20
 
 def test_no_change_is_lost(database):
     """Each of 160 changes reads, adds one and writes with If-Match, again after every 412."""
-    face = catalog_face(database)
+    transactions = catalog_transactions(database)
     creating, changing = (Call(LOCAL, f"{verb}_site", "/v1/sites", "test") for verb in ("create", "update"))
-    site = SiteInput.model_validate(EXAMPLES["create_site"] | {"note": "0"})
-    first = json.loads(face.create(SITES, creating, site).body)
+    site = SITES.example | {"note": "0"}
+    transactions.write_row(creating, site, SITES, partial(service.create, document=site))
     conflicts = []
 
+    def read():
+        return transactions.read(lambda session: service.get(session, SITES, DEFAULT_TENANT, site["id"]))
+
     def add_one():
-        read = face.get(SITES, DEFAULT_TENANT, site.id, "")
-        patch = SitePatch.model_validate({"note": str(int(json.loads(read.body)["note"]) + 1)})
-        face.change(SITES, changing, site.id, patch, read.headers["etag"])
+        row = read()
+        sent = {"patch": {"note": str(int(row["note"]) + 1)}, "if_match": service.etag(row)}
+        transactions.write_row(changing, sent, SITES, partial(service.change, row_id=row["id"], **sent))
 
     def call(_):
         changed = 0
@@ -41,9 +43,10 @@ def test_no_change_is_lost(database):
             else:
                 changed += 1
 
+    first = read()
     with ThreadPoolExecutor(CALLERS) as pool:
         list(pool.map(call, range(CALLERS)))
-    last = json.loads(face.get(SITES, DEFAULT_TENANT, site.id, "").body)
+    last = read()
     assert int(last["note"]) == CALLERS * CHANGES
     assert last["version"] == first["version"] + CALLERS * CHANGES
     # A change that conflicts takes no revision: the catalog counts exactly what was stored.

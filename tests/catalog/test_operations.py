@@ -1,29 +1,19 @@
-"""Every noun over HTTP, on both databases."""
+"""Every resource of the catalog over HTTP, on both databases."""
 
 import pytest
 
 from service.app.examples import EXAMPLES
+from service.catalog.registry import RESOURCES
 
-NOUNS = [
-    "accelerators",
-    "links",
-    "models",
-    "offers",
-    "token-prices",
-    "tariffs",
-    "exchange-rates",
-    "grids",
-    "sites",
-]
-SINGULAR = {noun: noun.removesuffix("s").replace("-", "_") for noun in NOUNS}
+PATHS = {resource.path: resource for resource in RESOURCES.values()}
 
 
-def example(noun: str, kind: str = "create") -> dict:
-    return dict(EXAMPLES[f"{kind}_{SINGULAR[noun]}"])
+def example(path: str, verb: str = "create") -> dict:
+    return dict(EXAMPLES[f"{verb}_{PATHS[path].kind}"])
 
 
-def created(client, noun):
-    response = client.post(f"/v1/{noun}", example(noun))
+def created(client, path):
+    response = client.post(f"/v1/{path}", example(path))
     assert response.status_code == 201, response.text
     return response
 
@@ -41,36 +31,36 @@ def code(response):
     return response.status_code, response.json()["code"]
 
 
-@pytest.mark.parametrize("noun", NOUNS)
+@pytest.mark.parametrize("path", PATHS)
 class TestLifeOfARow:
-    def test_created_read_changed_deleted(self, client, noun):
-        before = int(client.get(f"/v1/{noun}").headers["etag"].strip('"').split("-")[0])
-        made = created(client, noun)
+    def test_created_read_changed_deleted(self, client, path):
+        before = int(client.get(f"/v1/{path}").headers["etag"].strip('"').split("-")[0])
+        made = created(client, path)
         row = made.json()
         address = made.headers["location"]
-        assert address == f"/v1/{noun}/{row['id']}"
+        assert address == f"/v1/{path}/{row['id']}"
         assert (row["version"], row["origin"]) == (1, "tenant")
         assert row["revision"] == int(made.headers["catalog-revision"]) == before + 1
         assert client.get(address).json() == row
-        assert holds(row, example(noun))
+        assert holds(row, example(path))
 
-        changed = client.patch(address, example(noun, "update"), headers={"If-Match": made.headers["etag"]})
+        changed = client.patch(address, example(path, "update"), headers={"If-Match": made.headers["etag"]})
         assert changed.status_code == 200
         assert changed.json()["version"] == 2
         assert changed.headers["etag"] == '"2"'
-        assert holds(changed.json(), example(noun, "update"))
+        assert holds(changed.json(), example(path, "update"))
         assert changed.json()["name"] == row["name"]
 
         gone = client.delete(address, headers={"If-Match": '"2"'})
         assert (gone.status_code, gone.content) == (204, b"")
         assert int(gone.headers["catalog-revision"]) == before + 3
         assert code(client.get(address)) == (404, "ROW_NOT_FOUND")
-        again = created(client, noun)
+        again = created(client, path)
         assert again.json()["version"] == 4
 
-    def test_a_change_needs_the_version_it_is_based_on(self, client, noun):
-        address = created(client, noun).headers["location"]
-        patch = example(noun, "update")
+    def test_a_change_needs_the_version_it_is_based_on(self, client, path):
+        address = created(client, path).headers["location"]
+        patch = example(path, "update")
         assert code(client.patch(address, patch)) == (428, "VERSION_REQUIRED")
         assert code(client.delete(address)) == (428, "VERSION_REQUIRED")
         stale = {"If-Match": '"7"'}
@@ -78,8 +68,8 @@ class TestLifeOfARow:
         assert code(client.delete(address, headers=stale)) == (412, "VERSION_CONFLICT")
         assert client.patch(address, patch, headers={"If-Match": "*"}).status_code == 200
 
-    def test_null_removes_a_member_that_may_be_absent(self, client, noun):
-        address = client.post(f"/v1/{noun}", {**example(noun), "note": "to go"}).headers["location"]
+    def test_null_removes_a_member_that_may_be_absent(self, client, path):
+        address = client.post(f"/v1/{path}", {**example(path), "note": "to go"}).headers["location"]
         changed = client.patch(address, {"note": None}, headers={"If-Match": '"1"'})
         assert changed.status_code == 200
         assert "note" not in changed.json()
@@ -87,65 +77,65 @@ class TestLifeOfARow:
         refused = client.patch(address, {"name": None}, headers={"If-Match": "*"})
         assert refused.json()["errors"][0]["pointer"] == "/name"
 
-    def test_an_id_is_taken_once(self, client, noun):
-        created(client, noun)
-        assert code(client.post(f"/v1/{noun}", example(noun))) == (409, "ROW_EXISTS")
+    def test_an_id_is_taken_once(self, client, path):
+        created(client, path)
+        assert code(client.post(f"/v1/{path}", example(path))) == (409, "ROW_EXISTS")
 
-    def test_what_is_unknown_is_not_found(self, reader, noun):
+    def test_what_is_unknown_is_not_found(self, reader, path):
         headers = {"If-Match": "*"}
-        assert code(reader.get(f"/v1/{noun}/nothing")) == (404, "ROW_NOT_FOUND")
-        patch = example(noun, "update")
-        assert code(reader.patch(f"/v1/{noun}/nothing", patch, headers=headers)) == (404, "ROW_NOT_FOUND")
-        assert code(reader.delete(f"/v1/{noun}/nothing", headers=headers)) == (404, "ROW_NOT_FOUND")
+        assert code(reader.get(f"/v1/{path}/nothing")) == (404, "ROW_NOT_FOUND")
+        patch = example(path, "update")
+        assert code(reader.patch(f"/v1/{path}/nothing", patch, headers=headers)) == (404, "ROW_NOT_FOUND")
+        assert code(reader.delete(f"/v1/{path}/nothing", headers=headers)) == (404, "ROW_NOT_FOUND")
 
-    def test_what_has_not_changed_is_not_sent_again(self, client, noun):
-        made = created(client, noun)
+    def test_what_has_not_changed_is_not_sent_again(self, client, path):
+        made = created(client, path)
         address, etag = made.headers["location"], made.headers["etag"]
         same = client.get(address, headers={"If-None-Match": etag})
         assert (same.status_code, same.content) == (304, b"")
         for holds, given in ((True, "*"), (True, f"W/{etag}"), (True, f'"0", {etag}'), (False, '"0"')):
             answer = client.get(address, headers={"If-None-Match": given})
             assert answer.status_code == (304 if holds else 200)
-        listed = client.get(f"/v1/{noun}").headers["etag"]
-        assert client.get(f"/v1/{noun}", headers={"If-None-Match": listed}).status_code == 304
-        client.patch(address, example(noun, "update"), headers={"If-Match": etag})
+        listed = client.get(f"/v1/{path}").headers["etag"]
+        assert client.get(f"/v1/{path}", headers={"If-None-Match": listed}).status_code == 304
+        client.patch(address, example(path, "update"), headers={"If-Match": etag})
         assert client.get(address, headers={"If-None-Match": etag}).status_code == 200
-        assert client.get(f"/v1/{noun}", headers={"If-None-Match": listed}).status_code == 200
+        assert client.get(f"/v1/{path}", headers={"If-None-Match": listed}).status_code == 200
 
-    def test_pages_walk_every_row_once(self, client, noun):
-        created(client, noun)
-        whole = [row["id"] for row in client.get(f"/v1/{noun}?page_size=500").json()["items"]]
+    def test_pages_walk_every_row_once(self, client, path):
+        created(client, path)
+        whole = [row["id"] for row in client.get(f"/v1/{path}?page_size=500").json()["items"]]
         assert whole == sorted(whole)
         for order, expected in (("id", whole), ("-id", whole[::-1])):
             walked, token = [], ""
             while token is not None:
-                url = f"/v1/{noun}?page_size={max(2, len(whole) // 4)}&order_by={order}&page_token={token}"
+                url = f"/v1/{path}?page_size={max(2, len(whole) // 4)}&order_by={order}&page_token={token}"
                 page = client.get(url).json()
                 walked += [row["id"] for row in page["items"]]
                 token = page["next_page_token"]
             assert walked == expected
 
-    def test_a_token_of_another_list_is_refused(self, client, noun):
-        created(client, noun)
-        token = client.get(f"/v1/{noun}?page_size=1").json()["next_page_token"]
-        other = client.get(f"/v1/{noun}?page_size=1&order_by=-id&page_token={token}")
+    def test_a_token_of_another_list_is_refused(self, client, path):
+        created(client, path)
+        token = client.get(f"/v1/{path}?page_size=1").json()["next_page_token"]
+        other = client.get(f"/v1/{path}?page_size=1&order_by=-id&page_token={token}")
         assert code(other) == (400, "BAD_REQUEST")
         assert other.json()["errors"][0]["pointer"] == "/query/page_token"
         forged = ("B" if token[0] == "A" else "A") + token[1:]
-        assert code(client.get(f"/v1/{noun}?page_size=1&page_token={forged}")) == (400, "BAD_REQUEST")
+        assert code(client.get(f"/v1/{path}?page_size=1&page_token={forged}")) == (400, "BAD_REQUEST")
 
-    def test_unknown_parameters_and_members_are_refused(self, reader, noun):
-        query = reader.get(f"/v1/{noun}?colour=red")
+    def test_unknown_parameters_and_members_are_refused(self, reader, path):
+        query = reader.get(f"/v1/{path}?colour=red")
         assert code(query) == (422, "UNPROCESSABLE")
         assert query.json()["errors"][0]["pointer"] == "/query/colour"
-        body = reader.post(f"/v1/{noun}", {**example(noun), "colour": "red"})
+        body = reader.post(f"/v1/{path}", {**example(path), "colour": "red"})
         assert code(body) == (422, "UNPROCESSABLE")
         assert body.json()["errors"][0]["pointer"] == "/colour"
 
-    def test_a_row_has_its_sources(self, reader, noun):
-        row = example(noun)
+    def test_a_row_has_its_sources(self, reader, path):
+        row = example(path)
         del row["sources"]
-        response = reader.post(f"/v1/{noun}", row)
+        response = reader.post(f"/v1/{path}", row)
         assert response.json()["errors"] == [
             {"pointer": "/sources", "code": "MISSING", "detail": "Field required"}
         ]
@@ -159,7 +149,7 @@ class TestNamesAndReferences:
         assert code(client.post("/v1/accelerators", row)) == (409, "ROW_EXISTS")
 
     @pytest.mark.parametrize(
-        ("noun", "member"),
+        ("path", "member"),
         [
             ("offers", "accelerator_id"),
             ("sites", "grid_id"),
@@ -168,8 +158,8 @@ class TestNamesAndReferences:
             ("accelerators", "inter_node_link_id"),
         ],
     )
-    def test_a_reference_must_exist(self, client, noun, member):
-        response = client.post(f"/v1/{noun}", {**example(noun), member: "nothing"})
+    def test_a_reference_must_exist(self, client, path, member):
+        response = client.post(f"/v1/{path}", {**example(path), member: "nothing"})
         assert code(response) == (422, "UNPROCESSABLE")
         assert response.json()["errors"][0]["pointer"] == f"/{member}"
 
@@ -216,8 +206,8 @@ class TestFilters:
         ],
     )
     def test_a_filter_gives_what_it_says_and_nothing_less(self, reader, query, wanted):
-        noun = query.partition("?")[0]
-        every = reader.get(f"/v1/{noun}?page_size=500").json()["items"]
+        path = query.partition("?")[0]
+        every = reader.get(f"/v1/{path}?page_size=500").json()["items"]
         given = reader.get(f"/v1/{query}&page_size=500").json()["items"]
 
         def matches(row):

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select
 
 from service.catalog import service
-from service.catalog.nouns import ACCELERATORS, MODELS, NOUNS, OFFERS
+from service.catalog.registry import ACCELERATORS, MODELS, OFFERS, RESOURCES
 from service.catalog.shipped import shipped_documents
 from service.evidence.snapshot import shipped_snapshot
 from service.kit.security.subjects import DEFAULT_TENANT, SHIPPED_TENANT
@@ -30,8 +30,8 @@ DESCRIPTIVE = {"id", "name", "aliases", "note", "sources", "architecture", "cont
 UNSOURCED = {"accelerators": {"vendor"}, "links": {"kind", "scope"}}
 
 
-def rows(noun):
-    return shipped_documents()[noun]
+def rows(name):
+    return shipped_documents()[name]
 
 
 def leaves(value, path=""):
@@ -42,12 +42,12 @@ def leaves(value, path=""):
         yield path
 
 
-@pytest.mark.parametrize("noun", NOUNS)
-def test_every_value_has_a_source_with_a_date(noun):
+@pytest.mark.parametrize("name", RESOURCES)
+def test_every_value_has_a_source_with_a_date(name):
     bare = []
-    for row in rows(noun):
+    for row in rows(name):
         pointers = [pointer for source in row["sources"] for pointer in source["pointers"]]
-        described = DESCRIPTIVE | UNSOURCED.get(noun, set())
+        described = DESCRIPTIVE | UNSOURCED.get(name, set())
         values = {name: value for name, value in row.items() if name not in described}
         bare += [
             (row["id"], leaf)
@@ -74,9 +74,9 @@ def test_the_page_lists_the_models_whose_sources_were_not_read_again(opening, cl
     assert sorted(ids) == sorted(row["id"] for row in rows("models") if left(row) == opening)
 
 
-@pytest.mark.parametrize("noun", NOUNS)
-def test_pointers_point_at_something(noun):
-    for row in rows(noun):
+@pytest.mark.parametrize("name", RESOURCES)
+def test_pointers_point_at_something(name):
+    for row in rows(name):
         places = {""} | {
             leaf[:end]
             for leaf in leaves(row)
@@ -86,17 +86,17 @@ def test_pointers_point_at_something(noun):
             assert set(source["pointers"]) <= places, row["id"]
 
 
-@pytest.mark.parametrize("noun", NOUNS)
-def test_ids_and_aliases_name_one_row(noun):
-    names = [name for row in rows(noun) for name in (row["id"], *row.get("aliases", []))]
+@pytest.mark.parametrize("name", RESOURCES)
+def test_ids_and_aliases_name_one_row(name):
+    names = [each for row in rows(name) for each in (row["id"], *row.get("aliases", []))]
     assert len(names) == len(set(names))
 
 
 def test_references_hold():
-    for noun in NOUNS.values():
-        for member, target in noun.references.items():
+    for resource in RESOURCES.values():
+        for member, target in resource.references.items():
             known = {row["id"] for row in rows(target)}
-            assert {row[member] for row in rows(noun.name) if member in row} <= known
+            assert {row[member] for row in rows(resource.name) if member in row} <= known
 
 
 def test_what_there_is():
@@ -129,7 +129,7 @@ def test_reported_memory_lies_below_its_label():
 
 def test_models_are_the_published_ones():
     """Llama 2 70B: 68,976,648,192 parameters; Llama 3.1: 8,030,261,248, 70,553,706,496, 405,853,388,800."""
-    counts = {row["id"]: MODELS.derived(row)["parameter_count"] for row in rows("models")}
+    counts = {row["id"]: MODELS.derive(row)["parameter_count"] for row in rows("models")}
     assert counts["llama-2-70b"] == 68_976_648_192
     assert counts["llama-3.1-8b"] == 8_030_261_248
     assert counts["llama-3.1-70b"] == 70_553_706_496
@@ -159,8 +159,8 @@ class TestLoading:
     def test_a_derived_member_is_derived_again(self, database, monkeypatch):
         """Where a formula changes, the rows that it derives change with it."""
         prices = {"price_per_device_hour": {"amount": "0.0101", "currency_code": "USD"}}
-        changed = replace(OFFERS, derived=lambda _: prices)
-        monkeypatch.setattr(service, "NOUNS", {**NOUNS, "offers": changed})
+        changed = replace(OFFERS, derive=lambda _: prices)
+        monkeypatch.setattr(service, "RESOURCES", {**RESOURCES, "offers": changed})
         monkeypatch.setattr(service, "shipped_digest", lambda: "another")
         with database.writing() as session:
             assert service.load_shipped(session) == (2, len(rows("offers")))
@@ -217,12 +217,12 @@ class TestLoading:
         """Every type of value survives both databases."""
         with database.reading() as session:
             stored = service.own_documents(session, SHIPPED_TENANT)
-        for noun in NOUNS.values():
+        for resource in RESOURCES.values():
             kept = [
-                {name: value for name, value in row.items() if name in noun.created.model_fields}
-                for row in stored[noun.name]
+                {name: value for name, value in row.items() if name in resource.input.model_fields}
+                for row in stored[resource.name]
             ]
-            shipped = [{"aliases": [], **row} for row in shipped_documents()[noun.name]]
+            shipped = [{"aliases": [], **row} for row in shipped_documents()[resource.name]]
             assert kept == sorted(shipped, key=lambda row: row["id"])
 
 
@@ -252,7 +252,7 @@ class TestPrices:
         assert len(self.listed()) == 117
         for row in self.listed():
             offer = self.offer(row)
-            derived = OFFERS.derived(offer)
+            derived = OFFERS.derive(offer)
             assert Decimal(offer["price_per_instance_hour"]["amount"]) == Decimal(row["usd_per_hour"])
             assert offer["accelerator_count"] == int(row["accelerator_count"])
             each = Decimal(derived["price_per_device_hour"]["amount"])

@@ -25,7 +25,7 @@ from tests.applications import (
 )
 from tests.conftest import Client
 from tests.contract.credentials import OF_NODES, lease_of, sent
-from tests.contract.test_document import NOUNS, OPERATIONS
+from tests.contract.test_document import CATALOG, OPERATIONS
 
 SCOPES = {
     name: scope
@@ -204,7 +204,7 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
 
 
 LISTED = (
-    *NOUNS,
+    *CATALOG,
     "actuals",
     "api-keys",
     "approval-delegations",

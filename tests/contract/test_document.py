@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from service.app.application import create_app
 from service.app.examples import EXAMPLE_IDS, EXAMPLES
 from service.app.settings import Settings
+from service.catalog.registry import KINDS, RESOURCES
 from service.cli.main import app as command_line
 from service.schemas.events import EventType
 from tests.contract.node import installed, node
@@ -44,17 +45,7 @@ OPERATIONS = {
     for path, item in DOCUMENT["paths"].items()
     for method, operation in item.items()
 }
-NOUNS = (
-    "models",
-    "accelerators",
-    "links",
-    "offers",
-    "tariffs",
-    "exchange-rates",
-    "token-prices",
-    "grids",
-    "sites",
-)
+CATALOG = tuple(resource.path for resource in RESOURCES.values())
 TEXT, BYTES = {"type": "string"}, {"type": "string", "format": "binary"}
 TABLES = {
     "export_benchmark_results": {"text/csv": TEXT, "application/vnd.apache.parquet": BYTES},
@@ -333,23 +324,22 @@ class TestTheExamples:
             if name.startswith("estimate_") and name not in TABLES:
                 self.is_shown(name, reader.post(path, EXAMPLES[name]))
 
-    @pytest.mark.parametrize("noun", NOUNS)
-    def test_of_rows(self, client, noun):
-        singular = noun.removesuffix("s").replace("-", "_")
-        parameters = {p["name"]: p.get("example") for p in OPERATIONS[f"delete_{singular}"][2]["parameters"]}
-        row, matching = f"/v1/{noun}/{parameters['id']}", {"If-Match": parameters["If-Match"]}
-        self.is_shown(f"create_{singular}", client.post(f"/v1/{noun}", EXAMPLES[f"create_{singular}"]))
-        self.is_shown(f"get_{singular}", client.get(row))
-        copied = client.post(f"{row}:copy", EXAMPLES[f"copy_{singular}"])
-        self.is_shown(f"copy_{singular}", copied)
+    @pytest.mark.parametrize(("kind", "resource"), KINDS.items())
+    def test_of_rows(self, client, kind, resource):
+        parameters = {p["name"]: p.get("example") for p in OPERATIONS[f"delete_{kind}"][2]["parameters"]}
+        row, matching = f"/v1/{resource.path}/{parameters['id']}", {"If-Match": parameters["If-Match"]}
+        self.is_shown(f"create_{kind}", client.post(f"/v1/{resource.path}", EXAMPLES[f"create_{kind}"]))
+        self.is_shown(f"get_{kind}", client.get(row))
+        copied = client.post(f"{row}:copy", EXAMPLES[f"copy_{kind}"])
+        self.is_shown(f"copy_{kind}", copied)
         client.delete(copied.headers["location"], headers={"If-Match": "*"})
         self.is_shown(
-            f"list_{noun.replace('-', '_')}", client.get(f"/v1/{noun}", params={"id": parameters["id"]})
+            f"list_{resource.name}", client.get(f"/v1/{resource.path}", params={"id": parameters["id"]})
         )
-        changed = client.patch(row, EXAMPLES[f"update_{singular}"], headers=matching)
-        self.is_shown(f"update_{singular}", changed)
+        changed = client.patch(row, EXAMPLES[f"update_{kind}"], headers=matching)
+        self.is_shown(f"update_{kind}", changed)
         deleted = client.delete(row, headers={"If-Match": changed.headers["etag"]})
-        assert deleted.status_code == self.shown(f"delete_{singular}")[0]
+        assert deleted.status_code == self.shown(f"delete_{kind}")[0]
 
     def test_of_keys(self, client):
         made = client.post("/v1/api-keys", EXAMPLES["create_api_key"])

@@ -16,7 +16,7 @@ from service.kit.http.problems import CONTENT_TYPE
 from tests.applications import TENANT, attach
 from tests.contract.corpus import MARK, Operation
 from tests.contract.credentials import OF_NODES, credentials, node_of
-from tests.contract.test_document import NOUNS, OPERATIONS
+from tests.contract.test_document import CATALOG, OPERATIONS
 from tests.inline import Loop
 
 SECONDS = 1.0
@@ -92,7 +92,7 @@ def row_of(name):
     noun = OPERATIONS[name][1].split("/")[2]
     if "{id}" not in OPERATIONS[name][1]:
         return ""
-    return shipped_documents()[noun.replace("-", "_")][0]["id"] if noun in NOUNS else EXAMPLE_IDS[noun]
+    return shipped_documents()[noun.replace("-", "_")][0]["id"] if noun in CATALOG else EXAMPLE_IDS[noun]
 
 
 def faults(hostile, status, headers, content):

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from service.app.examples import EXAMPLES
+from service.catalog.registry import RESOURCES
 from service.kit.security.credentials import id_of
 from tests.applications import bearing
 from tests.contract.test_document import DOCUMENT
@@ -133,49 +134,29 @@ TRIED = {
             "/conditions/cost_center_ids/0",
         )
     ],
-    ("SiteInput", "grid_id"): [
-        ("/v1/sites", {**EXAMPLES["create_site"], "grid_id": FOREIGN}, "/grid_id"),
-    ],
-    ("SiteInput", "tariff_id"): [
-        ("/v1/sites", {**EXAMPLES["create_site"], "tariff_id": FOREIGN}, "/tariff_id"),
-    ],
-    ("OfferInput", "accelerator_id"): [
-        ("/v1/offers", {**EXAMPLES["create_offer"], "accelerator_id": FOREIGN}, "/accelerator_id")
-    ],
-    ("TokenPriceInput", "model_id"): [
-        ("/v1/token-prices", {**EXAMPLES["create_token_price"], "model_id": FOREIGN}, "/model_id")
-    ],
-    ("AcceleratorInput", "intra_node_link_id"): [
-        (
-            "/v1/accelerators",
-            {**EXAMPLES["create_accelerator"], "intra_node_link_id": FOREIGN},
-            "/intra_node_link_id",
-        )
-    ],
-    ("AcceleratorInput", "inter_node_link_id"): [
-        (
-            "/v1/accelerators",
-            {**EXAMPLES["create_accelerator"], "inter_node_link_id": FOREIGN},
-            "/inter_node_link_id",
-        )
-    ],
+    **{
+        (resource.input.__name__, member): [
+            (f"/v1/{resource.path}", {**resource.example, member: FOREIGN}, f"/{member}")
+        ]
+        for resource in RESOURCES.values()
+        for member in resource.references
+    },
     ("CostQuestion", "token_price_ids"): [
         (COST, {**SERVED, "token_price_ids": [FOREIGN]}, "/token_price_ids/0"),
     ],
 }
 ALIKE = {
-    ("AcceleratorPatch", "inter_node_link_id"): ("AcceleratorInput", "inter_node_link_id"),
-    ("AcceleratorPatch", "intra_node_link_id"): ("AcceleratorInput", "intra_node_link_id"),
+    **{
+        (resource.patch.__name__, member): (resource.input.__name__, member)
+        for resource in RESOURCES.values()
+        for member in resource.references
+    },
     ("CandidateQuoteInput", "cost_center_id"): ("CostQuoteInput", "cost_center_id"),
     ("CostExport", "token_price_ids"): ("CostQuestion", "token_price_ids"),
     ("OfferImport", "accelerator_id"): ("OfferInput", "accelerator_id"),
-    ("OfferPatch", "accelerator_id"): ("OfferInput", "accelerator_id"),
     ("PowerCapQuestion", "token_price_ids"): ("CostQuestion", "token_price_ids"),
     ("ShiftQuestion", "token_price_ids"): ("CostQuestion", "token_price_ids"),
     ("SiteComparison", "token_price_ids"): ("CostQuestion", "token_price_ids"),
-    ("SitePatch", "grid_id"): ("SiteInput", "grid_id"),
-    ("SitePatch", "tariff_id"): ("SiteInput", "tariff_id"),
-    ("TokenPricePatch", "model_id"): ("TokenPriceInput", "model_id"),
     ("UtilityBillExport", "token_price_ids"): ("CostQuestion", "token_price_ids"),
     ("UtilityBillQuestion", "token_price_ids"): ("CostQuestion", "token_price_ids"),
 }

@@ -16,6 +16,7 @@ from schemathesis.pytest._test_builder import build_operation_test
 from urllib3 import HTTPResponse
 
 from service.app.examples import EXAMPLE_IDS, EXAMPLES
+from service.catalog.registry import KINDS
 from service.evidence import snapshot as snapshots
 from service.kit.security.credentials import id_of
 from tests.applications import (
@@ -23,7 +24,7 @@ from tests.applications import (
     Callers,
     ask_job,
     attach,
-    catalog_face,
+    catalog_transactions,
     store_approval,
     store_calibration,
     store_link,
@@ -34,7 +35,7 @@ from tests.applications import (
     store_webhook,
 )
 from tests.contract.credentials import OF_NODES, credentials, lease_of, prepare_node
-from tests.contract.test_document import NOUNS, OPERATIONS, PATH
+from tests.contract.test_document import OPERATIONS, PATH
 from tests.inline import Loop
 
 WITH_A_LARGE_SHAPE = (
@@ -44,7 +45,7 @@ WITH_A_LARGE_SHAPE = (
 """Operations whose bodies may hold an architecture, a tariff or a file: the coverage phase would ask some ten
 thousand requests for each and keep them all in memory. Members of their examples are in the hostile corpus,
 and they are fuzzed, the largest of them at length."""
-CHANGES = "|".join(f"update_{noun.removesuffix('s').replace('-', '_')}" for noun in NOUNS)
+CHANGES = "|".join(f"update_{kind}" for kind in KINDS)
 """Changes of catalog rows, made from the shape of what is created (`patch_of`), whose bounds are covered."""
 
 
@@ -118,8 +119,7 @@ LISTS = [name for name in OPERATIONS if name.startswith("list_")]
 DERIVED = [name for name in OPERATIONS if name != "report_benchmark_result"]
 CASES = [*(("sqlite", name) for name in DERIVED), *(("postgresql", name) for name in LISTS)]
 SEEDS = 4
-NAMED = {noun.removesuffix("s").replace("-", "_") for noun in NOUNS}
-NAMED |= {"approval_policy", "budget", "cost_center", "tenant"}
+NAMED = {*KINDS, "approval_policy", "budget", "cost_center", "tenant"}
 """What is created under an id that the caller chooses."""
 STORED = {
     "approval_link": store_link,
@@ -359,7 +359,7 @@ def caller(app, databases, name, monkeypatch):
     attach(app, database, TENANT.model_copy(update={"public_url": BASE}))
     app.state.snapshots.refresh()
     # No estimate follows a write here, so none has to be seen by one.
-    app.state.catalog = catalog_face(database)
+    app.state.catalog = catalog_transactions(database)
     made = Caller(app, name)
     yield made
     made.close()

@@ -18,11 +18,11 @@ from service.schemas.events import EventType
 from tests.applications import content_digest
 from tests.approvals.deciding import QUOTED
 from tests.contract.credentials import sent
-from tests.contract.test_document import NOUNS, OPERATIONS
+from tests.contract.test_document import CATALOG, OPERATIONS
 from tests.escalation.findings import findings
 from tests.escalation.world import FOREIGN, MINE, OWN, PEOPLE, STRANGER
 
-OUTSIDE = {*NOUNS, "estimates", "plans", "evidence", "calibrations", "actuals", "audit-events"}
+OUTSIDE = {*CATALOG, "estimates", "plans", "evidence", "calibrations", "actuals", "audit-events"}
 """Tags of operations that change no credential, policy, link, node, webhook, nor what is decided."""
 OF_NODES = ["leases:claim", "benchmark-results:report"]
 MOST_ROUNDS = 6

@@ -17,8 +17,9 @@ from sqlalchemy import func, select
 
 from service.audit.tables import AuditEventRow
 from service.auth.tables import ApiKeyRow
+from service.catalog.registry import RESOURCES
 from service.catalog.sites.tables import SiteRow
-from service.catalog.tables import NOUN_TABLES, CatalogState
+from service.catalog.tables import CatalogState
 from service.kit.http.idempotency import IdempotencyKeyRow, digest
 from tests import forked
 from tests.applications import bearing
@@ -352,7 +353,7 @@ def revisions(database):
     ((revision,),) = rows(database, select(CatalogState.revision).where(CatalogState.tenant_id == TENANT))
     changes = [
         value
-        for table in NOUN_TABLES
+        for table in (resource.table for resource in RESOURCES.values())
         for (value,) in rows(database, select(table.revision).where(table.tenant_id == TENANT))
     ]
     return revision, sorted(changes)

@@ -15,7 +15,7 @@ from service.app.examples import (
     webhooks,
 )
 from service.app.examples.estimates import REFERENCE_QUESTION, REFERENCE_SITE
-from service.catalog.nouns import NOUNS
+from service.catalog.registry import RESOURCES
 
 __all__ = ["EXAMPLES", "EXAMPLE_IDS", "REFERENCE_QUESTION", "REFERENCE_SITE", "answers"]
 
@@ -33,7 +33,7 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 }
 """A request body for each operation that takes one."""
 EXAMPLE_IDS: Final[dict[str, str]] = {
-    **{noun.path: EXAMPLES[f"create_{noun.singular}"]["id"] for noun in NOUNS.values()},
+    **{resource.path: resource.example["id"] for resource in RESOURCES.values()},
     **access.IDS,
     **nodes.IDS,
     **evidence.IDS,

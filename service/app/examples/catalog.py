@@ -7,10 +7,10 @@ from service.catalog.grids.schemas import GridImport
 from service.catalog.grids.service import read_table
 from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
-from service.catalog.nouns import GRIDS, MODELS, NOUNS, TARIFFS
 from service.catalog.offers import importing
 from service.catalog.offers.schemas import ImportedOffers, OfferImport
-from service.catalog.rows import Document, Noun
+from service.catalog.registry import GRIDS, KINDS, MODELS, TARIFFS, Resource
+from service.catalog.rows import EXAMPLE_SOURCES, Document
 from service.catalog.service import Imported
 from service.catalog.shipped import shipped_documents
 from service.catalog.tariffs.schemas import RateImport
@@ -20,63 +20,7 @@ from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPrice
 from service.schemas.tariffs import TariffTerms
 
 WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
-_SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
-_TARIFF: Final[dict[str, Any]] = {
-    "id": "example-large-power",
-    "name": "Example Utility, large power by time of use",
-    "utility": "Example Utility",
-    "currency_code": "USD",
-    "time_zone": "America/Los_Angeles",
-    "holidays": ["2026-12-25"],
-    "revisions": [
-        {
-            "effective_from": "2026-01-01",
-            "charges": [
-                {"kind": "fixed", "name": "customer", "price": "1200", "per": "month"},
-                {
-                    "kind": "energy",
-                    "name": "energy",
-                    "periods": [
-                        {
-                            "name": "peak",
-                            "tiers": [{"price": "0.16"}],
-                            "windows": [
-                                {
-                                    "weekdays": [1, 2, 3, 4, 5],
-                                    "from_time": "16:00",
-                                    "to_time": "21:00",
-                                    "holidays": "excluded",
-                                }
-                            ],
-                        },
-                        {
-                            "name": "off_peak",
-                            "tiers": [{"price": "0.09"}],
-                            "windows": [
-                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "00:00", "to_time": "16:00"},
-                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "21:00", "to_time": "24:00"},
-                                {"weekdays": [6, 7], "holidays": "included"},
-                            ],
-                        },
-                    ],
-                },
-                {
-                    "kind": "demand",
-                    "name": "demand",
-                    "window_minutes": 15,
-                    "periods": [{"name": "all_hours", "tiers": [{"price": "21.5", "unit": "kw"}]}],
-                    "billing_demand": {
-                        "ratchets": [{"share_by_peak_month": [0.5] * 12, "preceding_months": 11}]
-                    },
-                },
-                {"kind": "percentage", "name": "state tax", "percent": "2.9", "tax": True},
-            ],
-        }
-    ],
-    "sources": _SOURCES,
-}
-"""Energy by time of use, demand with a ratchet, a customer charge and a tax."""
-TERMS: Final = {name: _TARIFF[name] for name in TariffTerms.model_fields if name in _TARIFF}
+TERMS: Final = {name: TARIFFS.example[name] for name in TariffTerms.model_fields if name in TARIFFS.example}
 _RATE: Final[dict[str, Any]] = {
     "utility": "Example Utility",
     "name": "Large power by time of use",
@@ -92,23 +36,7 @@ _RATE: Final[dict[str, Any]] = {
     "x_power_quality_rider": 3,
 }
 """A rate as the database writes it, with a key that nothing explains."""
-_WRITTEN: Final[dict[str, dict[str, Any]]] = {
-    "create_offer": {
-        "id": "example-cloud-h100-8x",
-        "name": "Example Cloud, 8 x H100",
-        "provider": "example-cloud",
-        "region": "eu-north-1",
-        "accelerator_id": "h100-sxm",
-        "accelerator_count": 8,
-        "purchase_option": "reserved",
-        "price_per_instance_hour": {"amount": "19.92", "currency_code": "USD"},
-        "as_of": "2026-11-20",
-        "sources": _SOURCES,
-    },
-    "update_offer": {
-        "price_per_instance_hour": {"amount": "18.80", "currency_code": "USD"},
-        "as_of": "2026-11-21",
-    },
+_IMPORTED: Final[dict[str, dict[str, Any]]] = {
     "import_offers": {
         "format": "gpuhunt",
         "content": (
@@ -121,21 +49,6 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "as_of": "2026-11-20",
         "source": {"citation": "Price list of Example Cloud, as sent on 20 November 2026"},
     },
-    "create_token_price": {
-        "id": "example-cloud-example-decoder",
-        "name": "Example Cloud, example decoder",
-        "provider": "example-cloud",
-        "model_name": "example/decoder",
-        "model_id": "llama-3.3-70b",
-        "input_price_per_million_tokens": {"amount": "0.59", "currency_code": "USD"},
-        "output_price_per_million_tokens": {"amount": "0.79", "currency_code": "USD"},
-        "as_of": "2026-11-20",
-        "sources": _SOURCES,
-    },
-    "update_token_price": {
-        "output_price_per_million_tokens": {"amount": "0.75", "currency_code": "USD"},
-        "as_of": "2026-11-21",
-    },
     "import_token_prices": {
         "format": "litellm",
         "content": (
@@ -147,56 +60,6 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "as_of": "2026-11-20",
         "source": {"citation": "Example list of token prices, 20 November 2026"},
     },
-    "create_accelerator": {
-        "id": "example-96gb",
-        "name": "Example 96GB",
-        "vendor": "example",
-        "memory_label_gb": 96.0,
-        "memory_bandwidth_bytes_per_second": 4e12,
-        "peak_flops_per_second": {"bf16": 5e14},
-        "power_limit_watts": 600.0,
-        "sources": _SOURCES,
-    },
-    "update_accelerator": {"power_limit_watts": 550.0},
-    "create_link": {
-        "id": "example-fabric",
-        "name": "Example fabric",
-        "kind": "ethernet",
-        "scope": "inter_node",
-        "bandwidth_bytes_per_second": 5e10,
-        "sources": _SOURCES,
-    },
-    "update_link": {"latency_seconds": 5e-6},
-    "create_model": {
-        "id": "example-decoder",
-        "name": "Example decoder",
-        "architecture": {
-            "embeddings": {"size": 1024, "vocabulary_size": 32000},
-            "layers": [
-                {
-                    "kind": "block",
-                    "count": 24,
-                    "layers": [
-                        {"kind": "normalization", "size": 1024},
-                        {
-                            "kind": "attention",
-                            "hidden_size": 1024,
-                            "query_heads": 16,
-                            "key_value_heads": 4,
-                            "head_size": 64,
-                        },
-                        {"kind": "normalization", "size": 1024},
-                        {"kind": "feed_forward", "hidden_size": 1024, "inner_size": 2816, "gated": True},
-                    ],
-                },
-                {"kind": "normalization", "size": 1024},
-            ],
-            "heads": [{"kind": "language_model", "input_size": 1024, "output_size": 32000}],
-        },
-        "context_tokens": 8192,
-        "sources": _SOURCES,
-    },
-    "update_model": {"context_tokens": 16384},
     "import_model": {
         "id": "example-imported",
         "name": "Example, imported",
@@ -211,18 +74,8 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
             "vocab_size": 32000,
             "max_position_embeddings": 2048,
         },
-        "sources": _SOURCES,
+        "sources": EXAMPLE_SOURCES,
     },
-    "create_grid": {
-        "id": "example-grid",
-        "name": "Example grid",
-        "code": "EX",
-        "kind": "other",
-        "carbon_intensity_kg_co2e_per_kwh": 0.2,
-        "accounting": "generation",
-        "sources": _SOURCES,
-    },
-    "update_grid": {"carbon_intensity_kg_co2e_per_kwh": 0.19},
     "import_grid": {
         "id": "example-marginal",
         "name": "Example region, marginal",
@@ -232,10 +85,8 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "content": "Month,Timestamp,CA\n1,0,1.11\n1,1,0.94\n",
         "time_zone": "America/Los_Angeles",
         "data_year": 2023,
-        "sources": _SOURCES,
+        "sources": EXAMPLE_SOURCES,
     },
-    "create_tariff": _TARIFF,
-    "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
     "import_tariff": {
         "format": "urdb_json",
         "id": "example-imported-rate",
@@ -243,50 +94,31 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "time_zone": "America/Los_Angeles",
         "urdb": _RATE,
         "excluded_keys": ["x_power_quality_rider"],
-        "sources": _SOURCES,
+        "sources": EXAMPLE_SOURCES,
     },
-    "create_exchange_rate": {
-        "id": "example-eur-usd-2026-11-20",
-        "name": "Example rate, euro in US dollars",
-        "from_currency_code": "EUR",
-        "to_currency_code": "USD",
-        "rate": "1.1512",
-        "as_of": "2026-11-20",
-        "sources": _SOURCES,
-    },
-    "update_exchange_rate": {"rate": "1.1521"},
-    "create_site": {
-        "id": "example-site",
-        "name": "Example site",
-        "pue": 1.2,
-        "grid_id": "egrid-us-rfce",
-        "time_zone": "America/New_York",
-        "sources": _SOURCES,
-    },
-    "update_site": {"pue": 1.18},
 }
-_COPIED = ("offer", "token_price", "accelerator", "link", "model", "tariff", "exchange_rate", "grid", "site")
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
-    **_WRITTEN,
-    **{f"copy_{noun}": {"id": f"{_WRITTEN[f'create_{noun}']['id']}-copy"} for noun in _COPIED},
+    **_IMPORTED,
+    **{f"create_{kind}": resource.example for kind, resource in KINDS.items()},
+    **{f"update_{kind}": resource.example_patch for kind, resource in KINDS.items()},
+    **{f"copy_{kind}": {"id": f"{resource.example['id']}-copy"} for kind, resource in KINDS.items()},
 }
 
 
 def answers() -> dict[str, Any]:
     """What is answered of a row that is written, read, changed and copied, and of lists that are imported."""
     answered: dict[str, Any] = {}
-    for noun in NOUNS.values():
-        singular = noun.singular
-        sent = EXAMPLES[f"create_{singular}"]
-        created = _row(noun, _complete(noun, sent), version=1)
-        changed = _complete(noun, {**sent, **EXAMPLES[f"update_{singular}"]})
-        copied = _complete(noun, {**sent, **EXAMPLES[f"copy_{singular}"], "aliases": []})
+    for kind, resource in KINDS.items():
+        sent = resource.example
+        created = _row(resource, _complete(resource, sent), version=1)
+        changed = _complete(resource, {**sent, **resource.example_patch})
+        copied = _complete(resource, {**sent, **EXAMPLES[f"copy_{kind}"], "aliases": []})
         answered |= {
-            f"list_{noun.name}": {"items": [created], "next_page_token": None},
-            f"create_{singular}": created,
-            f"get_{singular}": created,
-            f"update_{singular}": _row(noun, changed, version=2),
-            f"copy_{singular}": _row(noun, copied, version=1),
+            f"list_{resource.name}": {"items": [created], "next_page_token": None},
+            f"create_{kind}": created,
+            f"get_{kind}": created,
+            f"update_{kind}": _row(resource, changed, version=2),
+            f"copy_{kind}": _row(resource, copied, version=1),
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
     table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
@@ -317,11 +149,11 @@ def _imported_token_prices() -> ImportedTokenPrices:
     return token_price_importing.answer(listed, Imported(created, [], [], [], [], revision=2))
 
 
-def _complete(noun: Noun, sent: Document) -> Document:
+def _complete(resource: Resource, sent: Document) -> Document:
     """A row as sent, with the members that were left out at their defaults."""
-    return noun.created.model_validate_json(json.dumps(sent)).model_dump(mode="json")
+    return resource.input.model_validate_json(json.dumps(sent)).model_dump(mode="json")
 
 
-def _row(noun: Noun, document: Document, *, version: int) -> Document:
+def _row(resource: Resource, document: Document, *, version: int) -> Document:
     added = {"version": version, "revision": version + 1, "origin": "tenant", "created_at": WRITTEN_AT}
-    return {**document, **noun.derived(document), **added}
+    return {**document, **resource.derive(document), **added}

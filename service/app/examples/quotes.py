@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from service.app.examples.catalog import WRITTEN_AT
-from service.catalog.nouns import NOUNS
+from service.catalog.registry import KINDS
 from service.catalog.shipped import shipped_documents
 from service.evidence.snapshot import shipped_snapshot
 from service.kit.security.subjects import DEFAULT_TENANT, LOCAL
@@ -49,9 +49,9 @@ def _rows(sources: Sequence[Source]) -> list[Mapping[str, Any]]:
     added = {"version": 1, "revision": 1, "origin": "shipped", "created_at": WRITTEN_AT}
     found: list[Mapping[str, Any]] = []
     for source in sources:
-        noun = NOUNS[f"{source['kind']}s"]
-        row = next(row for row in shipped_documents()[noun.name] if row["id"] == source["id"])
-        found.append({"aliases": [], **row, **noun.derived(row), **added})
+        resource = KINDS[source["kind"]]
+        row = next(row for row in shipped_documents()[resource.name] if row["id"] == source["id"])
+        found.append({"aliases": [], **row, **resource.derive(row), **added})
     return found
 
 

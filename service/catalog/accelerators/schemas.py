@@ -1,15 +1,13 @@
 """Shapes of accelerators."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import MISSING, Field
-from typing_extensions import TypeAliasType, TypedDict
+from typing_extensions import TypeAliasType
 
-from service.catalog.rows import DateText, RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, DateText, Document, RowInput, Versioned
 from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words
-from service.kit.http.pages import NextPageToken
 from service.schemas.base import Count, Degree, Input, Positive, ResourceId, Text
-from service.schemas.patches import patch_of
 
 PeakFormat = TypeAliasType(
     "PeakFormat", Literal["fp64", "fp64_tensor", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"]
@@ -88,19 +86,6 @@ class Accelerator(AcceleratorInput, Versioned):
     """An accelerator of the catalog."""
 
 
-if TYPE_CHECKING:
-    AcceleratorPatch = AcceleratorInput
-else:
-    AcceleratorPatch = patch_of(AcceleratorInput, "AcceleratorPatch")
-
-
-class AcceleratorPage(TypedDict):
-    """A page of accelerators."""
-
-    items: list[Accelerator]
-    next_page_token: NextPageToken
-
-
 class AcceleratorQuery(ListQuery):
     """Filters of accelerators."""
 
@@ -114,3 +99,16 @@ class AcceleratorQuery(ListQuery):
     """Least memory bandwidth."""
     max_power_limit_watts: Bound = LARGEST_BOUND
     """Highest power limit."""
+
+
+EXAMPLE: Document = {
+    "id": "example-96gb",
+    "name": "Example 96GB",
+    "vendor": "example",
+    "memory_label_gb": 96.0,
+    "memory_bandwidth_bytes_per_second": 4e12,
+    "peak_flops_per_second": {"bf16": 5e14},
+    "power_limit_watts": 600.0,
+    "sources": EXAMPLE_SOURCES,
+}
+EXAMPLE_PATCH: Document = {"power_limit_watts": 550.0}

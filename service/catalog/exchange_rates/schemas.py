@@ -1,15 +1,12 @@
 """Shapes of exchange rates."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
-from service.catalog.rows import RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
 from service.catalog.shapes import ListQuery
-from service.kit.http.pages import NextPageToken
 from service.schemas.base import CurrencyCode
-from service.schemas.patches import patch_of
 from service.schemas.tariffs import Day
 
 Rate = Annotated[
@@ -37,19 +34,6 @@ class ExchangeRate(ExchangeRateInput, Versioned):
     """An exchange rate of the catalog."""
 
 
-if TYPE_CHECKING:
-    ExchangeRatePatch = ExchangeRateInput
-else:
-    ExchangeRatePatch = patch_of(ExchangeRateInput, "ExchangeRatePatch")
-
-
-class ExchangeRatePage(TypedDict):
-    """A page of exchange rates."""
-
-    items: list[ExchangeRate]
-    next_page_token: NextPageToken
-
-
 class ExchangeRateQuery(ListQuery):
     """Filters of exchange rates."""
 
@@ -57,3 +41,15 @@ class ExchangeRateQuery(ListQuery):
     """Currencies to list rates from."""
     to_currency_code: CurrencyCodes = []
     """Currencies to list rates into."""
+
+
+EXAMPLE: Document = {
+    "id": "example-eur-usd-2026-11-20",
+    "name": "Example rate, euro in US dollars",
+    "from_currency_code": "EUR",
+    "to_currency_code": "USD",
+    "rate": "1.1512",
+    "as_of": "2026-11-20",
+    "sources": EXAMPLE_SOURCES,
+}
+EXAMPLE_PATCH: Document = {"rate": "1.1521"}

@@ -5,7 +5,7 @@ from service.planning.errors import PlanningError
 from service.schemas.tariffs import day
 
 
-def checked_rate(document: Document) -> Document:
+def check_rate(document: Document) -> Document:
     """Nothing to add; :class:`PlanningError` for a rate between one currency, or of no day."""
     if document["from_currency_code"] == document["to_currency_code"]:
         detail = "a currency is worth one of itself"

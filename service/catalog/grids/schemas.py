@@ -1,16 +1,14 @@
 """Shapes of grids."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.catalog.rows import RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
 from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words
-from service.kit.http.pages import NextPageToken
 from service.schemas.base import AnswerWarning, NotNegative, Text
 from service.schemas.carbon import Accounting, EmissionRate, IntensitySeriesInput, ZoneName
-from service.schemas.patches import patch_of
 
 MOST_CHARACTERS = 4_000_000
 """Of a file: a year of hours of 100 regions."""
@@ -81,19 +79,6 @@ class ImportedGrid(TypedDict):
     """What the file leaves open."""
 
 
-if TYPE_CHECKING:
-    GridPatch = GridInput
-else:
-    GridPatch = patch_of(GridInput, "GridPatch")
-
-
-class GridPage(TypedDict):
-    """A page of grids."""
-
-    items: list[Grid]
-    next_page_token: NextPageToken
-
-
 class GridQuery(ListQuery):
     """Filters of grids."""
 
@@ -107,3 +92,15 @@ class GridQuery(ListQuery):
     """Kinds of emission rate to list."""
     max_carbon_intensity_kg_co2e_per_kwh: Bound = LARGEST_BOUND
     """Highest carbon intensity."""
+
+
+EXAMPLE: Document = {
+    "id": "example-grid",
+    "name": "Example grid",
+    "code": "EX",
+    "kind": "other",
+    "carbon_intensity_kg_co2e_per_kwh": 0.2,
+    "accounting": "generation",
+    "sources": EXAMPLE_SOURCES,
+}
+EXAMPLE_PATCH: Document = {"carbon_intensity_kg_co2e_per_kwh": 0.19}

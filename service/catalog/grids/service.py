@@ -1,4 +1,4 @@
-"""Grids from published tables of hourly intensities."""
+"""What a grid must obey, and grids from published tables of hourly intensities."""
 
 from typing import NamedTuple
 
@@ -11,6 +11,13 @@ from service.planning.tariff.calendar import zone_of
 from service.schemas.base import AnswerWarning
 
 _WHOLE_YEAR_HOURS = 8760
+
+
+def check_grid(document: Document) -> Document:
+    """Nothing to add; :class:`PlanningError` for a series by the clock of a zone that does not exist."""
+    if zone := document.get("series", {}).get("time_zone"):
+        zone_of(zone, "/series/time_zone")
+    return {}
 
 
 class ReadTable(NamedTuple):

@@ -1,15 +1,13 @@
 """Shapes of links."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import MISSING, Field
-from typing_extensions import TypeAliasType, TypedDict
+from typing_extensions import TypeAliasType
 
-from service.catalog.rows import RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
 from service.catalog.shapes import Bound, ListQuery
-from service.kit.http.pages import NextPageToken
 from service.schemas.base import Degree, Positive
-from service.schemas.patches import patch_of
 
 LinkKind = TypeAliasType(
     "LinkKind",
@@ -52,19 +50,6 @@ class Link(LinkInput, Versioned):
     """A link of the catalog."""
 
 
-if TYPE_CHECKING:
-    LinkPatch = LinkInput
-else:
-    LinkPatch = patch_of(LinkInput, "LinkPatch")
-
-
-class LinkPage(TypedDict):
-    """A page of links."""
-
-    items: list[Link]
-    next_page_token: NextPageToken
-
-
 class LinkQuery(ListQuery):
     """Filters of links."""
 
@@ -74,3 +59,14 @@ class LinkQuery(ListQuery):
     """Scopes to list."""
     min_bandwidth_bytes_per_second: Bound = 0.0
     """Least bandwidth in one direction."""
+
+
+EXAMPLE: Document = {
+    "id": "example-fabric",
+    "name": "Example fabric",
+    "kind": "ethernet",
+    "scope": "inter_node",
+    "bandwidth_bytes_per_second": 5e10,
+    "sources": EXAMPLE_SOURCES,
+}
+EXAMPLE_PATCH: Document = {"latency_seconds": 5e-6}

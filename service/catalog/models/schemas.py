@@ -1,16 +1,12 @@
 """Shapes of models."""
 
-from typing import TYPE_CHECKING
-
 from pydantic import MISSING
 from typing_extensions import TypedDict
 
-from service.catalog.rows import RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
 from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery
-from service.kit.http.pages import NextPageToken
 from service.schemas.architectures import Architecture
 from service.schemas.base import AnswerWarning, ForeignObject, Integer, Size
-from service.schemas.patches import patch_of
 
 
 class ModelInput(RowInput):
@@ -31,12 +27,6 @@ class Model(ModelInput, Versioned):
     """Parameters that one token uses."""
 
 
-if TYPE_CHECKING:
-    ModelPatch = ModelInput
-else:
-    ModelPatch = patch_of(ModelInput, "ModelPatch")
-
-
 class ModelImport(RowInput):
     """A model by its published config.json."""
 
@@ -53,13 +43,6 @@ class ImportedModel(TypedDict):
     """What the configuration left open, and what was taken."""
 
 
-class ModelPage(TypedDict):
-    """A page of models."""
-
-    items: list[Model]
-    next_page_token: NextPageToken
-
-
 class ModelQuery(ListQuery):
     """Filters of models."""
 
@@ -67,3 +50,35 @@ class ModelQuery(ListQuery):
     """Fewest parameters."""
     max_parameter_count: Bound = LARGEST_BOUND
     """Most parameters."""
+
+
+EXAMPLE: Document = {
+    "id": "example-decoder",
+    "name": "Example decoder",
+    "architecture": {
+        "embeddings": {"size": 1024, "vocabulary_size": 32000},
+        "layers": [
+            {
+                "kind": "block",
+                "count": 24,
+                "layers": [
+                    {"kind": "normalization", "size": 1024},
+                    {
+                        "kind": "attention",
+                        "hidden_size": 1024,
+                        "query_heads": 16,
+                        "key_value_heads": 4,
+                        "head_size": 64,
+                    },
+                    {"kind": "normalization", "size": 1024},
+                    {"kind": "feed_forward", "hidden_size": 1024, "inner_size": 2816, "gated": True},
+                ],
+            },
+            {"kind": "normalization", "size": 1024},
+        ],
+        "heads": [{"kind": "language_model", "input_size": 1024, "output_size": 32000}],
+    },
+    "context_tokens": 8192,
+    "sources": EXAMPLE_SOURCES,
+}
+EXAMPLE_PATCH: Document = {"context_tokens": 16384}

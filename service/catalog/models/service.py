@@ -1,4 +1,4 @@
-"""Models from published configurations."""
+"""What follows from the architecture of a model, and models from published configurations."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,32 @@ from service.catalog.rows import Document
 from service.formats.huggingface import import_config
 from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
-from service.schemas.architectures import Architecture, from_planning
+from service.planning.models.profile import profile_of
+from service.schemas.architectures import Architecture, from_planning, to_planning
 from service.schemas.base import AnswerWarning
+
+
+def count_parameters(document: Document) -> Document:
+    """The counts that the row keeps; :class:`PlanningError` for an architecture that contradicts itself."""
+    try:
+        profile = profile_of(to_planning(Architecture.model_validate(document["architecture"])))
+    except PlanningError as error:
+        raise PlanningError(error.code, f"/architecture{error.pointer}", error.detail) from error
+    return {
+        "parameter_count": profile.parameter_count,
+        "active_parameter_count": profile.active_parameter_count,
+    }
+
+
+def add_architecture(row: Document) -> Document:
+    """A shipped model is a published configuration, from which its architecture follows, or a description."""
+    if "config" not in row:
+        return row
+    imported = import_config(row.pop("config"))
+    derived: Document = {"architecture": from_planning(imported.architecture)}
+    if imported.context_tokens is not None:
+        derived["context_tokens"] = imported.context_tokens
+    return {**row, **derived}
 
 
 class ReadConfig(NamedTuple):

@@ -8,7 +8,6 @@ from typing import Final
 from pydantic import MISSING
 
 from service.catalog import repository
-from service.catalog.nouns import ACCELERATORS, OFFERS
 from service.catalog.offers.schemas import (
     ImportedOffers,
     OfferInput,
@@ -16,6 +15,7 @@ from service.catalog.offers.schemas import (
     RefusedReason,
     RefusedRow,
 )
+from service.catalog.registry import ACCELERATORS, OFFERS
 from service.catalog.rows import Document
 from service.catalog.service import Imported, import_rows
 from service.formats.offers import PROVIDERS, READERS
@@ -27,7 +27,7 @@ from service.planning.cost.prices import Term, last_day, written
 from service.planning.errors import PlanningError
 
 MOST_OFFERS: Final = 20_000
-REFUSED_SHOWN: Final = 1000
+REFUSED_LISTED: Final = 1000
 _NAME_LENGTH: Final = 500
 
 
@@ -135,21 +135,21 @@ def _commitment(term: Term | None, code: str) -> Document | None:
 
 def answer(listed: OfferImport, imported: Imported) -> ImportedOffers:
     """What became of every row of a list."""
-    shown, reasons = shown_refusals([*listed.refused, *_not_stored(listed, imported)])
+    refused, reasons = list_refusals([*listed.refused, *_not_stored(listed, imported)])
     return {
         "created": imported.created,
         "changed": imported.changed,
         "unchanged": imported.unchanged,
-        "refused": shown,
+        "refused": refused,
         "refused_reasons": reasons,
         "row_count": listed.rows,
     }
 
 
-def shown_refusals(refused: Sequence[Refused]) -> tuple[list[RefusedRow], list[RefusedReason]]:
+def list_refusals(refused: Sequence[Refused]) -> tuple[list[RefusedRow], list[RefusedReason]]:
     """The first refusals with their reasons, and how many there are for each."""
     first: list[RefusedRow] = [
-        {"pointer": one.pointer, "code": one.code, "detail": one.detail} for one in refused[:REFUSED_SHOWN]
+        {"pointer": one.pointer, "code": one.code, "detail": one.detail} for one in refused[:REFUSED_LISTED]
     ]
     counted = Counter(one.code for one in refused)
     return first, [{"code": code, "row_count": count} for code, count in counted.most_common()]

@@ -1,15 +1,13 @@
 """Shapes of offers."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import MISSING, Field, with_config
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.catalog.rows import DateText, RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, DateText, Document, RowInput, Versioned
 from service.catalog.shapes import Identifiers, ListQuery, Words
-from service.kit.http.pages import NextPageToken
 from service.schemas.base import Degree, Input, Integer, MoneyInput, ResourceId, Size, Text
-from service.schemas.patches import patch_of
 
 PurchaseOption = TypeAliasType(
     "PurchaseOption", Literal["on_demand", "spot", "reserved", "committed", "capacity_block"]
@@ -81,19 +79,6 @@ class Offer(OfferInput, Versioned):
     """Price of the whole instance for an hour; under a commitment, everything paid over the hours of it."""
     price_per_device_hour: MoneyInput
     """The effective price of the instance over its accelerators."""
-
-
-if TYPE_CHECKING:
-    OfferPatch = OfferInput
-else:
-    OfferPatch = patch_of(OfferInput, "OfferPatch")
-
-
-class OfferPage(TypedDict):
-    """A page of offers."""
-
-    items: list[Offer]
-    next_page_token: NextPageToken
 
 
 class OfferQuery(ListQuery):
@@ -187,3 +172,21 @@ class ImportedOffers(TypedDict):
     """All that were refused, by reason."""
     row_count: Integer
     """Rows, or prices of a document, that were read."""
+
+
+EXAMPLE: Document = {
+    "id": "example-cloud-h100-8x",
+    "name": "Example Cloud, 8 x H100",
+    "provider": "example-cloud",
+    "region": "eu-north-1",
+    "accelerator_id": "h100-sxm",
+    "accelerator_count": 8,
+    "purchase_option": "reserved",
+    "price_per_instance_hour": {"amount": "19.92", "currency_code": "USD"},
+    "as_of": "2026-11-20",
+    "sources": EXAMPLE_SOURCES,
+}
+EXAMPLE_PATCH: Document = {
+    "price_per_instance_hour": {"amount": "18.80", "currency_code": "USD"},
+    "as_of": "2026-11-21",
+}

@@ -48,7 +48,7 @@ def _currencies(document: Document) -> Iterator[tuple[str, str]]:
             yield f"/commitment/{member}/currency_code", commitment[member]["currency_code"]
 
 
-def prices(document: Document) -> Document:
+def derive_prices(document: Document) -> Document:
     """The members that follow from an offer; refuses one that contradicts itself."""
     check_days(document)
     if "commitment" in document and document["purchase_option"] in _WITHOUT_TERM:

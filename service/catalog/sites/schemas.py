@@ -1,15 +1,12 @@
 """Shapes of sites."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import MISSING, Field
-from typing_extensions import TypedDict
 
-from service.catalog.rows import RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
 from service.catalog.shapes import Identifiers, ListQuery
-from service.kit.http.pages import NextPageToken
 from service.schemas.base import NotNegative, ResourceId
-from service.schemas.patches import patch_of
 from service.schemas.tariffs import TimeZone
 
 
@@ -32,19 +29,6 @@ class Site(SiteInput, Versioned):
     """A site of the catalog."""
 
 
-if TYPE_CHECKING:
-    SitePatch = SiteInput
-else:
-    SitePatch = patch_of(SiteInput, "SitePatch")
-
-
-class SitePage(TypedDict):
-    """A page of sites."""
-
-    items: list[Site]
-    next_page_token: NextPageToken
-
-
 class SiteQuery(ListQuery):
     """Filters of sites."""
 
@@ -52,3 +36,14 @@ class SiteQuery(ListQuery):
     """Grids to list sites of."""
     tariff_id: Identifiers = []
     """Tariffs to list sites of."""
+
+
+EXAMPLE: Document = {
+    "id": "example-site",
+    "name": "Example site",
+    "pue": 1.2,
+    "grid_id": "egrid-us-rfce",
+    "time_zone": "America/New_York",
+    "sources": EXAMPLE_SOURCES,
+}
+EXAMPLE_PATCH: Document = {"pue": 1.18}

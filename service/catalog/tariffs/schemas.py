@@ -1,15 +1,13 @@
 """Shapes of tariffs."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import MISSING, BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.catalog.rows import RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
 from service.catalog.shapes import ListQuery, Words
-from service.kit.http.pages import NextPageToken
 from service.schemas.base import AnswerWarning, CurrencyCode, ForeignObject, SignedDecimalText, Text
-from service.schemas.patches import patch_of
 from service.schemas.tariffs import Day, Price, TariffTerms, TimeZone
 
 MOST_CHARACTERS = 4_000_000
@@ -25,12 +23,6 @@ class TariffInput(TariffTerms, RowInput):
 
 class Tariff(TariffInput, Versioned):
     """A tariff of the catalog."""
-
-
-if TYPE_CHECKING:
-    TariffPatch = TariffInput
-else:
-    TariffPatch = patch_of(TariffInput, "TariffPatch")
 
 
 class RateImport(RowInput):
@@ -106,13 +98,6 @@ class ExportQuery(BaseModel):
     """Local day whose revision is wanted, such as 2026-11-22; the last where it is left out."""
 
 
-class TariffPage(TypedDict):
-    """A page of tariffs."""
-
-    items: list[Tariff]
-    next_page_token: NextPageToken
-
-
 class TariffQuery(ListQuery):
     """Filters of tariffs."""
 
@@ -124,3 +109,61 @@ class TariffQuery(ListQuery):
     """Currencies to list tariffs in."""
     time_zone: Annotated[list[TimeZone], Field(max_length=50)] = []
     """Time zones to list tariffs of."""
+
+
+EXAMPLE: Document = {
+    "id": "example-large-power",
+    "name": "Example Utility, large power by time of use",
+    "utility": "Example Utility",
+    "currency_code": "USD",
+    "time_zone": "America/Los_Angeles",
+    "holidays": ["2026-12-25"],
+    "revisions": [
+        {
+            "effective_from": "2026-01-01",
+            "charges": [
+                {"kind": "fixed", "name": "customer", "price": "1200", "per": "month"},
+                {
+                    "kind": "energy",
+                    "name": "energy",
+                    "periods": [
+                        {
+                            "name": "peak",
+                            "tiers": [{"price": "0.16"}],
+                            "windows": [
+                                {
+                                    "weekdays": [1, 2, 3, 4, 5],
+                                    "from_time": "16:00",
+                                    "to_time": "21:00",
+                                    "holidays": "excluded",
+                                }
+                            ],
+                        },
+                        {
+                            "name": "off_peak",
+                            "tiers": [{"price": "0.09"}],
+                            "windows": [
+                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "00:00", "to_time": "16:00"},
+                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "21:00", "to_time": "24:00"},
+                                {"weekdays": [6, 7], "holidays": "included"},
+                            ],
+                        },
+                    ],
+                },
+                {
+                    "kind": "demand",
+                    "name": "demand",
+                    "window_minutes": 15,
+                    "periods": [{"name": "all_hours", "tiers": [{"price": "21.5", "unit": "kw"}]}],
+                    "billing_demand": {
+                        "ratchets": [{"share_by_peak_month": [0.5] * 12, "preceding_months": 11}]
+                    },
+                },
+                {"kind": "percentage", "name": "state tax", "percent": "2.9", "tax": True},
+            ],
+        }
+    ],
+    "sources": EXAMPLE_SOURCES,
+}
+"""Energy by time of use, demand with a ratchet, a customer charge and a tax."""
+EXAMPLE_PATCH: Document = {"holidays": ["2026-12-25", "2027-01-01"]}

@@ -32,7 +32,7 @@ _UTILITY_LENGTH = 500
 _ZONE_LENGTH = 40
 
 
-def checked_terms(document: Document) -> Document:
+def check_terms(document: Document) -> Document:
     """Nothing to add; :class:`PlanningError` for terms that contradict themselves.
 
     Or with which an ordinary bill takes too much: who names a stored tariff does not choose what it takes.
@@ -166,7 +166,7 @@ def _sound(document: Document, at: str) -> Document:
     """A document that keeps to the shape and the rules of tariffs; what does not is told of the file."""
     try:
         row = TariffInput.model_validate(document).model_dump(mode="json")
-        checked_terms(row)
+        check_terms(row)
     except ValidationError as error:
         place = pointer(error.errors(include_url=False, include_input=False)[0]["loc"])
         field = FieldError(at, "OUT_OF_BOUNDS", f"the tariff would be out of bounds at {place}")

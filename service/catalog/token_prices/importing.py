@@ -6,8 +6,8 @@ from decimal import Decimal
 from pydantic import MISSING
 
 from service.catalog import repository
-from service.catalog.nouns import MODELS, TOKEN_PRICES
-from service.catalog.offers.importing import check_as_of, is_older, shown_refusals
+from service.catalog.offers.importing import check_as_of, is_older, list_refusals
+from service.catalog.registry import MODELS, TOKEN_PRICES
 from service.catalog.rows import Document
 from service.catalog.service import Imported, import_rows
 from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport, TokenPriceInput
@@ -68,12 +68,12 @@ def _usd(amount: Decimal | None) -> Document | None:
 
 def answer(listed: ReadList, imported: Imported) -> ImportedTokenPrices:
     """What became of every model of a list."""
-    shown, reasons = shown_refusals([*listed.refused, *_not_stored(listed, imported)])
+    refused, reasons = list_refusals([*listed.refused, *_not_stored(listed, imported)])
     return {
         "created": imported.created,
         "changed": imported.changed,
         "unchanged": imported.unchanged,
-        "refused": shown,
+        "refused": refused,
         "refused_reasons": reasons,
         "row_count": listed.rows,
     }

@@ -1,16 +1,14 @@
 """Shapes of token prices."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import MISSING, Field, with_config
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.offers.schemas import LONGEST_CONTENT, ListSource, RefusedReason, RefusedRow
-from service.catalog.rows import DateText, RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, DateText, Document, RowInput, Versioned
 from service.catalog.shapes import Identifiers, ListQuery, Words
-from service.kit.http.pages import NextPageToken
 from service.schemas.base import Input, Integer, MoneyInput, ResourceId, Text
-from service.schemas.patches import patch_of
 
 
 class TokenPriceInput(RowInput):
@@ -36,19 +34,6 @@ class TokenPriceInput(RowInput):
 
 class TokenPrice(TokenPriceInput, Versioned):
     """A token price of the catalog."""
-
-
-if TYPE_CHECKING:
-    TokenPricePatch = TokenPriceInput
-else:
-    TokenPricePatch = patch_of(TokenPriceInput, "TokenPricePatch")
-
-
-class TokenPricePage(TypedDict):
-    """A page of token prices."""
-
-    items: list[TokenPrice]
-    next_page_token: NextPageToken
 
 
 class TokenPriceQuery(ListQuery):
@@ -93,3 +78,20 @@ class ImportedTokenPrices(TypedDict):
     """All that were refused, by reason."""
     row_count: Integer
     """Models that were read."""
+
+
+EXAMPLE: Document = {
+    "id": "example-cloud-example-decoder",
+    "name": "Example Cloud, example decoder",
+    "provider": "example-cloud",
+    "model_name": "example/decoder",
+    "model_id": "llama-3.3-70b",
+    "input_price_per_million_tokens": {"amount": "0.59", "currency_code": "USD"},
+    "output_price_per_million_tokens": {"amount": "0.79", "currency_code": "USD"},
+    "as_of": "2026-11-20",
+    "sources": EXAMPLE_SOURCES,
+}
+EXAMPLE_PATCH: Document = {
+    "output_price_per_million_tokens": {"amount": "0.75", "currency_code": "USD"},
+    "as_of": "2026-11-21",
+}

@@ -11,7 +11,7 @@ _PRICES = (
 )
 
 
-def checked_prices(document: Document) -> Document:
+def check_prices(document: Document) -> Document:
     """Nothing to add; :class:`PlanningError` for prices of two currencies, of 0, or of no day."""
     check_days(document)
     amounts = {member: document[member] for member in _PRICES if member in document}

@@ -1,0 +1,198 @@
+"""Every resource of the catalog, registered once: its schema, its table, its data and its rules."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from service.catalog.accelerators import schemas as accelerators
+from service.catalog.accelerators.service import check_accelerator
+from service.catalog.accelerators.tables import AcceleratorRow
+from service.catalog.exchange_rates import schemas as exchange_rates
+from service.catalog.exchange_rates.service import check_rate
+from service.catalog.exchange_rates.tables import ExchangeRateRow
+from service.catalog.grids import schemas as grids
+from service.catalog.grids.service import check_grid
+from service.catalog.grids.tables import GridRow
+from service.catalog.links import schemas as links
+from service.catalog.links.tables import LinkRow
+from service.catalog.models import schemas as models
+from service.catalog.models.service import add_architecture, count_parameters
+from service.catalog.models.tables import ModelRow
+from service.catalog.offers import schemas as offers
+from service.catalog.offers.service import derive_prices
+from service.catalog.offers.tables import OfferRow
+from service.catalog.rows import CatalogRow, Document, RowInput
+from service.catalog.shapes import ListQuery
+from service.catalog.sites import schemas as sites
+from service.catalog.sites.service import check_site
+from service.catalog.sites.tables import SiteRow
+from service.catalog.tariffs import schemas as tariffs
+from service.catalog.tariffs.service import check_terms
+from service.catalog.tariffs.tables import TariffRow
+from service.catalog.token_prices import schemas as token_prices
+from service.catalog.token_prices.service import check_prices
+from service.catalog.token_prices.tables import TokenPriceRow
+from service.kit.http.pages import NextPageToken
+from service.schemas.base import Input
+from service.schemas.patches import patch_of
+
+
+def _derive_nothing(_document: Document) -> Document:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One kind of row. Its table names it, in addresses, scopes, operations and the folder of its data.
+
+    ``references`` maps a member to the resource whose id it holds. ``derive`` computes members that the table
+    keeps and the answer has, but callers do not send, and raises :class:`PlanningError` for a row that
+    contradicts itself. ``read`` makes a row of what the shipped file says.
+    """
+
+    description: str
+    table: type[CatalogRow]
+    schema: type[Input]
+    input: type[RowInput]
+    query: type[ListQuery]
+    example: Document
+    """A body that creates a row."""
+    example_patch: Document
+    """A body that changes it."""
+    references: Mapping[str, str] = field(default_factory=dict)
+    derive: Callable[[Document], Document] = _derive_nothing
+    read: Callable[[Document], Document] = dict
+
+    @property
+    def name(self) -> str:
+        """Its name, in the plural."""
+        name: str = self.table.__tablename__
+        return name
+
+    @property
+    def kind(self) -> str:
+        """What one of its rows is called."""
+        return self.name.removesuffix("s")
+
+    @property
+    def path(self) -> str:
+        """Its name in addresses and scopes."""
+        return self.name.replace("_", "-")
+
+    @cached_property
+    def patch(self) -> type[Input]:
+        """The shape of a change."""
+        return patch_of(self.input, f"{self.schema.__name__}Patch")
+
+    @cached_property
+    def page(self) -> Any:  # noqa: ANN401
+        """The shape of a page."""
+        members = {"items": list[self.schema], "next_page_token": NextPageToken}  # type: ignore[name-defined]
+        page = TypedDict(f"{self.schema.__name__}Page", members)  # type: ignore[misc]
+        page.__doc__ = f"A page of {self.name.replace('_', ' ')}."
+        return page
+
+
+MODELS = Resource(
+    description="Architectures with a name.",
+    table=ModelRow,
+    schema=models.Model,
+    input=models.ModelInput,
+    query=models.ModelQuery,
+    example=models.EXAMPLE,
+    example_patch=models.EXAMPLE_PATCH,
+    derive=count_parameters,
+    read=add_architecture,
+)
+ACCELERATORS = Resource(
+    description="Accelerators as sold.",
+    table=AcceleratorRow,
+    schema=accelerators.Accelerator,
+    input=accelerators.AcceleratorInput,
+    query=accelerators.AcceleratorQuery,
+    example=accelerators.EXAMPLE,
+    example_patch=accelerators.EXAMPLE_PATCH,
+    references={"intra_node_link_id": "links", "inter_node_link_id": "links"},
+    derive=check_accelerator,
+)
+LINKS = Resource(
+    description="Links between accelerators and between nodes.",
+    table=LinkRow,
+    schema=links.Link,
+    input=links.LinkInput,
+    query=links.LinkQuery,
+    example=links.EXAMPLE,
+    example_patch=links.EXAMPLE_PATCH,
+)
+OFFERS = Resource(
+    description="Dated prices.",
+    table=OfferRow,
+    schema=offers.Offer,
+    input=offers.OfferInput,
+    query=offers.OfferQuery,
+    example=offers.EXAMPLE,
+    example_patch=offers.EXAMPLE_PATCH,
+    references={"accelerator_id": "accelerators"},
+    derive=derive_prices,
+)
+TOKEN_PRICES = Resource(
+    description="What providers charge for tokens, for comparison.",
+    table=TokenPriceRow,
+    schema=token_prices.TokenPrice,
+    input=token_prices.TokenPriceInput,
+    query=token_prices.TokenPriceQuery,
+    example=token_prices.EXAMPLE,
+    example_patch=token_prices.EXAMPLE_PATCH,
+    references={"model_id": "models"},
+    derive=check_prices,
+)
+TARIFFS = Resource(
+    description="What electricity is charged by: dated charges on a local clock.",
+    table=TariffRow,
+    schema=tariffs.Tariff,
+    input=tariffs.TariffInput,
+    query=tariffs.TariffQuery,
+    example=tariffs.EXAMPLE,
+    example_patch=tariffs.EXAMPLE_PATCH,
+    derive=check_terms,
+)
+EXCHANGE_RATES = Resource(
+    description="What currencies were worth in others, by day.",
+    table=ExchangeRateRow,
+    schema=exchange_rates.ExchangeRate,
+    input=exchange_rates.ExchangeRateInput,
+    query=exchange_rates.ExchangeRateQuery,
+    example=exchange_rates.EXAMPLE,
+    example_patch=exchange_rates.EXAMPLE_PATCH,
+    derive=check_rate,
+)
+GRIDS = Resource(
+    description="Carbon intensity and water of electricity grids.",
+    table=GridRow,
+    schema=grids.Grid,
+    input=grids.GridInput,
+    query=grids.GridQuery,
+    example=grids.EXAMPLE,
+    example_patch=grids.EXAMPLE_PATCH,
+    derive=check_grid,
+)
+SITES = Resource(
+    description="Buildings.",
+    table=SiteRow,
+    schema=sites.Site,
+    input=sites.SiteInput,
+    query=sites.SiteQuery,
+    example=sites.EXAMPLE,
+    example_patch=sites.EXAMPLE_PATCH,
+    references={"grid_id": "grids", "tariff_id": "tariffs"},
+    derive=check_site,
+)
+
+_IN_ORDER = (MODELS, ACCELERATORS, LINKS, OFFERS, TOKEN_PRICES, TARIFFS, EXCHANGE_RATES, GRIDS, SITES)
+RESOURCES: Mapping[str, Resource] = {resource.name: resource for resource in _IN_ORDER}
+"""By name, in the order of the API document."""
+KINDS: Mapping[str, Resource] = {resource.kind: resource for resource in _IN_ORDER}
+"""By what one row is called."""

@@ -1,0 +1,175 @@
+"""The operations on rows, the same for every resource."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Query, Response
+from pydantic import MISSING
+from starlette.routing import BaseRoute
+
+from service.audit.service import Caller, WriteCall
+from service.catalog import service
+from service.catalog.answers import (
+    CHANGED,
+    CREATED,
+    DELETED,
+    READ,
+    IfNoneMatch,
+    RowId,
+    page_response,
+    row_response,
+)
+from service.catalog.grids.endpoints import router as grids
+from service.catalog.models.endpoints import router as models
+from service.catalog.offers.endpoints import router as offers
+from service.catalog.registry import RESOURCES, Resource
+from service.catalog.shapes import ListQuery, RowCopy
+from service.catalog.tariffs.endpoints import router as tariffs
+from service.catalog.token_prices.endpoints import router as token_prices
+from service.catalog.transactions import Transactions
+from service.kit.http.versions import IfMatch
+from service.kit.http.web import LargeAside, api_router
+
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
+
+
+def _declare(**shapes: object) -> Callable[[_Endpoint], _Endpoint]:
+    """Give parameters of an endpoint the shapes that they have of one resource."""
+
+    def declare(endpoint: _Endpoint) -> _Endpoint:
+        endpoint.__annotations__ |= shapes
+        return endpoint
+
+    return declare
+
+
+def resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRouter:
+    """Every operation on a resource; those of its ``own`` come before the last."""
+    router = api_router(f"/v1/{resource.path}", tag=resource.path)
+    kind, row, several = resource.kind, resource.kind.replace("_", " "), resource.name.replace("_", " ")
+    a_row = f"{'an' if row[0] in 'aeiou' else 'a'} {row}"
+
+    @router.get(
+        "",
+        name=f"list_{resource.name}",
+        description=f"A page of the {several} that match every filter.",
+        response_model=resource.page,
+        responses=READ,
+    )
+    @_declare(query=Annotated[resource.query, Query()])
+    def list_rows(
+        transactions: Transactions, caller: Caller, query: ListQuery, if_none_match: IfNoneMatch = ""
+    ) -> Response:
+        tokens, tenant_id = transactions.tokens, caller.tenant_id
+        return transactions.read(
+            lambda session: page_response(
+                session, resource, tenant_id, query, tokens=tokens, if_none_match=if_none_match
+            )
+        )
+
+    @router.post(
+        "",
+        name=f"create_{kind}",
+        description=f"Create {a_row} under an id that is free.",
+        status_code=201,
+        response_model=resource.schema,
+        responses=CREATED,
+    )
+    @_declare(body=resource.input)
+    async def create_row(
+        transactions: Transactions,
+        call: WriteCall,
+        beside: LargeAside,
+        body: Any,  # noqa: ANN401
+    ) -> Response:
+        def create() -> Response:
+            document = body.model_dump(mode="json")
+            return transactions.write_row(
+                call, document, resource, partial(service.create, document=document)
+            )
+
+        return await beside(create)
+
+    @router.get(
+        "/{id:name}",
+        name=f"get_{kind}",
+        description=f"The current version of {a_row}.",
+        response_model=resource.schema,
+        responses=READ,
+    )
+    def get_row(
+        transactions: Transactions, caller: Caller, row_id: RowId, if_none_match: IfNoneMatch = ""
+    ) -> Response:
+        found = transactions.read(lambda session: service.get(session, resource, caller.tenant_id, row_id))
+        return row_response(found, if_none_match)
+
+    @router.patch(
+        "/{id:name}",
+        name=f"update_{kind}",
+        description=f"Change members of {a_row}, if it is still at the version of the ETag.",
+        response_model=resource.schema,
+        responses=CHANGED,
+    )
+    @_declare(body=resource.patch)
+    async def change_row(
+        transactions: Transactions,
+        call: WriteCall,
+        beside: LargeAside,
+        row_id: RowId,
+        body: Any,  # noqa: ANN401
+        *,
+        if_match: IfMatch = "",
+    ) -> Response:
+        def change() -> Response:
+            patch = body.model_dump(mode="json")
+            do = partial(service.change, row_id=row_id, patch=patch, if_match=if_match)
+            return transactions.write_row(call, [patch, if_match], resource, do)
+
+        return await beside(change)
+
+    @router.delete(
+        "/{id:name}",
+        name=f"delete_{kind}",
+        description=f"Delete {a_row} that no row refers to, if it is still at the version of the ETag.",
+        status_code=204,
+        responses=DELETED,
+    )
+    def delete_row(
+        transactions: Transactions, call: WriteCall, row_id: RowId, if_match: IfMatch = ""
+    ) -> Response:
+        do = partial(service.delete, row_id=row_id, if_match=if_match)
+        return transactions.write_row(call, if_match, resource, do)
+
+    router.routes += own
+
+    @router.post(
+        "/{id:name}:copy",
+        name=f"copy_{kind}",
+        description=(
+            f"Copy {a_row} into the tenant's own rows; under the id of a shipped one it takes its place."
+        ),
+        status_code=201,
+        response_model=resource.schema,
+        responses=CREATED,
+    )
+    def copy_row(transactions: Transactions, call: WriteCall, row_id: RowId, body: RowCopy) -> Response:
+        new_id = None if body.id is MISSING else body.id
+        do = partial(service.copy, row_id=row_id, new_id=new_id)
+        return transactions.write_row(call, new_id, resource, do)
+
+    return router
+
+
+_OWN: Mapping[str, APIRouter] = {
+    "models": models,
+    "offers": offers,
+    "token_prices": token_prices,
+    "tariffs": tariffs,
+    "grids": grids,
+}
+"""Operations that one resource alone has."""
+ROUTERS: Mapping[str, APIRouter] = {
+    name: resource_router(resource, _OWN[name].routes if name in _OWN else ())
+    for name, resource in RESOURCES.items()
+}
