@@ -90,7 +90,7 @@ class Counting:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif scope["path"] == "/counts":
-            told = {**self._counts.told(), "claims_waiting": len(self._application.state.nodes.waiting)}
+            told = {**self._counts.told(), "claims_waiting": len(self._application.state.waiting)}
             await _answer(send, to_json(told))
         else:
             _scopes.set(scope)

@@ -105,7 +105,7 @@ def test_rooms_import_only_from_their_left():
 def test_a_feature_is_used_through_its_service():
     """Other rooms see a feature's service, its shapes and records, how two compare, and who reads a page.
 
-    The app also sees its endpoints. Estimates are answered from the snapshot that evidence builds.
+    The app also sees its router. Estimates are answered from the snapshot that evidence builds.
     Plans score by the parts of estimates, so that a configuration and its single estimate are one figure.
     Calibrations are drawn from the stored results of benchmarks, in the transaction that accepts them.
     """
@@ -117,7 +117,7 @@ def test_a_feature_is_used_through_its_service():
         if module[0] == "service" and len(module) > 2
         if module[1] in FEATURES and room_of(path) != module[1]
         if module[-1] not in open_to_all and room_of(path) not in WIRING
-        if (room_of(path), module[1]) not in by_parts or module[2] == "endpoints"
+        if (room_of(path), module[1]) not in by_parts or module[2] in ("endpoints", "router")
     ]
     assert wrong == []
 

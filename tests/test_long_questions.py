@@ -34,10 +34,10 @@ from service.estimates.service import ESTIMATES
 from service.evidence.imports import service as evidence
 from service.kit.http import web
 from service.kit.http.long_work import LongWork
-from service.plans import face as plans
 from service.plans import fleet_endpoints as fleets
+from service.plans import router as plans
 from service.quotes import service as quotes
-from service.quotes.form import endpoints as form
+from service.quotes.form import router as form
 from service.quotes.form.fields import AT_FIRST
 from tests.serving import serving
 

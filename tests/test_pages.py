@@ -6,6 +6,7 @@ import pytest
 from fastapi import Response
 from fastapi.routing import APIRoute
 
+from service.approvals.pages import router as pages_of_approvals
 from service.kit.http.html import PageRoute, page_headers
 from tests.applications import TENANT, Callers, attach, bearing, store_quote
 from tests.approvals.reading import Reader
@@ -81,7 +82,7 @@ def test_so_do_pages_that_fail(client, monkeypatch):
     def fail(*_: object) -> Response:
         raise RuntimeError("a secret")
 
-    monkeypatch.setattr(client.app.state.approval_pages, "inbox", fail)
+    monkeypatch.setattr(pages_of_approvals, "render_inbox", fail)
     answer = Reader(client, "ada").get("/approvals")
     assert answer.status_code == 500
     assert "a secret" not in answer.text

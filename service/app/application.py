@@ -7,6 +7,7 @@ import hashlib
 import logging
 import re
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -16,60 +17,48 @@ from fastapi.responses import HTMLResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic_core import to_json
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.datastructures import State
 from starlette.staticfiles import StaticFiles
 
 from service import __version__
-from service.app.background.endpoints import JobsFace
-from service.app.background.endpoints import router as background_jobs
+from service.app.background.router import router as background_jobs
 from service.app.background.service import Means, working
 from service.app.guide import add_guide
 from service.app.metrics import scrape
 from service.app.openapi import openapi_document
 from service.app.recorded import HELD
 from service.app.settings import Settings
-from service.approvals import endpoints as approvals
-from service.approvals.actuals.endpoints import of_quotes as quote_actuals
-from service.approvals.actuals.endpoints import router as actuals
-from service.approvals.actuals.face import ActualsFace
-from service.approvals.budgets.endpoints import router as budgets
-from service.approvals.budgets.face import BudgetsFace
-from service.approvals.changes import endpoints as policy_changes
-from service.approvals.changes.face import PolicyChangesFace
-from service.approvals.cost_centers.endpoints import router as cost_centers
+from service.approvals import router as approvals
+from service.approvals.actuals.router import of_quotes as quote_actuals
+from service.approvals.actuals.router import router as actuals
+from service.approvals.budgets.router import router as budgets
+from service.approvals.changes import router as policy_changes
+from service.approvals.cost_centers.router import router as cost_centers
 from service.approvals.cost_centers.service import is_known as has_cost_center
-from service.approvals.delegations.endpoints import router as delegations
-from service.approvals.delegations.face import DelegationsFace
-from service.approvals.face import ApprovalsFace
-from service.approvals.links import endpoints as approval_links
-from service.approvals.links.face import LinksFace
+from service.approvals.delegations.router import router as delegations
+from service.approvals.links import router as approval_links
 from service.approvals.links.service import Links
-from service.approvals.pages import endpoints as approval_pages
-from service.approvals.pages.face import ApprovalPages
-from service.approvals.policies.endpoints import router as policies
-from service.approvals.policies.face import PoliciesFace
-from service.audit.endpoints import AuditFace
-from service.audit.endpoints import router as audit_events
-from service.audit.service import Writes
+from service.approvals.pages import router as approval_pages
+from service.approvals.pages.service import ApprovalPages
+from service.approvals.policies.router import router as policies
+from service.audit.router import router as audit_events
+from service.audit.service import TransactionSource, Writes
 from service.audit.verification import Verifier
 from service.auth.ending import Endings
-from service.auth.endpoints import keys, sessions, tenants
 from service.auth.event_endpoint import router as receiving_events
-from service.auth.face import AuthFace
-from service.auth.pages.endpoints import signing_in, signing_out
+from service.auth.pages.router import signing_in, signing_out
+from service.auth.router import keys, sessions, tenants
 from service.auth.service import HeldKeys, Keys, note_identity, settle
 from service.auth.sessions import Visitors
-from service.benchmarks import endpoints as benchmarks
-from service.benchmarks.face import BenchmarksFace
+from service.benchmarks import router as benchmarks
 from service.benchmarks.service import missing_results
-from service.calibrations import endpoints as calibrations
-from service.calibrations.face import CalibrationsFace
+from service.calibrations import router as calibrations
 from service.catalog.router import ROUTERS as CATALOG
 from service.catalog.transactions import CatalogTransactions
 from service.estimates.endpoints import router as estimates
 from service.estimates.endpoints import tariffs as tariff_bills
 from service.estimates.service import ESTIMATES
-from service.evidence.imports.endpoints import router as evidence
-from service.evidence.imports.face import EvidenceFace
+from service.evidence.imports.router import router as evidence
 from service.evidence.snapshot import store_of
 from service.kit.database.engine import Database
 from service.kit.http.admission import Admission, Authenticate
@@ -82,19 +71,18 @@ from service.kit.http.pages import PageTokens
 from service.kit.http.web import DirectRoutes, add_routes, install_problem_handlers
 from service.kit.security.keyring import Keyring
 from service.kit.security.subjects import permission
-from service.nodes.endpoints import enrolment, leases, nodes, own, tokens
-from service.nodes.face import NodesFace
-from service.nodes.service import Quota
-from service.plans.endpoints import router as plans
-from service.plans.face import PlansFace
+from service.nodes.credentials import Credentials, NodeAuthenticator
+from service.nodes.heard import Heartbeats
+from service.nodes.router import enrolment, leases, nodes, own, tokens
+from service.nodes.service import Enrolments, Quota
+from service.nodes.waiting import Waiting
 from service.plans.fleet_endpoints import router as fleets
+from service.plans.router import router as plans
 from service.protocol.suites import shipped_suites
-from service.quotes.endpoints import router as quotes
-from service.quotes.face import QuotesFace
-from service.quotes.form.endpoints import router as asking
+from service.quotes.form.router import router as asking
+from service.quotes.router import router as quotes
 from service.quotes.service import Freezing
-from service.webhooks.endpoints import router as webhooks
-from service.webhooks.face import WebhooksFace
+from service.webhooks.router import router as webhooks
 from service.webhooks.service import Webhooks
 
 if TYPE_CHECKING:
@@ -190,89 +178,68 @@ def create_app(settings: Settings) -> FastAPI:
 def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyring) -> None:
     """Let ``app`` serve ``database``, whose schema must be current."""
     state = app.state
-    writes, keys = Writes(database, keyring, note_identity), Keys.of(keyring)
+    writes = Writes(database, keyring, note_identity)
     settle(database, keyring, writes)
     tokens = PageTokens(keyring.key("page tokens"))
     state.database = database
-    rules = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
-    state.means = Means(writes=writes, webhooks=rules, exports=settings.audit_exports)
-    state.webhooks = WebhooksFace(database, writes=writes, tokens=tokens, webhooks=rules)
     state.snapshots = store_of(database)
-    state.held_keys = HeldKeys(database, keys)
-    endings = Endings(keyring, state.held_keys.ended_at)
-    authenticate = _authenticator(settings, state.held_keys, endings) if settings.mode == "tenant" else None
-    quota = _node_quota(settings)
-    state.nodes = NodesFace(
-        database,
-        writes=writes,
-        keyring=keyring,
-        tokens=tokens,
-        has_tenant=state.held_keys.has_tenant,
-        missing_results=missing_results,
-        quota=quota,
-    )
+    state.keys = Keys.of(keyring)
+    state.held_keys = HeldKeys(database, state.keys)
+    state.has_tenant = state.held_keys.has_tenant
+    state.transactions = TransactionSource(database, writes, tokens)
+    state.catalog_transactions = replace(state.transactions, after_write=state.snapshots.refresh)
+    state.auth_transactions = replace(state.transactions, after_write=state.held_keys.refresh)
+    state.webhooks = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
+    state.means = Means(writes=writes, webhooks=state.webhooks, exports=settings.audit_exports)
+    state.endings = Endings(keyring, state.held_keys.ended_at)
+    _attach_nodes(state, settings, keyring)
     state.admission = Admission(
-        authenticate,
-        authenticate_node=state.nodes.authenticate,
+        _authenticator(settings, state.held_keys, state.endings) if settings.mode == "tenant" else None,
+        authenticate_node=state.authenticate_node,
         requests_per_minute=settings.requests_per_minute,
     )
     state.public_url = settings.public_url
     state.login = _login(settings, keyring)
-    state.security_events = _security_events(settings, endings, state.held_keys, writes)
+    state.security_events = _security_events(settings, state.endings, state.held_keys, writes)
     state.visitors = Visitors(
         state.admission,
         keyring,
         is_open=settings.mode == "open",
         has_login=state.login is not None,
         is_secure=settings.public_url.startswith("https:"),
-        has_tenant=state.held_keys.has_tenant,
-        endings=endings,
+        has_tenant=state.has_tenant,
+        endings=state.endings,
     )
-    refresh = state.snapshots.refresh
-    state.catalog = CatalogTransactions(database, writes, tokens, on_change=refresh)
-    state.calibrations = CalibrationsFace(database, writes=writes, tokens=tokens, on_change=refresh)
-    state.evidence = EvidenceFace(
-        database,
-        writes=writes,
-        tokens=tokens,
-        catalog_of=state.snapshots.current,
-        estimators={name: estimate.estimator for name, estimate in ESTIMATES.items()},
-        on_change=refresh,
-    )
-    refresh = state.held_keys.refresh
-    state.auth = AuthFace(
-        database, writes=writes, keys=keys, tokens=tokens, endings=endings, on_change=refresh
-    )
-    state.audit = AuditFace(database, verifier=Verifier(writes, HELD), tokens=tokens)
-    state.jobs = JobsFace(database, writes=writes, tokens=tokens)
-    state.benchmarks = BenchmarksFace(
-        database, writes=writes, tokens=tokens, suites=shipped_suites(), quota=quota
-    )
+    state.catalog = CatalogTransactions(database, writes, tokens, on_change=state.snapshots.refresh)
+    state.estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
+    state.audit_verifier = Verifier(writes, HELD)
     state.long_work = LongWork(settings.answer_seconds)
-    state.plans = PlansFace(database, writes=writes, tokens=tokens, snapshots=state.snapshots)
     state.freezing = Freezing(database, state.snapshots, has_cost_center=has_cost_center)
-    state.quotes = QuotesFace(database, writes=writes, tokens=tokens, freezing=state.freezing)
-    state.approvals = ApprovalsFace(
-        database, writes=writes, tokens=tokens, snapshots=state.snapshots, freezing=state.freezing
-    )
-    state.policy_changes = PolicyChangesFace(
-        database,
-        writes=writes,
-        tokens=tokens,
-        rates_of=lambda tenant_id: state.approvals.catalog(tenant_id).exchange_rates,
-    )
-    due = state.policy_changes.settle
-    state.approval_policies = PoliciesFace(database, writes=writes, tokens=tokens, settle=due)
-    state.approval_delegations = DelegationsFace(database, writes=writes, tokens=tokens)
-    one_time = Links(keyring, public_url=settings.public_url, has_tenant=state.held_keys.has_tenant)
-    state.approval_links = LinksFace(database, one_time, writes)
-    state.approval_pages = ApprovalPages(database, writes=writes, links=one_time, snapshots=state.snapshots)
-    state.budgets = BudgetsFace(
-        database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current, settle=due
-    )
-    state.actuals = ActualsFace(database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current)
+    state.links = Links(keyring, public_url=settings.public_url, has_tenant=state.has_tenant)
+    state.approval_pages = ApprovalPages(state.transactions, state.links, state.snapshots)
     state.draining = False
     state.background_threads = settings.background_threads
+
+
+def _attach_nodes(state: State, settings: Settings, keyring: Keyring) -> None:
+    database = state.database
+    state.authenticate_node = NodeAuthenticator(
+        database,
+        writes=state.transactions.writes,
+        credentials=Credentials.of(keyring),
+        has_tenant=state.has_tenant,
+    )
+    state.enrolments = Enrolments(keyring)
+    state.heartbeats = Heartbeats(database)
+    state.waiting = Waiting(database)
+    state.suites = shipped_suites()
+    state.missing_results = missing_results
+    state.node_quota = Quota(
+        results=settings.node_results_per_day,
+        result_bytes=settings.node_result_bytes_per_day,
+        inventories=settings.node_inventories_per_day,
+        inventory_bytes=settings.node_inventory_bytes_per_day,
+    )
 
 
 def _authenticator(settings: Settings, keys: HeldKeys, endings: Endings) -> Authenticate:
@@ -282,15 +249,6 @@ def _authenticator(settings: Settings, keys: HeldKeys, endings: Endings) -> Auth
     from service.auth.tokens import Authenticator  # noqa: PLC0415  # a tenth of a second to import
 
     return Authenticator(keys, issuer, endings)
-
-
-def _node_quota(settings: Settings) -> Quota:
-    return Quota(
-        results=settings.node_results_per_day,
-        result_bytes=settings.node_result_bytes_per_day,
-        inventories=settings.node_inventories_per_day,
-        inventory_bytes=settings.node_inventory_bytes_per_day,
-    )
 
 
 def _security_events(
@@ -325,13 +283,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with working(app.state.database, app.state.means, app.state.background_threads) as running:
         app.state.working = running
         yield
-    app.state.nodes.waiting.close()
+    app.state.waiting.close()
     for task in following:
         task.cancel()
     await asyncio.gather(*following, return_exceptions=True)
     with contextlib.suppress(SQLAlchemyError):
         await asyncio.to_thread(_note_use, app)
-        await asyncio.to_thread(app.state.nodes.write_heartbeats, 1)
+        await asyncio.to_thread(app.state.heartbeats.write, 1)
 
 
 def _refresh(app: FastAPI) -> None:
@@ -345,7 +303,7 @@ def _note_use(app: FastAPI) -> None:
 
 
 def _write_heartbeats(app: FastAPI) -> None:
-    app.state.nodes.write_heartbeats()
+    app.state.heartbeats.write()
 
 
 async def _every(seconds: float, do: Callable[[FastAPI], None], app: FastAPI) -> None:

@@ -65,7 +65,7 @@ def scrape(app: FastAPI) -> bytes:
         _count_money(session, lambda tenant_id: state.snapshots.current(tenant_id).exchange_rates)
         _count_webhooks(session)
         _count_audit(session)
-    _WAITING.set(len(state.nodes.waiting))
+    _WAITING.set(len(state.waiting))
     pool = state.database.engine.pool
     _CONNECTIONS.set(pool.checkedout() if isinstance(pool, QueuePool) else 0)
     _REVISION.set(state.snapshots.current(DEFAULT_TENANT).revision)

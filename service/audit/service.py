@@ -1,14 +1,15 @@
 """The edge of every stored write: one transaction, done once, and recorded in the chain of its tenant."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import Depends, Header, Query, Request, Response
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator
 from pydantic_core import to_json
+from starlette.concurrency import run_in_threadpool
 
 from service.audit import repository
 from service.audit.chain import REDACTION, Verdict, event_hash, salted, seal, verify
@@ -17,6 +18,9 @@ from service.kit.clock import now
 from service.kit.database.engine import LATER, Base, Database, Reader, Writer
 from service.kit.http import idempotency
 from service.kit.http.idempotency import Kept, Key, Running
+from service.kit.http.long_work import Aside
+from service.kit.http.pages import Cursor, Order, Page, PageQuery, PageTokens
+from service.kit.http.web import from_state
 from service.kit.security.keyring import Keyring
 from service.kit.security.subjects import Subject, own_subject
 
@@ -59,7 +63,7 @@ class Call(NamedTuple):
     validate_only: bool = False
 
 
-def _call(
+async def _call(
     request: Request, *, idempotency_key: IdempotencyKey = "", validate_only: ValidateOnly = False
 ) -> Call:
     state = request.scope["state"]
@@ -76,7 +80,7 @@ def _call(
 WriteCall = Annotated[Call, Depends(_call)]
 
 
-def _caller(request: Request) -> Subject:
+async def _caller(request: Request) -> Subject:
     subject: Subject = request.scope["state"]["subject"]
     return subject
 
@@ -205,6 +209,119 @@ class Writes:
     def verify_all(self, session: Reader, tenant_ids: Iterable[str]) -> list[Verdict]:
         """Whether the chains of all tenants hold, those included that only the audit knows."""
         return [self.verify(session, name) for name in sorted({*tenant_ids, *repository.tenants(session)})]
+
+
+_Prepared = TypeVar("_Prepared")
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSource:
+    """Gives handlers the transactions of one database. ``after_write`` is called after each stored write."""
+
+    database: Database
+    writes: Writes
+    tokens: PageTokens
+    after_write: Callable[[], None] = lambda: None
+
+    def reading(self) -> AbstractContextManager[Reader]:
+        """A read transaction."""
+        return self.database.reading()
+
+    def writing(self) -> AbstractContextManager[Writer]:
+        """A write transaction outside of stored writes, which records only what it is told to."""
+        return self.database.writing()
+
+
+Transactions = Annotated[TransactionSource, from_state("transactions")]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """A request that stores nothing, and the transactions to read in."""
+
+    transactions: TransactionSource
+    subject: Subject
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant of whoever asks."""
+        return self.subject.tenant_id
+
+    def session(self) -> AbstractContextManager[Reader]:
+        """A read transaction."""
+        return self.transactions.reading()
+
+    def page(self, query: PageQuery, order: Order[Cursor], name: str, *filters: object) -> Page[Cursor]:
+        """The page of a list that ``query`` asks for; ``filters`` are all that chooses among its rows."""
+        return self.transactions.tokens.begin(query, order, name, self.tenant_id, *filters)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """A request that stores something, and the transactions to do it in."""
+
+    transactions: TransactionSource
+    call: Call
+
+    @property
+    def subject(self) -> Subject:
+        """Who asks for the write."""
+        return self.call.subject
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant of whoever asks for it."""
+        return self.call.subject.tenant_id
+
+    def run(self, sent: object, do: Callable[[Writer], Change]) -> Response:
+        """The answer to the write; ``sent`` is the body, in a list with what else tells it from others."""
+        response = self.transactions.writes.run(self.call, _plain(sent), do)
+        self.transactions.after_write()
+        return response
+
+    async def replayed(self, sent: object) -> Response | None:
+        """The answer that the write got before."""
+        return await run_in_threadpool(self.transactions.writes.replayed, self.call, _plain(sent))
+
+    async def run_prepared(
+        self,
+        sent: object,
+        aside: Aside,
+        prepare: Callable[[], _Prepared],
+        do: Callable[[Writer, _Prepared], Change],
+    ) -> Response:
+        """The answer to a write that takes long to prepare; done before, it is not prepared again."""
+        answered = await self.replayed(sent)
+        if answered is not None:
+            return answered
+        prepared = await aside(prepare)
+        return await run_in_threadpool(self.run, sent, lambda session: do(session, prepared))
+
+
+def write_from(name: str) -> Any:  # noqa: ANN401
+    """A dependency on a write in the transactions that the application has under ``name`` in its state."""
+
+    async def bind(
+        call: WriteCall, transactions: Annotated[TransactionSource, from_state(name)]
+    ) -> WriteRequest:
+        return WriteRequest(transactions, call)
+
+    return Depends(bind)
+
+
+async def _read(caller: Caller, transactions: Transactions) -> ReadRequest:
+    return ReadRequest(transactions, caller)
+
+
+Read = Annotated[ReadRequest, Depends(_read)]
+Write = Annotated[WriteRequest, write_from("transactions")]
+
+
+def _plain(sent: object) -> object:
+    """A request as JSON has it, of which its digest is made."""
+    if isinstance(sent, BaseModel):
+        return sent.model_dump(mode="json")
+    return [_plain(part) for part in sent] if isinstance(sent, list) else sent
 
 
 _HIDDEN = frozenset({"tenant_id", "subject_salt", "subject_digest"})

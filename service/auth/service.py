@@ -78,6 +78,22 @@ def shown_key(row: ApiKeyRow) -> dict[str, Any]:
     return {name: value for name in ApiKey.model_fields if (value := getattr(row, name)) is not None}
 
 
+def get_key(session: Reader, tenant_id: str, key_id: str) -> dict[str, Any]:
+    """A key of a tenant."""
+    row = repository.key(session, tenant_id, key_id)
+    if row is None:
+        raise KeyNotFound
+    return shown_key(row)
+
+
+def get_tenant(session: Reader, tenant_id: str) -> dict[str, Any]:
+    """A tenant."""
+    row = repository.tenant(session, tenant_id)
+    if row is None:
+        raise TenantNotFound
+    return shown_tenant(row)
+
+
 def shown_tenant(row: TenantRow) -> dict[str, Any]:
     """A tenant as callers see it."""
     shown = {"id": row.tenant_id, "name": row.name, "version": row.version, "created_at": row.created_at}

@@ -119,7 +119,7 @@ def _server(config: Any, state: Any) -> Any:  # noqa: ANN401
     class Draining(uvicorn.Server):
         def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ANN401
             state.draining = True
-            state.nodes.waiting.close()
+            state.waiting.close()
             super().handle_exit(sig, frame)
 
         async def shutdown(self, sockets: Any = None) -> None:  # noqa: ANN401

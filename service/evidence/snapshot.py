@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -22,6 +22,7 @@ from service.catalog.shipped import shipped_documents
 from service.evidence.service import reference_curves
 from service.kit.database.engine import Database
 from service.kit.http.problems import BadRequest, FieldError, Unavailable
+from service.kit.http.web import from_state
 from service.kit.security.subjects import SHIPPED_TENANT
 from service.nodes import service as nodes
 from service.planning.cost.exchange import ExchangeRates
@@ -339,6 +340,11 @@ class SnapshotStore:
             raise Unavailable("The catalog is not loaded", headers={"Retry-After": "1"})
         return found
 
+    def newest(self, tenant_id: str) -> Snapshot:
+        """The snapshot of what a tenant sees now, with what other processes have just written."""
+        self.refresh()
+        return self.current(tenant_id)
+
     @property
     def is_ready(self) -> bool:
         """Whether there is a snapshot of a loaded catalog."""
@@ -392,6 +398,9 @@ class SnapshotStore:
             await asyncio.to_thread(self.refresh)
             await asyncio.sleep(0.05)
         return self.current(tenant_id)
+
+
+Snapshots = Annotated[SnapshotStore, from_state("snapshots")]
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,7 @@ from typing import Any
 from service.kit.database.engine import Database
 from service.nodes import repository
 from service.nodes.tables import NodeRow
+from service.protocol.nodes import Heartbeat
 
 HEARTBEAT_SECONDS = 30.0
 BEATS_A_WRITE = 15
@@ -41,18 +42,13 @@ class Heartbeats:
         self._heard: dict[str, Heard] = {}
         self._lock = threading.Lock()
 
-    def note(self, row: NodeRow, at: datetime, said: Mapping[str, Any]) -> None:
+    def note(self, row: NodeRow, at: datetime, beat: Heartbeat, *, is_written: bool) -> None:
         """Keep what a node said; what it says first is written at the next occasion."""
+        said = {"activity": beat.activity, "spool": beat.spool.model_dump(mode="json")}
         with self._lock:
             before = self._heard.get(row.id)
             unwritten = BEATS_A_WRITE if before is None else before.unwritten + 1
-            self._heard[row.id] = Heard(row.tenant_id, at, said, unwritten)
-
-    def written(self, node_id: str) -> None:
-        """What a node said last has just been written."""
-        with self._lock:
-            if node_id in self._heard:
-                self._heard[node_id].unwritten = 0
+            self._heard[row.id] = Heard(row.tenant_id, at, said, 0 if is_written else unwritten)
 
     def write(self, least: int = BEATS_A_WRITE) -> int:
         """Write down the nodes of which so many heartbeats are not written; their number."""

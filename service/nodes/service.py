@@ -14,7 +14,9 @@ from sqlalchemy.orm import Session
 
 from service.audit.service import Change
 from service.auth.service import check_covers, named, works
-from service.kit.database.engine import Writer
+from service.kit.database.engine import Reader, Writer
+from service.kit.http.pages import Page
+from service.kit.http.web import from_state
 from service.kit.jobs import leases as clock
 from service.kit.jobs.bell import ring_after_commit
 from service.kit.security.credentials import ENROLMENT, digest_of, id_of, is_whole, mint, new_id
@@ -42,6 +44,7 @@ from service.nodes.errors import (
     NodeRevoked,
     NotANode,
 )
+from service.nodes.heard import HEARTBEAT_SECONDS, Heartbeats
 from service.nodes.intake import Quota, open_intake, take_inventory, take_result
 from service.nodes.leases import (
     AtReceipt,
@@ -60,8 +63,8 @@ from service.nodes.leases import (
     stands,
     withdraw,
 )
-from service.nodes.records import TOKENS
-from service.nodes.schemas import EnrolmentTokenInput
+from service.nodes.records import NODES, TOKENS
+from service.nodes.schemas import EnrolmentTokenInput, NodeQuery
 from service.nodes.tables import (
     ACTIVE,
     CURRENT,
@@ -70,6 +73,7 @@ from service.nodes.tables import (
     QUARANTINED,
     REVOKED,
     EnrolmentTokenRow,
+    LeaseRow,
     NodeCredentialRow,
     NodeRow,
 )
@@ -80,6 +84,7 @@ __all__ = [
     "CLAIM",
     "AskingNode",
     "AtReceipt",
+    "NodeQuota",
     "Quota",
     "Standing",
     "State",
@@ -113,6 +118,7 @@ async def _node(request: Request) -> Subject:
 
 
 AskingNode = Annotated[Subject, Depends(_node)]
+NodeQuota = Annotated[Quota, from_state("node_quota")]
 CLAIM = permission("leases", "claim")
 """What the operations of nodes need."""
 
@@ -129,6 +135,14 @@ def shown_token(row: EnrolmentTokenRow) -> dict[str, Any]:
     """An enrolment token as operators see it."""
     names = ("id", "node_name", "created_at", "created_by", "expires_at", "used_at", "node_id")
     return {name: value for name in names if (value := getattr(row, name)) is not None}
+
+
+def get_token(session: Reader, tenant_id: str, token_id: str) -> dict[str, Any]:
+    """An enrolment token of a tenant."""
+    row = repository.token(session, tenant_id, token_id)
+    if row is None:
+        raise EnrolmentTokenNotFound
+    return shown_token(row)
 
 
 def delete_token(session: Writer, tenant_id: str, token_id: str) -> Change:
@@ -301,6 +315,75 @@ def ids_by_tenant(session: Session) -> dict[str, frozenset[str]]:
     return {tenant_id: frozenset(ids) for tenant_id, ids in found.items()}
 
 
+def list_nodes(
+    session: Reader, tenant_id: str, query: NodeQuery, page: Page[str], heartbeats: Heartbeats
+) -> list[dict[str, Any]]:
+    """Nodes of a tenant, each with what it said last."""
+    rows = repository.nodes_after(
+        session, tenant_id, page.after, states=query.state, devices=query.device, limit=page.limit
+    )
+    held = repository.running_leases(session, [row.id for row in rows])
+    time = repository.time(session)
+    return [_to_summary(row, held.get(row.id), heartbeats.of(row, time)) for row in rows]
+
+
+def get_node(session: Reader, tenant_id: str, node_id: str, heartbeats: Heartbeats) -> dict[str, Any]:
+    """A node of a tenant, with its inventory."""
+    row = _found(session, tenant_id, node_id)
+    summary = to_summary(session, row, heartbeats)
+    inventory = repository.inventory(session, row.id, row.inventory_sha256 or "")
+    return summary if inventory is None else {**summary, "inventory": inventory.inventory}
+
+
+def to_summary(session: Session, row: NodeRow, heartbeats: Heartbeats) -> dict[str, Any]:
+    """A node with what it said last and what it is running."""
+    held = repository.running_leases(session, [row.id])
+    return _to_summary(row, held.get(row.id), heartbeats.of(row, repository.time(session)))
+
+
+def _to_summary(row: NodeRow, lease: LeaseRow | None, said: Mapping[str, Any]) -> dict[str, Any]:
+    own = ("id", "name", "device", "state", "reason", "worker_version", "inventory_sha256")
+    names = (*own, "version", "created_at", "revoked_at", "barred_at")
+    members = {name: getattr(row, name) for name in names}
+    members |= {**said, "rotation_requested": row.rotate_requested}
+    if lease is not None:
+        members["lease"] = {
+            "benchmark_run_id": lease.id,
+            "attempt": lease.attempt,
+            "begun_at": lease.begun_at,
+        }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def change(
+    session: Writer,
+    tenant_id: str,
+    node_id: str,
+    do: Callable[[Writer, NodeRow], None],
+    heartbeats: Heartbeats,
+) -> Change:
+    """Do something with a node, as an operator."""
+    row = locked(session, tenant_id, node_id)
+    before = state_of(row)
+    do(session, row)
+    if state_of(row) != before:
+        changed(session, row, before)
+    return Change(
+        resource=f"nodes/{node_id}",
+        body=to_summary(session, row, heartbeats),
+        before=before,
+        after=state_of(row),
+        state=NODES.state(session, row),
+    )
+
+
+def _found(session: Reader, tenant_id: str, node_id: str) -> NodeRow:
+    row = repository.node(session, tenant_id, node_id)
+    if row is None:
+        raise NodeNotFound
+    return row
+
+
 def locked(session: Writer, tenant_id: str, node_id: str) -> NodeRow:
     """A node of a tenant, locked."""
     row = repository.locked_node(session, tenant_id, node_id)
@@ -325,6 +408,36 @@ def inventory(session: Session, node_id: str, content_sha256: str) -> Inventory 
     """What a node was made of when it named the digest; None if it never said."""
     row = repository.inventory(session, node_id, content_sha256)
     return None if row is None else Inventory.model_validate_json(json.dumps(row.inventory))
+
+
+MissingResults = Callable[[Session, Subject, Sequence[str]], list[str]]
+"""Which of the results that a node says were acknowledged the service does not have, by digest."""
+
+
+class AnsweredHeartbeat(NamedTuple):
+    """What a node is told, and whether what it says has to be written down."""
+
+    node: NodeRow
+    time: datetime
+    is_news: bool
+    wanted: Mapping[str, Any]
+
+
+def answer_heartbeat(
+    session: Reader, node: Subject, beat: Heartbeat, missing_results: MissingResults
+) -> AnsweredHeartbeat:
+    """What the service wants of a node."""
+    row = _found(session, node.tenant_id, node.id)
+    has_inventory = repository.inventory(session, row.id, beat.inventory_sha256) is not None
+    time = repository.time(session)
+    wanted = {
+        "rotate": wants_rotation(session, row),
+        "send_inventory": not has_inventory,
+        "missing": missing_results(session, node, beat.acknowledged),
+        "heartbeat_seconds": HEARTBEAT_SECONDS,
+        "server_time": time,
+    }
+    return AnsweredHeartbeat(row, time, is_news(row, beat, has_inventory=has_inventory), wanted)
 
 
 def is_news(row: NodeRow, beat: Heartbeat, *, has_inventory: bool) -> bool:

@@ -4,14 +4,17 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fastapi.concurrency import run_in_threadpool
-from starlette.types import Message
+from starlette.types import Message, Receive
 
+from service.kit.database.engine import Database
 from service.kit.jobs.bell import Bell
+from service.kit.security.subjects import Subject
+from service.nodes import leases, repository
+from service.protocol.leases import Claim, Lease
 
 LOOK_SECONDS = 1.0
 log = logging.getLogger(__name__)
@@ -58,10 +61,10 @@ class _LoopBell(Bell):
 
 
 class Waiting:
-    """The claims of one process that wait. ``look`` says what may be claimed now."""
+    """The claims of one process, and those of them that wait."""
 
-    def __init__(self, look: Callable[[], Counter[Offer]]) -> None:
-        self._look = look
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._waiters: list[_Waiter] = []
         self._watch: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -80,6 +83,32 @@ class Waiting:
     def _release(self) -> None:
         for waiter in self._waiters:
             waiter.called.set()
+
+    async def claim(self, node: Subject, body: Claim, receive: Receive) -> Lease | None:
+        """A lease, or none after a wait that ends when there is something to run."""
+        until = asyncio.get_running_loop().time() + body.wait_seconds
+        lease, want = await run_in_threadpool(self._claim, node, body)
+        if lease is None and body.wait_seconds > 0:
+            gone = asyncio.ensure_future(receive())
+            try:
+                while lease is None and await self.wait(want, until, gone):
+                    lease, want = await run_in_threadpool(self._claim, node, body)
+            finally:
+                gone.cancel()
+        return lease
+
+    def _claim(self, node: Subject, body: Claim) -> tuple[Lease | None, Want]:
+        with self._database.writing() as session:
+            lease = leases.claim(session, node, body)
+            row = repository.node(session, node.tenant_id, node.id)
+            assert row is not None  # noqa: S101  # it has just claimed
+            return lease, Want(row.tenant_id, row.device, row.id)
+
+    def _look(self) -> Counter[Offer]:
+        """What may be claimed now."""
+        with self._database.reading() as session:
+            found = repository.offers(session)
+        return Counter({Offer(tenant, device, target): count for tenant, device, target, count in found})
 
     async def wait(self, want: Want, until: float, gone: asyncio.Future[Message]) -> bool:
         """Whether to look again: False after ``until``, once the caller is gone, or when it is closed."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import MISSING
 from pydantic_core import from_json
@@ -12,9 +12,11 @@ from service.catalog.service import version as catalog_version
 from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import Database, Reader, Writer
 from service.kit.http.problems import FieldError, NotFound, Unprocessable
+from service.kit.http.web import from_state
 from service.kit.security.subjects import SHIPPED_TENANT
 from service.plans.service import candidate
 from service.quotes import documents, repository
+from service.quotes.compare import compared
 from service.quotes.documents import frozen_columns, holds, place, summary_of, whole
 from service.quotes.errors import (
     PlanNotQuotable,
@@ -26,7 +28,13 @@ from service.quotes.errors import (
     QuoteStateConflict,
 )
 from service.quotes.freeze import QUESTIONS, Asked, Frozen, freeze, owns_devices, projected, request_of
-from service.quotes.schemas import NEWEST, CandidateQuoteInput, QuoteInput
+from service.quotes.schemas import (
+    NEWEST,
+    CandidateQuoteInput,
+    QuoteComparison,
+    QuoteComparisonQuery,
+    QuoteInput,
+)
 from service.quotes.tables import (
     APPROVED,
     CANCELLED,
@@ -42,10 +50,12 @@ from service.schemas.base import Source
 __all__ = [
     "Freezing",
     "Frozen",
+    "QuoteFreezing",
     "QuoteRow",
     "QuoteStateConflict",
     "add_version",
     "check_frozen",
+    "compare",
     "create",
     "exported",
     "focus",
@@ -105,12 +115,14 @@ class Freezing:
         return self._frozen(tenant_id, asked)
 
     def _frozen(self, tenant_id: str, asked: Asked) -> Frozen:
-        self._snapshots.refresh()
-        return freeze(asked, self._snapshots.current(tenant_id), partial(self._rows, tenant_id))
+        return freeze(asked, self._snapshots.newest(tenant_id), partial(self._rows, tenant_id))
 
     def _rows(self, tenant_id: str, sources: Sequence[Source]) -> list[Mapping[str, Any]]:
         with self._database.reading() as session:
             return [_catalog_row(session, tenant_id, source) for source in sources]
+
+
+QuoteFreezing = Annotated[Freezing, from_state("freezing")]
 
 
 def _catalog_row(session: Reader, tenant_id: str, source: Source) -> Mapping[str, Any]:
@@ -228,6 +240,15 @@ def _stored(session: Writer, row: QuoteRow) -> Change:
 def get(session: Reader | Writer, tenant_id: str, quote_id: str, version: int = NEWEST) -> dict[str, Any]:
     """A version of a quote, whole; the newest unless one is named."""
     return whole(_version(session, tenant_id, quote_id, version))
+
+
+def compare(session: Reader, tenant_id: str, quote_id: str, query: QuoteComparisonQuery) -> QuoteComparison:
+    """A version of a quote beside the one before it, another version, or another quote."""
+    after = get(session, tenant_id, quote_id, query.version)
+    base = query.base_version
+    if not query.base_id and base == NEWEST:
+        base = max(1, after["version"] - 1)
+    return compared(get(session, tenant_id, query.base_id or quote_id, base), after)
 
 
 def focus(session: Reader, tenant_id: str, quote_id: str, version: int = NEWEST) -> str:

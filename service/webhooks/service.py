@@ -11,6 +11,7 @@ from pydantic import MISSING
 from service.audit.service import Change
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.outbound import Outbound, OutboundRefused
+from service.kit.http.pages import Page
 from service.kit.http.problems import FieldError
 from service.kit.http.versions import check_match, etag
 from service.kit.jobs import events, leases
@@ -28,7 +29,7 @@ from service.webhooks.errors import (
     WebhookNotFound,
 )
 from service.webhooks.records import WEBHOOKS
-from service.webhooks.schemas import WebhookInput, WebhookPatch
+from service.webhooks.schemas import WebhookDeliveryQuery, WebhookInput, WebhookPatch
 from service.webhooks.signing import SignatureScheme
 from service.webhooks.tables import AttemptRow, DeliveryRow, WebhookRow
 
@@ -249,6 +250,30 @@ def recover(session: Writer, subject: Subject, webhook_id: str, since: datetime)
     body = {"delivery_count": repository.recover(session, row.tenant_id, row.id, since)}
     after = {"since": since, **body}
     return Change(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=body, after=after)
+
+
+def list_deliveries(
+    session: Reader,
+    subject: Subject,
+    webhook_id: str,
+    query: WebhookDeliveryQuery,
+    page: Page[repository.After | None],
+) -> list[dict[str, Any]]:
+    """Deliveries to a webhook, of kinds that ``subject`` may read, with their attempts."""
+    tenant_id = subject.tenant_id
+    webhook = known(session, tenant_id, webhook_id)
+    reading.check(subject, query.event_type or webhook.event_types)
+    rows = repository.deliveries_page(
+        session,
+        tenant_id,
+        webhook_id,
+        states=query.state,
+        event_types=query.event_type or reading.readable(subject),
+        after=page.after,
+        limit=page.limit,
+    )
+    attempts = repository.attempts(session, tenant_id, [row.id for row in rows])
+    return [shown_delivery(row, attempts[row.id]) for row in rows]
 
 
 def publish(session: Writer, tenant_id: str, event_id: str) -> int:

@@ -391,7 +391,7 @@ class TestMaking:
         assert ("url" in first.json(), "url" in again.json()) == (True, False)
 
     def test_needs_the_address_of_the_service(self, app, mailer, asked, monkeypatch):
-        monkeypatch.setattr(app.state.approval_links._links, "_public_url", "")
+        monkeypatch.setattr(app.state.links, "_public_url", "")
         refused = mailer.post(f"{asked.path}:link", {"approver": CAROL})
         assert code(refused) == (409, "PUBLIC_URL_UNKNOWN")
 

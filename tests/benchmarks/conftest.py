@@ -9,21 +9,18 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import select, update
 
-from service.audit.service import Writes
 from service.audit.tables import AuditEventRow
-from service.benchmarks.face import BenchmarksFace
 from service.benchmarks.validation.jobs import validating
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.database.engine import Database
 from service.kit.http.admission import Admission, refused
-from service.kit.http.pages import PageTokens
 from service.kit.security.subjects import LOCAL, Subject
 from service.nodes.service import Quota
 from service.nodes.tables import LeaseRow, NodeInventoryRow
 from service.protocol.leases import Lease
 from service.protocol.nodes import Host, Inventory
 from service.protocol.results import Result
-from tests.applications import KEYRING, MEANS, attach, bearing, content_digest
+from tests.applications import MEANS, attach, bearing, content_digest
 from tests.benchmarks.records import INVENTORY_SHA256, SUITE, record
 from tests.clocks import START
 from tests.conftest import Client
@@ -53,13 +50,7 @@ class Fleet:
         self.app, self.database = app, database
         self.subjects: dict[str, Subject] = {"operator": LOCAL, "other": LOCAL._replace(tenant_id="other")}
         app.state.admission = Admission(self._authenticate, requests_per_minute=0)
-        app.state.benchmarks = BenchmarksFace(
-            database,
-            writes=Writes(database, KEYRING),
-            tokens=PageTokens(KEYRING.key("page tokens")),
-            suites={SUITE.id: SUITE},
-            quota=QUOTA,
-        )
+        app.state.suites, app.state.node_quota = {SUITE.id: SUITE}, QUOTA
         self._client = Client(app)
 
     async def _authenticate(self, credential: str) -> Subject:

@@ -113,7 +113,7 @@ def test_another_amount_of_work_is_another_benchmark(nodes, monkeypatch):
     gemm = SUITE.benchmarks[0]
     larger = gemm.model_copy(update={"work": gemm.work.model_copy(update={"m": 1024})})
     later = SUITE.model_copy(update={"version": 4, "benchmarks": [larger]})
-    monkeypatch.setattr(nodes.app.state.benchmarks, "_suites", {SUITE.id: later})
+    monkeypatch.setattr(nodes.app.state, "suites", {SUITE.id: later})
     second = nodes.measured_run(range(4, 7), "a", suite=later)
     assert len(compare(nodes)["runs"]) == 1
     assert [run["run_id"] for run in compare(nodes, baseline_run_id=second)["runs"]] == [second]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from service.benchmarks import export, face
+from service.benchmarks import export, router
 from tests.benchmarks.records import COPY, GEMM, POWER
 
 READ = {
@@ -61,7 +61,7 @@ def read_parquet(content):
 
 @pytest.mark.parametrize("rows_at_a_time", [2, 500])
 def test_both_formats_say_the_same(measured, monkeypatch, rows_at_a_time):
-    monkeypatch.setattr(face, "_AT_A_TIME", rows_at_a_time)
+    monkeypatch.setattr(router, "_AT_A_TIME", rows_at_a_time)
     lines, table = exported(measured), exported(measured, format="parquet")
     assert lines.headers["content-type"] == "text/csv; charset=utf-8"
     assert table.headers["content-type"] == "application/vnd.apache.parquet"

@@ -327,7 +327,7 @@ class TestQuota:
 
     @staticmethod
     def allow(nodes, **quota):
-        nodes.app.state.benchmarks._quota = QUOTA._replace(**quota)
+        nodes.app.state.node_quota = QUOTA._replace(**quota)
 
     def test_so_many_a_day_and_again_the_next(self, nodes, clock, lease):
         self.allow(nodes, results=2)

@@ -8,16 +8,13 @@ import pytest
 from pydantic import MISSING
 
 from service.app.background.calibrations import drawing
-from service.audit.service import Writes
-from service.benchmarks.face import BenchmarksFace
 from service.benchmarks.validation.jobs import validating
-from service.kit.http.pages import PageTokens
 from service.nodes.tables import NodeInventoryRow
 from service.protocol.nodes import Inventory
 from service.protocol.suites import Suite
-from tests.applications import KEYRING, MEANS
+from tests.applications import MEANS
 from tests.benchmarks.cases import BEGAN, PART, case
-from tests.benchmarks.conftest import HOST, QUOTA
+from tests.benchmarks.conftest import HOST
 from tests.benchmarks.planned import Planned, cached, device, gemm, prompt, work
 from tests.benchmarks.records import INVENTORY_SHA256, samples_ns, uuid
 from tests.clocks import START
@@ -77,13 +74,7 @@ class Machines:
     def __init__(self, nodes):
         self.nodes, self.database = nodes, nodes.database
         self.numbers = iter(range(1, 1000))
-        nodes.app.state.benchmarks = BenchmarksFace(
-            nodes.database,
-            writes=Writes(nodes.database, KEYRING),
-            tokens=PageTokens(KEYRING.key("page tokens")),
-            suites={SUITE.id: SUITE},
-            quota=QUOTA,
-        )
+        nodes.app.state.suites = {SUITE.id: SUITE}
 
     def measured(self, name, **slowness):
         """A node whose records are those of devices so slow, through validation to its set."""

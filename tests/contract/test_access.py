@@ -181,7 +181,7 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
     owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
     if name in OF_NODES:
         owner, other = callers.node(), callers.node(tenant="other")
-    callers.client.app.state.nodes.waiting.close()
+    callers.client.app.state.waiting.close()
     row = row_of(callers, name, owner)
     if name == "amend_quote":
         # The payer of the quote is looked for before the quote.

@@ -207,7 +207,7 @@ class Caller:
         self._session.trust_env = False
         headers = credentials(app, name)
         self._session.headers.update(headers)
-        app.state.nodes.waiting.close()  # claims that find nothing do not wait for it
+        app.state.waiting.close()  # claims that find nothing do not wait for it
         self._app = app
         self._name = name
         self._noun = name.partition("_")[2]

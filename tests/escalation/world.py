@@ -83,7 +83,7 @@ class World:
         self.database = database
         self.callers = Callers(app, database)
         self.client = self.callers.client = Client(app)
-        app.state.nodes.waiting.close()
+        app.state.waiting.close()
 
     def on(self, database):
         """The same over a copy of its database, where nothing has happened yet."""

@@ -17,7 +17,7 @@ from service.cli import main as cli
 from service.evidence.imports import service as imports
 from service.kit.database.engine import Database
 from service.kit.jobs import leases as kit_leases
-from service.nodes import credentials, face, leases
+from service.nodes import credentials, leases
 from service.nodes import service as nodes
 from service.protocol.suites import Suite
 from tests.faults.points import Points, around
@@ -89,7 +89,7 @@ def _shorten():
     leases.LEASE_SECONDS, leases.RENEW_SECONDS = LEASE_SECONDS, RENEW_SECONDS
     leases._HELD_SECONDS = LEASE_SECONDS + GRACE_SECONDS
     leases.RELEASED_SECONDS = 0.1
-    face.HEARTBEAT_SECONDS = 0.5
+    nodes.HEARTBEAT_SECONDS = 0.5
     # A job whose process was killed is somebody else's once its lease has ended.
     kinds = background.kinds
     background.kinds = lambda means: tuple(replace(kind, lease=JOB_LEASE) for kind in kinds(means))

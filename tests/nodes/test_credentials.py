@@ -49,7 +49,7 @@ class TestRotation:
 
     def test_uses_of_the_next_at_once_confirm_it_once(self, host, client, database):
         credential = host.rotate().json()["credential"]
-        check = client.app.state.nodes.authenticate.check
+        check = client.app.state.authenticate_node.check
         with ThreadPoolExecutor(4) as pool:
             found = {subject.id for subject in pool.map(check, [credential] * 4)}
         assert found == {host.id}
@@ -136,7 +136,7 @@ class TestTheft:
 
 class TestRevocation:
     def test_every_process_refuses_at_once(self, client, host):
-        elsewhere = client.app.state.nodes.authenticate
+        elsewhere = client.app.state.authenticate_node
         assert elsewhere.check(host.credential).id == host.id
         assert client.post(f"{host.url}:revoke").json()["state"] == "revoked"
         refused = host.heartbeat()

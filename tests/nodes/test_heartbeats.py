@@ -7,6 +7,7 @@ from sqlalchemy import event, select
 
 from service.app.application import attach as attach_to
 from service.nodes.heard import BEATS_A_WRITE, SILENCE, SILENCE_ELSEWHERE
+from service.nodes.router import heartbeat_node
 from service.nodes.tables import NodeRow
 from service.protocol.canonical import digest
 from service.protocol.nodes import Heartbeat, Software, SpoolState
@@ -57,26 +58,37 @@ BEAT = Heartbeat(
 class Fleet:
     """Nodes that speak to one process, every half minute."""
 
-    def __init__(self, face, database, clock):
-        self.face, self._database, self._clock = face, database, clock
+    def __init__(self, state, database, clock):
+        self.state, self._database, self._clock = state, database, clock
 
     def nodes(self, count):
         return [add_node(self._database, f"node-{number}") for number in range(count)]
+
+    def say(self, node):
+        state = self.state
+        return heartbeat_node(
+            transactions=state.transactions,
+            heartbeats=state.heartbeats,
+            missing_results=state.missing_results,
+            node=node,
+            id=node.id,
+            body=BEAT,
+        )
 
     def beat(self, nodes, rounds):
         """For some rounds; the process writes what is due every five seconds."""
         for _ in range(rounds):
             for node in nodes:
-                assert self.face.heartbeat(node, BEAT).status_code == 200
+                assert self.say(node).status_code == 200
             for _ in range(6):
-                self.face.write_heartbeats()
+                self.state.heartbeats.write()
             self._clock.move(seconds=30)
 
 
 @pytest.fixture
 def fleet(app, database, clock):
     attach(app, database)
-    return Fleet(app.state.nodes, database, clock)
+    return Fleet(app.state, database, clock)
 
 
 class TestWrites:
@@ -91,17 +103,17 @@ class TestWrites:
         fleet.beat(nodes, 1)
         for _ in range(BEATS_A_WRITE):
             for node in nodes:
-                fleet.face.heartbeat(node, BEAT)
+                fleet.say(node)
         commits.clear()
         written.clear()
-        assert fleet.face.write_heartbeats() == 20
+        assert fleet.state.heartbeats.write() == 20
         assert (len(commits), len(written)) == (1, 20)
-        assert fleet.face.write_heartbeats() == 0
+        assert fleet.state.heartbeats.write() == 0
 
     def test_a_stop_writes_down_what_was_heard(self, client, host, clock, database):
         clock.move(seconds=30)
         host.heartbeat(activity="measuring")
-        client.app.state.nodes.write_heartbeats(1)
+        client.app.state.heartbeats.write(1)
         with database.reading() as session:
             row = session.scalars(select(NodeRow)).one()
         assert (row.last_seen_at, row.activity) == (clock.at, "measuring")
@@ -209,8 +221,8 @@ class TestQuotaOfInventories:
 
     @staticmethod
     def allow(client, **quota):
-        face = client.app.state.nodes
-        face._quota = face._quota._replace(**quota)
+        state = client.app.state
+        state.node_quota = state.node_quota._replace(**quota)
 
     @staticmethod
     def inventories(number):
@@ -251,7 +263,7 @@ class TestQuotaOfInventories:
             }
         )
         attach_to(app, database, few, KEYRING)
-        assert app.state.nodes._quota == app.state.benchmarks._quota == (1, 2, 3, 4)
+        assert app.state.node_quota == (1, 2, 3, 4)
 
 
 def test_results_that_are_not_stored_are_asked_for_again(host):

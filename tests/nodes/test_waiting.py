@@ -3,12 +3,14 @@
 import asyncio
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import event, update
 
 from service.kit.jobs import leases as mechanism
 from service.nodes import waiting
+from service.nodes.router import claim_lease
 from service.nodes.tables import LeaseRow
 from service.protocol.leases import Claim
 from tests.applications import attach
@@ -18,9 +20,9 @@ LONG = 30.0
 
 
 @pytest.fixture
-def face(app, database):
+def claims(app, database):
     attach(app, database)
-    return app.state.nodes
+    return app.state.waiting
 
 
 @pytest.fixture
@@ -54,14 +56,14 @@ async def never():
     await asyncio.sleep(3600)
 
 
-def ask(face, node, seconds=LONG, receive=never):
+def ask(claims, node, seconds=LONG, receive=never):
     body = Claim(request_id=request_id(), wait_seconds=seconds, inventory_sha256=INVENTORY)
-    return asyncio.create_task(face.claim(node, body, receive))
+    return asyncio.create_task(claim_lease(SimpleNamespace(receive=receive), claims, node, body))
 
 
-async def settled(face, count):
+async def settled(claims, count):
     """Until so many claims wait."""
-    while len(face.waiting) < count:  # noqa: ASYNC110  # claims announce themselves to nobody
+    while len(claims) < count:  # noqa: ASYNC110  # claims announce themselves to nobody
         await asyncio.sleep(0.01)
 
 
@@ -72,13 +74,13 @@ async def ended(task, seconds):
     return answer.status_code
 
 
-def test_a_run_that_is_asked_for_is_granted_at_once(face, database, monkeypatch):
+def test_a_run_that_is_asked_for_is_granted_at_once(claims, database, monkeypatch):
     monkeypatch.setattr(waiting, "LOOK_SECONDS", LONG)
     node = add_node(database, "node-1")
 
     async def scenario():
-        task = ask(face, node)
-        await settled(face, 1)
+        task = ask(claims, node)
+        await settled(claims, 1)
         await asyncio.sleep(0.2)  # past the first look
         await asyncio.to_thread(add_run, database, "run-1")
         assert await ended(task, LONG / 3) == 200
@@ -87,27 +89,27 @@ def test_a_run_that_is_asked_for_is_granted_at_once(face, database, monkeypatch)
     assert stored(database)["run-1"].node_id == "node-1"
 
 
-def test_what_another_process_asks_for_is_seen_at_the_next_look(face, database, monkeypatch):
+def test_what_another_process_asks_for_is_seen_at_the_next_look(claims, database, monkeypatch):
     node = add_node(database, "node-1")
     monkeypatch.setattr("service.nodes.leases.ring_after_commit", lambda _: None)
 
     async def scenario():
-        task = ask(face, node)
-        await settled(face, 1)
+        task = ask(claims, node)
+        await settled(claims, 1)
         await asyncio.to_thread(add_run, database, "run-1")
         assert await ended(task, LONG / 3) == 200
 
     asyncio.run(scenario())
 
 
-def test_a_run_that_was_given_back_wakes_those_who_wait(face, database):
+def test_a_run_that_was_given_back_wakes_those_who_wait(claims, database):
     first, second = add_node(database, "node-1"), add_node(database, "node-2")
     add_run(database, "run-1")
     lease = claim(database, first)
 
     async def scenario():
-        task = ask(face, second)
-        await settled(face, 1)
+        task = ask(claims, second)
+        await settled(claims, 1)
         await asyncio.to_thread(complete, database, first, lease, "released")
         with database.writing() as session:
             session.execute(update(LeaseRow).values(due_at=mechanism.now()))
@@ -117,7 +119,7 @@ def test_a_run_that_was_given_back_wakes_those_who_wait(face, database):
     assert stored(database)["run-1"].node_id == "node-2"
 
 
-def test_only_those_wake_who_can_run_it(face, database):
+def test_only_those_wake_who_can_run_it(claims, database):
     nodes = [
         add_node(database, "cpu-1"),
         add_node(database, "cuda-1", device="cuda"),
@@ -126,33 +128,33 @@ def test_only_those_wake_who_can_run_it(face, database):
     ]
 
     async def scenario():
-        tasks = [ask(face, node) for node in nodes]
-        await settled(face, 4)
+        tasks = [ask(claims, node) for node in nodes]
+        await settled(claims, 4)
         await asyncio.to_thread(add_run, database, "run-1", target="target")
         assert await ended(tasks[3], LONG / 3) == 200
         await asyncio.to_thread(add_run, database, "run-2", device="cuda")
         assert await ended(tasks[1], LONG / 3) == 200
         assert [task.done() for task in tasks] == [False, True, False, True]
-        face.waiting.close()
+        claims.close()
         assert [await ended(task, LONG / 3) for task in (tasks[0], tasks[2])] == [204, 204]
 
     asyncio.run(scenario())
 
 
-def test_two_hundred_who_wait_hold_no_connection_and_cost_one_look_a_second(face, database, statements):
+def test_two_hundred_who_wait_hold_no_connection_and_cost_one_look_a_second(claims, database, statements):
     nodes = [add_node(database, f"node-{number}") for number in range(200)]
     connections = Connections(database)
     held, seconds = [], 4.0
 
     async def scenario():
-        tasks = [ask(face, node) for node in nodes]
-        await settled(face, 200)
+        tasks = [ask(claims, node) for node in nodes]
+        await settled(claims, 200)
         statements.clear()
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             await asyncio.sleep(0.05)
             held.append(connections.held)
-        face.waiting.close()
+        claims.close()
         assert {(await task).status_code for task in tasks} == {204}
 
     asyncio.run(scenario())
@@ -164,38 +166,38 @@ def test_two_hundred_who_wait_hold_no_connection_and_cost_one_look_a_second(face
     assert len(looks) == len([one for one in statements if one.lstrip().upper().startswith("SELECT")])
 
 
-def test_a_run_wakes_one_and_each_of_many_gets_its_own(face, database):
+def test_a_run_wakes_one_and_each_of_many_gets_its_own(claims, database):
     nodes = [add_node(database, f"node-{number}") for number in range(10)]
 
     async def scenario():
-        tasks = [ask(face, node) for node in nodes]
-        await settled(face, 10)
+        tasks = [ask(claims, node) for node in nodes]
+        await settled(claims, 10)
         for number in range(4):
             await asyncio.to_thread(add_run, database, f"run-{number}")
         until = time.monotonic() + 60
         while sum(task.done() for task in tasks) < 4:
             assert time.monotonic() < until
             await asyncio.sleep(0.05)
-        face.waiting.close()
+        claims.close()
         assert sorted([(await task).status_code for task in tasks]) == [200] * 4 + [204] * 6
 
     asyncio.run(scenario())
     assert len({row.node_id for row in stored(database).values()}) == 4
 
 
-def test_nothing_comes_of_a_wait_that_ends(face, database):
+def test_nothing_comes_of_a_wait_that_ends(claims, database):
     node = add_node(database, "node-1")
 
     async def scenario():
         began = time.monotonic()
-        assert await ended(ask(face, node, seconds=0.3), 5) == 204
+        assert await ended(ask(claims, node, seconds=0.3), 5) == 204
         assert time.monotonic() - began >= 0.3
-        assert len(face.waiting) == 0
+        assert len(claims) == 0
 
     asyncio.run(scenario())
 
 
-def test_a_caller_that_hangs_up_waits_no_longer(face, database):
+def test_a_caller_that_hangs_up_waits_no_longer(claims, database):
     node = add_node(database, "node-1")
 
     async def scenario():
@@ -205,44 +207,44 @@ def test_a_caller_that_hangs_up_waits_no_longer(face, database):
             await gone.wait()
             return {"type": "http.disconnect"}
 
-        task = ask(face, node, receive=receive)
-        await settled(face, 1)
+        task = ask(claims, node, receive=receive)
+        await settled(claims, 1)
         gone.set()
         await ended(task, LONG / 3)
-        assert len(face.waiting) == 0
+        assert len(claims) == 0
 
     asyncio.run(scenario())
     add_run(database, "run-1")
     assert claim(database, node).attempt == 1
 
 
-def test_a_process_that_drains_answers_at_once(face, database):
+def test_a_process_that_drains_answers_at_once(claims, database):
     node = add_node(database, "node-1")
 
     async def scenario():
-        task = ask(face, node)
-        await settled(face, 1)
-        face.waiting.close()
+        task = ask(claims, node)
+        await settled(claims, 1)
+        claims.close()
         assert await ended(task, LONG / 3) == 204
-        assert await ended(ask(face, node), LONG / 3) == 204
+        assert await ended(ask(claims, node), LONG / 3) == 204
 
     asyncio.run(scenario())
 
 
-def test_a_database_that_fails_for_a_while_is_waited_for(face, database, monkeypatch):
+def test_a_database_that_fails_for_a_while_is_waited_for(claims, database, monkeypatch):
     node = add_node(database, "node-1")
-    offers, failures = face.waiting._look, [RuntimeError, RuntimeError]
+    offers, failures = claims._look, [RuntimeError, RuntimeError]
 
     def failing():
         if failures:
             raise failures.pop()
         return offers()
 
-    monkeypatch.setattr(face.waiting, "_look", failing)
+    monkeypatch.setattr(claims, "_look", failing)
 
     async def scenario():
-        task = ask(face, node)
-        await settled(face, 1)
+        task = ask(claims, node)
+        await settled(claims, 1)
         await asyncio.to_thread(add_run, database, "run-1")
         assert await ended(task, 10) == 200
 

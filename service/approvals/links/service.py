@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from sqlalchemy.orm import Session
 
@@ -29,6 +29,7 @@ from service.audit.service import Change
 from service.auth.service import lineage, named, works
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import Problem
+from service.kit.http.web import from_state
 from service.kit.jobs import leases
 from service.kit.security.credentials import APPROVAL_LINK, digest_of, id_of, is_whole, mint, new_id
 from service.kit.security.keyring import Keyring
@@ -97,6 +98,9 @@ class Links:
         if not self._has_tenant(row.tenant_id):
             raise LinkNotFound
         return row
+
+
+LinkRules = Annotated[Links, from_state("links")]
 
 
 def _check_barred(session: Writer, subject: Subject, held: Held) -> None:

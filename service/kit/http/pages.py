@@ -5,9 +5,10 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -57,6 +58,38 @@ class PageQuery(BaseModel):
         return min(self.page_size, PAGE_SIZE_LIMIT)
 
 
+Cursor = TypeVar("Cursor")
+
+
+@dataclass(frozen=True, slots=True)
+class Order(Generic[Cursor]):
+    """The members that a list is ordered by; ``key`` reads their values, ``first`` is before every row."""
+
+    members: tuple[str, ...]
+    key: Callable[..., Cursor]
+    first: Cursor
+
+
+def newest_first(time: str) -> Order[tuple[datetime, str] | None]:
+    """The order by the member ``time``, the latest first, and by id where times are equal."""
+    return Order((time, "id"), lambda at, row_id: (datetime.fromisoformat(at), row_id), None)
+
+
+BY_ID = Order(("id",), str, "")
+NEWEST_FIRST = newest_first("created_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Cursor]):
+    """A page that is to be filled with rows behind the key ``after``."""
+
+    after: Cursor
+    limit: int
+    """Rows to look up: one more than the page shows, which tells whether another page follows."""
+    to_response: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any]]
+    """The page of the rows that were found."""
+
+
 class PageTokens:
     """Makes and reads tokens of one secret. A token holds for the filters that it was made with."""
 
@@ -80,6 +113,16 @@ class PageTokens:
         if len(rows) > limit:
             token = self.encode([_as_text(rows[limit - 1][member]) for member in members], filters)
         return {"items": rows[:limit], "next_page_token": token}
+
+    def begin(self, query: PageQuery, order: Order[Cursor], *filters: object) -> Page[Cursor]:
+        """The page that ``query`` asks for; ``filters`` name the list and all that chooses its rows."""
+        canonical = json.dumps(filters)
+        after = order.key(*self.decode(query.page_token, canonical)) if query.page_token else order.first
+
+        def to_response(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+            return self.page(rows, query.limit, canonical, *order.members)
+
+        return Page(after, query.limit + 1, to_response)
 
     def decode(self, token: str, filters: str) -> list[str]:
         """The key behind which the page begins; refuses a token of other filters or of nobody."""

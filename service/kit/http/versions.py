@@ -1,10 +1,12 @@
 """Changes that say on which version of a row they are based: ETag and If-Match."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Header
+from fastapi import Header, Response
 
 from service.kit.http.problems import PreconditionFailed, PreconditionRequired
+from service.kit.http.web import json_response
 
 
 class VersionRequired(PreconditionRequired):
@@ -34,6 +36,11 @@ ETAG: dict[str, Any] = {
 def etag(version: int) -> str:
     """The strong validator of a version."""
     return f'"{version}"'
+
+
+def versioned_response(document: Mapping[str, Any]) -> Response:
+    """A row as JSON, with the validator of its version."""
+    return json_response(document, headers={"ETag": etag(document["version"])})
 
 
 def check_match(if_match: str, current: str) -> None:

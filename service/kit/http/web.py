@@ -86,6 +86,22 @@ def json_response(
     return Response(to_json(content), status, headers=dict(headers or {}), media_type="application/json")
 
 
+def csv_response(table: str, name: str) -> Response:
+    """A table as a file of a name."""
+    return Response(
+        table, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    )
+
+
+def from_state(name: str) -> Any:  # noqa: ANN401
+    """A dependency on what the application has under ``name`` in its state."""
+
+    async def read(request: Request) -> object:
+        return getattr(request.app.state, name)
+
+    return Depends(read)
+
+
 _T = TypeVar("_T")
 _BODY = "body"
 BODY_BYTES = "body_bytes"

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any
 
-from fastapi import Query, Response
+from fastapi import Path, Query, Response
 
-from service.approvals.changes.endpoints import PROPOSED
-from service.approvals.policies.face import Face, PolicyPath
+from service.approvals.changes.router import PROPOSED, SettledRead, SettledWrite
+from service.approvals.policies import repository, service
 from service.approvals.policies.schemas import (
     ApprovalPolicy,
     ApprovalPolicyInput,
@@ -13,55 +13,62 @@ from service.approvals.policies.schemas import (
     ApprovalPolicyPatch,
     ApprovalPolicyQuery,
 )
-from service.audit.service import Caller, WriteCall
-from service.kit.http.versions import ETAG, IfMatch
-from service.kit.http.web import LOCATED, api_router
+from service.kit.http.pages import BY_ID
+from service.kit.http.versions import ETAG, IfMatch, versioned_response
+from service.kit.http.web import LOCATED, api_router, json_response
+from service.schemas.base import ResourceId
 
 router = api_router("/v1/approval-policies", tag="approval-policies")
 _SEEN: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
 _CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | LOCATED[201]["headers"]}, **PROPOSED}
+PolicyPath = Annotated[ResourceId, Path(description="Id of the policy.")]
 
 
 @router.get("", response_model=ApprovalPolicyPage)
-def list_approval_policies(
-    face: Face, caller: Caller, query: Annotated[ApprovalPolicyQuery, Query()]
-) -> Response:
+def list_approval_policies(read: SettledRead, query: Annotated[ApprovalPolicyQuery, Query()]) -> Response:
     """A page of the tenant's policies, by id."""
-    return face.list(caller.tenant_id, query)
+    page = read.page(query, BY_ID, "approval-policies")
+    with read.session() as session:
+        rows = repository.live_after(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response([service.shown(row) for row in rows]))
 
 
 @router.post("", status_code=201, response_model=ApprovalPolicy, responses=_CREATED)
-def create_approval_policy(face: Face, call: WriteCall, body: ApprovalPolicyInput) -> Response:
+def create_approval_policy(write: SettledWrite, body: ApprovalPolicyInput) -> Response:
     """Say who has to approve which quotes; it holds for what is submitted from then on.
 
     It holds at once (201) where it is the tenant's first one, or has steps and speaks only of quotes of which
     another policy with steps does. Else it waits (202) for its approval or the end of the tenant's delay.
     """
-    return face.create(call, body)
+    return write.run(body, lambda session: service.create(session, write.subject, body))
 
 
 @router.get("/{id:name}", response_model=ApprovalPolicy, responses=_SEEN)
-def get_approval_policy(face: Face, caller: Caller, id: PolicyPath) -> Response:
+def get_approval_policy(read: SettledRead, id: PolicyPath) -> Response:
     """The current version of a policy."""
-    return face.get(caller.tenant_id, id)
+    with read.session() as session:
+        return versioned_response(service.get(session, read.tenant_id, id))
 
 
 @router.patch("/{id:name}", response_model=ApprovalPolicy, responses=_SEEN | PROPOSED)
 def update_approval_policy(
-    face: Face, call: WriteCall, id: PolicyPath, body: ApprovalPolicyPatch, if_match: IfMatch = ""
+    write: SettledWrite, id: PolicyPath, body: ApprovalPolicyPatch, if_match: IfMatch = ""
 ) -> Response:
     """Change members of a policy, if it is still at the version of the ETag.
 
     A change that only adds steps or names holds at once (200); any other one waits (202) for its approval or
     the end of the tenant's delay.
     """
-    return face.change(call, id, body, if_match)
+    patch = body.model_dump(mode="json")
+    return write.run(
+        [patch, if_match], lambda session: service.change(session, write.subject, id, patch, if_match)
+    )
 
 
 @router.delete("/{id:name}", status_code=204, responses=PROPOSED)
-def delete_approval_policy(face: Face, call: WriteCall, id: PolicyPath, if_match: IfMatch = "") -> Response:
+def delete_approval_policy(write: SettledWrite, id: PolicyPath, if_match: IfMatch = "") -> Response:
     """Delete a policy, if it is still at the version of the ETag; approvals under way keep its steps.
 
     The deletion waits (202) for its approval or the end of the tenant's delay, if there is one (else 204).
     """
-    return face.delete(call, id, if_match)
+    return write.run(if_match, lambda session: service.delete(session, write.subject, id, if_match))

@@ -2,16 +2,19 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Annotated
 
-from fastapi import Request, Response
+from fastapi import Path, Request, Response
 from starlette.types import Scope
 
 from service.approvals.links.errors import LinkNotFound
-from service.approvals.pages.face import ApprovalPath, Face, TokenPath
-from service.audit.service import Call
+from service.approvals.pages.service import ApprovalPages, render_inbox
+from service.approvals.schemas import ApprovalId
+from service.audit.service import Call, Transactions
 from service.auth.sessions import OwnForm, Reading, VisitedRoute, Visitors
 from service.kit.http.admission import Admission
-from service.kit.http.html import FormFields, PageRoute, page_router
+from service.kit.http.html import FormFields, PageRoute, page_response, page_router
+from service.kit.http.web import from_state
 from service.kit.security.subjects import Subject
 
 
@@ -25,38 +28,47 @@ visited = page_router(tag="approvals", route_class=VisitedRoute)
 linked = page_router(tag="approvals", route_class=LinkRoute)
 
 
+Pages = Annotated[ApprovalPages, from_state("approval_pages")]
+ApprovalPath = Annotated[ApprovalId, Path(alias="id")]
+TokenPath = Annotated[str, Path(max_length=200)]
+
+
 @visited.get("/approvals")
-def approvals_page(face: Face, visitor: Reading) -> Response:
+def approvals_page(transactions: Transactions, visitor: Reading) -> Response:
     """What waits for the visitor, and what they have asked for."""
-    return face.inbox(visitor)
+    with transactions.reading() as session:
+        return page_response(render_inbox(session, visitor))
 
 
 @visited.get("/approvals/{id:name}")
-def approval_page(face: Face, visitor: Reading, id: ApprovalPath) -> Response:
+def approval_page(transactions: Transactions, pages: Pages, visitor: Reading, id: ApprovalPath) -> Response:
     """An approval, with the buttons where the visitor may decide."""
-    return face.approval(visitor, id)
+    with transactions.reading() as session:
+        return page_response(pages.render_approval(session, visitor.subject, id, visitor=visitor))
 
 
 @visited.post("/approvals/{id:name}")
 def decide_on_page(
-    request: Request, face: Face, visitor: Reading, id: ApprovalPath, form: OwnForm
+    request: Request, pages: Pages, visitor: Reading, id: ApprovalPath, form: OwnForm
 ) -> Response:
     """Decide as the visitor."""
-    return face.decide(_call(request), visitor, id, form)
+    return pages.decide(_call(request), visitor, id, form)
 
 
 @linked.get("/decide/{token:name}")
-def linked_approval_page(request: Request, face: Face, token: TokenPath) -> Response:
+def linked_approval_page(
+    request: Request, transactions: Transactions, pages: Pages, token: TokenPath
+) -> Response:
     """The approval behind a link."""
-    with _counting(request.scope):
-        return face.linked(token, _reader(request))
+    with _counting(request.scope), transactions.reading() as session:
+        return page_response(pages.render_linked(session, token, _reader(request)))
 
 
 @linked.post("/decide/{token:name}")
-def decide_by_link(request: Request, face: Face, token: TokenPath, form: FormFields) -> Response:
+def decide_by_link(request: Request, pages: Pages, token: TokenPath, form: FormFields) -> Response:
     """Decide as the one for whom the link was made, once."""
     with _counting(request.scope):
-        return face.decide_linked(request.scope["state"]["request_id"], token, form, _reader(request))
+        return pages.decide_linked(request.scope["state"]["request_id"], token, form, _reader(request))
 
 
 def _reader(request: Request) -> Subject | None:

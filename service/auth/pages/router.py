@@ -8,9 +8,10 @@ from fastapi import Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from starlette.types import Scope
 
-from service.audit.service import Call
+from service.audit.service import Call, TransactionSource, WriteRequest
+from service.auth.ending import Endings
 from service.auth.errors import SignInFailed, SignInUnavailable
-from service.auth.face import AuthFace, Face
+from service.auth.router import SessionEndings
 from service.auth.sessions import (
     CALLBACK_PATH,
     LOGIN_COOKIE,
@@ -22,13 +23,13 @@ from service.auth.sessions import (
     OwnForm,
     Reading,
     VisitedRoute,
-    Visitor,
     Visitors,
     is_own_path,
 )
 from service.kit.http.admission import Admission
 from service.kit.http.html import PageRoute, page_response, page_router, redirect, render
 from service.kit.http.problems import BadRequest
+from service.kit.http.web import from_state
 from service.kit.security.subjects import Subject, SubjectKind
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class SessionRoute(VisitedRoute):
         visitors.admit(scope, None)
 
 
+AuthTransactions = Annotated[TransactionSource, from_state("auth_transactions")]
 signing_in = page_router(tag="sessions", route_class=SignInRoute)
 signing_out = page_router(tag="sessions", route_class=SessionRoute)
 
@@ -121,12 +123,21 @@ async def signed_out() -> Response:
 
 
 @signing_out.post("/logout")
-async def logout(request: Request, face: Face, visitor: Reading, form: OwnForm) -> Response:
+async def logout(
+    request: Request,
+    transactions: AuthTransactions,
+    endings: SessionEndings,
+    visitor: Reading,
+    form: OwnForm,
+) -> Response:
     """End the session of this browser, or all of the visitor's, and offer to end the issuer's own."""
     everywhere = form.get("everywhere") == "yes"
     at_issuer = None
     if visitor.is_signed_in:
-        await run_in_threadpool(_end, request.scope, face, visitor, everywhere=everywhere)
+        operation, session_id = ("end_sessions", None) if everywhere else ("end_session", visitor.session_id)
+        scope = request.scope
+        call = Call(visitor.subject, operation, scope["path"], scope["state"]["request_id"])
+        await run_in_threadpool(_end, WriteRequest(transactions, call), endings, session_id)
         login: Login | None = request.app.state.login
         at_issuer = await login.end_address() if login is not None else None
     visitors: Visitors = request.app.state.visitors
@@ -134,9 +145,10 @@ async def logout(request: Request, face: Face, visitor: Reading, form: OwnForm) 
     return page_response(page, headers={"Set-Cookie": visitors.forget()})
 
 
-def _end(scope: Scope, face: AuthFace, visitor: Visitor, *, everywhere: bool) -> None:
-    call = Call(visitor.subject, "end_session", scope["path"], scope["state"]["request_id"])
-    if everywhere:
-        face.end_own_sessions(call._replace(operation="end_sessions"))
+def _end(request: WriteRequest, endings: Endings, session_id: str | None) -> None:
+    """End one session of somebody, or all that they act by."""
+    own = request.subject
+    if session_id is None:
+        request.run(own.id, lambda session: endings.end_sessions(session, own.tenant_id, own.id))
     else:
-        face.end_session(call, visitor.session_id)
+        request.run(None, lambda session: endings.end(session, own.tenant_id, session_id))

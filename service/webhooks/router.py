@@ -1,14 +1,15 @@
 """Operations on webhooks."""
 
+from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import Query, Response
+from fastapi import Path, Query, Response
 
-from service.audit.service import Caller, WriteCall
-from service.kit.http.pages import PageQuery
-from service.kit.http.versions import ETAG, IfMatch
-from service.kit.http.web import LOCATED, api_router
-from service.webhooks.face import Face, WebhookPath
+from service.audit.service import Read, Write
+from service.kit.http.pages import NEWEST_FIRST, PageQuery
+from service.kit.http.versions import ETAG, IfMatch, versioned_response
+from service.kit.http.web import LOCATED, api_router, from_state, json_response
+from service.webhooks import repository, service
 from service.webhooks.schemas import (
     IssuedWebhook,
     RecoveredDeliveries,
@@ -17,6 +18,7 @@ from service.webhooks.schemas import (
     WebhookDelivery,
     WebhookDeliveryPage,
     WebhookDeliveryQuery,
+    WebhookId,
     WebhookInput,
     WebhookPage,
     WebhookPatch,
@@ -30,77 +32,92 @@ _TAGGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
 _CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | LOCATED[201]["headers"]}}
 
 
+Rules = Annotated[service.Webhooks, from_state("webhooks")]
+WebhookPath = Annotated[WebhookId, Path(description="Id of the webhook.")]
+
+
 @router.get("", response_model=WebhookPage)
-def list_webhooks(face: Face, caller: Caller, query: Annotated[PageQuery, Query()]) -> Response:
+def list_webhooks(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
     """A page of the tenant's webhooks, the newest first, without their secrets."""
-    return face.list(caller.tenant_id, query)
+    page = read.page(query, NEWEST_FIRST, "webhooks")
+    with read.session() as session:
+        rows = repository.page(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response([service.shown_webhook(row) for row in rows]))
 
 
 @router.post("", status_code=201, response_model=IssuedWebhook, responses=_CREATED)
-def create_webhook(face: Face, call: WriteCall, body: WebhookInput) -> Response:
+def create_webhook(write: Write, rules: Rules, body: WebhookInput) -> Response:
     """Be told of events at an address; a secret that messages are signed with is shown this once.
 
     Messages are posted as Standard Webhooks 1.0 says, at least once each and in no promised order. Every kind
     of event needs the scope to read what it carries, such as `approvals:read`; what whoever made the webhook
     may not read any more is withheld.
     """
-    return face.create(call, body)
+    return write.run(body, lambda session: rules.create(session, write.subject, body))
 
 
 @router.get("/{id:name}", response_model=Webhook, responses=_TAGGED)
-def get_webhook(face: Face, caller: Caller, id: WebhookPath) -> Response:
+def get_webhook(read: Read, id: WebhookPath) -> Response:
     """A webhook and how it goes, without its secret."""
-    return face.get(caller.tenant_id, id)
+    with read.session() as session:
+        return versioned_response(service.shown_webhook(service.known(session, read.tenant_id, id)))
 
 
 @router.patch("/{id:name}", response_model=Webhook, responses=_TAGGED)
 def update_webhook(
-    face: Face, call: WriteCall, id: WebhookPath, body: WebhookPatch, if_match: IfMatch = ""
+    write: Write, rules: Rules, id: WebhookPath, body: WebhookPatch, if_match: IfMatch = ""
 ) -> Response:
     """Change a webhook, enable or disable it, if it is still at the version of the ETag.
 
     Whoever changes its address or its kinds of events must be able to read what those carry; from then on
     it is told on their behalf.
     """
-    return face.change(call, id, body, if_match)
+    sent = [body, if_match]
+    return write.run(sent, lambda session: rules.change(session, write.subject, id, body, if_match))
 
 
 @router.delete("/{id:name}", status_code=204)
-def delete_webhook(face: Face, call: WriteCall, id: WebhookPath, if_match: IfMatch = "") -> Response:
+def delete_webhook(write: Write, id: WebhookPath, if_match: IfMatch = "") -> Response:
     """Delete a webhook and its deliveries, if it is still at the version of the ETag."""
-    return face.delete(call, id, if_match)
+    return write.run(if_match, lambda session: service.delete(session, write.subject, id, if_match))
 
 
 @router.post("/{id:name}:rotate", response_model=IssuedWebhook, responses=_TAGGED)
-def rotate_webhook(face: Face, call: WriteCall, id: WebhookPath, body: WebhookRotation) -> Response:
+def rotate_webhook(write: Write, rules: Rules, id: WebhookPath, body: WebhookRotation) -> Response:
     """Give a webhook its next secret or key; messages are signed with both until the overlap ends."""
-    return face.rotate(call, id, body)
+    overlap = timedelta(seconds=body.overlap_seconds)
+    return write.run(body, lambda session: rules.rotate(session, write.subject, id, overlap))
 
 
 @router.post("/{id:name}:test", status_code=202, response_model=WebhookDelivery)
-def test_webhook(face: Face, call: WriteCall, id: WebhookPath) -> Response:
+def test_webhook(write: Write, id: WebhookPath) -> Response:
     """Have a message of type `webhook.test` delivered to this webhook, whatever it is told of."""
-    return face.test(call, id)
+    return write.run(None, lambda session: service.send_test(session, write.subject, id))
 
 
 @router.post("/{id:name}:replay", status_code=202, response_model=ReplayedDeliveries)
-def replay_webhook(face: Face, call: WriteCall, id: WebhookPath, body: WebhookReplay) -> Response:
+def replay_webhook(write: Write, id: WebhookPath, body: WebhookReplay) -> Response:
     """Send again what was delivered or given up, under the same ids."""
-    return face.replay(call, id, body)
+    delivery_ids = list(dict.fromkeys(body.delivery_ids))
+    return write.run(body, lambda session: service.replay(session, write.subject, id, delivery_ids))
 
 
 @router.post("/{id:name}:recover", status_code=202, response_model=RecoveredDeliveries)
-def recover_webhook(face: Face, call: WriteCall, id: WebhookPath, body: WebhookRecovery) -> Response:
+def recover_webhook(write: Write, id: WebhookPath, body: WebhookRecovery) -> Response:
     """Send again everything since a time that was given up, under the same ids: after a receiver was down."""
-    return face.recover(call, id, body)
+    return write.run(body, lambda session: service.recover(session, write.subject, id, body.since))
 
 
 @router.get("/{id:name}/deliveries", response_model=WebhookDeliveryPage)
 def list_webhook_deliveries(
-    face: Face, caller: Caller, id: WebhookPath, query: Annotated[WebhookDeliveryQuery, Query()]
+    read: Read, id: WebhookPath, query: Annotated[WebhookDeliveryQuery, Query()]
 ) -> Response:
     """A page of the deliveries to a webhook, the newest first, each with its attempts.
 
     The caller must be able to read what the webhook is told of, or what `event_type` names.
     """
-    return face.deliveries(caller, id, query)
+    page = read.page(query, NEWEST_FIRST, "deliveries", id, query.state, query.event_type)
+    with read.session() as session:
+        return json_response(
+            page.to_response(service.list_deliveries(session, read.subject, id, query, page))
+        )

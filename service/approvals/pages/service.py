@@ -1,10 +1,10 @@
 """What the pages of approvals show, and the decisions that are made on them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Annotated, Any, Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
-from fastapi import Depends, Path, Request, Response
+from fastapi import Response
 from pydantic import MISSING, ValidationError
 
 from service.approvals import decisions, repository, service
@@ -13,21 +13,15 @@ from service.approvals.decisions import decide
 from service.approvals.errors import ApprovalNotFound, OwnApproval
 from service.approvals.links import service as links
 from service.approvals.links.service import Links
-from service.approvals.links.tables import ApprovalLinkRow
 from service.approvals.pages.consequence import Foreseen, awaited, foreseen
 from service.approvals.repository import Filters, Held
-from service.approvals.schemas import (
-    ApprovalId,
-    Decision,
-    DecisionInput,
-    DecisionKind,
-)
+from service.approvals.schemas import Decision, DecisionInput, DecisionKind
 from service.approvals.tables import SUPERSEDED, ApprovalRow
 from service.approvals.telling import shown, shown_summary
-from service.audit.service import Call, Change, Writes
+from service.audit.service import Call, Change, TransactionSource, WriteRequest
 from service.auth.sessions import Visitor
 from service.evidence.snapshot import SnapshotStore
-from service.kit.database.engine import Database, Reader, Writer
+from service.kit.database.engine import Reader, Writer
 from service.kit.http.html import Form, page_response, redirect, render
 from service.kit.http.problems import BadRequest, Problem
 from service.kit.jobs import leases
@@ -43,44 +37,27 @@ _DECISIONS: Mapping[str, DecisionKind] = {"approve": "approve", "reject": "rejec
 _TOO_LONG = "a comment has 500 characters at most"
 
 
+def render_inbox(session: Reader, visitor: Visitor) -> str:
+    """What waits for somebody, and what they have asked for."""
+    subject = visitor.subject
+    mine = Filters(requester=subject.name)
+    asked = repository.page(session, subject.tenant_id, mine, None, MOST_LISTED)
+    return render(
+        "approvals/pages/inbox.html",
+        visitor=visitor,
+        waiting=service.waiting_for(session, subject),
+        asked=[shown_summary(row) for row in asked],
+        is_open_mode=subject.kind is SubjectKind.LOCAL,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalPages:
-    """Pages of one database. The rules of decisions are those of the API."""
+    """Pages on which people decide. The rules of decisions are those of the API."""
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        writes: Writes,
-        links: Links,
-        snapshots: SnapshotStore,
-    ) -> None:
-        self._database = database
-        self._writes = writes
-        self._links = links
-        self._snapshots = snapshots
-
-    def inbox(self, visitor: Visitor) -> Response:
-        """What waits for somebody, and what they have asked for."""
-        subject = visitor.subject
-        with self._database.reading() as session:
-            waiting = service.waiting_for(session, subject)
-            mine = Filters(requester=subject.name)
-            asked = repository.page(session, subject.tenant_id, mine, None, MOST_LISTED)
-            asked_for = [shown_summary(row) for row in asked]
-        is_open_mode = subject.kind is SubjectKind.LOCAL
-        page = render(
-            "approvals/pages/inbox.html",
-            visitor=visitor,
-            waiting=waiting,
-            asked=asked_for,
-            is_open_mode=is_open_mode,
-        )
-        return page_response(page)
-
-    def approval(self, visitor: Visitor, approval_id: str) -> Response:
-        """An approval, with the buttons where the visitor may decide."""
-        with self._database.reading() as session:
-            return page_response(self._page(session, visitor.subject, approval_id, visitor=visitor))
+    transactions: TransactionSource
+    links: Links
+    snapshots: SnapshotStore
 
     def _foreseen(
         self,
@@ -90,9 +67,9 @@ class ApprovalPages:
         linked_by: str | None,
     ) -> Foreseen:
         """What an approval would do now: it is tried by the rules that decide, and undone."""
-        catalog = self._snapshots.current(subject.tenant_id)
+        catalog = self.snapshots.current(subject.tenant_id)
         sent = _decision_input(approval["content_digest"], "")
-        with self._database.writing() as session:
+        with self.transactions.writing() as session:
             try:
                 budgets = commitments.effects(session, subject.tenant_id, quote, catalog.exchange_rates)
                 change = decide(
@@ -114,7 +91,7 @@ class ApprovalPages:
     def decide(self, call: Call, visitor: Visitor, approval_id: str, form: Form) -> Response:
         """Decide as the visitor; what cannot be done is told on the page, as it is by then."""
         subject = visitor.subject
-        catalog = self._snapshots.current(subject.tenant_id)
+        catalog = self.snapshots.current(subject.tenant_id)
 
         def decided(session: Writer, kind: DecisionKind, sent: DecisionInput) -> Change:
             return decide(
@@ -122,29 +99,23 @@ class ApprovalPages:
             )
 
         def again(session: Reader | Writer, **values: Any) -> str:  # noqa: ANN401
-            return self._page(session, subject, approval_id, visitor=visitor, **values)
+            return self.render_approval(session, subject, approval_id, visitor=visitor, **values)
 
         return self._answered(call, form, f"/approvals/{approval_id}", decided, again)
-
-    def linked(self, token: str, reader: Subject | None = None) -> Response:
-        """The approval behind a link. Reading it changes nothing: programs that scan mail read it too."""
-        with self._database.reading() as session:
-            link = self._presented(session, token)
-            return page_response(self._linked_page(session, link, token, reader=reader))
 
     def decide_linked(
         self, request_id: str, token: str, form: Form, reader: Subject | None = None
     ) -> Response:
         """Decide as the one for whom a link was made, once; not in the browser of whoever has asked."""
-        with self._database.reading() as session:
-            link = self._presented(session, token)
+        with self.transactions.reading() as session:
+            link = self.links.presented(session, token)
         subject, approval_id = links.subject_of(link), link.approval_id
-        catalog = self._snapshots.current(subject.tenant_id)
+        catalog = self.snapshots.current(subject.tenant_id)
 
         def decided(session: Writer, kind: DecisionKind, sent: DecisionInput) -> Change:
             if _has_asked(session, reader, approval_id):
                 raise OwnApproval
-            used = links.use(session, self._presented(session, token))
+            used = links.use(session, self.links.presented(session, token))
             change = decide(
                 session,
                 subject,
@@ -158,14 +129,10 @@ class ApprovalPages:
             return replace(change, also=(used, *change.also))
 
         def again(session: Reader | Writer, **values: Any) -> str:  # noqa: ANN401
-            shown_link = self._presented(session, token)
-            return self._linked_page(session, shown_link, token, reader=reader, **values)
+            return self.render_linked(session, token, reader, **values)
 
         call = Call(subject, "decide_by_link", f"/approvals/{approval_id}", request_id)
         return self._answered(call, form, f"/decide/{token}", decided, again)
-
-    def _presented(self, session: Reader | Writer, token: str) -> ApprovalLinkRow:
-        return self._links.presented(session, token)
 
     def _answered(
         self,
@@ -182,18 +149,18 @@ class ApprovalPages:
         typed = form.get("comment", "")
         comment = " ".join(typed.split())
         if len(comment) > COMMENT_CHARACTERS:
-            with self._database.reading() as session:
+            with self.transactions.reading() as session:
                 return page_response(again(session, comment=typed, comment_error=_TOO_LONG), status=422)
         sent = _decision_input(form.get("content_digest", ""), comment)
         try:
-            self._writes.run(call, sent.model_dump(mode="json"), lambda session: decided(session, kind, sent))
+            WriteRequest(self.transactions, call).run(sent, lambda session: decided(session, kind, sent))
         except Problem as problem:
-            with self._database.reading() as session:
+            with self.transactions.reading() as session:
                 page = again(session, comment=typed, problem=problem)
             return page_response(page, status=problem.status, headers=problem.headers)
         return redirect(path)
 
-    def _page(
+    def render_approval(
         self,
         session: Reader | Writer,
         subject: Subject,
@@ -205,7 +172,7 @@ class ApprovalPages:
         reader: Subject | None = None,
         **values: Any,  # noqa: ANN401
     ) -> str:
-        """The page of an approval as ``subject`` reads it."""
+        """The page of an approval as ``subject`` reads it, with the buttons where they may decide."""
         held = repository.get(session, subject.tenant_id, approval_id)
         if held is None:
             raise ApprovalNotFound
@@ -230,19 +197,21 @@ class ApprovalPages:
             **said,
         )
 
-    def _linked_page(
+    def render_linked(
         self,
         session: Reader | Writer,
-        link: ApprovalLinkRow,
         token: str,
-        *,
         reader: Subject | None,
         **values: Any,  # noqa: ANN401
     ) -> str:
-        """What the holder of a link reads: the approval, or that the link has ended and how."""
+        """What the holder of a link reads: the approval, or that the link has ended and how.
+
+        Reading it changes nothing: programs that scan mail read it too.
+        """
+        link = self.links.presented(session, token)
         subject = links.subject_of(link)
         if links.is_open(session, link):
-            return self._page(
+            return self.render_approval(
                 session,
                 subject,
                 link.approval_id,
@@ -322,13 +291,3 @@ def _decision_input(content_digest: str, comment: str) -> DecisionInput:
         return DecisionInput(content_digest=content_digest, comment=comment or MISSING)
     except ValidationError:
         raise BadRequest("The form does not say what was seen") from None
-
-
-def _face(request: Request) -> ApprovalPages:
-    face: ApprovalPages = request.app.state.approval_pages
-    return face
-
-
-Face = Annotated[ApprovalPages, Depends(_face)]
-ApprovalPath = Annotated[ApprovalId, Path(alias="id")]
-TokenPath = Annotated[str, Path(max_length=200)]

@@ -1,0 +1,67 @@
+"""Operations on background jobs."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+
+from service.app.background.schemas import (
+    BackgroundJob,
+    BackgroundJobPage,
+    BackgroundJobQuery,
+    JobId,
+    shown_job,
+)
+from service.audit.service import Change, Read, Write, WriteRequest
+from service.kit.database.engine import Writer
+from service.kit.http.pages import NEWEST_FIRST
+from service.kit.http.web import api_router, json_response
+from service.kit.jobs import repository
+from service.kit.jobs.tables import JobRow
+
+router = api_router("/v1/background-jobs", tag="background-jobs")
+JobPath = Annotated[JobId, Path(description="Id of the job.")]
+
+
+@router.get("", response_model=BackgroundJobPage)
+def list_background_jobs(read: Read, query: Annotated[BackgroundJobQuery, Query()]) -> Response:
+    """A page of the tenant's jobs, the newest first."""
+    page = read.page(query, NEWEST_FIRST, "background-jobs", query.kind, query.state)
+    with read.session() as session:
+        rows = repository.page(
+            session,
+            read.tenant_id,
+            kinds=query.kind,
+            states=query.state,
+            after=page.after,
+            limit=page.limit,
+        )
+        return json_response(page.to_response([shown_job(row) for row in rows]))
+
+
+@router.get("/{id:name}", response_model=BackgroundJob)
+def get_background_job(read: Read, id: JobPath) -> Response:
+    """A job, with its progress."""
+    with read.session() as session:
+        return json_response(shown_job(repository.get(session, read.tenant_id, id)))
+
+
+@router.post("/{id:name}:cancel", response_model=BackgroundJob)
+def cancel_background_job(write: Write, id: JobPath) -> Response:
+    """Let a job end: one that runs at the end of its piece, any other at once."""
+    return _change(write, id, repository.cancel)
+
+
+@router.post("/{id:name}:retry", response_model=BackgroundJob)
+def retry_background_job(write: Write, id: JobPath) -> Response:
+    """Let a dead job run again, from where it stands."""
+    return _change(write, id, repository.retry)
+
+
+def _change(write: WriteRequest, job_id: str, do: Callable[[Writer, str, str], JobRow]) -> Response:
+    def change(session: Writer) -> Change:
+        before = shown_job(repository.get(session, write.tenant_id, job_id))
+        after = shown_job(do(session, write.tenant_id, job_id))
+        return Change(resource=f"background-jobs/{job_id}", body=after, before=before, after=after)
+
+    return write.run(None, change)

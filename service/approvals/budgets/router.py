@@ -1,0 +1,83 @@
+"""Operations on budgets."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+
+from service.approvals.budgets import repository, service
+from service.approvals.budgets.schemas import Budget, BudgetInput, BudgetPage, BudgetPatch, BudgetQuery
+from service.approvals.changes.router import PROPOSED, SettledRead, SettledWrite
+from service.audit.service import Write
+from service.evidence.snapshot import Snapshots
+from service.kit.http.pages import BY_ID
+from service.kit.http.versions import ETAG, IfMatch, versioned_response
+from service.kit.http.web import LOCATED, api_router, csv_response, json_response
+from service.schemas.base import ResourceId
+
+router = api_router("/v1/budgets", tag="budgets")
+_TAGGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
+_CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
+_CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | LOCATED[201]["headers"]}}
+BudgetPath = Annotated[ResourceId, Path(description="Id of the budget.")]
+
+
+@router.get("", response_model=BudgetPage)
+def list_budgets(read: SettledRead, snapshots: Snapshots, query: Annotated[BudgetQuery, Query()]) -> Response:
+    """A page of the tenant's budgets, with what is left of each."""
+    page = read.page(query, BY_ID, "budgets", query.cost_center_id)
+    with read.session() as session:
+        rows = repository.after(session, read.tenant_id, page.after, query.cost_center_id, page.limit)
+        budgets = service.page(session, rows, snapshots.current(read.tenant_id))
+        return json_response(page.to_response(budgets))
+
+
+@router.post("", status_code=201, response_model=Budget, responses=_CREATED)
+def create_budget(write: Write, snapshots: Snapshots, body: BudgetInput) -> Response:
+    """Create a budget of a cost centre under an id that is free."""
+    catalog = snapshots.current(write.tenant_id)
+    return write.run(body, lambda session: service.create(session, write.tenant_id, body, catalog))
+
+
+@router.get("/{id:name}", response_model=Budget, responses=_TAGGED)
+def get_budget(read: SettledRead, snapshots: Snapshots, id: BudgetPath) -> Response:
+    """A budget: what is committed, spent and left, and what approvals have committed."""
+    with read.session() as session:
+        return versioned_response(service.get(session, read.tenant_id, id, snapshots.current(read.tenant_id)))
+
+
+@router.get("/{id:name}/focus", response_class=Response, responses=_CSV)
+def get_budget_focus(read: SettledRead, id: BudgetPath) -> Response:
+    """What approvals have committed of a budget and what bills charge, as CSV in the columns of FOCUS 1.2.
+
+    Commitments bear the tag `estimate`; `x_LineName` is `committed` or `charged`. What is committed and then
+    billed is in both.
+    """
+    with read.session() as session:
+        return csv_response(service.focus(session, read.tenant_id, id), f"budget-{id}")
+
+
+@router.patch("/{id:name}", response_model=Budget, responses=_TAGGED | PROPOSED)
+def update_budget(
+    write: SettledWrite, snapshots: Snapshots, id: BudgetPath, body: BudgetPatch, if_match: IfMatch = ""
+) -> Response:
+    """Change terms of a budget, if it is still at the version of the ETag; its period stays.
+
+    A larger amount, or to let it block no more, waits (202) for its approval or the end of the tenant's
+    delay.
+    """
+    patch, catalog = body.model_dump(mode="json"), snapshots.current(write.tenant_id)
+    return write.run(
+        [patch, if_match],
+        lambda session: service.change(
+            session, write.subject, id, patch=patch, if_match=if_match, catalog=catalog
+        ),
+    )
+
+
+@router.delete("/{id:name}", status_code=204, responses=PROPOSED)
+def delete_budget(write: SettledWrite, id: BudgetPath, if_match: IfMatch = "") -> Response:
+    """Delete a budget of which no approval has committed, if it is still at the version of the ETag.
+
+    The deletion waits (202) for its approval or the end of the tenant's delay, if there is one (else 204).
+    """
+    return write.run(if_match, lambda session: service.delete(session, write.subject, id, if_match))

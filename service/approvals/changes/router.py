@@ -1,0 +1,113 @@
+"""Operations on changes of policies and budgets that wait, and on how long they do."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Path, Query, Response
+
+from service.approvals.changes import repository, service
+from service.approvals.changes.schemas import (
+    ApprovalSettings,
+    ApprovalSettingsPatch,
+    PolicyChange,
+    PolicyChangeId,
+    PolicyChangePage,
+    PolicyChangeQuery,
+)
+from service.approvals.changes.waiting import shown
+from service.audit.service import Read, ReadRequest, TransactionSource, Write, WriteRequest
+from service.evidence.snapshot import Snapshots, SnapshotStore
+from service.kit.http.pages import newest_first
+from service.kit.http.versions import ETAG, IfMatch, versioned_response
+from service.kit.http.web import LOCATED, api_router, json_response
+
+changes = api_router("/v1/policy-changes", tag="policy-changes")
+settings = api_router("/v1/approval-settings", tag="approval-settings")
+PROPOSED: Final[dict[int | str, dict[str, Any]]] = {
+    202: {
+        "model": PolicyChange,
+        "headers": LOCATED[201]["headers"],
+        "description": "It waits for its approval or the end of the delay.",
+    }
+}
+"""The answer to a write that waits."""
+_SEEN: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
+
+
+def _settle(transactions: TransactionSource, tenant_id: str, snapshots: SnapshotStore) -> None:
+    service.settle(
+        transactions.database,
+        transactions.writes,
+        tenant_id,
+        lambda tenant_id: snapshots.newest(tenant_id).exchange_rates,
+    )
+
+
+def _settled_read(read: Read, snapshots: Snapshots) -> ReadRequest:
+    _settle(read.transactions, read.tenant_id, snapshots)
+    return read
+
+
+def _settled_write(write: Write, snapshots: Snapshots) -> WriteRequest:
+    _settle(write.transactions, write.tenant_id, snapshots)
+    return write
+
+
+SettledRead = Annotated[ReadRequest, Depends(_settled_read)]
+SettledWrite = Annotated[WriteRequest, Depends(_settled_write)]
+"""Requests before which the changes of their tenant take effect that are due."""
+PolicyChangePath = Annotated[PolicyChangeId, Path(description="Id of the change.")]
+
+
+@changes.get("", response_model=PolicyChangePage)
+def list_policy_changes(read: SettledRead, query: Annotated[PolicyChangeQuery, Query()]) -> Response:
+    """A page of the tenant's changes of policies, budgets and the delay, the newest first."""
+    page = read.page(query, newest_first("proposed_at"), "policy-changes", query.state)
+    with read.session() as session:
+        rows = repository.page(session, read.tenant_id, query.state, page.after, page.limit)
+        return json_response(page.to_response([shown(row) for row in rows]))
+
+
+@changes.get("/{id:name}", response_model=PolicyChange)
+def get_policy_change(read: SettledRead, id: PolicyChangePath) -> Response:
+    """A change: what is to stand then, who wants it and when it takes effect."""
+    with read.session() as session:
+        return json_response(service.get(session, read.tenant_id, id))
+
+
+@changes.post("/{id:name}:approve", response_model=PolicyChange)
+def approve_policy_change(write: SettledWrite, snapshots: Snapshots, id: PolicyChangePath) -> Response:
+    """Agree to a change, as an approver of the policies that stand; with every quorum it holds at once.
+
+    A policy that gives up quotes or signatures of its own asks the approvers of its steps. All else asks
+    those of every policy; a budget, those of the policies that can speak of its cost centre. Its author never
+    counts.
+    """
+    rates = snapshots.newest(write.tenant_id).exchange_rates
+    return write.run(None, lambda session: service.approve(session, write.subject, id, rates))
+
+
+@changes.post("/{id:name}:reject", response_model=PolicyChange)
+def reject_policy_change(write: SettledWrite, id: PolicyChangePath) -> Response:
+    """Let what stands go on, whoever wanted the change; a new one can be proposed then."""
+    return write.run(None, lambda session: service.reject(session, write.subject, id))
+
+
+@settings.get("", response_model=ApprovalSettings, responses=_SEEN)
+def get_approval_settings(read: SettledRead) -> Response:
+    """How long changes of the tenant's policies and budgets wait."""
+    with read.session() as session:
+        return versioned_response(service.settings(session, read.tenant_id))
+
+
+@settings.patch("", response_model=ApprovalSettings, responses=_SEEN | PROPOSED)
+def update_approval_settings(
+    write: SettledWrite, body: ApprovalSettingsPatch, if_match: IfMatch = ""
+) -> Response:
+    """Say how long changes wait; a shorter time waits (202) as long as the one that stands.
+
+    Until the tenant has its first policy everything holds at once.
+    """
+    patch = body.model_dump(mode="json")
+    return write.run(
+        [patch, if_match], lambda session: service.change_settings(session, write.subject, patch, if_match)
+    )

@@ -1,0 +1,68 @@
+"""Operations on cost centres."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+
+from service.approvals.budgets.service import is_used
+from service.approvals.cost_centers import repository, service
+from service.approvals.cost_centers.schemas import (
+    CostCenter,
+    CostCenterInput,
+    CostCenterPage,
+    CostCenterPatch,
+)
+from service.audit.service import Read, Write
+from service.kit.http.pages import BY_ID, PageQuery
+from service.kit.http.versions import ETAG, IfMatch, versioned_response
+from service.kit.http.web import LOCATED, api_router, json_response
+from service.schemas.base import ResourceId
+
+router = api_router("/v1/cost-centers", tag="cost-centers")
+_TAGGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
+_CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | LOCATED[201]["headers"]}}
+CostCenterPath = Annotated[ResourceId, Path(description="Id of the cost centre.")]
+
+
+@router.get("", response_model=CostCenterPage)
+def list_cost_centers(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
+    """A page of the tenant's cost centres."""
+    page = read.page(query, BY_ID, "cost-centers")
+    with read.session() as session:
+        rows = repository.after(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response([service.shown(row) for row in rows]))
+
+
+@router.post("", status_code=201, response_model=CostCenter, responses=_CREATED)
+def create_cost_center(write: Write, body: CostCenterInput) -> Response:
+    """Create a cost centre under an id that is free."""
+    return write.run(body, lambda session: service.create(session, write.tenant_id, body))
+
+
+@router.get("/{id:name}", response_model=CostCenter, responses=_TAGGED)
+def get_cost_center(read: Read, id: CostCenterPath) -> Response:
+    """A cost centre."""
+    with read.session() as session:
+        return versioned_response(service.get(session, read.tenant_id, id))
+
+
+@router.patch("/{id:name}", response_model=CostCenter, responses=_TAGGED)
+def update_cost_center(
+    write: Write, id: CostCenterPath, body: CostCenterPatch, if_match: IfMatch = ""
+) -> Response:
+    """Change members of a cost centre, if it is still at the version of the ETag."""
+    patch = body.model_dump(mode="json")
+    return write.run(
+        [patch, if_match], lambda session: service.change(session, write.tenant_id, id, patch, if_match)
+    )
+
+
+@router.delete("/{id:name}", status_code=204)
+def delete_cost_center(write: Write, id: CostCenterPath, if_match: IfMatch = "") -> Response:
+    """Delete a cost centre that has no budgets, if it is still at the version of the ETag."""
+    return write.run(
+        if_match,
+        lambda session: service.delete(
+            session, write.tenant_id, id, if_match, is_used(session, write.tenant_id)
+        ),
+    )

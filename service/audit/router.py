@@ -1,0 +1,39 @@
+"""Operations on the audit."""
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from service.audit import repository
+from service.audit.schemas import AuditEventPage, AuditVerdict, AuditVerification
+from service.audit.service import Read, shown_event
+from service.audit.verification import Verifier, parsed_head
+from service.kit.http.pages import Order, PageQuery
+from service.kit.http.web import api_router, from_state, json_response
+
+router = api_router("/v1/audit-events", tag="audit-events")
+AuditVerifier = Annotated[Verifier, from_state("audit_verifier")]
+_NEWEST_FIRST: Order[int | None] = Order(("sequence",), int, None)
+
+
+@router.get("", response_model=AuditEventPage)
+def list_audit_events(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
+    """A page of the tenant's writes, the newest first."""
+    page = read.page(query, _NEWEST_FIRST, "audit-events")
+    with read.session() as session:
+        rows = repository.page(session, read.tenant_id, before=page.after, limit=page.limit)
+        return json_response(page.to_response([shown_event(row) for row in rows]))
+
+
+@router.get(":verify", response_model=AuditVerdict)
+def verify_audit_events(
+    read: Read, verifier: AuditVerifier, query: Annotated[AuditVerification, Query()]
+) -> Response:
+    """Read the whole chain of the tenant, and hold against it all that decides who may do what.
+
+    Any event changed, dropped or reordered is found, and so is any approval, policy, delegation, budget,
+    bill, quote, key, link, webhook or node that was changed beside the service.
+    """
+    expected = [parsed_head(read.tenant_id, text) for text in query.expected_head]
+    with read.session() as session:
+        return json_response(verifier.tenant(session, read.tenant_id, expected).shown())

@@ -1,0 +1,65 @@
+"""Operations on calibrations."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+
+from service.audit.service import Read, WriteRequest, write_from
+from service.calibrations import repository, service
+from service.calibrations.schemas import (
+    Calibration,
+    CalibrationDetails,
+    CalibrationPage,
+    CalibrationQuery,
+    NodeWithdrawal,
+    Withdrawal,
+    WithdrawnCalibrations,
+)
+from service.catalog.rows import REVISED
+from service.kit.http.pages import NEWEST_FIRST
+from service.kit.http.web import api_router, json_response
+from service.schemas.base import ResourceId
+
+router = api_router("/v1/calibrations", tag="calibrations")
+_CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": REVISED}}
+
+
+CatalogWrite = Annotated[WriteRequest, write_from("catalog_transactions")]
+CalibrationPath = Annotated[ResourceId, Path(description="Id of the calibration.")]
+
+
+@router.get("", response_model=CalibrationPage)
+def list_calibrations(read: Read, query: Annotated[CalibrationQuery, Query()]) -> Response:
+    """A page of the tenant's calibrations, the newest first."""
+    allowed = query.allowed()
+    page = read.page(query, NEWEST_FIRST, "calibrations", allowed)
+    with read.session() as session:
+        rows = repository.page(session, read.tenant_id, allowed, after=page.after, limit=page.limit)
+        return json_response(page.to_response([service.shown(row) for row in rows]))
+
+
+@router.post(":withdraw", response_model=WithdrawnCalibrations, responses=_CHANGED)
+def withdraw_node_calibrations(write: CatalogWrite, body: NodeWithdrawal) -> Response:
+    """Let nothing count that a node has measured so far: it proved bad.
+
+    Its next runs make new calibrations.
+    """
+    return write.run(
+        body, lambda session: service.withdraw_node(session, write.tenant_id, body.node_id, body.reason)
+    )
+
+
+@router.get("/{id:name}", response_model=CalibrationDetails)
+def get_calibration(read: Read, id: CalibrationPath) -> Response:
+    """A calibration: every figure, and the results, runs and conditions that it rests on."""
+    with read.session() as session:
+        return json_response(service.whole(session, read.tenant_id, id))
+
+
+@router.post("/{id:name}:withdraw", response_model=Calibration, responses=_CHANGED)
+def withdraw_calibration(write: CatalogWrite, id: CalibrationPath, body: Withdrawal) -> Response:
+    """Let a calibration count no more, for good; the one that it superseded counts again.
+
+    The results that it brought are never drawn from again.
+    """
+    return write.run(body, lambda session: service.withdraw(session, write.tenant_id, id, body.reason))

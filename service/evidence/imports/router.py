@@ -1,0 +1,75 @@
+"""Operations on imported evidence."""
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+from starlette.concurrency import run_in_threadpool
+
+from service.audit.service import Read, WriteRequest, write_from
+from service.catalog.rows import REVISED
+from service.evidence.imports import repository, service
+from service.evidence.imports.schemas import (
+    EvidenceImport,
+    EvidencePage,
+    EvidenceQuery,
+    EvidenceWithdrawal,
+    ImportedEvidence,
+)
+from service.evidence.snapshot import Snapshots
+from service.kit.http.pages import NEWEST_FIRST
+from service.kit.http.web import LOCATED, WorkAside, api_router, from_state, json_response
+from service.schemas.base import ResourceId
+
+router = api_router("/v1/evidence", tag="evidence")
+_CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": REVISED | LOCATED[201]["headers"]}}
+_CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": REVISED}}
+
+
+CatalogWrite = Annotated[WriteRequest, write_from("catalog_transactions")]
+Estimators = Annotated[service.Estimators, from_state("estimators")]
+ImportPath = Annotated[ResourceId, Path(description="Id of the import.")]
+
+
+@router.get("", response_model=EvidencePage)
+def list_evidence(read: Read, query: Annotated[EvidenceQuery, Query()]) -> Response:
+    """A page of the tenant's imports, the newest first."""
+    page = read.page(query, NEWEST_FIRST, "evidence", query.format)
+    with read.session() as session:
+        rows = repository.page(
+            session, read.tenant_id, formats=query.format, after=page.after, limit=page.limit
+        )
+        return json_response(page.to_response(list(service.summaries(session, read.tenant_id, rows))))
+
+
+@router.post(":import", status_code=201, response_model=ImportedEvidence, responses=_CREATED)
+async def import_evidence(
+    write: CatalogWrite,
+    snapshots: Snapshots,
+    estimators: Estimators,
+    aside: WorkAside,
+    body: EvidenceImport,
+) -> Response:
+    """Count the measurements of a file as evidence of the tenant, in the format of the program that wrote it.
+
+    Figures of whole runs move the tenant's estimates; transfers, collectives and rates become figures of the
+    device. Parts that cannot count are refused with the reason; the file itself is not kept.
+    """
+    # Read before the transaction: an embedded database has one writer.
+    outcome = await aside(partial(service.read, body, snapshots.current(write.tenant_id), estimators))
+    return await run_in_threadpool(
+        write.run, body, lambda session: service.store(session, write.tenant_id, body, outcome)
+    )
+
+
+@router.get("/{id:name}", response_model=ImportedEvidence)
+def get_evidence(read: Read, id: ImportPath) -> Response:
+    """An import: what was read, what counts, what was refused."""
+    with read.session() as session:
+        return json_response(service.get(session, read.tenant_id, id))
+
+
+@router.post("/{id:name}:withdraw", response_model=ImportedEvidence, responses=_CHANGED)
+def withdraw_evidence(write: CatalogWrite, id: ImportPath, body: EvidenceWithdrawal) -> Response:
+    """Let an import count no longer; estimates are then what they were without it."""
+    return write.run(body.reason, lambda session: service.withdraw(session, write.tenant_id, id, body.reason))

@@ -1,0 +1,243 @@
+"""Operations on nodes: those of operators, and those of the nodes themselves."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, Path, Query, Request, Response
+
+from service.audit.service import Call, Read, Transactions, Write, WriteRequest
+from service.kit.database.engine import Writer
+from service.kit.http.pages import BY_ID, PageQuery
+from service.kit.http.problems import Unauthorized
+from service.kit.http.web import (
+    LOCATED,
+    PublicRoute,
+    api_router,
+    from_state,
+    json_response,
+    route_needing,
+)
+from service.kit.security.subjects import Subject
+from service.nodes import leases as lease_rules
+from service.nodes import repository, service
+from service.nodes.credentials import own_call
+from service.nodes.errors import NodeNotFound
+from service.nodes.heard import Heartbeats
+from service.nodes.schemas import (
+    EnrolmentToken,
+    EnrolmentTokenInput,
+    EnrolmentTokenPage,
+    IssuedEnrolmentToken,
+    Node,
+    NodeId,
+    NodePage,
+    NodeQuery,
+    TokenId,
+)
+from service.nodes.service import CLAIM, AskingNode, Enrolments, NodeQuota
+from service.nodes.tables import NodeRow
+from service.nodes.waiting import Waiting
+from service.protocol.base import Name
+from service.protocol.leases import Claim, Lease, Renewal, Renewed
+from service.protocol.nodes import (
+    Enrolled,
+    Enrolment,
+    Heartbeat,
+    HeartbeatAnswer,
+    Inventory,
+    InventoryKept,
+    NewCredential,
+)
+
+_OF_NODES = route_needing(CLAIM)
+
+tokens = api_router("/v1/enrolment-tokens", tag="enrolment-tokens")
+enrolment = api_router("/v1/nodes", tag="nodes", route_class=PublicRoute)
+nodes = api_router("/v1/nodes", tag="nodes")
+own = api_router("/v1/nodes", tag="nodes", route_class=_OF_NODES)
+leases = api_router("/v1/leases", tag="leases", route_class=_OF_NODES)
+
+LeasePath = Annotated[Name, Path(description="Id of the lease, which is that of its benchmark run.")]
+NodePath = Annotated[NodeId, Path(description="Id of the node.")]
+TokenPath = Annotated[TokenId, Path(description="Id of the enrolment token.")]
+NodeEnrolments = Annotated[Enrolments, from_state("enrolments")]
+NodeHeartbeats = Annotated[Heartbeats, from_state("heartbeats")]
+WaitingClaims = Annotated[Waiting, from_state("waiting")]
+MissingResults = Annotated[service.MissingResults, from_state("missing_results")]
+HasTenant = Annotated[Callable[[str], bool], from_state("has_tenant")]
+
+
+async def _self(request: Request, node: AskingNode) -> Subject:
+    """The node that asks about itself; others it does not find."""
+    if request.path_params["id"] != node.id:
+        raise NodeNotFound
+    return node
+
+
+Self = Annotated[Subject, Depends(_self)]
+
+
+@tokens.get("", response_model=EnrolmentTokenPage)
+def list_enrolment_tokens(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
+    """A page of the tenant's enrolment tokens, without their secrets."""
+    page = read.page(query, BY_ID, "enrolment-tokens")
+    with read.session() as session:
+        rows = repository.tokens_after(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response([service.shown_token(row) for row in rows]))
+
+
+@tokens.post("", status_code=201, response_model=IssuedEnrolmentToken, responses=LOCATED)
+def create_enrolment_token(write: Write, enrolments: NodeEnrolments, body: EnrolmentTokenInput) -> Response:
+    """Create a token that lets one node in, once; its secret is shown this once."""
+    return write.run(body, lambda session: enrolments.create_token(session, write.subject, body))
+
+
+@tokens.get("/{id:name}", response_model=EnrolmentToken)
+def get_enrolment_token(read: Read, id: TokenPath) -> Response:
+    """An enrolment token, without its secret."""
+    with read.session() as session:
+        return json_response(service.get_token(session, read.tenant_id, id))
+
+
+@tokens.delete("/{id:name}", status_code=204)
+def delete_enrolment_token(write: Write, id: TokenPath) -> Response:
+    """Let nobody in by a token any more; the node that came in by it stays."""
+    return write.run(None, lambda session: service.delete_token(session, write.tenant_id, id))
+
+
+@enrolment.post(":enrol", response_model=Enrolled)
+def enrol_node(
+    request: Request,
+    transactions: Transactions,
+    enrolments: NodeEnrolments,
+    has_tenant: HasTenant,
+    body: Enrolment,
+) -> Response:
+    """Join with an enrolment token; asked again before the credential was used, it is given a fresh one."""
+    try:
+        with transactions.writing() as session:
+            node, secret, change = enrolments.enrol(session, body, has_tenant)
+            transactions.writes.record(session, own_call(node, "enrol_node"), change)
+            time = repository.time(session)
+    except Unauthorized:
+        request.app.state.admission.count_refusal(request.scope)
+        raise
+    return json_response({"node_id": node.id, "credential": secret, "server_time": time})
+
+
+@nodes.get("", response_model=NodePage)
+def list_nodes(read: Read, heartbeats: NodeHeartbeats, query: Annotated[NodeQuery, Query()]) -> Response:
+    """A page of the tenant's nodes."""
+    page = read.page(query, BY_ID, "nodes", query.state, query.device)
+    with read.session() as session:
+        found = service.list_nodes(session, read.tenant_id, query, page, heartbeats)
+        return json_response(page.to_response(found))
+
+
+@nodes.get("/{id:name}", response_model=Node)
+def get_node(read: Read, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
+    """A node, with what it is made of and what it is running."""
+    with read.session() as session:
+        return json_response(service.get_node(session, read.tenant_id, id, heartbeats))
+
+
+def _change(
+    write: WriteRequest, node_id: str, do: Callable[[Writer, NodeRow], None], heartbeats: Heartbeats
+) -> Response:
+    return write.run(None, lambda session: service.change(session, write.tenant_id, node_id, do, heartbeats))
+
+
+@nodes.post("/{id:name}:drain", response_model=Node)
+def drain_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
+    """Let a node end its suite and give it no other."""
+    return _change(write, id, service.drain, heartbeats)
+
+
+@nodes.post("/{id:name}:resume", response_model=Node)
+def resume_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
+    """Give a node something to run again; one whose credential is in two hands has to enrol again."""
+    return _change(write, id, service.resume, heartbeats)
+
+
+@nodes.post("/{id:name}:readmit", response_model=Node)
+def readmit_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
+    """Let the host of a quarantined or revoked node enrol again; the node stays as it is until then."""
+    return _change(write, id, service.readmit, heartbeats)
+
+
+@nodes.post("/{id:name}:quarantine", response_model=Node)
+def quarantine_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
+    """Take a node's lease, give it nothing and let nobody enrol as it; results that it still has are kept."""
+    return _change(write, id, service.set_aside, heartbeats)
+
+
+@nodes.post("/{id:name}:revoke", response_model=Node)
+def revoke_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
+    """Take nothing from a node any more, for good, and keep its host out; its results stay."""
+    return _change(write, id, service.revoke, heartbeats)
+
+
+@nodes.post("/{id:name}:request-rotation", response_model=Node)
+def request_node_rotation(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
+    """Have a node replace its credential at its next heartbeat."""
+    return _change(write, id, service.ask_rotation, heartbeats)
+
+
+@own.post("/{id:name}:rotate", response_model=NewCredential)
+def rotate_node_credential(
+    request: Request, transactions: Transactions, enrolments: NodeEnrolments, node: Self, id: NodePath
+) -> Response:
+    """The next credential of the node that asks; the one before works until this one has been used."""
+    call = Call(node, "rotate_node_credential", "", request.scope["state"]["request_id"])
+    with transactions.writing() as session:
+        secret, generation, change = enrolments.rotate(session, node)
+        transactions.writes.record(session, call, change)
+    return json_response({"credential": secret, "generation": generation})
+
+
+@own.put("/{id:name}/inventory", response_model=InventoryKept)
+def put_node_inventory(
+    transactions: Transactions, quota: NodeQuota, node: Self, id: NodePath, body: Inventory
+) -> Response:
+    """Say what the node that asks is made of."""
+    with transactions.writing() as session:
+        digest = service.keep_inventory(session, node, body, quota)
+    return json_response({"inventory_sha256": digest})
+
+
+@own.post("/{id:name}:heartbeat", response_model=HeartbeatAnswer)
+def heartbeat_node(
+    *,
+    transactions: Transactions,
+    heartbeats: NodeHeartbeats,
+    missing_results: MissingResults,
+    node: Self,
+    id: NodePath,
+    body: Heartbeat,
+) -> Response:
+    """Say that the node that asks is alive, and hear what is wanted of it."""
+    with transactions.reading() as session:
+        answer = service.answer_heartbeat(session, node, body, missing_results)
+    row = answer.node
+    if answer.is_news:
+        with transactions.writing() as session:
+            row, change = service.take_news(session, node, body)
+            if change is not None:
+                transactions.writes.record(session, own_call(row, "quarantine_node"), change)
+    heartbeats.note(row, answer.time, body, is_written=answer.is_news)
+    return json_response({"state": row.state, **answer.wanted})
+
+
+@leases.post(":claim", response_model=Lease, responses={204: {"description": "There is nothing to run."}})
+async def claim_lease(request: Request, waiting: WaitingClaims, node: AskingNode, body: Claim) -> Response:
+    """Claim something to run, waiting for it if need be; asked again, the answer is the same lease."""
+    lease = await waiting.claim(node, body, request.receive)
+    return Response(status_code=204) if lease is None else json_response(lease)
+
+
+@leases.post("/{id:name}:renew", response_model=Renewed)
+def renew_lease(transactions: Transactions, node: AskingNode, id: LeasePath, body: Renewal) -> Response:
+    """Hold on to a lease; refused once it has ended or was granted anew."""
+    with transactions.writing() as session:
+        renewed = lease_rules.renew(session, node, id, body)
+    return json_response(renewed)

@@ -1,0 +1,139 @@
+"""Operations on quotes."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+from pydantic import MISSING
+
+from service.audit.service import Read, Write
+from service.kit.http.html import page_response
+from service.kit.http.pages import NEWEST_FIRST, Order, PageQuery
+from service.kit.http.web import LOCATED, WorkAside, api_router, csv_response, json_response
+from service.quotes import repository, service
+from service.quotes.documents import summary_of
+from service.quotes.errors import QuoteChanged, QuoteNotFound
+from service.quotes.report.service import report_html
+from service.quotes.schemas import (
+    Quote,
+    QuoteComparison,
+    QuoteComparisonQuery,
+    QuoteId,
+    QuoteInput,
+    QuotePage,
+    QuoteQuery,
+    QuoteVersionQuery,
+    RepriceInput,
+)
+from service.quotes.service import QuoteFreezing
+
+router = api_router("/v1/quotes", tag="quotes")
+_CSV: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
+    409: {},
+}
+_PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
+_NEWEST_VERSION_FIRST: Order[int | None] = Order(("version",), int, None)
+QuotePath = Annotated[QuoteId, Path(description="Id of the quote.")]
+
+
+@router.get("", response_model=QuotePage)
+def list_quotes(read: Read, query: Annotated[QuoteQuery, Query()]) -> Response:
+    """A page of the tenant's quotes, each in its newest version, the last frozen first."""
+    page = read.page(query, NEWEST_FIRST, "quotes", query.state, query.operation, query.cost_center_id)
+    with read.session() as session:
+        rows = repository.page(
+            session,
+            read.tenant_id,
+            states=query.state,
+            operations=query.operation,
+            cost_centers=query.cost_center_id,
+            after=page.after,
+            limit=page.limit,
+        )
+        return json_response(page.to_response([summary_of(row) for row in rows]))
+
+
+@router.post("", status_code=201, response_model=Quote, responses=LOCATED)
+async def create_quote(write: Write, freezing: QuoteFreezing, aside: WorkAside, body: QuoteInput) -> Response:
+    """Freeze what an estimate or a row of a plan says: the service answers it, and never takes a number.
+
+    The questions within the one that is asked are answered with it, all under one revision of the catalog.
+    """
+    return await write.run_prepared(
+        body,
+        aside,
+        lambda: freezing.of(write.tenant_id, body),
+        lambda session, frozen: service.create(
+            session, write.tenant_id, frozen, write.subject.name, days=body.valid_for_days
+        ),
+    )
+
+
+@router.get("/{id:name}", response_model=Quote)
+def get_quote(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
+    """A version of a quote with its requests, answers and prices as they were frozen."""
+    with read.session() as session:
+        return json_response(service.get(session, read.tenant_id, id, query.version))
+
+
+@router.get("/{id:name}/versions", response_model=QuotePage)
+def get_quote_versions(read: Read, id: QuotePath, query: Annotated[PageQuery, Query()]) -> Response:
+    """A page of the versions of a quote, the newest first."""
+    page = read.page(query, _NEWEST_VERSION_FIRST, "quote versions", id)
+    with read.session() as session:
+        rows = repository.versions(session, read.tenant_id, id, below=page.after, limit=page.limit)
+        if not rows and page.after is None:
+            raise QuoteNotFound
+        return json_response(page.to_response([summary_of(row) for row in rows]))
+
+
+@router.post("/{id:name}:reprice", status_code=201, response_model=Quote, responses=LOCATED)
+async def reprice_quote(
+    write: Write, freezing: QuoteFreezing, aside: WorkAside, id: QuotePath, body: RepriceInput
+) -> Response:
+    """Answer a quote anew under the present catalog, as its next version; what was frozen stays.
+
+    Refused while an approval of it is pending: amending it restarts that. Of several at once one follows the
+    version that all of them read, and the others are refused.
+    """
+    version = None if body.version is MISSING else body.version
+    try:
+        return await write.run_prepared(
+            body,
+            aside,
+            lambda: freezing.again(write.tenant_id, id, version),
+            lambda session, frozen: service.add_version(
+                session, write.tenant_id, id, frozen, write.subject.name, days=body.valid_for_days
+            ),
+        )
+    except QuoteChanged:
+        # A retry that was sent while the first was still answered finds the version that this one made.
+        answered = await write.replayed(body)
+        if answered is None:
+            raise
+        return answered
+
+
+@router.get("/{id:name}:compare", response_model=QuoteComparison)
+def compare_quote(read: Read, id: QuotePath, query: Annotated[QuoteComparisonQuery, Query()]) -> Response:
+    """What has changed since the version before, or against another quote: question, prices, figures."""
+    with read.session() as session:
+        return json_response(service.compare(session, read.tenant_id, id, query))
+
+
+@router.get("/{id:name}/report", response_class=Response, responses=_PAGE)
+def get_quote_report(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
+    """A version of a quote as a page that stands alone, reads on a phone and prints."""
+    with read.session() as session:
+        quote = service.get(session, read.tenant_id, id, query.version)
+    return page_response(report_html(quote))
+
+
+@router.get("/{id:name}/focus", response_class=Response, responses=_CSV)
+def get_quote_focus(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
+    """The charges of a version as CSV, in the columns of FOCUS 1.2, tagged with the quote.
+
+    A quote whose run has no start, or whose total is not known, has none.
+    """
+    with read.session() as session:
+        return csv_response(service.focus(session, read.tenant_id, id, query.version), f"quote-{id}")
