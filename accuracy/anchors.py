@@ -15,7 +15,7 @@ from accuracy.scoring import Estimators
 from service.evidence.measured import SHAPES, Operation
 from service.planning.errors import PlanningError
 from service.planning.units import GIBIBYTE_BYTES, GIGABYTE_BYTES
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 
 COLUMNS: Final = frozenset(
     {"anchor", "version", "task", "model", "hardware", "setting", "quantity", "value", "unit", "reference"}
@@ -85,7 +85,7 @@ def _number(pattern: str, text: str, default: int = 1) -> int:
     return int(found[1]) if found else default
 
 
-def _model(anchor: Anchor, catalog: Catalog) -> str | None:
+def _model(anchor: Anchor, catalog: CatalogView) -> str | None:
     name = re.match(r"[\w.-]+", anchor.model)
     slug = name[0].lower() if name else ""
     return next((one for one in (slug, _SAME_SHAPE.get(slug, "")) if one in catalog.models), None)
@@ -144,7 +144,7 @@ def _layout(text: str) -> dict[str, Any]:
     return layout
 
 
-def _question(anchor: Anchor, catalog: Catalog) -> dict[str, Any] | None:
+def _question(anchor: Anchor, catalog: CatalogView) -> dict[str, Any] | None:
     model = _model(anchor, catalog)
     if model is None:
         return None
@@ -154,7 +154,7 @@ def _question(anchor: Anchor, catalog: Catalog) -> dict[str, Any] | None:
     return {"model": {"source": "catalog", "id": model}, "workload": workload, "parallelism": layout}
 
 
-def _own(anchor: Anchor, catalog: Catalog, estimators: Estimators) -> float | None:
+def _own(anchor: Anchor, catalog: CatalogView, estimators: Estimators) -> float | None:
     """Our figure; None where the model is not in the catalog, or a fact of the question is not taken."""
     question = _question(anchor, catalog)
     if question is None:
@@ -170,7 +170,7 @@ def _own(anchor: Anchor, catalog: Catalog, estimators: Estimators) -> float | No
     return sum(float(part["bytes"]) for part in device["components"] if part["name"] in names)
 
 
-def _lines(anchors: list[Anchor], catalog: Catalog, estimators: Estimators) -> Iterator[list[str]]:
+def _lines(anchors: list[Anchor], catalog: CatalogView, estimators: Estimators) -> Iterator[list[str]]:
     for anchor in anchors:
         own = _own(anchor, catalog, estimators)
         known = anchor.reference
@@ -186,7 +186,7 @@ def _lines(anchors: list[Anchor], catalog: Catalog, estimators: Estimators) -> I
         ]
 
 
-def beside_anchors(path: Path, catalog: Catalog, estimators: Estimators) -> Table:
+def beside_anchors(path: Path, catalog: CatalogView, estimators: Estimators) -> Table:
     """Each figure of another tool beside ours and, where there is one, what was measured or is exact."""
     lines = list(_lines(read_anchors(path), catalog, estimators))
     head = ("case", "quantity", "tool", "tool GB", "ours GB", "known GB", "tool off", "ours off")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from accuracy.report import Provenance, Table
     from accuracy.rows import Row, RowsFile
     from accuracy.scoring import Asked, Scored
-    from service.evidence.snapshot import Snapshot
     from service.planning.hardware.local_evidence import Setting
+    from service.resolve.catalog import CatalogView
 
 app = typer.Typer(no_args_is_help=True, help="Measured rows beside the estimates.")
 
@@ -63,13 +63,13 @@ def _read(files: list[Path] | None) -> "list[RowsFile]":
         raise typer.Exit(UNREADABLE) from None
 
 
-def _catalog() -> "Snapshot":
+def _catalog() -> "CatalogView":
     from service.evidence.snapshot import shipped_snapshot  # noqa: PLC0415
 
     return shipped_snapshot()
 
 
-def _catalogs_by_fold(catalog: "Snapshot") -> "list[Snapshot]":
+def _catalogs_by_fold(catalog: "CatalogView") -> "list[CatalogView]":
     """The catalog under the constants that were fitted without each fold."""
     from accuracy.fitting import held_out  # noqa: PLC0415
     from accuracy.folds import FOLDS  # noqa: PLC0415
@@ -83,7 +83,7 @@ def _catalogs_by_fold(catalog: "Snapshot") -> "list[Snapshot]":
     ]
 
 
-def _without_software(catalog: "Snapshot") -> "Snapshot":
+def _without_software(catalog: "CatalogView") -> "CatalogView":
     """The catalog without the constants of steps that are a framework's own."""
     curves = catalog.curves
     steps = curves.calibration.steps.without_software()
@@ -96,7 +96,7 @@ def _estimators() -> Any:  # noqa: ANN401
     return {name: estimate.estimator for name, estimate in ESTIMATES.items()}
 
 
-def _scored(rows: "Sequence[Row]", catalogs: "Sequence[Snapshot]") -> "list[Scored]":
+def _scored(rows: "Sequence[Row]", catalogs: "Sequence[CatalogView]") -> "list[Scored]":
     """Rows under one catalog, or each under that of the fold that does not hold its group."""
     from accuracy.scoring import score, score_held_out  # noqa: PLC0415
 
@@ -106,7 +106,7 @@ def _scored(rows: "Sequence[Row]", catalogs: "Sequence[Snapshot]") -> "list[Scor
 
 
 def _tables_beside(
-    rows: "Sequence[Row]", scored: "Sequence[Scored]", catalogs: "Sequence[Snapshot]"
+    rows: "Sequence[Row]", scored: "Sequence[Scored]", catalogs: "Sequence[CatalogView]"
 ) -> "list[Table]":
     """Training runs without the constants of frameworks and by the Iron Law; serving beside a roofline."""
     from accuracy.report import step_table  # noqa: PLC0415
@@ -194,7 +194,7 @@ def _provenance(read: "list[RowsFile]", *, held_out: bool) -> "Provenance":
     )
 
 
-def _beside(anchors: Path, catalog: "Snapshot") -> "Table":
+def _beside(anchors: Path, catalog: "CatalogView") -> "Table":
     from accuracy.anchors import beside_anchors  # noqa: PLC0415
     from accuracy.lines import RowsError  # noqa: PLC0415
 

@@ -30,12 +30,12 @@ from accuracy.scoring import (
 from accuracy.spreads import DIGITS, Residual, is_of_serving, residuals, rounded
 from service.evidence.service import curves_of
 from service.planning.hardware.curves import ReferenceCurves
-from service.resolve.catalog import Catalog
-from service.schemas.software import software_of
+from service.resolve.catalog import CatalogView
+from service.resolve.software import software_of
 
 Document = dict[str, Any]
 Floats = NDArray[np.float64]
-WithCurves = Callable[[ReferenceCurves], Catalog]
+WithCurves = Callable[[ReferenceCurves], CatalogView]
 """The catalog under another reference set."""
 
 LINEARISATIONS: Final = 4
@@ -204,8 +204,8 @@ def answered_once(estimators: Estimators) -> Estimators:
     """Estimators that answer each question once: the rows of a run share theirs."""
     known: dict[tuple[str, int], Mapping[str, Any]] = {}
 
-    def once(name: str, estimator: Callable[[Any, Catalog], Mapping[str, Any]]) -> Any:  # noqa: ANN401
-        def answer(shape: Any, catalog: Catalog) -> Mapping[str, Any]:  # noqa: ANN401
+    def once(name: str, estimator: Callable[[Any, CatalogView], Mapping[str, Any]]) -> Any:  # noqa: ANN401
+        def answer(shape: Any, catalog: CatalogView) -> Mapping[str, Any]:  # noqa: ANN401
             key = (name, id(shape))
             if key not in known:
                 known[key] = estimator(shape, catalog)

@@ -35,7 +35,7 @@ from accuracy.serving_facts import is_contradicted
 from accuracy.spreads import Ratios, Residual, is_of_serving, pooled_ends, ratios_of, rounded
 from service.evidence.service import curves_of
 from service.planning.hardware.distance import ServingEvidence, System, evidence_of
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 
 FOLD: Final = "fold"
 LINEARISATIONS: Final = 2
@@ -72,7 +72,7 @@ class Served(NamedTuple):
     parameter_count: int | None
 
 
-def systems_of(asked: Sequence[Asked], catalog: Catalog) -> list[Served]:
+def systems_of(asked: Sequence[Asked], catalog: CatalogView) -> list[Served]:
     """The system of each row."""
     found = []
     for one in asked:

@@ -20,18 +20,18 @@ from accuracy.scoring import ask
 from accuracy.serving_facts import has_pictures
 from accuracy.spreads import rounded
 from service.evidence.service import power_calibration
+from service.planning.cases import InferenceCase
 from service.planning.energy.power import DeviceWork, device_watts, iteration_work
 from service.planning.errors import PlanningError
+from service.planning.estimates.devices import compute_peak
 from service.planning.hardware.calibration import PowerCalibration
 from service.planning.hardware.cluster import Accelerator
 from service.planning.inference import Batch, iteration_model
+from service.planning.notes import Notes
 from service.planning.operators import machine_of
-from service.planning.workload import InferenceWorkload
-from service.resolve import resolve
-from service.resolve.catalog import Catalog
-from service.resolve.hardware import compute_peak, resolve_cluster
+from service.resolve import resolve_run
+from service.resolve.catalog import CatalogView
 from service.schemas.estimates import ThroughputQuestion
-from service.schemas.notes import Notes
 
 Document = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -59,13 +59,12 @@ class Drawn(NamedTuple):
 _READ = frozenset({"gpu_power_mean", "output_tokens_per_s"})
 
 
-def drawn(rows: Iterable[Row], catalog: Catalog) -> Iterator[Drawn]:
+def drawn(rows: Iterable[Row], catalog: CatalogView) -> Iterator[Drawn]:
     """Every row of a mean draw whose run states rate and batch, and whose model is known."""
     for one in ask([row for row in rows if row.metric in _READ], catalog):
-        if one.row.metric != "gpu_power_mean" or not one.shapes:
+        question = next(iter(one.shapes), None)
+        if one.row.metric != "gpu_power_mean" or not isinstance(question, ThroughputQuestion):
             continue
-        question = one.shapes[0]
-        assert isinstance(question, ThroughputQuestion)  # noqa: S101 - what a draw is read from
         try:
             found = _drawn(one.row, one.run, question, catalog)
         except PlanningError:
@@ -74,17 +73,19 @@ def drawn(rows: Iterable[Row], catalog: Catalog) -> Iterator[Drawn]:
             yield found
 
 
-def _drawn(row: Row, run: Mapping[str, Row], question: ThroughputQuestion, catalog: Catalog) -> Drawn | None:
+def _drawn(
+    row: Row, run: Mapping[str, Row], question: ThroughputQuestion, catalog: CatalogView
+) -> Drawn | None:
     requests, rate = row.batch.get("average_batch"), run.get("output_tokens_per_s")
     if not requests or rate is None:
         return None
-    cluster = resolve_cluster(question.cluster, catalog, Notes())
-    resolved = resolve(question, cluster, catalog, Notes())
-    workload, layout, curves = resolved.workload, resolved.layout, catalog.curves
-    assert isinstance(workload, InferenceWorkload)  # noqa: S101 - rows of a mean draw are of serving
-    model = iteration_model(
-        resolved.model.profile, workload, layout, cluster=cluster, calibration=curves.calibration
-    )
+    case = resolve_run(question, catalog, Notes())
+    if not isinstance(case, InferenceCase):
+        return None
+    cluster, layout, curves = case.cluster, case.layout, catalog.curves
+    # Of pictures only the prompt beside them is counted.
+    workload = case.workload._replace(input_tokens=case.prompt_tokens, source_tokens=None)
+    model = iteration_model(case.profile, workload, layout, cluster=cluster, calibration=curves.calibration)
     machine = machine_of(cluster.accelerator, curves.calibration.operators)
     if model is None or machine is None or cluster.accelerator.power_limit_watts is None:
         return None

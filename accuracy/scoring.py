@@ -19,16 +19,16 @@ from accuracy.rows import Row, by_run, printed_half_unit
 from service.evidence.measured import SHAPES, Operation
 from service.planning.errors import PlanningError
 from service.planning.hardware.distance import System
+from service.planning.notes import Notes
 from service.planning.quantity import Spread
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.resolve.model import resolve_model
+from service.resolve.software import software_of, system_of
 from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
-from service.schemas.notes import Notes
-from service.schemas.software import software_of, system_of
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
-Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
+Estimators = Mapping[str, Callable[[Any, CatalogView], Mapping[str, Any]]]
 """The estimates of the service by operation; they stand right of this room and are handed in."""
 
 _WANTED: Mapping[Operation, Mapping[str, bool]] = {
@@ -120,7 +120,7 @@ def _shape(question: Question, metric: Metric, known: dict[tuple[Operation, str]
     return shape
 
 
-def ask(rows: Sequence[Row], catalog: Catalog) -> list[Asked]:
+def ask(rows: Sequence[Row], catalog: CatalogView) -> list[Asked]:
     """Every row with its questions, or the reason why there are none."""
     runs = by_run(rows)
     asked = []
@@ -177,7 +177,7 @@ def _widened(figure: Figure, metric: Metric, spread: Spread | None) -> Figure:
     return Figure(value, min(value, low * spread.low), max(value, high * spread.high))
 
 
-def served_system(shape: _Shape, catalog: Catalog) -> tuple[System, int | None] | None:
+def served_system(shape: _Shape, catalog: CatalogView) -> tuple[System, int | None] | None:
     """Engine, accelerator and parameters of a serving question; None of training."""
     if not isinstance(shape.workload, InferenceWorkloadInput) or shape.cluster is MISSING:
         return None
@@ -195,7 +195,7 @@ def _all_at_once(shape: _Shape) -> bool:
     return total is not MISSING and together is not MISSING and total <= together
 
 
-def _level(shape: _Shape, catalog: Catalog) -> str:
+def _level(shape: _Shape, catalog: CatalogView) -> str:
     """How near the measured systems are to that of a serving question."""
     served = served_system(shape, catalog)
     return catalog.curves.serving_evidence.level(*served) if served else ""
@@ -209,7 +209,7 @@ class _Estimate(NamedTuple):
 
 
 def _estimates(
-    asked: Asked, catalog: Catalog, estimators: Estimators
+    asked: Asked, catalog: CatalogView, estimators: Estimators
 ) -> tuple[list[_Estimate], list[Skipped]]:
     """The estimates of a row's questions, and why others have none."""
     metric = METRICS[asked.row.metric]
@@ -235,7 +235,7 @@ _IMPOSSIBLE = 0.01
 _TUNED = 0.5
 
 
-def likeliest_first(asked: Asked, catalog: Catalog, estimators: Estimators) -> Asked:
+def likeliest_first(asked: Asked, catalog: CatalogView, estimators: Estimators) -> Asked:
     """A training run that leaves recomputation open, with its likeliest question first.
 
     What was measured ran, and was tuned: nothing is computed again where the device holds everything, or
@@ -278,7 +278,7 @@ def _that_ran(estimates: list[_Estimate], metric: Metric) -> list[_Estimate]:
     return ran or estimates
 
 
-def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
+def score_row(asked: Asked, catalog: CatalogView, estimators: Estimators) -> Scored:
     """One row estimated and compared."""
     row = asked.row
     if asked.skipped:
@@ -312,14 +312,14 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
     )
 
 
-def score(rows: Sequence[Row], catalog: Catalog, estimators: Estimators) -> list[Scored]:
+def score(rows: Sequence[Row], catalog: CatalogView, estimators: Estimators) -> list[Scored]:
     """Every row estimated through the service's own questions, and compared."""
     return [score_row(asked, catalog, estimators) for asked in ask(rows, catalog)]
 
 
 def score_held_out(
     rows: Sequence[Row],
-    catalogs: Sequence[Catalog],
+    catalogs: Sequence[CatalogView],
     split: Mapping[str, int],
     estimators: Estimators,
 ) -> list[Scored]:

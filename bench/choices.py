@@ -17,7 +17,8 @@ from accuracy.metrics import METRIC_UNITS
 from accuracy.rows import Row, by_run, read_rows
 from accuracy.scoring import ask
 from service.estimates.throughput import estimate_throughput
-from service.evidence.snapshot import Snapshot, shipped_snapshot
+from service.evidence.snapshot import shipped_snapshot
+from service.resolve.catalog import CatalogView
 from service.schemas.estimates import ThroughputQuestion
 
 LEVELS = (0.25, 0.5, 0.75)
@@ -42,7 +43,7 @@ class Choice(NamedTuple):
     same: bool
 
 
-def _run(rows: Sequence[Row], question: ThroughputQuestion, catalog: Snapshot) -> Run | None:
+def _run(rows: Sequence[Row], question: ThroughputQuestion, catalog: CatalogView) -> Run | None:
     first, each = (next((row for row in rows if row.metric == name), None) for name in ("ttft", "tpot"))
     answer = estimate_throughput(question, catalog)
     tokens, paced = (
@@ -57,7 +58,7 @@ def _run(rows: Sequence[Row], question: ThroughputQuestion, catalog: Snapshot) -
     return Run(str(sorted(each.layout.items())), each.value, rate, paced["value"], tokens["value"])
 
 
-def scenarios(path: Path, catalog: Snapshot) -> Iterator[list[Run]]:
+def scenarios(path: Path, catalog: CatalogView) -> Iterator[list[Run]]:
     """Runs that differ in layout and requests at a time, of scenarios with more than one layout."""
     rows = [row for row in read_rows(path, METRIC_UNITS).rows if "disagg" not in row.text["notes"]]
     rows = [row for row in rows if row.metric in ("ttft", "tpot") and "concurrency" in row.batch]

@@ -25,7 +25,8 @@ from pydantic_core import to_json
 from bench import frontier, operators, plans, tariff
 from bench.questions import COUNT, catalog_questions, parameter_count_questions
 from service.estimates.service import ESTIMATES
-from service.evidence.snapshot import Snapshot, shipped_snapshot
+from service.evidence.snapshot import shipped_snapshot
+from service.resolve.catalog import CatalogView
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 4
@@ -191,7 +192,7 @@ def served(data_dir: str) -> Iterator[Service]:
         process.wait(timeout=15)
 
 
-def in_process_seconds(operation: str, questions: list[Any], catalog: Snapshot) -> tuple[float, float]:
+def in_process_seconds(operation: str, questions: list[Any], catalog: CatalogView) -> tuple[float, float]:
     """Processor time of an estimate alone, and from the bytes of its question to those of its answer."""
     shape, estimator = ESTIMATES[operation]
     bodies = [json.dumps(question).encode() for question in questions]

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from service.estimates.service import ESTIMATES
-from service.evidence.snapshot import Snapshot, shipped_snapshot
+from service.evidence.snapshot import shipped_snapshot
 from service.planning.errors import PlanningError
+from service.resolve.catalog import CatalogView
 
 
 @cache
-def shipped() -> Snapshot:
+def shipped() -> CatalogView:
     """The shipped catalog, without a database."""
     return shipped_snapshot()
 

@@ -17,8 +17,8 @@ from sqlalchemy import text
 
 from service.app.application import create_app
 from service.app.storage import upgrade
-from service.evidence.snapshot import Snapshot
 from service.kit.database.engine import Database
+from service.resolve.catalog import CatalogView
 from tests.applications import OPEN, TENANT, Callers, attach, quiet_logs
 from tests.asking import shipped
 from tests.browsing import browser, window
@@ -345,6 +345,6 @@ def callers(app: FastAPI, database: Database) -> Iterator[Callers]:
 
 
 @pytest.fixture(scope="session")
-def snapshot() -> Snapshot:
+def snapshot() -> CatalogView:
     """The shipped catalog, without a database."""
     return shipped()

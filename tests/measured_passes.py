@@ -28,10 +28,10 @@ from service.planning.inference.passes import (
     pass_widths,
 )
 from service.planning.models.positions import Sample
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BITS, NumberFormat
 from service.resolve.hardware import resolve_cluster
-from service.schemas.notes import Notes
 from service.schemas.references import CatalogAccelerator, ClusterInput
 from tests.asking import shipped
 from tests.shapes import catalog_architecture

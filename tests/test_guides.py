@@ -58,7 +58,7 @@ class Example(NamedTuple):
 def examples(guide):
     """Every command of a guide, with the block that follows it unless that is a command too."""
     blocks = re.findall(r"^(?:#+ ([^\n]*)|```(\w+)\n(.*?)^```)$", GUIDES[guide], re.DOTALL | re.MULTILINE)
-    assert {language for _, language, _ in blocks} <= {"", "sh", "json", "yaml", "mermaid"}
+    assert {language for _, language, _ in blocks} <= {"", "sh", "json", "yaml", "mermaid", "python"}
     title = ""
     for position, (heading, language, text) in enumerate(blocks):
         title = heading or title

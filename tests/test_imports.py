@@ -36,7 +36,7 @@ FEATURES = {room for rooms in ORDER[4:-2] for room in rooms}
 WIRING = {"app", "cli"}
 
 PLANNING_ORDER = (
-    {"errors", "figures", "units"},
+    {"errors", "figures", "notes", "units"},
     {"quantity", "precision"},
     {"software", "parallelism"},
     {"hardware"},
@@ -50,6 +50,8 @@ PLANNING_ORDER = (
     {"tariff"},
     {"energy"},
     {"cost", "scheduling", "search"},
+    {"cases"},
+    {"estimates"},
 )
 PLANNING_LEVEL = {room: level for level, rooms in enumerate(PLANNING_ORDER) for room in rooms}
 

@@ -7,6 +7,7 @@ from service.planning.memory.states import held_parameters, state_bytes_per_para
 from service.planning.models.architecture import Architecture, Block
 from service.planning.models.layers import FeedForward
 from service.planning.models.profile import StageParameters, profile_of
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism
 from service.planning.precision import (
     ELEMENT_BYTES,
@@ -42,7 +43,6 @@ from service.planning.training.scaling import (
     strong_efficiency,
 )
 from service.resolve.training import laid_out_on, training_workload
-from service.schemas.notes import Notes
 from service.schemas.workloads import TrainingWorkloadInput
 from tests.worked import example
 

@@ -25,14 +25,14 @@ from accuracy.shapes import model_references
 from service.evidence.measured import Operation
 from service.planning.hardware.cluster import memory_capacity
 from service.planning.quantity import Quantity
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 
 Question = Mapping[str, Any]
 MOST_QUESTIONS = 12
 """Of one row: the product of its open facts is cut here, the likeliest kept."""
 
 
-def questions(row: Row, catalog: Catalog, run: Mapping[str, Row] | None = None) -> list[Question]:
+def questions(row: Row, catalog: CatalogView, run: Mapping[str, Row] | None = None) -> list[Question]:
     """The questions of a row of ``run``, the likeliest first; raises :class:`Skipped`."""
     metric = METRICS.get(row.metric)
     if metric is None:
@@ -76,7 +76,7 @@ def _is_laid_out_by_service(row: Row, metric: Metric) -> bool:
 
 
 def _workloads(
-    row: Row, arrangement: Arrangement, run: Mapping[str, Row], catalog: Catalog
+    row: Row, arrangement: Arrangement, run: Mapping[str, Row], catalog: CatalogView
 ) -> list[dict[str, Any]]:
     if row.kind == "training":
         return list(training_workloads(row, arrangement.parallelism))
@@ -113,7 +113,7 @@ def _layout(row: Row, metric: Metric) -> dict[str, Any]:
     return layout
 
 
-def _capacities(row: Row, catalog: Catalog) -> list[int]:
+def _capacities(row: Row, catalog: CatalogView) -> list[int]:
     """Bytes of a device outside the catalog: what the log prints, else its label with its doubt."""
     printed = facts.device_bytes(row)
     if printed:
@@ -130,7 +130,7 @@ def _capacities(row: Row, catalog: Catalog) -> list[int]:
     return [round(end) for end in (capacity.value, capacity.low, capacity.high)]
 
 
-def _variants(row: Row, catalog: Catalog) -> list[Mapping[str, Any]]:
+def _variants(row: Row, catalog: CatalogView) -> list[Mapping[str, Any]]:
     """What a row outside the catalog runs on: a part with other figures, or one of several parts."""
     parts = facts.EITHER.get(row.accelerator_id, ())
     if parts:
@@ -170,7 +170,9 @@ def _network(row: Row) -> dict[str, Any]:
     }
 
 
-def _clusters(row: Row, metric: Metric, count: int, catalog: Catalog) -> Sequence[Mapping[str, Any] | None]:
+def _clusters(
+    row: Row, metric: Metric, count: int, catalog: CatalogView
+) -> Sequence[Mapping[str, Any] | None]:
     if metric.whole:
         return [None]
     known = row.accelerator_id in catalog.accelerators

@@ -86,7 +86,8 @@ def restore(database: Database, path: Path) -> list[Content]:
     with _opened(path, "ro") as file:
         contents = _verified(file, path)
         revision = revision_of(file)
-        assert revision is not None  # noqa: S101
+        if revision is None:
+            raise BackupRefused(f"{path} does not say which schema it is of")
         make_room(database)
         with _empty(database) as target:
             create_schema(target, revision)

@@ -105,8 +105,8 @@ class Settings(BaseSettings):
             raise ValueError("IRONLAW_DATABASE_PASSWORD_FILE belongs to IRONLAW_DATABASE_URL")
         if bool(self.oidc_issuer) != bool(self.oidc_audience):
             raise ValueError("IRONLAW_OIDC_ISSUER and IRONLAW_OIDC_AUDIENCE belong together")
-        if self.oidc_issuer:
-            assert self.issuer  # noqa: S101  # refuses algorithms that are not safe
+        # Refuses algorithms that are not safe.
+        _ = self.issuer
         if self.public_url and not _is_public_url(self.public_url):
             raise ValueError("IRONLAW_PUBLIC_URL must be https://, or http:// on loopback, without a path")
         if self.oidc_client_id and not (self.oidc_issuer and self.public_url):

@@ -42,7 +42,8 @@ def _config(**attributes: object) -> Config:
 def head() -> str:
     """The newest revision of the schema."""
     revision = ScriptDirectory(str(MIGRATIONS)).get_current_head()
-    assert revision is not None  # noqa: S101
+    if revision is None:
+        raise LookupError(f"{MIGRATIONS} holds no revision")
     return revision
 
 

@@ -42,7 +42,7 @@ from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError
 from service.kit.security.subjects import Subject, SubjectKind
 from service.quotes import service as quotes
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.events import EventType
 
 
@@ -53,7 +53,7 @@ def decide(
     *,
     decision: DecisionKind,
     sent: DecisionInput,
-    catalog: Catalog,
+    catalog: CatalogView,
     via: DecidedVia = "api",
     linked_by: str | None = None,
 ) -> Change:
@@ -114,7 +114,7 @@ def may_decide(session: Reader | Writer, subject: Subject, held: Held) -> None:
 
 
 def _count(
-    session: Writer, held: Held, subject: Subject, made: ApprovalDecisionRow, catalog: Catalog
+    session: Writer, held: Held, subject: Subject, made: ApprovalDecisionRow, catalog: CatalogView
 ) -> tuple[Change, ...]:
     """Count a decision in the open step; what else it changed."""
     time = made.decided_at
@@ -197,7 +197,9 @@ def _reject(session: Writer, held: Held, made: ApprovalDecisionRow) -> None:
     steps.end(held, REJECTED, made.decided_at, step_state=REJECTED)
 
 
-def _advance(session: Writer, held: Held, made: ApprovalDecisionRow, catalog: Catalog) -> tuple[Change, ...]:
+def _advance(
+    session: Writer, held: Held, made: ApprovalDecisionRow, catalog: CatalogView
+) -> tuple[Change, ...]:
     """Close steps that have their quorum, and open what follows."""
     while (step := held.open_step) and steps.has_quorum(held, step):
         steps.close(step)
@@ -225,7 +227,7 @@ def _count_again(session: Writer, held: Held, step: ApprovalStepRow, time: datet
 
 
 def approve(
-    session: Writer, held: Held, time: datetime, catalog: Catalog, *, decided_by: str = ""
+    session: Writer, held: Held, time: datetime, catalog: CatalogView, *, decided_by: str = ""
 ) -> tuple[Change, ...]:
     """Let an approval be approved, if its budgets allow it; that of an earlier version is superseded."""
     row = held.row

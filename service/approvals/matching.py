@@ -14,7 +14,6 @@ from service.approvals.policies.service import Policy
 from service.approvals.schemas import JudgedRate, Judgement
 from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from service.quotes.schemas import LEFT_OUT
-from service.resolve.catalog import KnownRate
 from service.schemas.base import AnswerWarning, MoneyInput
 
 
@@ -77,7 +76,7 @@ def _judged_rate(rate: ExchangeRate) -> JudgedRate:
         "rate": f"{rate.rate:f}",
         "as_of": rate.on.isoformat(),
     }
-    if isinstance(rate, KnownRate) and rate.row is not None:
+    if rate.row is not None:
         known |= {"id": rate.row["id"], "version": rate.row["version"]}
     return known
 

@@ -26,7 +26,7 @@ from service.kit.http.pages import newest_first
 from service.kit.http.web import LOCATED, WorkAside, api_router, json_response
 from service.quotes.schemas import QuoteId
 from service.quotes.service import QuoteFreezing
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 
 quotes = api_router("/v1/quotes", tag="quotes")
 approvals = api_router("/v1/approvals", tag="approvals")
@@ -58,7 +58,7 @@ async def amend_quote(
 ) -> Response:
     """Quote something else as the next version and ask for its approval, which begins anew."""
 
-    def prepare() -> tuple[Amendment, Catalog]:
+    def prepare() -> tuple[Amendment, CatalogView]:
         frozen = freezing.of(write.tenant_id, body.quote, "/quote")
         amendment = Amendment(body.content_digest, frozen, body.quote.valid_for_days)
         return amendment, snapshots.newest(write.tenant_id)
@@ -122,7 +122,7 @@ def reject_approval(write: Write, snapshots: Snapshots, id: ApprovalPath, body: 
 
 
 def _decide(
-    write: WriteRequest, approval_id: str, decision: DecisionKind, body: DecisionInput, catalog: Catalog
+    write: WriteRequest, approval_id: str, decision: DecisionKind, body: DecisionInput, catalog: CatalogView
 ) -> Response:
     return write.run(
         body,

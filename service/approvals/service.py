@@ -50,7 +50,7 @@ from service.kit.http.problems import ERROR_LIMIT, FieldError
 from service.kit.jobs import leases
 from service.kit.security.subjects import Subject
 from service.quotes import service as quotes
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.events import EventType
 
 MOST_COMMENTS: Final = 200
@@ -65,7 +65,9 @@ def get(session: Reader | Writer, tenant_id: str, approval_id: str) -> dict[str,
     return shown(held)
 
 
-def with_outstanding(session: Reader, tenant_id: str, approval_id: str, catalog: Catalog) -> dict[str, Any]:
+def with_outstanding(
+    session: Reader, tenant_id: str, approval_id: str, catalog: CatalogView
+) -> dict[str, Any]:
     """An approval, whole, with what of it nobody has billed yet."""
     held = repository.get(session, tenant_id, approval_id)
     if held is None:
@@ -73,7 +75,7 @@ def with_outstanding(session: Reader, tenant_id: str, approval_id: str, catalog:
     return _with_outstanding(session, held, catalog)
 
 
-def _with_outstanding(session: Reader | Writer, held: Held, catalog: Catalog) -> dict[str, Any]:
+def _with_outstanding(session: Reader | Writer, held: Held, catalog: CatalogView) -> dict[str, Any]:
     approval = shown(held)
     left = commitments.outstanding(session, held.row, catalog.exchange_rates)
     if left is not None:
@@ -93,7 +95,9 @@ def waiting_for(session: Reader, subject: Subject) -> list[dict[str, Any]]:
     return [shown_summary(row) for row in repository.page(session, subject.tenant_id, filters, None, 100)]
 
 
-def submit(session: Writer, subject: Subject, quote_id: str, content_digest: str, catalog: Catalog) -> Change:
+def submit(
+    session: Writer, subject: Subject, quote_id: str, content_digest: str, catalog: CatalogView
+) -> Change:
     """Ask for the newest version of a quote to be approved."""
     _lock_approved(session, subject.tenant_id, quote_id)
     quote = quotes.locked(session, subject.tenant_id, quote_id)
@@ -112,7 +116,9 @@ class Amendment(NamedTuple):
     days: int
 
 
-def amend(session: Writer, subject: Subject, quote_id: str, amendment: Amendment, catalog: Catalog) -> Change:
+def amend(
+    session: Writer, subject: Subject, quote_id: str, amendment: Amendment, catalog: CatalogView
+) -> Change:
     """Ask for the next version of a quote to be approved; the approval of the one before is superseded."""
     tenant_id = subject.tenant_id
     earlier = _current(session, tenant_id, quote_id, amendment.seen_digest)
@@ -142,7 +148,7 @@ def _lock_approved(session: Writer, tenant_id: str, quote_id: str) -> None:
 
 
 def _asked(
-    session: Writer, subject: Subject, quote: quotes.QuoteRow, catalog: Catalog, earlier: Held | None
+    session: Writer, subject: Subject, quote: quotes.QuoteRow, catalog: CatalogView, earlier: Held | None
 ) -> Change:
     time = leases.time(session)
     if quote.valid_until <= time:
@@ -270,7 +276,7 @@ def cancel(session: Writer, subject: Subject, quote_id: str, content_digest: str
     return changed(held, recorded(held))
 
 
-def close(session: Writer, subject: Subject, approval_id: str, catalog: Catalog) -> Change:
+def close(session: Writer, subject: Subject, approval_id: str, catalog: CatalogView) -> Change:
     """Let an approval that is approved commit nothing more; closed before, it is the same answer."""
     held = repository.locked(session, subject.tenant_id, approval_id)
     if held is None:

@@ -63,7 +63,8 @@ def keep_result(session: Writer, values: Mapping[str, Any]) -> BenchmarkResultRo
     if not insert_new(session, BenchmarkResultRow, **values) and result(session, *key) is None:
         insert_new(session, BenchmarkResultRow, **values, conflicts_with=_in_its_place(session, values))
     stored = result(session, *key)
-    assert stored is not None  # noqa: S101  # inserted here, or by the transaction that was waited for
+    if stored is None:
+        raise LookupError("the result was neither inserted here nor by the transaction that was waited for")
     return stored
 
 

@@ -100,3 +100,10 @@ class BenchmarkResultRow(Base):
     def is_counted(self) -> bool:
         """Whether figures are computed from it."""
         return self.lease == "current" and self.status == "ok" and self.conflicts_with is None
+
+    @property
+    def counted_figure(self) -> float:
+        """The figure of a result that counts: it has one."""
+        if self.figure is None:
+            raise ValueError("the result has no figure")
+        return self.figure

@@ -96,6 +96,7 @@ def scope_of(row: CalibrationRow) -> Scope:
 class Prepared(NamedTuple):
     """A set that is drawn and not yet kept; one without figures says that there is nothing any more."""
 
+    node_id: str
     scope: Scope
     hardware: str | None
     hardware_sha256: str
@@ -126,7 +127,7 @@ def _gone(
 ) -> list[Prepared]:
     """Sets that still count although none of their results is accepted any more."""
     return [
-        Prepared(scope_of(row), row.hardware, row.hardware_sha256, {}, {})
+        Prepared(node_id, scope_of(row), row.hardware, row.hardware_sha256, {}, {})
         for row in repository.standing(session, tenant_id, node_id)
         if row.origin == BENCHMARKS and row.state == ACTIVE
         if row.hardware_sha256 is not None and row.hardware_sha256 not in by_hardware
@@ -162,6 +163,7 @@ class _Reading:
             "answers": [],
         }
         return Prepared(
+            self._node_id,
             found.scope,
             newest.hardware,
             hardware_sha256,
@@ -227,8 +229,7 @@ def store(session: Writer, tenant_id: str, prepared: Sequence[Prepared]) -> Stor
 
 def _kept(session: Writer, tenant_id: str, one: Prepared) -> tuple[CalibrationRow | None, tuple[Change, ...]]:
     """The set that is new, if it is, and the end of the one before."""
-    node_id = one.scope.node_id
-    assert node_id is not None  # noqa: S101  # drawn from its results
+    node_id = one.node_id
     before = repository.current(session, tenant_id, node_id, one.hardware_sha256)
     if not one.content:
         if before is None:

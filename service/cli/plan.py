@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import httpx
     from rich.progress import Progress, TaskID
 
-    from service.evidence.snapshot import Snapshot
     from service.kit.http.problems import Problem
     from service.plans.service import Prepared
     from service.plans.space import Outcome, Piece
+    from service.resolve.catalog import CatalogView
 
 KEY_VARIABLE: Final = "IRONLAW_API_KEY"
 """Where the key of a service is; an argument would be seen by everyone on the host."""
@@ -199,7 +199,7 @@ def refused(problem: "Problem") -> Refused:
     return Refused(f"ironlaw: {problem.detail}", *fields)
 
 
-def local_catalog() -> "Snapshot":
+def local_catalog() -> "CatalogView":
     """The catalog of the configured database, or the shipped one where there is none yet."""
     from service.app.settings import Settings  # noqa: PLC0415  # needs the extra `server`
     from service.app.storage import check  # noqa: PLC0415
@@ -218,7 +218,7 @@ def local_catalog() -> "Snapshot":
 
 
 def _outcomes(
-    text: bytes, prepared: "Prepared", catalog: "Snapshot", processes: int | None, advance: Advance
+    text: bytes, prepared: "Prepared", catalog: "CatalogView", processes: int | None, advance: Advance
 ) -> "list[Outcome]":
     """What becomes of each piece, in their order."""
     pieces = prepared.pieces
@@ -235,7 +235,7 @@ def _outcomes(
 
 
 def _one_by_one(
-    text: bytes, prepared: "Prepared", catalog: "Snapshot", workers: int, total: int
+    text: bytes, prepared: "Prepared", catalog: "CatalogView", workers: int, total: int
 ) -> "Iterator[tuple[int, Outcome]]":
     """Pieces as they are done, with their places."""
     if workers < 2 or total <= _FEW_CANDIDATES:  # noqa: PLR2004  # one is this process

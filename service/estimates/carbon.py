@@ -3,8 +3,6 @@
 from pydantic import MISSING
 
 from service.estimates.allowance import in_time_effort, take
-from service.estimates.energy import Energy, GridFigure, Site
-from service.estimates.run import Run
 from service.planning.energy.carbon import (
     HOUSEHOLD_MONTH_KWH,
     IntensitySeries,
@@ -18,9 +16,13 @@ from service.planning.energy.carbon import (
     software_carbon_intensity,
 )
 from service.planning.energy.load_profile import LoadProfile, series
+from service.planning.energy.site import GridIntensity, Instrument, Site
 from service.planning.energy.water import offsite_liters, onsite_liters
 from service.planning.errors import PlanningError
+from service.planning.estimates import Run, TrainingRun
+from service.planning.estimates.energy import Energy
 from service.planning.hardware.curves import ReferenceCurves
+from service.planning.notes import Notes
 from service.planning.quantity import Basis, Quantity, assumed, combine, exact, inverted, scaled, weakest
 from service.planning.units import DAY_SECONDS, HOUR_SECONDS, MILLION, MINUTE_SECONDS
 from service.schemas.answer import quantity
@@ -34,7 +36,6 @@ from service.schemas.energy_answers import (
     SoftwareCarbonIntensity,
 )
 from service.schemas.estimates import UtilityBillQuestion
-from service.schemas.notes import Notes
 
 _HOUR, _QUARTER, _SHORTEST = 60, 15, 5
 _YEAR_SECONDS = 366 * DAY_SECONDS
@@ -79,7 +80,7 @@ def _intervals(in_time: IntensitySeries, elapsed_seconds: float) -> int:
     return _SHORTEST if is_short else _QUARTER
 
 
-def _hourly(grid: GridFigure, energy: Energy, site: Site, pointer: str, notes: Notes) -> Quantity | None:
+def _hourly(grid: GridIntensity, energy: Energy, site: Site, pointer: str, notes: Notes) -> Quantity | None:
     """Sum over the hours of the run; what the series does not cover at the mean, with a warning."""
     in_time, profiles, starts_at = grid.in_time, energy.profiles, site.starts_at
     if in_time is None or profiles is None or starts_at is None or energy.facility_kwh is None:
@@ -105,7 +106,9 @@ def _hourly(grid: GridFigure, energy: Energy, site: Site, pointer: str, notes: N
     return Quantity(value, min(low, value), max(high, value), basis)
 
 
-def _emissions(grid: GridFigure, energy: Energy, site: Site, pointer: str, notes: Notes) -> Quantity | None:
+def _emissions(
+    grid: GridIntensity, energy: Energy, site: Site, pointer: str, notes: Notes
+) -> Quantity | None:
     """By the hour where series and start are known, else at the mean; a gap where neither can be."""
     if grid.mean is None and grid.in_time is None:
         return None
@@ -122,9 +125,12 @@ def _emissions(grid: GridFigure, energy: Energy, site: Site, pointer: str, notes
     return combine(location_based_kg_co2e, energy.facility_kwh, grid.mean)
 
 
-def _method(grid: GridFigure, site: Site) -> CarbonMethod:
+def _method(grid: GridIntensity, site: Site) -> CarbonMethod:
     in_time = grid.in_time is not None and site.starts_at is not None
-    return {**grid.method, "in_time": in_time}
+    method: CarbonMethod = {"emission_rate": grid.emission_rate, "in_time": in_time}  # type: ignore[typeddict-item]
+    if grid.accounting is not None:
+        method["accounting"] = grid.accounting  # type: ignore[typeddict-item]
+    return method
 
 
 def location_based(energy: Energy, site: Site, notes: Notes) -> Quantity | None:
@@ -151,9 +157,7 @@ def _marginal(carbon: CarbonAnswer, energy: Energy, site: Site, notes: Notes) ->
 
 
 def _market_based(carbon: CarbonAnswer, energy: Energy, site: Site, notes: Notes) -> None:
-    pointer, given = "/carbon/market_based_kg_co2e", site.given
-    contracts = given.contracts if given else []
-    residual = None if given is None or given.residual_mix is MISSING else given.residual_mix
+    pointer, contracts, residual = "/carbon/market_based_kg_co2e", site.instruments, site.residual_mix
     if not contracts and residual is None:
         notes.gap(pointer, "CONTRACT_UNKNOWN", "no contract or certificate of the electricity is known")
         return
@@ -173,30 +177,30 @@ def _market_based(carbon: CarbonAnswer, energy: Energy, site: Site, notes: Notes
     if energy.facility_kwh is None:
         notes.gap(pointer, "ENERGY_UNKNOWN", "the energy at the meter is not known")
         return
-    supplies = [Supply(each.share, each.carbon_intensity_kg_co2e_per_kwh) for each in contracts]
-    rest = residual.carbon_intensity_kg_co2e_per_kwh if residual else 0.0
+    supplies = [Supply(each.share, each.kg_co2e_per_kwh) for each in contracts]
+    rest = residual.kg_co2e_per_kwh if residual else 0.0
     found = combine(lambda kwh: market_based_kg_co2e(kwh, supplies, rest), energy.facility_kwh)
     carbon["market_based_kg_co2e"] = quantity(found)
     accounting = counted.pop()
-    carbon["market_based_method"] = {"emission_rate": "average", "accounting": accounting, "in_time": False}
-    lines: list[MarketLine] = [
-        _market_line(
-            each.kind, each.share, each.carbon_intensity_kg_co2e_per_kwh, each.source, energy.facility_kwh
-        )
-        for each in contracts
-    ]
+    carbon["market_based_method"] = {
+        "emission_rate": "average",
+        "accounting": accounting,  # type: ignore[typeddict-item]
+        "in_time": False,
+    }
+    lines: list[MarketLine] = [_market_line(each, energy.facility_kwh) for each in contracts]
     if residual and bought < _WHOLE:
-        lines.append(_market_line("residual_mix", 1.0 - bought, rest, residual.source, energy.facility_kwh))
+        lines.append(_market_line(residual._replace(share=1.0 - bought), energy.facility_kwh))
     carbon["market_based_lines"] = lines
 
 
-def _market_line(name: str, share: float, rate: float, source: str, energy: Quantity) -> MarketLine:
+def _market_line(bought: Instrument, energy: Quantity) -> MarketLine:
+    share = bought.share
     return {
-        "name": name,  # type: ignore[typeddict-item]
+        "name": bought.kind,  # type: ignore[typeddict-item]
         "share": share,
         "kwh": share * energy.value,
-        "kg_co2e": share * energy.value * rate,
-        "source": source,
+        "kg_co2e": share * energy.value * bought.kg_co2e_per_kwh,
+        "source": bought.source,
     }
 
 
@@ -204,14 +208,14 @@ def _device_hours(run: Run, question: UtilityBillQuestion) -> Quantity | None:
     if question.measured is not MISSING:
         return assumed(question.measured.device_count * question.measured.duration_seconds / HOUR_SECONDS)
     duration = run.duration_seconds
-    return duration and scaled(duration, run.cluster.accelerator_count / HOUR_SECONDS)
+    return duration and scaled(duration, run.case.cluster.accelerator_count / HOUR_SECONDS)
 
 
 def _embodied(
     carbon: CarbonAnswer, question: UtilityBillQuestion, run: Run, curves: ReferenceCurves
 ) -> Quantity | None:
     pointer, given, facility = "/carbon/embodied_kg_co2e", question.embodied, curves.facility
-    accelerator, cluster, hours = run.cluster.accelerator, run.cluster, _device_hours(run, question)
+    accelerator, cluster, hours = run.case.cluster.accelerator, run.case.cluster, _device_hours(run, question)
     device = accelerator.embodied_kg_co2e
     if given.kg_co2e_per_device is not MISSING:
         device = assumed(given.kg_co2e_per_device)
@@ -269,7 +273,7 @@ def _software_carbon_intensity(
     units = {"run": exact(1.0)}
     if run.tokens is not None and run.tokens.low >= 1.0:
         units["million_tokens"] = scaled(run.tokens, 1.0 / MILLION)
-    if run.requests is not None and run.requests.low >= 1.0:
+    if not isinstance(run, TrainingRun) and run.requests is not None and run.requests.low >= 1.0:
         units["request"] = run.requests
     rates: list[SoftwareCarbonIntensity] = []
     for name, count in units.items():

@@ -2,63 +2,65 @@
 
 import math
 
-from service.estimates.charges import Charges
-from service.estimates.cost import Costed, costed
-from service.planning.cost import EqualWork, equal_work
+from service.estimates.cost import AnsweredCost, answer_cost
 from service.planning.errors import PlanningError
-from service.planning.quantity import Quantity, weakest
-from service.planning.workload import InferenceWorkload
-from service.resolve.catalog import Catalog
+from service.planning.estimates import TrainingRun
+from service.planning.estimates.equal_work import RunTotal, compare_costs_of_runs
+from service.resolve.catalog import CatalogView
 from service.schemas.answer import quantity
 from service.schemas.base import Gap
 from service.schemas.cost_answers import ComparedCost, CostComparisonAnswer
 from service.schemas.estimates import CostComparison, CostQuestion
 
 
-def compare_costs(question: CostComparison, catalog: Catalog) -> CostComparisonAnswer:
+def compare_costs(question: CostComparison, catalog: CatalogView) -> CostComparisonAnswer:
     """The alternatives against the baseline; refuses one that does other work."""
-    baseline = _costed(question.baseline, catalog, "/baseline")
+    baseline = _answer_alternative(question.baseline, catalog, "/baseline")
     gaps: list[Gap] = []
     answer: CostComparisonAnswer = {"baseline": baseline.answer, "alternatives": [], "gaps": gaps}
     for place, asked in enumerate(question.alternatives):
-        found = _costed(asked, catalog, f"/alternatives/{place}")
+        found = _answer_alternative(asked, catalog, f"/alternatives/{place}")
         _check_work(question.baseline, baseline, asked, found, f"/alternatives/{place}")
-        answer["alternatives"].append(_compared(found, baseline, f"/alternatives/{place}", gaps))
+        answer["alternatives"].append(_compare(found, baseline, f"/alternatives/{place}", gaps))
     return answer
 
 
-def _costed(question: CostQuestion, catalog: Catalog, at: str) -> Costed:
+def _answer_alternative(question: CostQuestion, catalog: CatalogView, at: str) -> AnsweredCost:
     try:
-        return costed(question, catalog)
+        return answer_cost(question, catalog)
     except PlanningError as error:
         raise PlanningError(error.code, at + error.pointer, error.detail) from error
 
 
-def _check_work(first: CostQuestion, one: Costed, second: CostQuestion, other: Costed, at: str) -> None:
+def _check_work(
+    first: CostQuestion, one: AnsweredCost, second: CostQuestion, other: AnsweredCost, at: str
+) -> None:
     if first.model != second.model:
         raise PlanningError("UNEQUAL_WORK", f"{at}/model", "the models differ")
     if first.workload.kind != second.workload.kind:
         raise PlanningError("UNEQUAL_WORK", f"{at}/workload/kind", "the kinds of work differ")
-    for unit, amount, against in zip(("tokens", "requests"), _work(other), _work(one), strict=True):
+    for unit, amount, against in zip(
+        ("tokens", "requests"), _count_work(other), _count_work(one), strict=True
+    ):
         if amount is None or against is None or math.isclose(amount, against, rel_tol=1e-9):
             continue
         detail = f"{amount:.6g} {unit} are not the {against:.6g} of the baseline: only equal work compares"
         raise PlanningError("UNEQUAL_WORK", f"{at}/workload", detail)
 
 
-def _work(found: Costed) -> tuple[float | None, float | None]:
+def _count_work(found: AnsweredCost) -> tuple[float | None, float | None]:
     """Tokens that are trained on or pass through the model, and requests; None where not known."""
     run = found.run
-    workload, requests = run.resolved.workload, run.requests
-    if isinstance(workload, InferenceWorkload):
-        tokens = requests and requests.value * (workload.input_tokens + workload.output_tokens)
-        return tokens, requests and requests.value
-    return run.resolved.total_tokens, None
+    if isinstance(run, TrainingRun):
+        return run.case.total_tokens, None
+    case, requests = run.case, run.requests
+    tokens = requests and requests.value * (case.prompt_tokens + case.workload.output_tokens)
+    return tokens, requests and requests.value
 
 
-def _compared(found: Costed, baseline: Costed, at: str, gaps: list[Gap]) -> ComparedCost:
+def _compare(found: AnsweredCost, baseline: AnsweredCost, at: str, gaps: list[Gap]) -> ComparedCost:
     compared: ComparedCost = {"cost": found.answer}
-    charged, against = found.charged, baseline.charged
+    charged, against = found.cost.total, baseline.cost.total
     duration, lasting = found.run.duration_seconds, baseline.run.duration_seconds
     if not (charged and against and duration and lasting):
         gaps.append({"pointer": f"{at}/cost_ratio", "code": "TOTAL_UNKNOWN", "detail": "needs both totals"})
@@ -69,25 +71,10 @@ def _compared(found: Costed, baseline: Costed, at: str, gaps: list[Gap]) -> Comp
         detail = "the amounts are in different currencies" if mismatch else "the baseline costs nothing"
         gaps.append({"pointer": f"{at}/cost_ratio", "code": code, "detail": detail})
         return compared
-    devices = (found.run.cluster.accelerator_count, baseline.run.cluster.accelerator_count)
-    value, low, high = (
-        _ratios((charged, duration, one), (against, lasting, other), devices)
-        for one, other in ((0, 0), (1, 2), (2, 1))
+    ratios = compare_costs_of_runs(
+        RunTotal(found.run, charged, duration), RunTotal(baseline.run, against, lasting)
     )
-    basis = weakest(charged.quantity, against.quantity, duration, lasting)
-    compared["time_ratio"] = quantity(Quantity(value.time, low.time, high.time, basis))
-    hours = Quantity(value.device_hours, low.device_hours, high.device_hours, basis)
-    compared["device_hours_ratio"] = quantity(hours)
-    compared["cost_ratio"] = quantity(Quantity(value.cost, low.cost, high.cost, basis))
+    compared["time_ratio"] = quantity(ratios.time)
+    compared["device_hours_ratio"] = quantity(ratios.device_hours)
+    compared["cost_ratio"] = quantity(ratios.cost)
     return compared
-
-
-def _ratios(
-    one: tuple[Charges, Quantity, int], other: tuple[Charges, Quantity, int], devices: tuple[int, int]
-) -> EqualWork:
-    """One way at one end of its cost and time, the other at another end."""
-    (cost, seconds), (against, lasting) = (
-        (charged.quantity[:3][end], duration[:3][end]) for charged, duration, end in (one, other)
-    )
-    first, second = devices
-    return equal_work(cost, seconds * first, seconds, against=(against, lasting * second, lasting))

@@ -2,62 +2,59 @@
 
 from typing import NamedTuple
 
-from pydantic import MISSING
-
-from service.estimates.break_even import break_even, incomparable, runs_of_purchase
-from service.estimates.charges import Charges, added, device_hours
-from service.estimates.holdings import holdings
-from service.estimates.list_prices import list_prices
-from service.estimates.ownership import Owned, owned, ownership_answer, purchase
+from service.estimates.charges import to_lines, to_money, to_money_total
+from service.estimates.list_prices import answer_list_prices
 from service.estimates.rates import plan_run
-from service.estimates.rent import Rented, rent_answer, rented
-from service.estimates.run import Run
-from service.estimates.unit_costs import add_unit_costs
+from service.planning.cost.charges import Charges
+from service.planning.estimates import Run
+from service.planning.estimates.break_even import BreakEven
+from service.planning.estimates.cost import RunCost, estimate_run_cost
+from service.planning.estimates.device_hours import estimate_device_hours
+from service.planning.estimates.ownership import OwnershipCost
+from service.planning.estimates.rent import Rent
+from service.planning.estimates.unit_costs import estimate_unit_costs
+from service.planning.quantity import scaled
+from service.planning.units import HOUR_SECONDS
 from service.resolve.calibrated import calibrated
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
+from service.resolve.cost import resolve_cost_terms
 from service.schemas.answer import evidence, parallelism, quantity
-from service.schemas.cost_answers import CostAnswer
+from service.schemas.cost_answers import BreakEven as BreakEvenAnswer
+from service.schemas.cost_answers import CostAnswer, OwnershipAnswer, RentAnswer
 from service.schemas.estimates import CostQuestion
 
 
-class Costed(NamedTuple):
+class AnsweredCost(NamedTuple):
     """A run, what it costs and the answer that says so."""
 
     run: Run
+    cost: RunCost
     answer: CostAnswer
-    charged: Charges | None
-    rental: Rented | None = None
-    """Where it is rented; its lines come first."""
 
 
-def estimate_cost(question: CostQuestion, catalog: Catalog) -> CostAnswer:
+def estimate_cost(question: CostQuestion, catalog: CatalogView) -> CostAnswer:
     """The rent of the run, or its share of own devices, or their purchase; storage and what leaves."""
-    return costed(question, catalog).answer
+    return answer_cost(question, catalog).answer
 
 
-def costed(question: CostQuestion, catalog: Catalog) -> Costed:
+def answer_cost(question: CostQuestion, catalog: CatalogView) -> AnsweredCost:
     """The same with what is behind it."""
     catalog = calibrated(catalog, question.cluster, question.efficiency)
-    return cost_of_run(question, plan_run(question, catalog), catalog)
+    return answer_cost_of_run(question, plan_run(question, catalog), catalog)
 
 
-def charged_of_run(
-    question: CostQuestion, run: Run, catalog: Catalog
-) -> tuple[Rented | None, Charges | None]:
-    """The rental of a run whose rates are known, and what it costs in all."""
-    hours = device_hours(run)
-    rental, bought = rented(question, run, hours, catalog), purchase(question, run, catalog)
-    own = owned(question, run, hours, bought, catalog)
-    kept = holdings(question, run, catalog)
-    return rental, _total(question, run, devices=_devices(question, run, rental, bought, own), kept=kept)
-
-
-def cost_of_run(question: CostQuestion, run: Run, catalog: Catalog) -> Costed:
+def estimate_cost_of_run(question: CostQuestion, run: Run, catalog: CatalogView) -> RunCost:
     """What a run costs whose rates are known."""
-    notes, hours = run.notes, device_hours(run)
+    estimate_device_hours(run)
+    return estimate_run_cost(run, resolve_cost_terms(question, run.case.cluster, catalog, run.notes))
+
+
+def answer_cost_of_run(question: CostQuestion, run: Run, catalog: CatalogView) -> AnsweredCost:
+    """The answer on what a run costs whose rates are known."""
+    notes, hours = run.notes, estimate_device_hours(run)
     answer: CostAnswer = {
         "lines": [],
-        "parallelism": parallelism(run.resolved.layout, chosen=run.resolved.layout_chosen),
+        "parallelism": parallelism(run.case.layout, chosen=run.case.layout_chosen),
         "evidence": evidence(question, notes, catalog.revision),
         "warnings": notes.warnings,
         "gaps": notes.gaps,
@@ -68,95 +65,87 @@ def cost_of_run(question: CostQuestion, run: Run, catalog: Catalog) -> Costed:
     else:
         for name in ("duration_seconds", "device_hours"):
             notes.gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
-    rental = rented(question, run, hours, catalog)
-    bought = purchase(question, run, catalog)
-    own = owned(question, run, hours, bought, catalog)
-    _add_parts(answer, rental, bought, own)
-    if question.rental is not MISSING and question.purchase is not MISSING:
-        _add_break_even(answer, question, run, rental and rental.charges, bought, owned=own)
-    kept = holdings(question, run, catalog)
-    charged = _total(question, run, devices=_devices(question, run, rental, bought, own), kept=kept)
-    listed = list_prices(question, run, charged, catalog)
+    terms = resolve_cost_terms(question, run.case.cluster, catalog, notes)
+    cost = estimate_run_cost(run, terms)
+    _add_parts(answer, cost)
+    listed = answer_list_prices(question, run, cost.total, terms.currencies, catalog)
     if listed:
         answer["list_prices"] = listed
-    if charged is None:
-        return Costed(run, answer, None, rental)
-    answer["lines"] = charged.lines
-    answer["total"] = charged.total
-    add_unit_costs(answer, run, charged)
-    if run.tokens:
-        answer["cost_per_million_tokens"] = charged.per_million(run.tokens)
-    else:
-        detail = "the run neither trains on tokens nor makes any"
-        notes.gap("/cost_per_million_tokens", "NO_TOKENS", detail)
-    return Costed(run, answer, charged, rental)
+    if cost.total is not None:
+        _add_total(answer, run, cost.total)
+    return AnsweredCost(run, cost, answer)
 
 
-def _add_parts(answer: CostAnswer, rental: Rented | None, bought: Charges | None, own: Owned | None) -> None:
-    if rental is not None:
-        answer["rent"] = rent_answer(rental)
-    if bought is not None:
-        answer["purchase"] = {"lines": bought.lines, "total": bought.total}
-    if own is not None:
-        answer["ownership"] = ownership_answer(own)
+def _add_parts(answer: CostAnswer, cost: RunCost) -> None:
+    if cost.rent is not None:
+        answer["rent"] = _to_rent_answer(cost.rent)
+    if cost.purchase is not None:
+        answer["purchase"] = to_money_total(cost.purchase)
+    if cost.ownership is not None:
+        answer["ownership"] = _to_ownership_answer(cost.ownership)
+    if cost.break_even_runs is not None:
+        answer["break_even_runs"] = quantity(cost.break_even_runs)
+        answer["break_even"] = [to_break_even_answer(each) for each in cost.break_even]
 
 
-def _devices(
-    question: CostQuestion, run: Run, rental: Rented | None, bought: Charges | None, own: Owned | None
-) -> Charges | None:
-    """What the devices cost: their rent, else the run's share of own ones, else their purchase."""
-    if question.rental is MISSING:
-        owns = question.purchase is not MISSING and question.purchase.ownership is not MISSING
-        return (own and own.run) if owns else bought
-    if question.purchase is not MISSING:
-        detail = "the total is the rent; break-even sets rent against purchase"
-        run.notes.warn("PURCHASE_NOT_IN_TOTAL", "/purchase", detail)
-    return rental and rental.charges
+def _add_total(answer: CostAnswer, run: Run, total: Charges) -> None:
+    """The charges, and what requests and tokens bear of them."""
+    answer["lines"], answer["total"] = to_lines(total), to_money(total.total)
+    shares = estimate_unit_costs(run, total)
+    if shares.request is not None:
+        answer["cost_per_request"] = to_money(shares.request)
+    if shares.million_input_tokens is not None:
+        answer["cost_per_million_input_tokens"] = to_money(shares.million_input_tokens)
+    if shares.million_output_tokens is not None:
+        answer["cost_per_million_output_tokens"] = to_money(shares.million_output_tokens)
+    if shares.million_tokens is not None:
+        answer["cost_per_million_tokens"] = to_money(shares.million_tokens)
 
 
-def _total(
-    question: CostQuestion, run: Run, *, devices: Charges | None, kept: list[Charges] | None
-) -> Charges | None:
-    """What the run costs in all; None where that is not known, which is a gap."""
-    notes, parts = run.notes, [devices, *(kept or ())]
-    reason = None
-    if devices is None:
-        reason = _why_no_devices(question, run)
-    elif len({part.currency_code for part in parts if part}) > 1:
-        reason = ("CURRENCY_MISMATCH", "the amounts are in different currencies: give currency_code")
-    if reason:
-        notes.gap("/total", *reason)
-    elif kept is None:
-        reason = ("TOTAL_UNKNOWN", "the total is not known")
-    if reason:
-        notes.gap("/cost_per_million_tokens", *reason)
-        return None
-    return added(parts)
+def _to_rent_answer(rent: Rent) -> RentAnswer:
+    terms, charged = rent.terms, rent.charges
+    answer: RentAnswer = {
+        "lines": to_lines(charged),
+        "total": to_money(charged.total),
+        "instances": rent.instances,
+        "devices_per_instance": terms.devices_per_instance,
+        "paid_device_hours": quantity(rent.paid),
+    }
+    if terms.option is not None:
+        answer["purchase_option"] = terms.option
+    if rent.due_at_start:
+        amount = f"{rent.due_at_start:f}"
+        answer["due_at_start"] = {"amount": amount, "currency_code": charged.currency_code}
+    if rent.spot is not None:
+        spot = rent.spot
+        devices = float(rent.instances * terms.devices_per_instance)
+        answer["interruptions"] = {
+            "expected_interruptions": spot.interruptions,
+            "extra_device_hours": quantity(scaled(spot.extra, devices / HOUR_SECONDS)),
+            "duration_seconds": quantity(spot.lasting),
+        }
+        if spot.mtbf_seconds is not None:
+            answer["interruptions"]["mean_time_between_interruptions_seconds"] = spot.mtbf_seconds
+    return answer
 
 
-def _why_no_devices(question: CostQuestion, run: Run) -> tuple[str, str]:
-    """Code and detail of what keeps the cost of the devices from being known."""
-    if question.rental is MISSING and question.purchase is MISSING:
-        return "PRICE_REQUIRED", "no rental or purchase price is given"
-    for gap in run.notes.gaps:
-        if gap["pointer"] in ("/rent/total", "/purchase/total", "/ownership/total"):
-            return gap["code"], gap["detail"]
-    return "RATE_UNKNOWN", "the duration is not known"
+def _to_ownership_answer(owned: OwnershipCost) -> OwnershipAnswer:
+    answer: OwnershipAnswer = {
+        "lines": [],
+        "yearly": to_money_total(owned.yearly),
+        "price_per_device_hour": to_money(owned.yearly.per(owned.device_hours)),
+        "device_hours_per_year": quantity(owned.device_hours),
+    }
+    if owned.run is not None:
+        answer["lines"], answer["total"] = to_lines(owned.run), to_money(owned.run.total)
+    return answer
 
 
-def _add_break_even(
-    answer: CostAnswer,
-    question: CostQuestion,
-    run: Run,
-    rent: Charges | None,
-    bought: Charges | None,
-    *,
-    owned: Owned | None,
-) -> None:
-    """After how many runs the purchase has paid itself back."""
-    refusal = incomparable(rent, bought)
-    if refusal or not (rent and bought and run.duration_seconds):
-        run.notes.gap("/break_even_runs", *(refusal or ("PRICE_REQUIRED", "needs the rent and the purchase")))
-        return
-    answer["break_even_runs"] = quantity(runs_of_purchase(rent, bought))
-    answer["break_even"] = break_even(question, run.duration_seconds, rent, bought, run.notes, owned=owned)
+def to_break_even_answer(found: BreakEven) -> BreakEvenAnswer:
+    """When a purchase has paid itself back, as it is answered."""
+    answer: BreakEvenAnswer = {"counts": list(found.counts), "utilization": found.utilization}
+    if found.months is not None:
+        answer["months"] = quantity(found.months)
+    if found.runs is not None:
+        answer["runs"] = quantity(found.runs)
+    return answer

@@ -1,10 +1,7 @@
 """The electricity of a run: at a flat price, or what a tariff bills for it."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +9,14 @@ from pydantic import MISSING
 
 from service.estimates.allowance import take
 from service.estimates.bill_lines import electricity_lines, period_totals, rounded_total
-from service.estimates.charges import GIVEN, Charges, charges, given_price
-from service.estimates.energy import Energy, Site
-from service.estimates.load import Ends
+from service.estimates.charges import to_lines, to_money
 from service.kit.http.wanted import check_wanted
+from service.planning.cost.charges import Charges, charge_quantities
 from service.planning.energy.load_profile import LoadProfile, series
 from service.planning.errors import PlanningError
+from service.planning.estimates.energy import Energy
+from service.planning.estimates.load import Ends
+from service.planning.notes import Notes
 from service.planning.quantity import Basis, Quantity, weakest
 from service.planning.tariff.allocation import (
     Allocated,
@@ -31,21 +30,18 @@ from service.planning.tariff.allocation import (
 )
 from service.planning.tariff.bill import Load
 from service.planning.tariff.calendar import zone_of
-from service.planning.tariff.charges import Tariff
-from service.resolve.catalog import Catalog, KnownSite
-from service.schemas.base import Line
+from service.resolve.catalog import CatalogView
+from service.resolve.contract import ELECTRICITY, Contract, located, resolve_contract
+from service.resolve.prices import multiply_price, resolve_price
+from service.resolve.site import find_site
+from service.schemas.base import MoneyInput
 from service.schemas.bill_answers import (
     ElectricityAnswer,
     ElectricityLine,
 )
 from service.schemas.estimates import UtilityBillQuestion
-from service.schemas.notes import Notes, lookup
-from service.schemas.site import ConstantLoad, Electricity, RunSite
-from service.schemas.tariffs import to_planning
+from service.schemas.site import Electricity, RunSite
 
-_ELECTRICITY = "/site/electricity"
-_OF_QUESTION = ("/site", "/starts_at", "/workload", "/load_profile", "/window")
-"""Pointers that are of the question already."""
 _MILLIWATT_DIGITS = 6
 _STALE_DAYS = 400
 _DUE_ANYWAY = ("fixed", "demand", "overrun", "coincident_peak", "minimum")
@@ -59,63 +55,37 @@ class Billed(NamedTuple):
     charged: Charges | None = None
 
 
-class Contract(NamedTuple):
-    """A tariff at a meter, and where it comes from."""
-
-    point: MeteringPoint
-    source: str
-    basis: Basis
-    pointer: str
-    price_factor: Decimal = Decimal(1)
-    """What every charge is multiplied by."""
-
-    def charged(self, allocation: Allocation) -> Allocation:
-        """What the tariff charges, multiplied."""
-        factor = self.price_factor
-        if factor == 1:
-            return allocation
-        periods = tuple(
-            share._replace(
-                lines=tuple(
-                    line._replace(price=line.price * factor, amount=line.amount * factor)
-                    for line in share.lines
-                )
-            )
-            for share in allocation.periods
-        )
-        return allocation._replace(periods=periods)
-
-
-def electricity(
-    question: UtilityBillQuestion, energy: Energy, site: Site, catalog: Catalog, notes: Notes
+def bill_electricity(
+    question: UtilityBillQuestion, energy: Energy, catalog: CatalogView, notes: Notes
 ) -> Billed:
     """What the run's electricity costs; a gap where no price or no energy is known."""
     check_wanted()
-    given = site.given
-    known = known_site(given, catalog)
-    asked = given.electricity if given and given.electricity is not MISSING else None
-    if given is None or (asked is None and (known is None or known.tariff_id is None)):
+    given = question.site
+    if given is MISSING or not _has_price(given, catalog):
         notes.gap("/electricity/total", "PRICE_REQUIRED", "no price of electricity is given")
         return Billed({"lines": []})
-    if asked is not None and asked.price_per_kwh is not MISSING:
-        return _at_flat_price(asked, given, energy, notes)
-    contract = resolve_contract(question, known, catalog, notes)
-    if energy.facility_kwh is None or energy.profiles is None:
+    asked = given.electricity
+    if asked is not MISSING and asked.price_per_kwh is not MISSING:
+        return _at_flat_price(asked, asked.price_per_kwh, given, energy, notes)
+    contract = resolve_contract(question, given, catalog, notes)
+    metered = energy.facility_kwh
+    if metered is None or energy.profiles is None:
         notes.gap("/electricity/total", "ENERGY_UNKNOWN", "the energy at the meter is not known")
         return Billed({"lines": []})
-    return _under_tariff(question, contract, energy, energy.profiles, notes)
+    return _under_tariff(question, contract, metered, energy.profiles, notes)
 
 
-def known_site(given: RunSite | None, catalog: Catalog) -> KnownSite | None:
-    """The site of the catalog that a question names."""
-    if given is None or given.site_id is MISSING:
-        return None
-    return lookup(catalog.sites, given.site_id, "/site/site_id")
+def _has_price(given: RunSite, catalog: CatalogView) -> bool:
+    """Whether the question or the site of the catalog says what electricity costs."""
+    known = find_site(given, catalog)
+    return given.electricity is not MISSING or (known is not None and known.tariff_id is not None)
 
 
-def _at_flat_price(asked: Electricity, given: RunSite, energy: Energy, notes: Notes) -> Billed:
+def _at_flat_price(
+    asked: Electricity, price_per_kwh: MoneyInput, given: RunSite, energy: Energy, notes: Notes
+) -> Billed:
     if asked.tariff_id is not MISSING or asked.tariff is not MISSING:
-        raise PlanningError("ELECTRICITY_PRICE", _ELECTRICITY, "give price_per_kwh or a tariff, not both")
+        raise PlanningError("ELECTRICITY_PRICE", ELECTRICITY, "give price_per_kwh or a tariff, not both")
     if given.baseline_load is not MISSING:
         detail = "at a flat price the bill of the run does not depend on what else the meter reads"
         notes.warn("BASELINE_NOT_USED", "/site/baseline_load", detail)
@@ -123,120 +93,14 @@ def _at_flat_price(asked: Electricity, given: RunSite, energy: Energy, notes: No
     if not metered:
         notes.gap("/electricity/total", "ENERGY_UNKNOWN", "the energy at the meter is not known")
         return Billed({"lines": []})
-    assert asked.price_per_kwh is not MISSING  # noqa: S101
-    price = given_price(asked.price_per_kwh).times(asked.price_factor)
-    charged = charges(price, "kWh", *metered)
-    lines: list[ElectricityLine] = [{**line} for line in charged.lines]  # type: ignore[typeddict-item]
-    return Billed({"lines": lines, "total": charged.total}, charged)
-
-
-def resolve_contract(
-    question: UtilityBillQuestion, known: KnownSite | None, catalog: Catalog, notes: Notes
-) -> Contract:
-    """The tariff of the question or of its site, on the clock of the site."""
-    assert question.site is not MISSING  # noqa: S101
-    given = question.site
-    asked = given.electricity if given.electricity is not MISSING else Electricity()
-    tariff, source, basis, pointer = _tariff(asked, known, catalog, notes)
-    zone = given.time_zone if given.time_zone is not MISSING else known.time_zone if known else None
-    if zone is None:
-        detail = "a tariff is read on the local clock of the site: give its time zone"
-        raise PlanningError("TIME_ZONE_REQUIRED", "/site/time_zone", detail)
-    zone_of(zone, "/site/time_zone")
-    if zone != tariff.time_zone:
-        detail = f"the tariff is kept in {tariff.time_zone}; its windows are read on the clock of the site"
-        notes.warn("TIME_ZONE_DIFFERS", "/site/time_zone", detail)
-        tariff = replace(tariff, time_zone=zone)
-    for note in tariff.notes:
-        notes.warn("TARIFF_NOTE", pointer, note)
-    point = MeteringPoint(
-        tariff,
-        interval_minutes=question.load_profile.interval_minutes,
-        power_factor=asked.power_factor,
-        secondary=asked.metering_side == "secondary",
-        baseline=_baseline(given, asked, notes),
-        history=_history(asked),
-        starts=_period_starts(asked),
-    )
-    factor = asked.price_factor
-    if factor is MISSING:
-        return Contract(point, source, basis, pointer)
-    source = f"{source}, times {factor:.6g}"
-    return Contract(point, source, basis, pointer, Decimal(repr(factor)))
-
-
-def _tariff(
-    asked: Electricity, known: KnownSite | None, catalog: Catalog, notes: Notes
-) -> tuple[Tariff, str, Basis, str]:
-    if asked.tariff is not MISSING:
-        if asked.tariff_id is not MISSING:
-            raise PlanningError("ELECTRICITY_PRICE", _ELECTRICITY, "give either tariff_id or tariff")
-        with located(f"{_ELECTRICITY}/tariff"):
-            return to_planning(asked.tariff), GIVEN, Basis.ASSUMED, f"{_ELECTRICITY}/tariff"
-    pointer, tariff_id = f"{_ELECTRICITY}/tariff_id", asked.tariff_id
-    if tariff_id is MISSING:
-        if known is None or known.tariff_id is None:
-            detail = "give one of price_per_kwh, tariff_id and tariff"
-            raise PlanningError("ELECTRICITY_PRICE", _ELECTRICITY, detail)
-        pointer, tariff_id = "/site/site_id", known.tariff_id
-    row = lookup(catalog.tariffs, tariff_id, pointer)
-    notes.cite(row.source, pointer)
-    with located(pointer):
-        return row.tariff, f"tariff {row.source['id']}", Basis.REFERENCE, pointer
-
-
-@contextmanager
-def located(pointer: str) -> Iterator[None]:
-    """What is refused of a tariff, at its place in the question."""
-    try:
-        yield
-    except PlanningError as error:
-        if error.pointer.startswith(_OF_QUESTION):
-            raise
-        if error.code == "LOAD_TOO_LONG":
-            raise PlanningError(error.code, "/load_profile/interval_minutes", error.detail) from error
-        inline = error.pointer if pointer.endswith("/tariff") else ""
-        raise PlanningError(error.code, pointer + inline, error.detail) from error
-
-
-def _baseline(given: RunSite, asked: Electricity, notes: Notes) -> Load | float | None:
-    known = given.baseline_load
-    if known is MISSING:
-        if asked.allocation == "incremental":
-            detail = "what a run adds to a bill needs the load that is billed without it"
-            raise PlanningError("BASELINE_REQUIRED", "/site/baseline_load", detail)
-        return None
-    if asked.allocation == "standalone":
-        detail = "a standalone bill is that of the run alone"
-        notes.warn("BASELINE_NOT_USED", "/site/baseline_load", detail)
-        return None
-    if isinstance(known, ConstantLoad):
-        return known.kw
-    return Load(datetime.fromisoformat(str(known.starts_at)), known.interval_minutes, np.array(known.kw))
-
-
-def _history(asked: Electricity) -> dict[tuple[int, int], float] | None:
-    if asked.monthly_peaks is MISSING:
-        return None
-    months = [(int(peak.month[:4]), int(peak.month[5:])) for peak in asked.monthly_peaks]
-    if len(set(months)) < len(months):
-        pointer = f"{_ELECTRICITY}/monthly_peaks"
-        raise PlanningError("MONTH_TWICE", pointer, "each month has one peak")
-    return dict(zip(months, (peak.peak_kw for peak in asked.monthly_peaks), strict=True))
-
-
-def _period_starts(asked: Electricity) -> tuple[date, ...] | None:
-    if asked.billing_period_starts is MISSING:
-        return None
-    try:
-        return tuple(date.fromisoformat(day) for day in asked.billing_period_starts)
-    except ValueError as error:
-        pointer = f"{_ELECTRICITY}/billing_period_starts"
-        raise PlanningError("DATE_UNKNOWN", pointer, "the calendar has no such day") from error
+    price = multiply_price(resolve_price(price_per_kwh), asked.price_factor)
+    charged = charge_quantities(price, "kWh", *metered)
+    lines: list[ElectricityLine] = [{**line} for line in to_lines(charged)]  # type: ignore[typeddict-item]
+    return Billed({"lines": lines, "total": to_money(charged.total)}, charged)
 
 
 def _under_tariff(
-    question: UtilityBillQuestion, contract: Contract, energy: Energy, profiles: Ends, notes: Notes
+    question: UtilityBillQuestion, contract: Contract, metered: Quantity, profiles: Ends, notes: Notes
 ) -> Billed:
     point = contract.point
     starts_at, is_assumed = start_of(question, contract, notes)
@@ -252,7 +116,7 @@ def _under_tariff(
     _warn_of_what_is_unknown(allocated, contract.pointer, notes)
     _warn_of_standing_charges(point, allocated.allocations[0], notes)
     charged = [contract.charged(allocation) for allocation in allocated.allocations]
-    return _answered(charged, contract, energy, is_dated=not is_assumed)
+    return _answered(charged, contract, metered, is_dated=not is_assumed)
 
 
 def _warn_of_age(contract: Contract, starts_at: datetime, notes: Notes) -> None:
@@ -313,27 +177,22 @@ def _warn_of_standing_charges(point: MeteringPoint, middle: Allocation, notes: N
         detail = (
             f"every billing period that the run touches is billed in full, for the run alone: with {names}"
         )
-        notes.warn("STANDALONE_BILL", _ELECTRICITY, detail)
+        notes.warn("STANDALONE_BILL", ELECTRICITY, detail)
 
 
 def _answered(
-    allocations: Sequence[Allocation], contract: Contract, energy: Energy, *, is_dated: bool
+    allocations: Sequence[Allocation], contract: Contract, metered: Quantity, *, is_dated: bool
 ) -> Billed:
     middle, currency = allocations[0], allocations[0].currency_code
     lines = electricity_lines(middle, contract.source, is_dated=is_dated)
     totals = [rounded_total(allocation) for allocation in allocations]
-    basis = _basis(energy, contract.basis)
-    charged = Charges(list[Line](lines), totals[0], min(totals), max(totals), currency, basis)
+    basis = weakest(metered, Quantity(0, 0, 0, contract.basis))
+    charged = Charges((), totals[0], min(totals), max(totals), currency, basis)
     answer: ElectricityAnswer = {
         "allocation": "standalone" if contract.point.baseline is None else "incremental",
         "lines": lines,
-        "total": charged.total,
+        "total": to_money(charged.total),
     }
     if is_dated:
         answer["periods"] = period_totals(middle)
     return Billed(answer, charged)
-
-
-def _basis(energy: Energy, price: Basis) -> Basis:
-    assert energy.facility_kwh is not None  # noqa: S101
-    return weakest(energy.facility_kwh, Quantity(0, 0, 0, price))

@@ -24,12 +24,12 @@ from service.estimates import (
 from service.estimates.allowance import Allowance
 from service.estimates.length import is_long
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
-from service.evidence.snapshot import REVISION_DIGITS, Snapshot, SnapshotStore
+from service.evidence.snapshot import REVISION_DIGITS, SnapshotStore
 from service.kit.http.long_work import Later
 from service.kit.http.problems import FieldError
 from service.kit.http.wanted import check_wanted
 from service.kit.http.web import BODY_BYTES, AskingRoute, WorkAside, Written, api_router
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.answers import (
     MemoryAnswer,
     MemoryAnswers,
@@ -92,13 +92,13 @@ def csv_response(rows: str, name: str) -> Response:
     return Response(rows, media_type="text/csv", headers={"Content-Disposition": disposition})
 
 
-async def _snapshot(request: Request) -> Snapshot:
+async def _snapshot(request: Request) -> CatalogView:
     store: SnapshotStore = request.app.state.snapshots
     return await store.asked(request.scope)
 
 
 async def _asked(
-    estimator: Callable[[Any, Catalog], Any], question: MemoryQuestion | RunQuestion, request: Request
+    estimator: Callable[[Any, CatalogView], Any], question: MemoryQuestion | RunQuestion, request: Request
 ) -> Any:  # noqa: ANN401
     """The answer to one of the four questions: at once, or later where it takes long."""
     snapshot = await _snapshot(request)
@@ -106,7 +106,7 @@ async def _asked(
     return Later(asked) if is_long(question, request.scope["state"][BODY_BYTES], snapshot) else asked()
 
 
-async def _later(estimator: Callable[[Any, Catalog], Any], question: Input, request: Request) -> Any:  # noqa: ANN401
+async def _later(estimator: Callable[[Any, CatalogView], Any], question: Input, request: Request) -> Any:  # noqa: ANN401
     """The answer to a question that always counts as long."""
     return Later(partial(answer, estimator, question, await _snapshot(request)))
 
@@ -116,7 +116,7 @@ async def _answers(operation: str, questions: Sequence[Input], request: Request)
     return Later(partial(_written, operation, questions, await _snapshot(request)))
 
 
-def _written(operation: str, questions: Sequence[Input], snapshot: Snapshot) -> Written:
+def _written(operation: str, questions: Sequence[Input], snapshot: CatalogView) -> Written:
     """Each is written as soon as it is known; as objects, a batch of answers takes many times the memory."""
     estimator, write = ESTIMATES[operation].estimator, _WRITERS[operation]
     results: list[bytes] = []

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.charges import Charges
-from service.estimates.cost import Costed, costed
-from service.estimates.rent import Rented
+from service.estimates.charges import to_lines
+from service.estimates.cost import AnsweredCost, answer_cost
 from service.kit.http.csv_tables import csv_text
 from service.planning import METHOD_VERSION
 from service.planning.cost import rounded
+from service.planning.cost.charges import Charges
 from service.planning.cost.focus import (
     COLUMNS,
     COMMITTED_UNIT,
@@ -28,9 +28,10 @@ from service.planning.cost.focus import (
     pricing_quantity,
 )
 from service.planning.errors import PlanningError
+from service.planning.estimates.rent import Rent
 from service.planning.quantity import Quantity
 from service.planning.units import DAY_SECONDS
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.base import Line
 from service.schemas.estimates import BilledAccount, CostExport, CostQuestion
 
@@ -87,7 +88,7 @@ class Origin(NamedTuple):
     zone: str | None = None
 
 
-def period_of(starts_at: datetime | MISSING, duration: Quantity | None) -> Period:
+def find_period(starts_at: datetime | MISSING, duration: Quantity | None) -> Period:
     """From the start to the end of a run; refuses one that has no start, no end or lasts ten years."""
     if starts_at is MISSING:
         raise PlanningError(
@@ -100,15 +101,15 @@ def period_of(starts_at: datetime | MISSING, duration: Quantity | None) -> Perio
     return Period(starts_at, starts_at + timedelta(seconds=max(1, math.ceil(duration.value))))
 
 
-def charges_of(lines: Iterable[Line], period: Period, origin: Origin) -> Iterator[Charge]:
+def to_charges(lines: Iterable[Line], period: Period, origin: Origin) -> Iterator[Charge]:
     """One charge for each line of an answer; a line without an amount is none."""
     for line in lines:
         amount = line.get("amount")
         if amount is not None:
-            yield _charge(line, Decimal(amount["amount"]), amount["currency_code"], period, origin)
+            yield _to_charge(line, Decimal(amount["amount"]), amount["currency_code"], period, origin)
 
 
-def _charge(line: Line, amount: Decimal, currency: str, period: Period, origin: Origin) -> Charge:
+def _to_charge(line: Line, amount: Decimal, currency: str, period: Period, origin: Origin) -> Charge:
     category = ChargeCategory(line.get("category", "usage").capitalize())
     name, stated = line["name"], line.get("unit_price")
     quantity = unit = unit_price = sku = None
@@ -140,21 +141,21 @@ def _charge(line: Line, amount: Decimal, currency: str, period: Period, origin: 
     )
 
 
-def rented_charges(rental: Rented, period: Period) -> list[Charge]:
+def _list_rent_charges(rental: Rent, period: Period) -> list[Charge]:
     """Charges of a rental: what is paid before the devices start is a purchase, which their hours use up."""
     terms, found = rental.terms, rental.charges
     origin = Origin(terms.provider or ESTIMATE, terms.offer_id, terms.region, terms.zone)
-    charges = list(charges_of(found.lines, period, origin))
+    charges = list(to_charges(to_lines(found), period, origin))
     if terms.option == "spot":
         charges = [charge._replace(pricing=Pricing.DYNAMIC) for charge in charges]
     if terms.block_hours is not None:
-        return [_block(charges, found), *(charge._replace(billed=Decimal(0)) for charge in charges)]
+        return [_charge_block(charges, found), *(charge._replace(billed=Decimal(0)) for charge in charges)]
     if terms.term_hours is not None:
-        return list(_committed(charges, terms.offer_id or "commitment"))
+        return list(_spread_upfront(charges, terms.offer_id or "commitment"))
     return charges
 
 
-def _block(charges: Sequence[Charge], found: Charges) -> Charge:
+def _charge_block(charges: Sequence[Charge], found: Charges) -> Charge:
     """The payment for whole blocks; the hours in them cost nothing more."""
     first = charges[0]
     quantity = sum((charge.quantity or Decimal(0) for charge in charges), Decimal(0))
@@ -169,7 +170,7 @@ def _block(charges: Sequence[Charge], found: Charges) -> Charge:
     )
 
 
-def _committed(charges: Sequence[Charge], commitment_id: str) -> Iterator[Charge]:
+def _spread_upfront(charges: Sequence[Charge], commitment_id: str) -> Iterator[Charge]:
     """What is paid upfront is spread over the committed hours, used or not."""
     upfront = sum(
         (charge.billed for charge in charges if charge.category is ChargeCategory.PURCHASE), Decimal(0)
@@ -192,33 +193,32 @@ def _committed(charges: Sequence[Charge], commitment_id: str) -> Iterator[Charge
         yield charge._replace(effective=charge.billed + share, pricing=Pricing.COMMITTED, commitment=used)
 
 
-def export_cost(question: CostExport, catalog: Catalog, tenant_id: str) -> str:
+def export_cost(question: CostExport, catalog: CatalogView, tenant_id: str) -> str:
     """The lines of an estimate of cost as FOCUS rows; refuses one whose total is not known."""
-    found = costed(question, catalog)
-    charges = cost_charges(question, found)
+    found = answer_cost(question, catalog)
+    charges = list_cost_charges(question, found)
     digest = found.answer["evidence"]["input_digest"]
-    return csv_text(COLUMNS, focus_rows(charges, account_of(question, digest, tenant_id)))
+    return csv_text(COLUMNS, focus_rows(charges, build_account(question, digest, tenant_id)))
 
 
-def cost_charges(question: CostQuestion, found: Costed) -> list[Charge]:
+def list_cost_charges(question: CostQuestion, found: AnsweredCost) -> list[Charge]:
     """The charges of a run that is worked out; refuses one without a start or without a total."""
-    period = period_of(question.starts_at, found.run.duration_seconds)
-    if found.charged is None:
+    period = find_period(question.starts_at, found.run.duration_seconds)
+    if found.cost.total is None:
         gap = next(gap for gap in found.answer["gaps"] if gap["pointer"] == "/total")
         raise PlanningError(gap["code"], "", f"the total is not known: {gap['detail']}")
-    return list(_charges(found, period))
+    return list(_list_charges(found.cost.rent, found.cost.total, period))
 
 
-def _charges(found: Costed, period: Period) -> Iterator[Charge]:
-    assert found.charged is not None  # noqa: S101
-    lines = found.charged.lines
-    if found.rental is not None:
-        yield from rented_charges(found.rental, period)
-        lines = lines[len(found.rental.charges.lines) :]
-    yield from charges_of(lines, period, Origin())
+def _list_charges(rent: Rent | None, total: Charges, period: Period) -> Iterator[Charge]:
+    lines = to_lines(total)
+    if rent is not None:
+        yield from _list_rent_charges(rent, period)
+        lines = lines[len(rent.charges.lines) :]
+    yield from to_charges(lines, period, Origin())
 
 
-def account_of(question: BilledAccount, input_digest: str, tenant_id: str) -> Account:
+def build_account(question: BilledAccount, input_digest: str, tenant_id: str) -> Account:
     """The account that is charged, and where its rows come from."""
     account_id = tenant_id if question.billing_account_id is MISSING else question.billing_account_id
     name = account_id if question.billing_account_name is MISSING else question.billing_account_name

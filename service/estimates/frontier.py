@@ -4,16 +4,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import MISSING
 
-from service.estimates.calibrated import note_memory, note_run
-from service.estimates.served import cited_iterations, unserved_kinds
-from service.estimates.serving import Serving, Subject, serve, subject_of
-from service.estimates.serving_parts import levels_of
 from service.kit.http.wanted import check_wanted
+from service.planning.cases import InferenceCase
 from service.planning.errors import PlanningError
+from service.planning.estimates.calibrations import note_case, note_memory
+from service.planning.estimates.devices import compute_peak, usable_bytes
+from service.planning.estimates.serving import Serving, serve
+from service.planning.estimates.serving_run import cite_iterations, unserved_kinds
 from service.planning.hardware.cluster import Cluster
 from service.planning.inference import (
     Chosen,
@@ -29,14 +30,15 @@ from service.planning.inference import (
 )
 from service.planning.memory.capacity import largest_concurrency, usable_bytes_of
 from service.planning.memory.serving import inference_memory
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import combine, inverted, scaled
 from service.planning.workload import InferenceWorkload
-from service.resolve import Resolved, resolve
+from service.resolve import resolve_served
 from service.resolve.calibrated import calibrated
-from service.resolve.catalog import Catalog
-from service.resolve.hardware import compute_peak, resolve_cluster, usable_bytes, with_accelerator
-from service.resolve.load import lengths_of
+from service.resolve.catalog import CatalogView
+from service.resolve.hardware import resolve_cluster, with_accelerator
+from service.resolve.load import resolve_lengths, resolve_levels
 from service.resolve.model import resolve_model
 from service.schemas.answer import evidence, parallelism, quantity, whole
 from service.schemas.estimates import ThroughputQuestion
@@ -47,7 +49,6 @@ from service.schemas.frontier import (
     FrontierPoint,
     FrontierQuestion,
 )
-from service.schemas.notes import Notes
 from service.schemas.references import ParallelismInput
 from service.schemas.workloads import InferenceWorkloadInput
 
@@ -64,18 +65,19 @@ class _Searched(NamedTuple):
 
     question: ThroughputQuestion
     given: InferenceWorkloadInput
-    cluster: Cluster
-    catalog: Catalog
-    """As devices of the cluster see it."""
-    resolved: Resolved
-    workload: InferenceWorkload
-    """As memory sees it."""
+    case: InferenceCase
+    """With one request at a time on each replica."""
     sizes: Sequence[int]
 
     @property
     def layout(self) -> Parallelism:
         """Of the variant."""
-        return self.resolved.layout
+        return self.case.layout
+
+    @property
+    def workload(self) -> InferenceWorkload:
+        """As memory sees it."""
+        return self.case.resident.workload
 
     def asking(self, size: int) -> ThroughputQuestion:
         """The throughput question of ``size`` requests at a time on each replica."""
@@ -85,17 +87,17 @@ class _Searched(NamedTuple):
     def headroom_bytes(self, size: int) -> float | None:
         """What is left of the engine's share of the fullest device; None where the capacity is unknown."""
         workload = self.workload._replace(concurrency=size * self.layout.data)
-        limit = usable_bytes(self.cluster, workload)
+        limit = usable_bytes(self.case.cluster, workload)
         if limit is None:
             return None
-        memory = inference_memory(self.resolved.held.profile, workload, self.layout)
+        memory = inference_memory(self.case.resident.profile, workload, self.layout)
         return usable_bytes_of(memory, workload, limit) - memory.total_bytes
 
 
 class _Search:
     """The configurations of a question, and how many of them what rules out."""
 
-    def __init__(self, question: FrontierQuestion, catalog: Catalog) -> None:
+    def __init__(self, question: FrontierQuestion, catalog: CatalogView) -> None:
         self.question = question
         self.catalog = catalog
         self.notes = Notes()
@@ -107,7 +109,7 @@ class _Search:
 
     def is_answered(self) -> bool:
         """Whether the model's work is known; what is not is a gap."""
-        longest = lengths_of(self.question.workload.output_tokens, "/workload/output_tokens").values[-1]
+        longest = resolve_lengths(self.question.workload.output_tokens, "/workload/output_tokens").values[-1]
         profile = self.model.profile
         if not profile.shapes_known:
             detail = "prefill and decode need the shapes of the model"
@@ -163,7 +165,7 @@ class _Search:
         given = (search.tensor, search.pipeline, search.expert, search.expert_tensor)
         return Degrees(*(None if degrees is MISSING else degrees for degrees in given))
 
-    def _clusters(self) -> Iterator[tuple[ThroughputQuestion, Cluster, Catalog]]:
+    def _clusters(self) -> Iterator[tuple[ThroughputQuestion, Cluster, CatalogView]]:
         given, accelerators = self.question.cluster, self.question.search.accelerators
         references = [given.accelerator] if accelerators is MISSING else accelerators
         for place, reference in enumerate(references):
@@ -204,17 +206,16 @@ class _Search:
         cluster: Cluster,
         sizes: Sequence[int],
         *,
-        catalog: Catalog,
+        catalog: CatalogView,
     ) -> _Searched | None:
         """The variant with what memory and engine allow; None where it has no rate for its precision."""
         alone = {**dict.fromkeys(_SEARCHED, MISSING), "concurrency": layout.data}
         given = given.model_copy(update=alone)
         question = question.model_copy(update={"workload": given, "parallelism": _given(layout)})
         notes = Notes()
-        resolved = resolve(question, cluster, catalog, notes, self.model)
+        case = resolve_served(question, given, cluster, self.model, catalog=catalog, notes=notes)
         self.notes.take(notes)
-        held, workload = resolved.held.profile, resolved.held.workload
-        assert isinstance(workload, InferenceWorkload)  # noqa: S101
+        profile, workload = case.resident
         try:
             compute_peak(cluster, workload)
         except PlanningError:
@@ -226,12 +227,12 @@ class _Search:
             self.ruled_out[Constraint.ENGINE] += len(sizes) - len(allowed)
         limit = usable_bytes(cluster, workload)
         if limit is not None:
-            memory = inference_memory(held, workload, resolved.layout)
+            memory = inference_memory(profile, workload, case.layout)
             most = largest_concurrency(memory, workload, limit)
             fitting = [size for size in allowed if size <= most]
             self.ruled_out[Constraint.MEMORY] += len(allowed) - len(fitting)
             allowed = fitting
-        return _Searched(question, given, cluster, catalog, resolved, workload, allowed)
+        return _Searched(question, given, case, allowed)
 
 
 def _given(layout: Parallelism) -> ParallelismInput:
@@ -244,32 +245,42 @@ def _given(layout: Parallelism) -> ParallelismInput:
     )
 
 
+_Figure = TypeVar("_Figure")
+
+
+def _of_second_token(figure: _Figure | None) -> _Figure:
+    """A figure of the tokens behind the first, which every request that is searched has."""
+    if figure is None:
+        raise PlanningError("NOT_APPLICABLE", "/workload/output_tokens", "no request has a second token")
+    return figure
+
+
 class _Served:
     """What a variant does for numbers of requests, by the functions of a single estimate."""
 
     def __init__(self, searched: _Searched) -> None:
-        self._subject = subject_of(searched.resolved, searched.given, searched.cluster)
-        least = searched.sizes[0]
-        subject = self._of(least * searched.layout.data)
-        limit = usable_bytes(searched.cluster, subject.workload)
-        one = serve(subject, searched.cluster, searched.catalog.curves, limit_bytes=limit)
-        assert one is not None  # noqa: S101  # the bandwidth is known
-        self._one = one
-        self.notes = Notes(sources=[cited_iterations(one)])
-        note_run(searched.resolved, searched.cluster, searched.catalog, self.notes)
-        note_memory(searched.catalog, self.notes, has_context=True)
         self._searched = searched
-        levels = searched.given.service_levels
-        self._levels = None if levels is MISSING else levels_of(levels)
-        self._share = 0.0 if levels is MISSING else levels.percentile / 100.0
+        least = searched.sizes[0]
+        one = serve(self._with_requests(least * searched.layout.data))
+        if one is None:
+            detail = "no rate of the accelerator is known"
+            raise PlanningError("PEAK_RATE_UNKNOWN", "/cluster/accelerator", detail)
+        self._one = one
+        self.notes = Notes()
+        cite_iterations(one, self.notes)
+        note_case(searched.case, self.notes)
+        note_memory(searched.case.device, self.notes, has_context=True)
+        given = searched.given.service_levels
+        self._levels = None if given is MISSING else resolve_levels(given)
         self._known: dict[int, Serving] = {least: one}
 
-    def _of(self, requests: int) -> Subject:
-        """What is asked with so many requests at a time over the whole cluster."""
-        subject = self._subject
-        return subject._replace(
-            workload=subject.workload._replace(concurrency=requests),
-            asked=subject.asked._replace(concurrency=requests),
+    def _with_requests(self, requests: int) -> InferenceCase:
+        """The case with so many requests at a time over the whole cluster."""
+        case = self._searched.case
+        return replace(
+            case,
+            workload=case.workload._replace(concurrency=requests),
+            load=case.load._replace(concurrency=requests),
         )
 
     def speeds(self, sizes: Sequence[int]) -> list[Speed]:
@@ -282,19 +293,18 @@ class _Served:
         answered = served_closed(one.model, one.server, one.load, each)
         for size, count, found in zip(new, requests, answered, strict=True):
             load = one.load._replace(concurrency=count / one.replicas)
-            self._known[size] = replace(one, served=found, load=load, subject=self._of(count))
+            self._known[size] = replace(one, served=found, load=load, case=self._with_requests(count))
         return [self._speed(self._known[size]) for size in sizes]
 
     def _speed(self, serving: Serving) -> Speed:
-        found, devices = serving.served, self._searched.layout.devices
-        each = found.time_per_output_token_seconds
-        assert each is not None  # noqa: S101  # the model generates more than one token
+        found, devices, levels = serving.served, self._searched.layout.devices, self._levels
+        each = _of_second_token(found.time_per_output_token_seconds)
         rate = found.requests_per_second * serving.replicas * self._searched.workload.output_tokens
-        if serving.curves.local is None:
-            within = self._levels is None or found.goodput(self._levels) >= self._share
+        if serving.case.curves.local is None:
+            within = levels is None or found.goodput(levels.limits) >= levels.share
             return Speed(rate / devices, 1.0 / each.mean, within)
         spreads = serving.spreads
-        within = self._levels is None or serving.goodput(self._levels).value >= self._share
+        within = levels is None or serving.goodput(levels.limits).value >= levels.share
         return Speed(
             rate * spreads.rate.middle / devices, 1.0 / (each.mean * spreads.output_token.middle), within
         )
@@ -304,11 +314,11 @@ class _Served:
         searched, serving = self._searched, self._known[size]
         self.notes.calibrated(serving.spreads.of_time)
         outputs, devices = searched.workload.output_tokens, float(searched.layout.devices)
-        requests, each = serving.requests_per_second, serving.time_per_output_token_seconds
-        assert each is not None  # noqa: S101
+        requests = serving.requests_per_second
+        each = _of_second_token(serving.time_per_output_token_seconds)
         point: FrontierPoint = {
             "parallelism": parallelism(searched.layout, chosen=False),
-            "accelerator_id": searched.cluster.accelerator.id,
+            "accelerator_id": searched.case.cluster.accelerator.id,
             "weight_format": searched.workload.storage.name,
             "kv_cache_precision": searched.given.kv_cache_precision,
             "concurrency": size * searched.layout.data,
@@ -323,14 +333,14 @@ class _Served:
             "throughput_question": searched.asking(size),
         }
         if self._levels is not None:
-            point["service_level_share"] = quantity(serving.goodput(self._levels))
+            point["service_level_share"] = quantity(serving.goodput(self._levels.limits))
         headroom = searched.headroom_bytes(size)
         if headroom is not None:
             point["headroom_bytes"] = whole(headroom)
         return point
 
 
-def estimate_frontier(question: FrontierQuestion, catalog: Catalog) -> FrontierAnswer:
+def estimate_frontier(question: FrontierQuestion, catalog: CatalogView) -> FrontierAnswer:
     """The Pareto set of tokens per device and tokens per user, with the question that gives each of it."""
     search = _Search(question, catalog)
     notes = search.notes

@@ -1,7 +1,6 @@
 """Hints for the recipe of a training run: learning rate, warm-up, and where small work stops scaling."""
 
-from pydantic import MISSING
-
+from service.planning.cases import TrainingCase
 from service.planning.precision import Optimizer
 from service.planning.training.scaling import (
     LAYERWISE_BATCH,
@@ -10,10 +9,7 @@ from service.planning.training.scaling import (
     linear_learning_rate,
     square_root_learning_rate,
 )
-from service.planning.workload import TrainingWorkload
-from service.resolve import Resolved
 from service.schemas.run_answers import HintAnswer
-from service.schemas.workloads import TrainingWorkloadInput
 
 _PLAIN = frozenset({Optimizer.SGD, Optimizer.MOMENTUM})
 """Optimizers that do not divide by the size of the gradient."""
@@ -21,22 +17,20 @@ _PLAIN = frozenset({Optimizer.SGD, Optimizer.MOMENTUM})
 _LAYERWISE = frozenset({Optimizer.LARS, Optimizer.LAMB})
 
 
-def hints(
-    given: TrainingWorkloadInput, workload: TrainingWorkload, resolved: Resolved, devices: int
-) -> list[HintAnswer]:
+def list_hints(case: TrainingCase) -> list[HintAnswer]:
     """What a batch of this size asks of the recipe; the estimate does not depend on it."""
+    workload, devices = case.workload, case.cluster.accelerator_count
+    batch, known = case.step_sequences, case.learning_rate
     held = workload.micro_batch_size * workload.micro_batches
-    batch = held * resolved.layout.data
-    known = given.learning_rate
-    factor = batch / (held if known is MISSING else known.base_batch_size)
-    found = _learning_rates(given, workload, factor)
+    factor = batch / (held if known is None else known.batch_size)
+    found = _list_learning_rates(case, factor)
     if factor > 1.0:
         detail = "raise the learning rate from near 0 over the first steps, 5 to 10 epochs of small datasets"
         found.append({"code": "WARM_UP", "detail": detail})
     if batch > LAYERWISE_BATCH and workload.optimizer not in _LAYERWISE:
         detail = f"{batch} sequences of a step exceed {LAYERWISE_BATCH}: LARS or LAMB, with warm-up"
         found.append({"code": "LAYERWISE_LEARNING_RATES", "detail": detail})
-    if devices > 1 and resolved.model.profile.parameter_count < SMALL_MODEL_PARAMETERS:
+    if devices > 1 and case.profile.parameter_count < SMALL_MODEL_PARAMETERS:
         detail = "models below 100 million parameters scale poorly: their steps are short"
         found.append({"code": "SMALL_MODEL", "detail": detail})
     if devices > 1 and batch / devices < SMALL_DEVICE_BATCH:
@@ -45,9 +39,7 @@ def hints(
     return found
 
 
-def _learning_rates(
-    given: TrainingWorkloadInput, workload: TrainingWorkload, factor: float
-) -> list[HintAnswer]:
+def _list_learning_rates(case: TrainingCase, factor: float) -> list[HintAnswer]:
     if factor == 1.0:
         return []
     linear: HintAnswer = {
@@ -60,7 +52,7 @@ def _learning_rates(
         "detail": "the learning rate with the square root of the batch, the rule for adaptive optimizers",
         "factor": square_root_learning_rate(1.0, factor),
     }
-    if given.learning_rate is not MISSING:
-        linear["learning_rate"] = linear_learning_rate(given.learning_rate.base, factor)
-        root["learning_rate"] = square_root_learning_rate(given.learning_rate.base, factor)
-    return [linear, root] if workload.optimizer in _PLAIN else [root, linear]
+    if case.learning_rate is not None:
+        linear["learning_rate"] = linear_learning_rate(case.learning_rate.rate, factor)
+        root["learning_rate"] = square_root_learning_rate(case.learning_rate.rate, factor)
+    return [linear, root] if case.workload.optimizer in _PLAIN else [root, linear]

@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import MISSING
 
 from service.planning.workload import AdaptationKind
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.estimates import MemoryQuestion, RunQuestion, ThroughputQuestion, UtilityBillQuestion
 from service.schemas.references import CatalogModel, ModelReference, ParameterCountModel
 from service.schemas.site import RunSite
@@ -24,7 +24,7 @@ MOST_SHORT_ADAPTED: Final = 2
 """Most where adapters are trained, whose tensors are looked at one by one."""
 
 
-def is_long(question: MemoryQuestion | RunQuestion, body_bytes: int, catalog: Catalog) -> bool:
+def is_long(question: MemoryQuestion | RunQuestion, body_bytes: int, catalog: CatalogView) -> bool:
     """Whether one of the four questions may take over 20 ms.
 
     So may one with a long body, a model by its configuration, by its layers or with many of them, more so
@@ -47,7 +47,7 @@ def _most_layers(workload: WorkloadInput) -> int:
     return MOST_SHORT_TRAINED if is_whole else MOST_SHORT_ADAPTED
 
 
-def _is_small(model: ModelReference, most_layers: int, catalog: Catalog) -> bool:
+def _is_small(model: ModelReference, most_layers: int, catalog: CatalogView) -> bool:
     if isinstance(model, ParameterCountModel):
         return True
     if not isinstance(model, CatalogModel):

@@ -10,13 +10,16 @@ from typing import Any, Final
 
 from pydantic import MISSING, ValidationError
 
-from service.estimates.memory import estimate_memory, family_and_setting, resolve_held
+from service.estimates.memory import estimate_memory
 from service.estimates.rates import plan_run
-from service.estimates.serving import Serving
-from service.estimates.settings import trained_setting
 from service.estimates.throughput import estimate_throughput
 from service.evidence.service import known_rows
+from service.planning.cases import InferenceCase
 from service.planning.errors import PlanningError
+from service.planning.estimates import ServingRun, TrainingRun
+from service.planning.estimates.memory import estimate_concurrency, find_setting
+from service.planning.estimates.serving import Serving
+from service.planning.estimates.settings import case_setting
 from service.planning.hardware.calibration.measured import MeasuredAnswer
 from service.planning.hardware.local_evidence import (
     Correction,
@@ -26,14 +29,14 @@ from service.planning.hardware.local_evidence import (
     Setting,
     fingerprint,
 )
+from service.planning.notes import Notes
 from service.planning.training import ModelledTime
-from service.planning.workload import TrainingWorkload
+from service.resolve import resolve_memory
 from service.resolve.calibrated import calibrated
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.resolve.model import resolve_model
 from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
-from service.schemas.notes import Notes
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +65,7 @@ _Device = tuple[str | None, int | None]
 class OwnRuns:
     """The measured answers of a tenant beside the estimates of a catalog without them."""
 
-    def __init__(self, catalog: Catalog, known: AbstractSet[str]) -> None:
+    def __init__(self, catalog: CatalogView, known: AbstractSet[str]) -> None:
         """``known`` are fingerprints of rows that the reference set was fitted to: they count once, there."""
         self._catalog = catalog
         self._known = known
@@ -130,21 +133,21 @@ class OwnRuns:
         )
 
 
-def run_setting(question: ThroughputQuestion, catalog: Catalog) -> Setting | None:
+def run_setting(question: ThroughputQuestion, catalog: CatalogView) -> Setting | None:
     """What a run of a question is of; None where its time is not that of operators."""
     run = plan_run(question, calibrated(catalog, question.cluster, question.efficiency))
-    if isinstance(run.serving, Serving):
+    if isinstance(run, ServingRun) and isinstance(run.serving, Serving):
         return run.serving.setting
-    workload = run.resolved.workload
-    if isinstance(run.training, ModelledTime) and isinstance(workload, TrainingWorkload):
-        return trained_setting(run.resolved.model.profile, workload, run.resolved.layout, run.cluster)
+    if isinstance(run, TrainingRun) and isinstance(run.time, ModelledTime):
+        return case_setting(run.case)
     return None
 
 
-def memory_setting(question: MemoryQuestion, catalog: Catalog) -> Setting:
+def memory_setting(question: MemoryQuestion, catalog: CatalogView) -> Setting:
     """What a question of memory is of."""
-    cluster, resolved = resolve_held(question, calibrated(catalog, question.cluster), Notes())
-    return family_and_setting(question, resolved, cluster)[1]
+    notes = Notes()
+    case = resolve_memory(question, calibrated(catalog, question.cluster), notes)
+    return find_setting(estimate_concurrency(case, notes) if isinstance(case, InferenceCase) else case)
 
 
 def _figure(answer: Mapping[str, Any], pointer: str) -> float:
@@ -155,7 +158,7 @@ def _figure(answer: Mapping[str, Any], pointer: str) -> float:
     return float(found["value"] if isinstance(found, Mapping) else found)
 
 
-def _by_device(catalog: Catalog) -> dict[tuple[str, _Device], list[MeasuredAnswer]]:
+def _by_device(catalog: CatalogView) -> dict[tuple[str, _Device], list[MeasuredAnswer]]:
     """Answers by their kind, accelerator and model, which many of them share."""
     devices: dict[str, _Device | None] = {}
     found: dict[tuple[str, _Device], list[MeasuredAnswer]] = {}
@@ -169,7 +172,7 @@ def _by_device(catalog: Catalog) -> dict[tuple[str, _Device], list[MeasuredAnswe
     return found
 
 
-def _device(answer: MeasuredAnswer, catalog: Catalog) -> _Device | None:
+def _device(answer: MeasuredAnswer, catalog: CatalogView) -> _Device | None:
     shape = MemoryQuestion if answer.operation == "memory" else ThroughputQuestion
     try:
         question = shape.model_validate_json(json.dumps(answer.question))
@@ -183,12 +186,12 @@ def _device(answer: MeasuredAnswer, catalog: Catalog) -> _Device | None:
     return cluster.accelerator.id, count
 
 
-def with_own_runs(catalog: Catalog) -> Catalog:
+def with_own_runs(catalog: CatalogView) -> CatalogView:
     """The catalog under the tenant's measured answers; itself where there are none."""
     if not catalog.measured_answers:
         return catalog
-    seen: Catalog | None = catalog.worked_out.get("own_runs")
+    seen: CatalogView | None = catalog.cache.get("own_runs")
     if seen is None:
         curves = replace(catalog.curves, local=OwnRuns(catalog, known_rows()))
-        seen = catalog.worked_out["own_runs"] = replace(catalog, curves=curves)
+        seen = catalog.cache["own_runs"] = replace(catalog, curves=curves)
     return seen

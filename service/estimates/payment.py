@@ -4,22 +4,23 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from service.estimates.bill_export import bill_charges
-from service.estimates.charges import Charges, Price, added
-from service.estimates.cost import costed
-from service.estimates.currencies import currencies_of
-from service.estimates.focus import cost_charges
+from service.estimates.bill_export import list_bill_charges
+from service.estimates.charges import to_money
+from service.estimates.cost import answer_cost
+from service.estimates.focus import list_cost_charges
 from service.estimates.utility_bill import estimate_utility_bill
 from service.planning.cost import rounded
+from service.planning.cost.charges import Charges, Price, sum_charges
 from service.planning.cost.focus import Charge
 from service.planning.errors import PlanningError
+from service.planning.notes import Notes
 from service.planning.quantity import Basis
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
+from service.resolve.prices import resolve_currencies
 from service.schemas.base import MoneyQuantity
 from service.schemas.bill_answers import UtilityBillAnswer
 from service.schemas.cost_answers import CostAnswer
 from service.schemas.estimates import CostQuestion, UtilityBillQuestion
-from service.schemas.notes import Notes
 
 ELECTRICITY: Final = "/electricity/total"
 
@@ -32,47 +33,50 @@ class Payable(NamedTuple):
 
 
 def electricity_paid(
-    billed: UtilityBillAnswer, request: UtilityBillQuestion, catalog: Catalog, notes: Notes
+    billed: UtilityBillAnswer, request: UtilityBillQuestion, catalog: CatalogView, notes: Notes
 ) -> Charges | None:
     """What a bill says of electricity, in the currency of its question."""
     total = billed["electricity"].get("total")
-    if total is None:
-        return None
+    return None if total is None else _exchange_total(total, request, catalog, notes)
+
+
+def _exchange_total(
+    total: MoneyQuantity, request: UtilityBillQuestion, catalog: CatalogView, notes: Notes
+) -> Charges | None:
+    """A total in the currency of a question; of what the exchange says ``notes`` take the rates alone."""
     own = notes.copy()
-    paid = currencies_of(request, catalog, own).charges(_charges(total), "/cost")
+    paid = resolve_currencies(request, catalog).exchange_total(_read_charges(total), "/cost", own)
     notes.sources[:] = own.sources
     return paid
 
 
-def _charges(total: MoneyQuantity) -> Charges:
+def _read_charges(total: MoneyQuantity) -> Charges:
     amount, low, high = (Decimal(total[end]) for end in ("amount", "low", "high"))
-    return Charges([], amount, low, high, total["currency_code"], total["basis"])
+    return Charges((), amount, low, high, total["currency_code"], total["basis"])
 
 
 def total_paid(
     payable: Payable,
     cost: CostAnswer | None,
     billed: UtilityBillAnswer | None,
-    catalog: Catalog,
+    catalog: CatalogView,
     notes: Notes,
 ) -> MoneyQuantity:
     """The sum of what two answers say, the rates of its exchange in ``notes``; refuses one that has a gap."""
     parts: list[Charges] = []
     if payable.cost is not None:
-        parts.append(_charges(_known(cost and cost.get("total"), cost, "/total")))
+        parts.append(_read_charges(_require_total(cost and cost.get("total"), cost, "/total")))
     if payable.bill is not None:
-        total = billed and billed["electricity"].get("total")
-        _known(total, billed, ELECTRICITY)
-        assert billed is not None  # noqa: S101
-        paid = electricity_paid(billed, payable.bill, catalog, notes)
+        total = _require_total(billed and billed["electricity"].get("total"), billed, ELECTRICITY)
+        paid = _exchange_total(total, payable.bill, catalog, notes)
         if paid is None:
             detail = "no exchange rate to the currency of the question is known"
             raise PlanningError("CURRENCY_MISMATCH", ELECTRICITY, detail)
         parts.append(paid)
-    return _sum(parts)
+    return _sum_parts(parts)
 
 
-def _known(
+def _require_total(
     total: MoneyQuantity | None, answer: CostAnswer | UtilityBillAnswer | None, pointer: str
 ) -> MoneyQuantity:
     """A total, or why it is not known."""
@@ -85,27 +89,27 @@ def _known(
     raise PlanningError(found["code"], pointer, found["detail"])
 
 
-def _sum(parts: Sequence[Charges]) -> MoneyQuantity:
+def _sum_parts(parts: Sequence[Charges]) -> MoneyQuantity:
     if len({part.currency_code for part in parts}) > 1:
         detail = "the amounts are in different currencies: give currency_code"
         raise PlanningError("CURRENCY_MISMATCH", "/total", detail)
-    whole = added(parts)
+    whole = sum_charges(parts)
     if whole is None:
         raise PlanningError("PRICE_REQUIRED", "/total", "nothing says what is paid")
-    return whole.total
+    return to_money(whole.total)
 
 
-def charges_paid(payable: Payable, catalog: Catalog) -> list[Charge]:
+def charges_paid(payable: Payable, catalog: CatalogView) -> list[Charge]:
     """The same as charges of a period, for accountants, in the currency of the sum.
 
     Refuses a run without a start or without a total.
     """
     found: list[Charge] = []
     if payable.cost is not None:
-        found += cost_charges(payable.cost, costed(payable.cost, catalog))
+        found += list_cost_charges(payable.cost, answer_cost(payable.cost, catalog))
     if payable.bill is not None:
-        billed = bill_charges(payable.bill, estimate_utility_bill(payable.bill, catalog))
-        found += _exchanged(billed, payable.bill, catalog)
+        billed = list_bill_charges(payable.bill, estimate_utility_bill(payable.bill, catalog))
+        found += _exchange_charges(billed, payable.bill, catalog)
     if not found:
         raise PlanningError("PRICE_REQUIRED", "", "nothing says what is paid")
     if len({charge.currency_code for charge in found}) > 1:
@@ -113,14 +117,16 @@ def charges_paid(payable: Payable, catalog: Catalog) -> list[Charge]:
     return found
 
 
-def _exchanged(charges: Sequence[Charge], request: UtilityBillQuestion, catalog: Catalog) -> list[Charge]:
+def _exchange_charges(
+    charges: Sequence[Charge], request: UtilityBillQuestion, catalog: CatalogView
+) -> list[Charge]:
     """Charges of electricity in the currency of its question; the largest takes what rounding leaves."""
-    exchange = currencies_of(request, catalog, Notes())
+    exchange = resolve_currencies(request, catalog)
     exchanged: list[Charge] = []
     whole = Decimal(0)
     for charge in charges:
         one = Price(Decimal(1), charge.currency_code, charge.source, Basis.ASSUMED)
-        rate = exchange.price(one, "")
+        rate = exchange.exchange_price(one, "", Notes())
         if rate is None:
             detail = "no exchange rate to the currency of the question is known"
             raise PlanningError("CURRENCY_MISMATCH", "", detail)

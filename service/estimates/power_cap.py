@@ -1,15 +1,14 @@
 """What if devices were held below their power limit: time against energy and money."""
 
-from service.estimates.power import Draw, device_draw, trained_works
 from service.estimates.rates import plan_run
-from service.estimates.run import Run
 from service.estimates.utility_bill import bill_of_run
 from service.planning.energy.power_cap import capped
 from service.planning.errors import PlanningError
+from service.planning.estimates import Run, TrainingRun
+from service.planning.estimates.power import Draw, estimate_draw, list_training_works
 from service.planning.quantity import Basis, Quantity, combine
-from service.planning.workload import TrainingWorkload
 from service.resolve.calibrated import calibrated
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.answer import quantity
 from service.schemas.bill_answers import UtilityBillAnswer
 from service.schemas.what_if import CapFigures, PowerCapAnswer, PowerCapQuestion
@@ -18,16 +17,16 @@ _MEASURED_ERROR = ((2 / 3, 0.04), (0.0, 0.14))
 """Largest error of the time, by the share of the power that is left (docs/methods/utility-bill.md)."""
 
 
-def estimate_power_cap(question: PowerCapQuestion, catalog: Catalog) -> PowerCapAnswer:
+def estimate_power_cap(question: PowerCapQuestion, catalog: CatalogView) -> PowerCapAnswer:
     """Time, energy and money of a training run whose devices are held below their limit."""
     catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
-    draw, workload, limit = device_draw(run, catalog), run.resolved.workload, _limit(run)
-    works = trained_works(run, workload, catalog) if isinstance(workload, TrainingWorkload) else None
-    if works is None or draw is None or run.duration_seconds is None:
+    draw, limit, duration = estimate_draw(run), _limit(run), run.duration_seconds
+    works = list_training_works(run) if isinstance(run, TrainingRun) else None
+    if not isinstance(run, TrainingRun) or works is None or draw is None or duration is None:
         detail = "a cap is answered for a training run whose operators are known and whose length is given"
         raise PlanningError("WORK_NOT_MODELLED", "/workload", detail)
-    rates = catalog.curves.calibration.power.rates(run.cluster.accelerator.generation)
+    rates = run.case.curves.calibration.power.rates(run.case.cluster.accelerator.generation)
     uncapped = capped(works, limit, limit, rates)
     caps = []
     for place, cap in enumerate(question.power_caps_watts):
@@ -40,7 +39,7 @@ def estimate_power_cap(question: PowerCapQuestion, catalog: Catalog) -> PowerCap
             raise PlanningError(error.code, pointer, error.detail) from error
         slowdown = _measured_slowdown(held.slowdown, held.watts / uncapped.watts)
         drawn = _held_draw(draw, held.watts / uncapped.watts, cap)
-        slower = _slower(run, slowdown)
+        slower = _slower(run, duration, slowdown)
         answer = bill_of_run(question, slower, drawn, catalog)
         caps.append(_cap_figures(answer, slowdown, drawn, held.clock, cap))
     first = run._replace(notes=run.notes.copy())
@@ -58,7 +57,7 @@ def estimate_power_cap(question: PowerCapQuestion, catalog: Catalog) -> PowerCap
 
 
 def _limit(run: Run) -> float:
-    limit = run.cluster.accelerator.power_limit_watts
+    limit = run.case.cluster.accelerator.power_limit_watts
     if limit is None:
         detail = "the power limit of the accelerator is not known"
         raise PlanningError("POWER_UNKNOWN", "/cluster/accelerator", detail)
@@ -78,16 +77,15 @@ def _held_draw(draw: Draw, share: float, cap: float) -> Draw:
     return draw._replace(watts=Quantity(ends[0], min(ends[:2]), max(ends[0], ends[2]), basis))
 
 
-def _slower(run: Run, slowdown: Quantity) -> Run:
-    """The run when its work takes so many times as long."""
-    found, duration = run.interruptions, run.duration_seconds
-    assert duration is not None  # noqa: S101
-    if found.productive is not None:
-        found = found._replace(productive=combine(lambda t, s: t * s, found.productive, slowdown))
-        duration = found.duration
+def _slower(run: TrainingRun, duration: Quantity, slowdown: Quantity) -> TrainingRun:
+    """The run, of ``duration``, when its work takes so many times as long."""
+    found, lasting = run.interruptions, run.duration_seconds
+    if found.productive is None:
+        lasting = combine(lambda t, s: t * s, duration, slowdown)
     else:
-        duration = combine(lambda t, s: t * s, duration, slowdown)
-    return run._replace(interruptions=found, duration_seconds=duration, notes=run.notes.copy())
+        found = found._replace(productive=combine(lambda t, s: t * s, found.productive, slowdown))
+        lasting = found.duration
+    return run._replace(interruptions=found, duration_seconds=lasting, notes=run.notes.copy())
 
 
 def _cap_figures(

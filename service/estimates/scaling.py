@@ -8,9 +8,12 @@ from typing import NamedTuple
 from pydantic import MISSING
 
 from service.estimates.rates import plan_run
-from service.estimates.run import Run, step_tokens
+from service.planning.cases import TrainingCase
 from service.planning.errors import PlanningError
+from service.planning.estimates import TrainingRun
+from service.planning.estimates.devices import usable_bytes
 from service.planning.memory.training import training_memory, unsharded_state
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import Quantity, combine, inverted, scaled
 from service.planning.training.scaling import (
@@ -29,14 +32,14 @@ from service.planning.training.scaling import (
     work_cost_factor,
 )
 from service.planning.workload import TrainingWorkload
-from service.resolve.catalog import Catalog
-from service.resolve.hardware import ACCELERATORS_PER_NODE, usable_bytes
+from service.resolve.catalog import CatalogView
+from service.resolve.hardware import ACCELERATORS_PER_NODE
 from service.schemas.answer import quantity, whole
+from service.schemas.answers import ThroughputAnswer
 from service.schemas.estimates import ScalingInput, ThroughputQuestion
 from service.schemas.references import ParallelismInput
 from service.schemas.run_answers import (
     ScaleOption,
-    ScalingAnswer,
     ScalingCurve,
     ScalingDecision,
     ScalingPoint,
@@ -81,55 +84,60 @@ class _Point(NamedTuple):
         return answer
 
 
-class _Asked(NamedTuple):
-    """The question, what it came to, and the sequences of its step."""
+class _Scaled(NamedTuple):
+    """The question, what it came to, and the counts that it asks for."""
 
     question: ThroughputQuestion
-    workload: TrainingWorkloadInput
-    catalog: Catalog
-    run: Run
-    step: TrainingWorkload
+    given: TrainingWorkloadInput
+    catalog: CatalogView
+    run: TrainingRun
 
     @property
     def layout(self) -> Parallelism:
-        return self.run.resolved.layout
+        return self.run.case.layout
+
+    @property
+    def workload(self) -> TrainingWorkload:
+        return self.run.case.workload
 
     @property
     def batch(self) -> int:
-        return self.step.micro_batch_size * self.step.micro_batches * self.layout.data
+        return self.run.case.step_sequences
 
-    def on(self, count: int, layout: Parallelism | None, **workload: object) -> Run | None:
+    def run_on(self, count: int, layout: Parallelism | None, **workload: object) -> TrainingRun | None:
         """The run on another number of accelerators; None where it cannot be laid out."""
         cluster = self.question.cluster.model_copy(update={"accelerator_count": count})
-        changed = self.workload.model_copy(update={"gradient_accumulation_steps": MISSING, **workload})
-        parallelism = MISSING if layout is None else _given(layout)
+        changed = self.given.model_copy(update={"gradient_accumulation_steps": MISSING, **workload})
+        parallelism = MISSING if layout is None else _to_input(layout)
         update = {"cluster": cluster, "workload": changed, "parallelism": parallelism, "scaling": MISSING}
         try:
-            return plan_run(self.question.model_copy(update=update), self.catalog)
+            run = plan_run(self.question.model_copy(update=update), self.catalog)
         except PlanningError:
             return None
+        return run if isinstance(run, TrainingRun) else None
 
     @property
     def least_count(self) -> int | None:
         """Devices that the training state alone fills."""
-        usable = usable_bytes(self.run.cluster, self.step)
+        case = self.run.case
+        usable = usable_bytes(case.cluster, case.workload)
         if usable is None:
             return None
-        state = unsharded_state(self.run.resolved.model.profile, self.step, Parallelism(), 0)
+        state = unsharded_state(case.profile, case.workload, Parallelism(), 0)
         return whole(least_devices(state.total, usable))
 
-    def fits(self, run: Run) -> bool | None:
-        """Whether a device holds its share; None where its capacity or the shapes are not known."""
-        profile, workload = run.resolved.model.profile, run.resolved.workload
-        usable = usable_bytes(run.cluster, workload)
-        if usable is None or not profile.shapes_known or not isinstance(workload, TrainingWorkload):
-            return None
-        overhead = self.catalog.curves.training_memory.overhead
-        fullest = training_memory(profile, workload, run.resolved.layout, overhead)[0]
-        return bool(fullest.total_bytes <= usable)
+
+def _fits(case: TrainingCase) -> bool | None:
+    """Whether a device holds its share; None where its capacity or the shapes are not known."""
+    usable = usable_bytes(case.cluster, case.workload)
+    if usable is None or not case.profile.shapes_known:
+        return None
+    overhead = case.curves.training_memory.overhead
+    fullest = training_memory(case.profile, case.workload, case.layout, overhead)[0]
+    return bool(fullest.total_bytes <= usable)
 
 
-def _given(layout: Parallelism) -> ParallelismInput:
+def _to_input(layout: Parallelism) -> ParallelismInput:
     known = {name: value for name, value in layout._asdict().items() if value is not None}
     return ParallelismInput(**{name: known[name] for name in ParallelismInput.model_fields if name in known})
 
@@ -144,22 +152,22 @@ def _counts(asked: ScalingInput, layout: Parallelism) -> Sequence[int]:
     return sorted({*counts, layout.devices})[-MOST_POINTS:]
 
 
-def _points(asked: _Asked, counts: Sequence[int], *, weak: bool) -> Iterator[_Point]:
-    held = asked.layout.devices // asked.layout.data
+def _points(scaled_run: _Scaled, counts: Sequence[int], *, weak: bool) -> Iterator[_Point]:
+    held = scaled_run.layout.devices // scaled_run.layout.data
     for count in counts:
         data, rest = divmod(count, held)
         if rest or not data:
             continue
-        layout = asked.layout._replace(data=data)
-        micro, batch = asked.step.micro_batch_size, asked.batch
+        layout = scaled_run.layout._replace(data=data)
+        micro, batch = scaled_run.workload.micro_batch_size, scaled_run.batch
         if weak:
-            batch = micro * asked.step.micro_batches * data
+            batch = micro * scaled_run.workload.micro_batches * data
         elif batch % data:
             continue
         else:
             micro = math.gcd(micro, batch // data)
         # Failures lengthen the run, not its steps.
-        run = asked.on(
+        run = scaled_run.run_on(
             count,
             layout,
             micro_batch_size=micro,
@@ -167,28 +175,29 @@ def _points(asked: _Asked, counts: Sequence[int], *, weak: bool) -> Iterator[_Po
             checkpointing=MISSING,
             reliability=MISSING,
         )
-        if run and run.training and isinstance(run.resolved.workload, TrainingWorkload):
-            per_token, tokens = (
-                run.training.seconds_per_token,
-                step_tokens(run.resolved, run.resolved.workload),
-            )
+        if run and run.time and run.computing:
+            per_token, tokens = run.time.seconds_per_token, run.case.step_tokens
             step = scaled(per_token, tokens)
-            phases = (run.working or run.training).phases(tokens)
+            phases = run.computing.phases(tokens)
             exposed = sum(phase.seconds.value for phase in phases if phase.bound.value == "communication")
             rate = combine(lambda seconds: 1.0 / seconds, inverted(per_token))
-            yield _Point(count, batch, step, rate, asked.fits(run), exposed)
+            yield _Point(count, batch, step, rate, _fits(run.case), exposed)
 
 
 def _curve(
-    asked: _Asked, counts: Sequence[int], name: str, law: Callable[[float, float], float]
+    scaled_run: _Scaled,
+    counts: Sequence[int],
+    name: str,
+    law: Callable[[float, float], float],
+    *,
+    open_counts: bool,
 ) -> ScalingCurve:
-    scaling, weak = asked.question.scaling, name == "weak"
-    open_counts = scaling is not MISSING and scaling.accelerator_counts is MISSING
-    found = list(_points(asked, counts, weak=weak))
+    weak = name == "weak"
+    found = list(_points(scaled_run, counts, weak=weak))
     if len(found) < len(counts):
         missing = ", ".join(str(count) for count in counts if count not in {point.devices for point in found})
         detail = f"the step or its layout does not divide among {missing} accelerators"
-        asked.run.notes.gap(f"/scaling/{name}/points", "NOT_DIVISIBLE", detail)
+        scaled_run.run.notes.gap(f"/scaling/{name}/points", "NOT_DIVISIBLE", detail)
     if open_counts:
         # A curve begins where the step fits; memory, not speed, decides below.
         found = list(dropwhile(lambda point: point.fits is False, found)) or found
@@ -218,41 +227,45 @@ def _curve(
     return curve
 
 
-def scaling_parts(
-    question: ThroughputQuestion, run: Run, catalog: Catalog
-) -> tuple[ScalingAnswer, ScalingDecision] | None:
-    """Both curves and the decision; None, with a gap, where a step is not known."""
-    scaling, given, workload = question.scaling, question.workload, run.resolved.workload
-    assert scaling is not MISSING  # noqa: S101
-    if not isinstance(given, TrainingWorkloadInput) or not isinstance(workload, TrainingWorkload):
-        run.notes.gap("/scaling", "NOT_APPLICABLE", "scaling is answered for training")
-        return None
-    if workload.rollout and workload.rollout.devices:
+def note_scaling(question: ThroughputQuestion, notes: Notes) -> None:
+    """Say of a served model that scaling is not answered, if the question asks for it."""
+    if question.scaling is not MISSING:
+        notes.gap("/scaling", "NOT_APPLICABLE", "scaling is answered for training")
+
+
+def add_scaling(
+    answer: ThroughputAnswer, question: ThroughputQuestion, run: TrainingRun, catalog: CatalogView
+) -> None:
+    """Both curves and the decision, if the question asks for them; a gap where a step is not known."""
+    scaling, given, rollout = question.scaling, question.workload, run.case.workload.rollout
+    if scaling is MISSING or not isinstance(given, TrainingWorkloadInput):
+        return
+    if rollout and rollout.devices:
         detail = "how many devices generate for another number that train is not known"
         run.notes.gap("/scaling", "NOT_MODELLED", detail)
-        return None
-    if run.training is None or not run.resolved.batch_known:
+        return
+    if run.time is None or not run.case.batch_known:
         run.notes.gap("/scaling", "BATCH_REQUIRED", "the time of a step is not known")
-        return None
-    asked = _Asked(question, given, catalog, run, workload)
-    counts = _counts(scaling, asked.layout)
-    curves: ScalingAnswer = {
-        "strong": _curve(asked, counts, "strong", amdahl_speedup),
-        "weak": _curve(asked, counts, "weak", gustafson_speedup),
+        return
+    scaled_run = _Scaled(question, given, catalog, run)
+    counts, is_open = _counts(scaling, scaled_run.layout), scaling.accelerator_counts is MISSING
+    answer["scaling"] = {
+        "strong": _curve(scaled_run, counts, "strong", amdahl_speedup, open_counts=is_open),
+        "weak": _curve(scaled_run, counts, "weak", gustafson_speedup, open_counts=is_open),
     }
-    return curves, _decision(asked, scaling.time_limit_seconds)
+    answer["scaling_decision"] = _decision(scaled_run, scaling.time_limit_seconds)
 
 
-def _decision(asked: _Asked, limit: float) -> ScalingDecision:
-    cluster = asked.run.cluster
-    given, server = asked.question.cluster.accelerators_per_node, cluster.accelerator.server
+def _decision(scaled_run: _Scaled, limit: float) -> ScalingDecision:
+    cluster = scaled_run.run.case.cluster
+    given, server = scaled_run.question.cluster.accelerators_per_node, cluster.accelerator.server
     per_node = (server.accelerator_count if server else ACCELERATORS_PER_NODE) if given is MISSING else given
     counts = {Scale.SINGLE_DEVICE: 1, Scale.SINGLE_NODE: per_node}
     if cluster.accelerator_count > per_node:
         counts[Scale.CLUSTER] = cluster.accelerator_count
-    options = [_option(asked, scale, count, limit) for scale, count in counts.items()]
+    options = [_option(scaled_run, scale, count, limit) for scale, count in counts.items()]
     decision: ScalingDecision = {"options": options, "time_limit_seconds": limit}
-    least = asked.least_count
+    least = scaled_run.least_count
     if least is not None:
         decision["least_accelerator_count"] = least
     for option in options:
@@ -260,21 +273,21 @@ def _decision(asked: _Asked, limit: float) -> ScalingDecision:
         if False not in verdicts and True in verdicts:
             decision["scale"] = option["scale"]
             break
-    pipeline = asked.workload.data_pipeline
-    if pipeline is not MISSING and pipeline.dataset_bytes is not MISSING:
-        hint = rule_of_thumb(float(asked.run.resolved.model.profile.parameter_count), pipeline.dataset_bytes)
+    pipeline = scaled_run.run.case.data_pipeline
+    if pipeline is not None and pipeline.dataset_bytes is not None:
+        hint = rule_of_thumb(float(scaled_run.run.case.profile.parameter_count), pipeline.dataset_bytes)
         decision["rule_of_thumb"] = hint.scale
         decision["streaming"] = hint.streaming
     return decision
 
 
-def _option(asked: _Asked, scale: Scale, count: int, limit: float) -> ScaleOption:
+def _option(scaled_run: _Scaled, scale: Scale, count: int, limit: float) -> ScaleOption:
     option: ScaleOption = {"scale": scale, "accelerator_count": count}
-    same = count == asked.run.cluster.accelerator_count
-    run = asked.run if same else asked.on(count, None, global_batch_size=asked.batch)
+    same = count == scaled_run.run.case.cluster.accelerator_count
+    run = scaled_run.run if same else scaled_run.run_on(count, None, global_batch_size=scaled_run.batch)
     if run is None:
         return option
-    fits = asked.fits(run)
+    fits = _fits(run.case)
     if fits is not None:
         option["fits"] = fits
     if run.duration_seconds is not None:

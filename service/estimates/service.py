@@ -13,7 +13,7 @@ from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
 from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.base import Input
 from service.schemas.estimates import (
     CostQuestion,
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
-Estimator = Callable[[_Question, Catalog], _Answer]
+Estimator = Callable[[_Question, CatalogView], _Answer]
 
 
 class NoSoundAnswer(Unprocessable):
@@ -40,7 +40,7 @@ class NoSoundAnswer(Unprocessable):
 def answer(
     estimator: Estimator[_Question, _Answer],
     question: _Question,
-    catalog: Catalog,
+    catalog: CatalogView,
     at: str = "",
     allowed: Allowance | None = None,
 ) -> _Answer:
@@ -64,7 +64,7 @@ class Estimate(NamedTuple):
     """A question's shape and the function that answers it."""
 
     question: type[Input]
-    estimator: Callable[[Any, Catalog], Mapping[str, Any]]
+    estimator: Callable[[Any, CatalogView], Mapping[str, Any]]
 
 
 ESTIMATES: Mapping[str, Estimate] = {

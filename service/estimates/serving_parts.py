@@ -2,57 +2,62 @@
 
 from typing import Literal
 
-from pydantic import MISSING
-
-from service.estimates.disaggregated import Apart
-from service.estimates.passes import Passing
-from service.estimates.run import Run
-from service.estimates.serving import Serving
-from service.estimates.serving_advice import serving_advice
-from service.planning.inference import IterationTime, Levels, Percentiles, ServingTime
+from service.planning.cases import ServiceLevels
+from service.planning.estimates import ForwardPassRun, ServingRun
+from service.planning.estimates.advice import Advice as PlannedAdvice
+from service.planning.estimates.disaggregated import DisaggregatedServing
+from service.planning.estimates.passes import Passing
+from service.planning.estimates.serving import Serving
+from service.planning.estimates.serving_advice import list_serving_advice
+from service.planning.inference import IterationTime, Percentiles, ServingTime
 from service.planning.operators import Bound, Phase
 from service.planning.quantity import Quantity, combine, scaled
 from service.planning.workload import InferenceWorkload
-from service.resolve.catalog import Catalog
 from service.schemas.answer import quantity
 from service.schemas.answers import Bottleneck, PartAnswer, PhaseAnswer, ThroughputAnswer
 from service.schemas.base import Advice
-from service.schemas.estimates import ThroughputQuestion
-from service.schemas.load import ServiceLevelsInput
+from service.schemas.disaggregated import DisaggregationAnswer, PoolAnswer
+from service.schemas.passes import PassesAnswer
 from service.schemas.serving_answers import LevelsAnswer, PercentilesAnswer, SaturationAnswer
-from service.schemas.workloads import InferenceWorkloadInput
 
 
-def add_serving(answer: ThroughputAnswer, question: ThroughputQuestion, run: Run, catalog: Catalog) -> None:
+def add_serving(answer: ThroughputAnswer, run: ServingRun, *, explain: bool) -> None:
     """Latencies, rates and where the time of a request goes."""
-    serving, workload = run.serving, run.resolved.workload
-    assert serving is not None  # noqa: S101
-    assert isinstance(workload, InferenceWorkload)  # noqa: S101
-    assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
-    _add_rates(answer, run, serving, workload)
+    serving, case = run.serving, run.case
+    if serving is None:
+        return
+    _add_rates(answer, run, serving)
     if isinstance(serving, ServingTime):
         answer["breakdown"] = [phase_answer(phase) for phase in serving.phases]
         longest = max(serving.phases, key=lambda phase: phase.seconds.value)
-        answer["bottleneck"] = bottleneck(
-            longest.bound, _ROOFLINE_ADVICE[longest.bound] if question.explain else []
-        )
+        answer["bottleneck"] = bottleneck(longest.bound, _ROOFLINE_ADVICE[longest.bound] if explain else [])
         return
-    _add_load(answer, serving, workload)
-    if isinstance(serving, Apart):
-        answer["disaggregation"] = serving.answer()
+    _add_load(answer, serving, case.workload)
+    if isinstance(serving, DisaggregatedServing):
+        answer["disaggregation"] = _disaggregation_answer(serving)
     answer["saturation"] = _saturation(serving)
-    levels = question.workload.service_levels
-    if levels is not MISSING:
-        answer["service_level_goodput"] = _goodput(serving, levels)
+    if case.levels is not None:
+        answer["service_level_goodput"] = _goodput(serving, case.levels)
     answer["breakdown"] = [_phase_with_parts(phase, serving) for phase in serving.phases]
     busy = [phase for phase in serving.phases if phase.bound is not Bound.WAITING]
     longest = max(busy, key=lambda phase: phase.seconds.value)
-    advice = serving_advice(question.workload, run, serving, catalog) if question.explain else []
+    advice = [advice_answer(one) for one in list_serving_advice(serving, case)] if explain else []
     answer["bottleneck"] = bottleneck(longest.bound, advice)
 
 
-def add_passes(answer: ThroughputAnswer, run: Run, passing: Passing) -> None:
+def advice_answer(advice: PlannedAdvice) -> Advice:
+    """A change worth trying."""
+    answer: Advice = {"code": advice.code, "detail": advice.detail}
+    if advice.gain_share is not None:
+        answer["gain_share"] = advice.gain_share
+    return answer
+
+
+def add_passes(answer: ThroughputAnswer, run: ForwardPassRun) -> None:
     """Latency and rate of requests that are passes, and where their time goes."""
+    passing = run.passing
+    if passing is None:
+        return
     batched = passing.batched
     answer["requests_per_second"] = quantity(passing.requests_per_second)
     request = passing.request_seconds
@@ -68,7 +73,7 @@ def add_passes(answer: ThroughputAnswer, run: Run, passing: Passing) -> None:
     answer["utilization"] = quantity(Quantity(busy, busy * low, min(1.0, busy / low), passing.basis))
     for name in ("time_to_first_token_seconds", "time_per_output_token_seconds", "output_tokens_per_second"):
         run.notes.gap(f"/{name}", "NOT_APPLICABLE", "a request generates no tokens")
-    answer["passes"] = passing.answer()
+    answer["passes"] = _passes_answer(passing)
     answer["saturation"] = {
         "saturated": batched.saturated,
         "most_requests_per_second": quantity(passing.most_requests_per_second),
@@ -83,15 +88,62 @@ def add_passes(answer: ThroughputAnswer, run: Run, passing: Passing) -> None:
     answer["bottleneck"] = bottleneck(longest.bound, _PASS_ADVICE[longest.bound])
 
 
-def _add_rates(
-    answer: ThroughputAnswer, run: Run, serving: Serving | ServingTime, workload: InferenceWorkload
-) -> None:
-    requests, devices = serving.requests_per_second, float(run.cluster.accelerator_count)
+def _passes_answer(passing: Passing) -> PassesAnswer:
+    """The models of a request, and how they are batched."""
+    return {
+        "models": [
+            {
+                "phase": time.role.value,  # type: ignore[typeddict-item]
+                "evaluations": time.passes,
+                "samples": part.samples,
+                "flops": time.passes * float(time.work.flops) / passing.batched.batch,
+            }
+            for time, (part, _) in zip(passing.parts, passing.requested.parts, strict=True)
+        ],
+        "samples_per_second": quantity(scaled(passing.requests_per_second, passing.requested.samples)),
+        "batch": passing.batched.batch,
+        "pass_seconds": quantity(passing.around(passing.batched.pass_seconds * passing.pipeline)),
+    }
+
+
+def _disaggregation_answer(serving: DisaggregatedServing) -> DisaggregationAnswer:
+    """Both sides, and what is between them."""
+    sides, transfer = serving.sides, serving.transfer
+
+    def side(devices: int, most: float, utilization: float, batch: float) -> PoolAnswer:
+        rate: Quantity = serving.spreads.rate.around(most, serving.basis)
+        return {
+            "accelerator_count": devices,
+            "most_requests_per_second": quantity(rate),
+            "utilization": utilization,
+            "mean_batch": batch,
+        }
+
+    prefill, decode = serving.devices
+    answer: DisaggregationAnswer = {
+        "prefill": side(
+            prefill, sides.most_prefilled_per_second, sides.prefill_utilization, sides.prefill_batch
+        ),
+        "decode": side(decode, sides.most_decoded_per_second, sides.decode_utilization, sides.decode_batch),
+        "transfer": {
+            "bytes_per_request": round(transfer.bytes_per_request),
+            "seconds": transfer.seconds,
+            "exposed_seconds": sides.exposed_seconds,
+        },
+        "balanced_prefill_replicas_per_decode_replica": sides.balanced_ratio,
+    }
+    if transfer.seconds:
+        answer["transfer"]["most_requests_per_second"] = sides.most_sent_per_second
+    return answer
+
+
+def _add_rates(answer: ThroughputAnswer, run: ServingRun, serving: Serving | ServingTime) -> None:
+    requests, devices = serving.requests_per_second, float(run.case.cluster.accelerator_count)
     answer["requests_per_second"] = quantity(requests)
     answer["time_to_first_token_seconds"] = quantity(serving.time_to_first_token_seconds)
     answer["request_seconds"] = quantity(serving.request_seconds)
-    outputs = workload.output_tokens
-    answer["total_tokens_per_second"] = quantity(scaled(requests, workload.input_tokens + outputs))
+    outputs = run.case.workload.output_tokens
+    answer["total_tokens_per_second"] = quantity(scaled(requests, run.case.prompt_tokens + outputs))
     each = serving.time_per_output_token_seconds
     if each is not None:
         answer["time_per_output_token_seconds"] = quantity(each)
@@ -145,18 +197,12 @@ def _saturation(serving: Serving) -> SaturationAnswer:
     return answer
 
 
-def levels_of(given: ServiceLevelsInput) -> Levels:
-    """The limits of a question."""
-    limits = (given.time_to_first_token_seconds, given.time_per_output_token_seconds, given.request_seconds)
-    return Levels(*(None if limit is MISSING else limit for limit in limits))
-
-
-def _goodput(serving: Serving, given: ServiceLevelsInput) -> LevelsAnswer:
-    share = serving.goodput(levels_of(given))
+def _goodput(serving: Serving, levels: ServiceLevels) -> LevelsAnswer:
+    share = serving.goodput(levels.limits)
     return {
         "share": quantity(share),
         "requests_per_second": quantity(combine(lambda s, r: s * r, share, serving.requests_per_second)),
-        "attained": share.value >= given.percentile / 100.0,
+        "attained": share.value >= levels.share,
     }
 
 

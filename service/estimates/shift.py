@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 from pydantic import MISSING
 
 from service.estimates.allowance import take
-from service.estimates.electricity import Contract, known_site, load_of, located, resolve_contract, start_of
-from service.estimates.energy import Energy, Site, resolve_site, run_energy
-from service.estimates.power import device_draw
+from service.estimates.electricity import load_of, start_of
 from service.estimates.rates import plan_run
 from service.planning.cost import rounded
 from service.planning.energy.carbon import IntensitySeries, intensities
+from service.planning.energy.site import Site
 from service.planning.errors import PlanningError
+from service.planning.estimates.energy import Energy, estimate_energy
+from service.planning.estimates.power import estimate_draw
+from service.planning.notes import Notes
 from service.planning.scheduling.shift import (
     Starts,
     check_reach,
@@ -26,10 +28,11 @@ from service.planning.scheduling.shift import (
 )
 from service.planning.tariff.bill import Load
 from service.resolve.calibrated import calibrated
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
+from service.resolve.contract import Contract, located, resolve_contract
+from service.resolve.site import find_site, resolve_site
 from service.schemas.answer import evidence, quantity
 from service.schemas.base import MoneyAmount
-from service.schemas.notes import Notes
 from service.schemas.what_if import ShiftAnswer, ShiftQuestion, StartAnswer
 
 
@@ -65,22 +68,23 @@ class Shifted(NamedTuple):
     emissions: NDArray[np.float64] | None
 
 
-def shifted(question: ShiftQuestion, energy: Energy, site: Site, catalog: Catalog, notes: Notes) -> Shifted:
+def shifted(
+    question: ShiftQuestion, energy: Energy, site: Site, catalog: CatalogView, notes: Notes
+) -> Shifted:
     """Cost and emissions of a run whose energy is known from every start; what is not known is a gap."""
     moves = _moves(question, energy, site, catalog, notes)
     return Shifted(moves, _costs(question, moves, notes), _emissions(moves, site, notes))
 
 
-def estimate_shift(question: ShiftQuestion, catalog: Catalog) -> ShiftAnswer:
+def estimate_shift(question: ShiftQuestion, catalog: CatalogView) -> ShiftAnswer:
     """The bill and the emissions of every start of a window."""
     catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
     question = question.model_copy(update={"starts_at": question.window.earliest_start_at})
     notes, site = run.notes, resolve_site(question, catalog, run.notes)
-    energy = run_energy(run, site, catalog.curves, device_draw(run, catalog))
+    energy = estimate_energy(run, site, estimate_draw(run))
     if energy.facility_kwh is None or energy.profiles is None or run.duration_seconds is None:
-        detail = "to move a run, its time and its energy at the meter must be known"
-        raise PlanningError("ENERGY_UNKNOWN", "/site", detail)
+        raise _refuse_unknown()
     moves, costs, emissions = shifted(question, energy, site, catalog, notes)
     order = _best(costs, emissions)
     answer: ShiftAnswer = {
@@ -104,24 +108,28 @@ def estimate_shift(question: ShiftQuestion, catalog: Catalog) -> ShiftAnswer:
     return answer
 
 
-def _moves(question: ShiftQuestion, energy: Energy, site: Site, catalog: Catalog, notes: Notes) -> Moves:
+def _refuse_unknown() -> PlanningError:
+    detail = "to move a run, its time and its energy at the meter must be known"
+    return PlanningError("ENERGY_UNKNOWN", "/site", detail)
+
+
+def _moves(question: ShiftQuestion, energy: Energy, site: Site, catalog: CatalogView, notes: Notes) -> Moves:
     """The run's load at the first start, on the clock of the site; refuses one whose shape depends on it."""
-    assert energy.profiles is not None  # noqa: S101
-    if energy.profiles.value.is_seasonal or question.load_profile.daily_shape is not MISSING:
+    given, profiles = question.site, energy.profiles
+    if given is MISSING or profiles is None:
+        raise _refuse_unknown()
+    if profiles.value.is_seasonal or question.load_profile.daily_shape is not MISSING:
         detail = "the load depends on the hour or the month: its shape is not the same at every start"
         raise PlanningError("SHAPE_OF_THE_CLOCK", "/load_profile", detail)
-    given = site.given
-    assert given is not None  # noqa: S101
-    known, contract = known_site(given, catalog), None
+    known, contract = find_site(given, catalog), None
     electricity = given.electricity
     has_tariff = electricity is not MISSING and electricity.price_per_kwh is MISSING
     if has_tariff or (electricity is MISSING and known is not None and known.tariff_id is not None):
-        contract = resolve_contract(question, known, catalog, notes)
+        contract = resolve_contract(question, given, catalog, notes)
     window, minutes = question.window, question.load_profile.interval_minutes
     starts = starts_within(window.earliest_start_at, window.latest_start_at, window.step_minutes, minutes)
     local = start_of(question, contract, notes)[0] if contract else site.starts_at
-    assert local is not None  # noqa: S101
-    load = load_of(energy.profiles.value, local, minutes)
+    load = load_of(profiles.value, local or window.earliest_start_at, minutes)
     check_reach(load, starts)
     return Moves(starts, load, contract)
 

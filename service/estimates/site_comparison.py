@@ -5,26 +5,26 @@ from decimal import Decimal
 
 from pydantic import MISSING
 
-from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
 from service.estimates.utility_bill import bill_of_run
 from service.planning.cost import rounded
 from service.planning.errors import PlanningError
+from service.planning.estimates.power import estimate_draw
+from service.planning.notes import Notes
 from service.resolve.calibrated import calibrated
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.answer import evidence, money
 from service.schemas.base import MoneyQuantity, QuantityAnswer
 from service.schemas.bill_answers import UtilityBillAnswer
-from service.schemas.notes import Notes
 from service.schemas.what_if import SiteComparison, SiteComparisonAnswer, SiteFigures
 
 
-def compare_sites(question: SiteComparison, catalog: Catalog) -> SiteComparisonAnswer:
+def compare_sites(question: SiteComparison, catalog: CatalogView) -> SiteComparisonAnswer:
     """The run in several buildings, side by side."""
     catalog = calibrated(catalog, question.cluster, question.efficiency)
     notes = Notes()
     run = plan_run(question, catalog)
-    draw = device_draw(run, catalog)
+    draw = estimate_draw(run)
     sites = []
     for place, choice in enumerate(question.sites):
         asked = question.model_copy(update={"site": choice.site})
@@ -48,7 +48,9 @@ def compare_sites(question: SiteComparison, catalog: Catalog) -> SiteComparisonA
     return compared
 
 
-def _figures(name: str, answer: UtilityBillAnswer, question: SiteComparison, catalog: Catalog) -> SiteFigures:
+def _figures(
+    name: str, answer: UtilityBillAnswer, question: SiteComparison, catalog: CatalogView
+) -> SiteFigures:
     figures: SiteFigures = {"name": name, "warnings": answer["warnings"], "gaps": answer["gaps"]}
     energy, carbon = answer["energy"], answer["carbon"]
     if "facility_kwh" in energy:
@@ -68,7 +70,7 @@ def _figures(name: str, answer: UtilityBillAnswer, question: SiteComparison, cat
     return figures
 
 
-def _converted(total: MoneyQuantity, question: SiteComparison, catalog: Catalog) -> MoneyQuantity | None:
+def _converted(total: MoneyQuantity, question: SiteComparison, catalog: CatalogView) -> MoneyQuantity | None:
     """An amount in the currency of the question, by the rates of the day on which the run begins."""
     if question.currency_code is MISSING:
         return None

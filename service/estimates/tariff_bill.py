@@ -7,15 +7,15 @@ from pydantic import MISSING
 
 from service.estimates.bill_lines import electricity_lines, period_totals, rounded_total
 from service.planning.errors import PlanningError
+from service.planning.notes import Notes
 from service.planning.quantity import Basis, exact
 from service.planning.tariff.allocation import Allocation, whole_of
 from service.planning.tariff.bill import Bill, BillingPeriod
 from service.planning.tariff.billing import annual_bill_of, bill, bill_of
 from service.planning.tariff.calendar import zone_of
 from service.planning.tariff.charges import Tariff
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView, lookup
 from service.schemas.answer import evidence, money, quantity
-from service.schemas.notes import Notes, lookup
 from service.schemas.tariff_bills import (
     AnnualDemand,
     CatalogTariff,
@@ -40,7 +40,7 @@ _OWN = ("/load", _PERIODS, "/power_factor")
 """Pointers into the question."""
 
 
-def bill_tariff(question: TariffBillQuestion, catalog: Catalog) -> TariffBillAnswer:
+def bill_tariff(question: TariffBillQuestion, catalog: CatalogView) -> TariffBillAnswer:
     """Every line of every billing period, rounded, with what to know of them."""
     notes = Notes()
     tariff, at, source = _tariff(question, catalog, notes)
@@ -63,7 +63,7 @@ def bill_tariff(question: TariffBillQuestion, catalog: Catalog) -> TariffBillAns
     }
 
 
-def _tariff(question: TariffBillQuestion, catalog: Catalog, notes: Notes) -> tuple[Tariff, str, str]:
+def _tariff(question: TariffBillQuestion, catalog: CatalogView, notes: Notes) -> tuple[Tariff, str, str]:
     """The tariff, where it stands in the question, and what its lines name as their source."""
     given = question.tariff
     if isinstance(given, CatalogTariff):

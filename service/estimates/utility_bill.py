@@ -1,55 +1,69 @@
 """What will the run draw, emit and cost, rented or bought?"""
 
-from service.estimates.break_even import break_even, incomparable, runs_of_purchase
 from service.estimates.carbon import add_carbon, add_water
-from service.estimates.charges import Charges, device_hours
-from service.estimates.electricity import electricity
-from service.estimates.energy import resolve_site, run_energy
-from service.estimates.ownership import owned, purchase
-from service.estimates.power import Draw, device_draw
+from service.estimates.charges import to_money_total
+from service.estimates.cost import to_break_even_answer
+from service.estimates.electricity import bill_electricity
+from service.estimates.energy import energy_answer
 from service.estimates.rates import plan_run
-from service.estimates.rent import rent
-from service.estimates.run import Run
-from service.planning.cost import break_even_runs
-from service.planning.quantity import Quantity, combine, inverted
+from service.planning.cost.charges import Charges
+from service.planning.estimates import Run, TrainingRun
+from service.planning.estimates.break_even import (
+    estimate_break_even,
+    estimate_break_even_runs,
+    estimate_runs_of_saving,
+    estimate_saving,
+    find_incomparable,
+)
+from service.planning.estimates.device_hours import estimate_device_hours
+from service.planning.estimates.energy import estimate_energy
+from service.planning.estimates.ownership import charge_purchase, estimate_ownership
+from service.planning.estimates.power import Draw, estimate_draw
+from service.planning.estimates.rent import estimate_rent
+from service.planning.notes import Notes
+from service.planning.quantity import Quantity
 from service.resolve.calibrated import calibrated
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
+from service.resolve.cost import resolve_cost_terms
+from service.resolve.site import resolve_site
 from service.schemas.answer import evidence, parallelism, quantity
 from service.schemas.bill_answers import UtilityBillAnswer
 from service.schemas.cost_answers import MoneyTotal
 from service.schemas.estimates import UtilityBillQuestion
-from service.schemas.notes import Notes
 
 
-def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> UtilityBillAnswer:
+def estimate_utility_bill(question: UtilityBillQuestion, catalog: CatalogView) -> UtilityBillAnswer:
     """Energy, electricity, carbon and water of the run; rent against purchase."""
     catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
-    return bill_of_run(question, run, device_draw(run, catalog), catalog)
+    return bill_of_run(question, run, estimate_draw(run), catalog)
 
 
 def bill_of_run(
-    question: UtilityBillQuestion, run: Run, draw: Draw | None, catalog: Catalog
+    question: UtilityBillQuestion, run: Run, draw: Draw | None, catalog: CatalogView
 ) -> UtilityBillAnswer:
     """The bill of a run whose time and power are known."""
-    notes, hours = run.notes, device_hours(run)
+    notes, hours = run.notes, estimate_device_hours(run)
     site = resolve_site(question, catalog, notes)
-    rented, bought = rent(question, run, hours, catalog), purchase(question, run, catalog)
-    energy = run_energy(run, site, catalog.curves, draw)
-    billed = electricity(question, energy, site, catalog, notes)
+    terms = resolve_cost_terms(question, run.case.cluster, catalog, notes)
+    rent = terms.rental and estimate_rent(run, terms.rental, terms.currencies)
+    rented = rent and rent.charges
+    bought = terms.purchase and charge_purchase(terms.purchase, terms.currencies, notes)
+    energy = estimate_energy(run, site, draw)
+    billed = bill_electricity(question, energy, catalog, notes)
     answer: UtilityBillAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
-        "energy": energy.answer,
+        "energy": energy_answer(energy),
         "electricity": billed.answer,
         "carbon": {},
         "rent": _money(rented),
         "purchase": _money(bought),
-        "parallelism": parallelism(run.resolved.layout, chosen=run.resolved.layout_chosen),
+        "parallelism": parallelism(run.case.layout, chosen=run.case.layout_chosen),
         "evidence": evidence(question, notes, catalog.revision),
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
-    if run.total_flops is not None:
+    if isinstance(run, TrainingRun) and run.total_flops is not None:
         answer["total_flops"] = run.total_flops
     if run.duration_seconds and hours:
         answer["duration_seconds"] = quantity(run.duration_seconds)
@@ -68,24 +82,23 @@ def bill_of_run(
         electricity=billed.charged,
         facility_kw=energy.peak_kw,
     )
-    if rented and bought and run.duration_seconds and not incomparable(rented, bought):
-        paid = billed.charged
-        answer["break_even"] = break_even(
-            question,
+    if rented and bought and run.duration_seconds and not find_incomparable(rented, bought):
+        paid, ownership = billed.charged, terms.purchase and terms.purchase.ownership
+        found = estimate_break_even(
             run.duration_seconds,
             rented,
             bought,
             notes,
-            owned=owned(question, run, hours, bought, catalog),
-            electricity=None if incomparable(rented, paid) else paid,
+            terms=ownership,
+            owned=ownership and estimate_ownership(run, ownership, bought, terms.currencies),
+            electricity=None if find_incomparable(rented, paid) else paid,
         )
+        answer["break_even"] = [to_break_even_answer(each) for each in found]
     return answer
 
 
 def _money(charged: Charges | None) -> MoneyTotal:
-    if charged is None:
-        return {"lines": []}
-    return {"lines": charged.lines, "total": charged.total}
+    return {"lines": []} if charged is None else to_money_total(charged)
 
 
 def _add_break_even(
@@ -103,29 +116,23 @@ def _add_break_even(
         if charged is None and f"/{name}/total" not in {gap["pointer"] for gap in notes.gaps}:
             notes.gap(f"/{name}/total", "PRICE_REQUIRED", f"the {name} is not known")
     alone, with_power = "/break_even_runs", "/break_even_runs_with_electricity"
-    refusal = incomparable(rented, bought)
+    refusal = find_incomparable(rented, bought)
     if refusal or not (hours and rented and bought):
         for pointer in (alone, with_power):
             notes.gap(pointer, *(refusal or ("PRICE_REQUIRED", "needs the rent and the purchase")))
         return
-    answer["break_even_runs"] = quantity(runs_of_purchase(rented, bought))
-    refusal = incomparable(rented, electricity)
+    answer["break_even_runs"] = quantity(estimate_break_even_runs(rented, bought))
+    refusal = find_incomparable(rented, electricity)
     if refusal or not (electricity and facility_kw):
         notes.gap(with_power, *(refusal or ("ELECTRICITY_UNKNOWN", "the electricity is not known")))
         return
-    # Both grow with the same hours, so what is unsure of them is the power alone.
-    rent_per_hour = rented.quantity.value / hours.value
-    paid_per_hour = combine(
-        lambda kw: electricity.quantity.value * kw / facility_kw.value / hours.value, facility_kw
-    )
-    saved_per_hour = combine(lambda paid: rent_per_hour - paid, inverted(paid_per_hour))
-    if saved_per_hour.low <= 0.0:
-        never = saved_per_hour.value <= 0.0
+    saved = estimate_saving(hours, rented, electricity, facility_kw)
+    if saved.low <= 0.0:
+        never = saved.value <= 0.0
         detail = "electricity costs as much as the rent that it saves"
         notes.gap(
             with_power, "NEVER" if never else "UNBOUNDED", detail if never else f"it may be that {detail}"
         )
         return
-    saved = combine(lambda h, s: h * s, hours, saved_per_hour)
-    runs = combine(lambda s, b: break_even_runs(b, s), inverted(saved), bought.quantity)
+    runs = estimate_runs_of_saving(hours, saved, bought)
     answer["break_even_runs_with_electricity"] = quantity(runs)

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
@@ -25,7 +25,7 @@ from service.kit.http.problems import BadRequest, FieldError, Unavailable
 from service.kit.http.web import from_state
 from service.kit.security.subjects import SHIPPED_TENANT
 from service.nodes import service as nodes
-from service.planning.cost.exchange import ExchangeRates
+from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from service.planning.cost.prices import device_price
 from service.planning.energy.carbon import IntensitySeries
 from service.planning.hardware.cluster import Accelerator, Server, memory_capacity
@@ -33,13 +33,12 @@ from service.planning.hardware.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity
 from service.resolve.catalog import (
-    Catalog,
+    CatalogView,
     KnownAccelerator,
     KnownGrid,
     KnownLink,
     KnownModel,
     KnownOffer,
-    KnownRate,
     KnownSite,
     KnownTariff,
     KnownTokenPrice,
@@ -58,11 +57,6 @@ WAIT_SECONDS = 2.0
 """How long a request waits for a snapshot as new as the revision that it sends."""
 
 _NUMBER_FORMATS = frozenset(NumberFormat)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot(Catalog):
-    """Every live row as planning values, by id and alias, as of one revision."""
 
 
 _SHADOWED = "shadows_shipped_version"
@@ -226,9 +220,9 @@ def _tariff(row: Document) -> KnownTariff:
     return KnownTariff(row["name"], terms, _source("tariff", row))
 
 
-def _exchange_rate(row: Document) -> KnownRate:
+def _exchange_rate(row: Document) -> ExchangeRate:
     source = _source("exchange_rate", row)
-    return KnownRate(
+    return ExchangeRate(
         row["from_currency_code"],
         row["to_currency_code"],
         Decimal(row["rate"]),
@@ -290,9 +284,9 @@ def _snapshot(
     shipped: _Layer,
     own: _Layer | None = None,
     measured: calibrations.Measured = calibrations.NOTHING_MEASURED,
-) -> Snapshot:
+) -> CatalogView:
     """The snapshot of the shipped rows behind a tenant's own, and of what the tenant has measured."""
-    known: dict[str, dict[str, Any]] = {}
+    known: dict[str, Any] = {}
     for resource, entries in shipped.items():
         mine = own[resource] if own else ()
         shadowed = {entry.id for entry in mine}
@@ -300,18 +294,17 @@ def _snapshot(
         known[resource] = {name: entry.known for entry in seen for name in entry.names}
     # Those of the tenant last: of two rates for one pair and day the later given counts.
     rates = ExchangeRates(known.pop("exchange_rates").values())
-    return Snapshot(
+    return CatalogView(
         revision=revision,
         curves=reference_curves(),
         exchange_rates=rates,
         calibrations=measured.calibrations,
         measured_answers=measured.answers,
-        node_ids=None,
         **known,
     )
 
 
-def shipped_snapshot(revision: int = 0) -> Snapshot:
+def shipped_snapshot(revision: int = 0) -> CatalogView:
     """The snapshot of the shipped files, without a database."""
     return _snapshot(revision, _layer(shipped_documents()))
 
@@ -327,20 +320,20 @@ class SnapshotStore:
         self._database = database
         self._shipped: _Layer = {}
         self._revisions: Mapping[str, int] = {}
-        self._common: Snapshot | None = None
-        self._tenants: Mapping[str, Snapshot] = {}
+        self._common: CatalogView | None = None
+        self._tenants: Mapping[str, CatalogView] = {}
         self._census = nodes.Census(0, None)
         self._nodes: Mapping[str, frozenset[str]] = {}
         self._lock = threading.Lock()
 
-    def current(self, tenant_id: str) -> Snapshot:
+    def current(self, tenant_id: str) -> CatalogView:
         """The newest snapshot of what a tenant sees; 503 before the first."""
         found = self._tenants.get(tenant_id, self._common)
         if found is None:
             raise Unavailable("The catalog is not loaded", headers={"Retry-After": "1"})
         return found
 
-    def newest(self, tenant_id: str) -> Snapshot:
+    def newest(self, tenant_id: str) -> CatalogView:
         """The snapshot of what a tenant sees now, with what other processes have just written."""
         self.refresh()
         return self.current(tenant_id)
@@ -377,7 +370,7 @@ class SnapshotStore:
             self._tenants, self._common = tenants, common
             self._revisions, self._census, self._nodes = revisions, census, own_nodes
 
-    async def asked(self, scope: Mapping[str, Any]) -> Snapshot:
+    async def asked(self, scope: Mapping[str, Any]) -> CatalogView:
         """What the caller of a request sees, as new as the `Catalog-Revision` that it sends."""
         tenant_id = scope["state"]["subject"].tenant_id
         asked = next((value for name, value in scope["headers"] if name == b"catalog-revision"), None)
@@ -388,7 +381,7 @@ class SnapshotStore:
             raise BadRequest(detail, FieldError("/header/Catalog-Revision", "INTEGER", detail))
         return await self.at_least(tenant_id, int(asked))
 
-    async def at_least(self, tenant_id: str, revision: int) -> Snapshot:
+    async def at_least(self, tenant_id: str, revision: int) -> CatalogView:
         """A snapshot of what a tenant sees that contains ``revision``; 503 if none comes in time."""
         deadline = time.monotonic() + WAIT_SECONDS
         while self.current(tenant_id).revision < revision:

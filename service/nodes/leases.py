@@ -244,8 +244,8 @@ def _completed_before(session: Writer, node: Subject, held: Lease, completion: C
 
 def _overrun_seconds(session: Writer, row: LeaseRow) -> float:
     """By how long an attempt has outlasted its runtime; below 0 before that."""
-    assert row.begun_at is not None  # noqa: S101
-    return (repository.time(session) - row.begun_at).total_seconds() - row.runtime_seconds
+    begun_at = row.begun_at or repository.time(session)
+    return (repository.time(session) - begun_at).total_seconds() - row.runtime_seconds
 
 
 def _own(node: Subject) -> tuple[ColumnElement[bool], ...]:

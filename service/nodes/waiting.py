@@ -14,6 +14,7 @@ from service.kit.database.engine import Database
 from service.kit.jobs.bell import Bell
 from service.kit.security.subjects import Subject
 from service.nodes import leases, repository
+from service.nodes.errors import NodeNotFound
 from service.protocol.leases import Claim, Lease
 
 LOOK_SECONDS = 1.0
@@ -101,7 +102,8 @@ class Waiting:
         with self._database.writing() as session:
             lease = leases.claim(session, node, body)
             row = repository.node(session, node.tenant_id, node.id)
-            assert row is not None  # noqa: S101  # it has just claimed
+            if row is None:
+                raise NodeNotFound
             return lease, Want(row.tenant_id, row.device, row.id)
 
     def _look(self) -> Counter[Offer]:

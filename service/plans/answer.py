@@ -5,15 +5,17 @@ from collections.abc import Mapping
 from datetime import UTC
 from typing import NamedTuple
 
-from service.estimates.charges import Charges, added
-from service.estimates.cost import cost_of_run
+from service.estimates.charges import to_money
+from service.estimates.cost import answer_cost_of_run
 from service.estimates.memory import estimate_memory
 from service.estimates.payment import electricity_paid
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import bill_of_run
+from service.planning.cases import InferenceCase, TrainingCase
+from service.planning.cost.charges import Charges, sum_charges
+from service.planning.notes import Notes
 from service.planning.quantity import scaled
 from service.planning.units import HOUR_SECONDS
-from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.plans.explain import separation
 from service.plans.hints import launch_hints
 from service.plans.pricing import Candidate, Wanted, located, place_of
@@ -26,7 +28,6 @@ from service.resolve.training import precision_of
 from service.schemas.answer import evidence, quantity
 from service.schemas.answers import Answer
 from service.schemas.bill_answers import UtilityBillAnswer
-from service.schemas.notes import Notes
 from service.schemas.plan_answers import (
     CandidateCounts,
     PlanAnswer,
@@ -198,17 +199,16 @@ def _supply_answer(supply: Supply) -> SupplyAnswer:
 
 def _add_settings(row: PlanRow, worked: Worked) -> None:
     """Choices beside the layout, defaults filled in."""
-    workload, layout = worked.run.resolved.workload, worked.run.resolved.layout
-    given = worked.configuration.throughput.workload
-    if isinstance(workload, TrainingWorkload) and isinstance(given, TrainingWorkloadInput):
-        row["precision"] = precision_of(given, worked.run.cluster)
-        row["micro_batch_size"] = workload.micro_batch_size
-        row["gradient_accumulation_steps"] = workload.micro_batches
-        row["recomputation"] = workload.recomputation
-    elif isinstance(workload, InferenceWorkload) and isinstance(given, InferenceWorkloadInput):
-        row["weight_format"] = workload.storage.name
+    case, given = worked.run.case, worked.configuration.throughput.workload
+    if isinstance(case, TrainingCase) and isinstance(given, TrainingWorkloadInput):
+        row["precision"] = precision_of(given, case.cluster)
+        row["micro_batch_size"] = case.workload.micro_batch_size
+        row["gradient_accumulation_steps"] = case.workload.micro_batches
+        row["recomputation"] = case.workload.recomputation
+    elif isinstance(case, InferenceCase) and isinstance(given, InferenceWorkloadInput):
+        row["weight_format"] = case.workload.storage.name
         row["kv_cache_precision"] = given.kv_cache_precision
-        row["replicas"] = layout.data // layout.expert
+        row["replicas"] = case.replicas
 
 
 def _add_memory(row: PlanRow, shown: _Row) -> None:
@@ -230,11 +230,11 @@ def _add_money(row: PlanRow, shown: _Row) -> None:
     duration, parts = worked.run.duration_seconds, list[Charges | None]()
     request = cost_request(space, worked.configuration, supply, start)
     if request is not None:
-        costed = cost_of_run(request, worked.again(), worked.catalog)
+        costed = answer_cost_of_run(request, worked.again(), worked.catalog)
         shown.take(costed.answer)
-        parts.append(costed.charged)
-        if costed.rental is not None and costed.rental.spot is not None:
-            duration = costed.rental.spot.lasting
+        parts.append(costed.cost.total)
+        if costed.cost.rent is not None and costed.cost.rent.spot is not None:
+            duration = costed.cost.rent.spot.lasting
     if duration is not None:
         row["duration_seconds"] = quantity(duration)
         row["device_hours"] = quantity(scaled(duration, shown.candidate.devices / HOUR_SECONDS))
@@ -249,11 +249,11 @@ def _add_money(row: PlanRow, shown: _Row) -> None:
         _add_energy(row, shown, billed)
     if supply.kind == "owned":
         parts.append(None if bill is None else electricity_paid(billed, bill, worked.catalog, shown.notes))
-    total = None if None in parts else added(parts)
+    total = None if None in parts else sum_charges(parts)
     if total is None:
         shown.gap("cost", "PRICE_UNKNOWN", f"what {supply.name} costs in this currency is not known")
     else:
-        row["cost"] = total.total
+        row["cost"] = to_money(total.total)
 
 
 def _add_energy(row: PlanRow, shown: _Row, billed: UtilityBillAnswer) -> None:

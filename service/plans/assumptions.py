@@ -8,7 +8,7 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.plans.space import Space, Supply
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.plans import PlanQuestion
 from service.schemas.references import EfficiencyInput, ModelledEfficiency
 from service.schemas.rental import Rental
@@ -46,7 +46,7 @@ def efficiency_of(question: PlanQuestion, accelerator_id: str) -> EfficiencyInpu
     return ModelledEfficiency(source="modelled", **({} if factor == 1.0 else {"time_factor": factor}))
 
 
-def moved(supply: Supply, question: PlanQuestion, catalog: Catalog) -> Supply:
+def moved(supply: Supply, question: PlanQuestion, catalog: CatalogView) -> Supply:
     """The supply with its prices, interruptions and building as the question moves them."""
     price = factor_of(question, "price", supply.name)
     if supply.rental is not None:
@@ -77,7 +77,7 @@ def _moved_rental(rental: Rental, price: float, interruptions: float) -> Rental:
     return rental.model_copy(update=changes) if changes else rental
 
 
-def _has_price(site: RunSite, catalog: Catalog) -> bool:
+def _has_price(site: RunSite, catalog: CatalogView) -> bool:
     if site.electricity is not MISSING:
         return True
     known = None if site.site_id is MISSING else catalog.sites.get(site.site_id)

@@ -25,14 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import MISSING
 
-from service.estimates.charges import Price, given_price
-from service.estimates.currencies import Currencies
-from service.estimates.energy import Site, resolve_site
-from service.estimates.ownership import cost_of_device_hour
-from service.estimates.rent import terms_of
 from service.kit.clock import now
 from service.planning.cost import rounded
+from service.planning.cost.currencies import Currencies
 from service.planning.energy.power import WATTS_PER_KILOWATT
+from service.planning.energy.site import Site
+from service.planning.estimates.ownership import estimate_device_hour_cost
+from service.planning.notes import Notes
 from service.planning.units import HOUR_SECONDS
 from service.plans.assumptions import moved, time_factor
 from service.plans.pricing import Pricer, located
@@ -40,8 +39,11 @@ from service.plans.requests import currency_of
 from service.plans.runs import Columns, Floats
 from service.plans.space import Space, Supply
 from service.resolve.hardware import resolve_cluster
-from service.schemas.estimates import CostQuestion, UtilityBillQuestion
-from service.schemas.notes import Notes
+from service.resolve.prices import multiply_price, resolve_price
+from service.resolve.purchase import resolve_purchase
+from service.resolve.rental import resolve_rental
+from service.resolve.site import resolve_site
+from service.schemas.estimates import UtilityBillQuestion
 from service.schemas.references import ClusterInput
 from service.schemas.workloads import TrainingWorkloadInput
 
@@ -119,9 +121,9 @@ def _kw(
 ) -> Floats:
     """Power at the meter while devices work, in the month of the least PUE; 0 where it is not known."""
     found = np.zeros(len(kept))
-    if site is None or site.given is None or site.pues is None or not pricer.needs_energy(supply):
+    if site is None or site.pues is None or not pricer.needs_energy(supply):
         return found
-    building = (site.given.cooling, str(site.given.fabric_power_watts_per_device), min(site.pues))
+    building = (site.cooling, site.fabric_watts_per_device, min(site.pues))
     key = (supply.clusters, supply.most_devices, *building)
     if key in columns.known:
         return columns.known[key]
@@ -148,16 +150,13 @@ def _ownership(pricer: Pricer, supply: Supply, columns: Columns, kept: NDArray[n
     space, found = pricer.space, np.zeros(len(kept))
     if supply.purchase is None:
         return found
-    said: dict[str, Any] = {"purchase": supply.purchase, "currency_code": currency_of(space.question)}
-    start = _start(space)
-    if start is not None:
-        said["starts_at"] = start
-    question = CostQuestion.model_construct(**said)
+    currencies = _currencies(space)
     slack = _ROUNDINGS * _minor_unit(currency_of(space.question))
     factor = time_factor(space.question, supply.accelerator_id) * _JUST_BELOW
     for asked, here in _clusters(pricer, columns, kept):
         cluster = resolve_cluster(asked, space.catalog, Notes())
-        rate = cost_of_device_hour(question, cluster, space.catalog, Notes())
+        terms = resolve_purchase(supply.purchase, cluster)
+        rate = estimate_device_hour_cost(terms, cluster.accelerator_count, currencies, Notes())
         if rate is not None:
             hours = cluster.accelerator_count * columns.lasting[kept][here] * (factor / HOUR_SECONDS)
             found[here] = float(rate) * _JUST_BELOW * hours - slack
@@ -180,14 +179,14 @@ class _Rate(NamedTuple):
 
 def _currencies(space: Space) -> Currencies:
     on = _start(space) or now()
-    return Currencies(currency_of(space.question), space.catalog.exchange_rates, on.date(), Notes())
+    return Currencies(currency_of(space.question), space.catalog.exchange_rates, on.date())
 
 
 def _rent(supply: Supply, space: Space) -> _Rate | None:
     if supply.rental is None:
         return None
-    terms = terms_of(supply.rental, supply.accelerator_id, space.catalog, Notes())
-    price = _currencies(space).price(terms.price, "/rent/total")
+    terms = resolve_rental(supply.rental, supply.accelerator_id, space.catalog, Notes())
+    price = _currencies(space).exchange_price(terms.price, "/rent/total", Notes())
     if price is None:
         return None
     slack = _ROUNDINGS * _minor_unit(price.currency_code)
@@ -228,13 +227,11 @@ def _least_intensity(site: Site | None) -> float | None:
 
 def _electricity(supply: Supply, space: Space, kwh: Floats) -> Floats:
     """At a flat price; a tariff may pay for what is taken, so that nothing bounds its bill from below."""
-    assert supply.site is not None  # noqa: S101
-    asked = supply.site.electricity
+    asked = MISSING if supply.site is None else supply.site.electricity
     if asked is MISSING or asked.price_per_kwh is MISSING:
         return np.full_like(kwh, -np.inf)
-    price: Price | None = given_price(asked.price_per_kwh).times(asked.price_factor)
-    assert price is not None  # noqa: S101
-    price = _currencies(space).price(price, "/electricity/total")
+    given = multiply_price(resolve_price(asked.price_per_kwh), asked.price_factor)
+    price = _currencies(space).exchange_price(given, "/electricity/total", Notes())
     if price is None:
         return np.zeros_like(kwh)
     return kwh * float(price.amount) * _JUST_BELOW - _ROUNDINGS * _minor_unit(price.currency_code)

@@ -4,19 +4,19 @@ from decimal import Decimal
 
 from pydantic import MISSING
 
-from service.estimates.rent import terms_of
 from service.planning.errors import PlanningError
-from service.planning.workload import TrainingWorkload
+from service.planning.estimates import TrainingRun
+from service.planning.notes import Notes
 from service.plans.assumptions import check_assumptions
 from service.plans.pricing import Pricer, Wanted, located
 from service.plans.ranking import supplies_of
 from service.plans.requests import Configuration, currency_of
 from service.plans.runs import NEVER_ENDS, Runs, worked_of
 from service.plans.space import Kept, Space, Supply
+from service.resolve.rental import resolve_rental
 from service.resolve.training import total_tokens_of
 from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
-from service.schemas.notes import Notes
-from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput, WorkloadInput
+from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 _WORK_TOLERANCE = 1e-3
 """A run of whole steps is as long as one of tokens only to the next step."""
@@ -66,7 +66,7 @@ def _check_currency(space: Space) -> None:
         if supply.rental is None:
             return
         with located(supply):
-            terms = terms_of(supply.rental, supply.accelerator_id, space.catalog, Notes())
+            terms = resolve_rental(supply.rental, supply.accelerator_id, space.catalog, Notes())
         known.add(terms.price.currency_code)
     if not any(rates.convert(Decimal(1), code, currency, pricer.day) for code in known):
         detail = f"no exchange rate from {' or '.join(sorted(known))} to {currency} is known"
@@ -95,18 +95,19 @@ def _check_given(space: Space, place: int, runs: Runs) -> None:
     except PlanningError as error:
         at = error.pointer if error.pointer.startswith(("/model", pointer)) else pointer + error.pointer
         raise PlanningError(error.code, at, error.detail) from error
-    if isinstance(given.workload, TrainingWorkloadInput):
-        workload = run.resolved.workload
-        assert isinstance(workload, TrainingWorkload)  # noqa: S101
-        batch = workload.micro_batch_size * workload.micro_batches * run.resolved.layout.data
-        _check_work(space.question.workload, given.workload, batch, f"{pointer}/workload/total_tokens")
+    asked, work = space.question.workload, given.workload
+    if (
+        isinstance(run, TrainingRun)
+        and isinstance(asked, TrainingWorkloadInput)
+        and isinstance(work, TrainingWorkloadInput)
+    ):
+        _check_work(asked, work, run.case.step_sequences, f"{pointer}/workload/total_tokens")
 
 
 def _check_work(
-    asked: WorkloadInput, given: TrainingWorkloadInput, global_batch_size: int, pointer: str
+    asked: TrainingWorkloadInput, given: TrainingWorkloadInput, global_batch_size: int, pointer: str
 ) -> None:
     """As many tokens as the question asks for, to the next step."""
-    assert isinstance(asked, TrainingWorkloadInput)  # noqa: S101
     total = total_tokens_of(given, global_batch_size)
     batch = None if asked.global_batch_size is MISSING else asked.global_batch_size
     wanted = total_tokens_of(asked, batch)

@@ -17,7 +17,7 @@ from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
 from service.planning.hardware.local_evidence import Deviations, Setting, correlation
 from service.planning.quantity import Basis, LogReach, Quantity, exact, log_reach, paired_reach
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.answers import ThroughputAnswer
 from service.schemas.plan_answers import Difference, PlanRow, Separation
 from service.schemas.plans import Goal
@@ -78,7 +78,7 @@ _SAME: Final = 1e-9
 """Relative difference up to which two figures are one."""
 
 
-def separation(goal: Goal, first: PlanRow, second: PlanRow, catalog: Catalog) -> Separation:
+def separation(goal: Goal, first: PlanRow, second: PlanRow, catalog: CatalogView) -> Separation:
     """What a row has that the next has not, in choices, headlines and parts of the goal's figure."""
     name = headline_of(goal, first)
     names = (name, *(each for each in _UNITS if each != name))
@@ -180,7 +180,7 @@ def _quantity(row: PlanRow, name: str) -> Quantity | None:
     return Quantity(found["value"], found["low"], found["high"], Basis(found["basis"]))
 
 
-def parts_of(name: str, row: PlanRow, catalog: Catalog) -> dict[str, float]:
+def parts_of(name: str, row: PlanRow, catalog: CatalogView) -> dict[str, float]:
     """What a headline of a row is the sum of: phases, charges, or kinds of equipment; none of a count.
 
     The phases of a training run are those of all its steps, and its interruptions.
@@ -194,18 +194,18 @@ def parts_of(name: str, row: PlanRow, catalog: Catalog) -> dict[str, float]:
     return _emissions(row, catalog) if name == "location_based_kg_co2e" else {}
 
 
-def _throughput(row: PlanRow, catalog: Catalog) -> ThroughputAnswer:
+def _throughput(row: PlanRow, catalog: CatalogView) -> ThroughputAnswer:
     question = row["requests"]["throughput"]
     return estimate_throughput(question.model_copy(update={"explain": False, "scaling": MISSING}), catalog)
 
 
-def _phases(row: PlanRow, catalog: Catalog) -> dict[str, float]:
+def _phases(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
     return _summed(
         (phase["phase"], phase["seconds"]["value"]) for phase in _throughput(row, catalog)["breakdown"]
     )
 
 
-def _phases_of_run(row: PlanRow, catalog: Catalog) -> dict[str, float]:
+def _phases_of_run(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
     answer, lasting = _throughput(row, catalog), _figure(row, "duration_seconds")
     if lasting is None or "step_seconds" not in answer or "duration_seconds" not in answer:
         return {}
@@ -218,7 +218,7 @@ def _phases_of_run(row: PlanRow, catalog: Catalog) -> dict[str, float]:
     return parts
 
 
-def _charges(row: PlanRow, catalog: Catalog) -> dict[str, float]:
+def _charges(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
     """Lines of the cost; the electricity of own devices is what the cost of the row has beside."""
     asked, cost = row["requests"].get("cost"), _figure(row, "cost")
     if cost is None:
@@ -230,7 +230,7 @@ def _charges(row: PlanRow, catalog: Catalog) -> dict[str, float]:
     return parts
 
 
-def _emissions(row: PlanRow, catalog: Catalog) -> dict[str, float]:
+def _emissions(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
     """By kind of equipment, each at the mean intensity of the whole."""
     asked, emitted = row["requests"].get("utility_bill"), _figure(row, "location_based_kg_co2e")
     if asked is None or emitted is None:
@@ -260,7 +260,7 @@ def _by_size(one: Mapping[str, float], other: Mapping[str, float], unit: str) ->
     )
 
 
-def is_within(name: str, first: PlanRow, second: PlanRow, catalog: Catalog) -> bool:
+def is_within(name: str, first: PlanRow, second: PlanRow, catalog: CatalogView) -> bool:
     """Whether a headline of the first row is better by less than what the estimates leave in doubt.
 
     What time leaves in doubt of the figure is correlated as measured times are, what power does as measured
@@ -309,7 +309,7 @@ class _Alike(NamedTuple):
     known: Mapping[str, Deviations]
 
     @classmethod
-    def of(cls, first: PlanRow, second: PlanRow, catalog: Catalog) -> "_Alike":
+    def of(cls, first: PlanRow, second: PlanRow, catalog: CatalogView) -> "_Alike":
         """Of two rows."""
         asked, against = first["requests"]["throughput"], second["requests"]["throughput"]
         known = catalog.curves.deviations

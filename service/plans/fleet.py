@@ -9,6 +9,7 @@ from typing import NamedTuple
 from service.kit.http.wanted import check_wanted
 from service.planning.cost import rounded
 from service.planning.errors import PlanningError
+from service.planning.notes import Notes
 from service.planning.scheduling.schedule import Fleet, Placed, Schedule, Task, schedule
 from service.plans.answer import row_of
 from service.plans.fleet_options import (
@@ -22,7 +23,7 @@ from service.plans.fleet_options import (
     pools_of,
 )
 from service.plans.fleet_remedies import Beside, unplaced
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.answer import evidence
 from service.schemas.base import MoneyAmount, QuantityAnswer
 from service.schemas.fleet_plans import (
@@ -34,11 +35,10 @@ from service.schemas.fleet_plans import (
     PoolOccupation,
     PoolSpan,
 )
-from service.schemas.notes import Notes
 from service.schemas.workloads import TrainingWorkloadInput
 
 
-def estimate_fleet(question: FleetQuestion, catalog: Catalog) -> FleetAnswer:
+def estimate_fleet(question: FleetQuestion, catalog: CatalogView) -> FleetAnswer:
     """Who runs where, on how many devices and when, what that costs, and what does not fit."""
     return _Answering(question, catalog).answer()
 
@@ -49,7 +49,7 @@ class _Assigned(NamedTuple):
 
 
 class _Answering:
-    def __init__(self, question: FleetQuestion, catalog: Catalog) -> None:
+    def __init__(self, question: FleetQuestion, catalog: CatalogView) -> None:
         self.asked, self.catalog = question, catalog
         whole = question.starts_at + timedelta(microseconds=-question.starts_at.microsecond % 1_000_000)
         self.question = question = question.model_copy(update={"starts_at": whole})

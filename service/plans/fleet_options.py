@@ -11,16 +11,16 @@ from pydantic import MISSING
 
 from service.kit.clock import now
 from service.planning.errors import PlanningError
+from service.planning.notes import Notes
 from service.planning.scheduling.schedule import Mode
 from service.plans.pricing import Candidate, Pricer
 from service.plans.runs import Runs
 from service.plans.search import merged, pieces, search
 from service.plans.space import Piece, Space
 from service.plans.supplies import space_of
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.schemas.fleet_plans import FleetQuestion, FleetWorkload
-from service.schemas.notes import Notes
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from service.schemas.plans import OwnedNodes, PlanQuestion, PlanSearch, RentedDevices
 from service.schemas.site import RunSite
@@ -83,7 +83,7 @@ class Options(NamedTuple):
     has_unpriced: bool
 
 
-def pools_of(question: FleetQuestion, catalog: Catalog) -> tuple[Pool, ...]:
+def pools_of(question: FleetQuestion, catalog: CatalogView) -> tuple[Pool, ...]:
     """Owned nodes, then rented devices.
 
     Raises:
@@ -104,7 +104,7 @@ def pools_of(question: FleetQuestion, catalog: Catalog) -> tuple[Pool, ...]:
     return tuple(pools)
 
 
-def _check_price(site: RunSite, catalog: Catalog, pointer: str) -> None:
+def _check_price(site: RunSite, catalog: CatalogView, pointer: str) -> None:
     known = None if site.site_id is MISSING else catalog.sites.get(site.site_id)
     given = site.electricity
     has_tariff = known is not None and known.tariff_id is not None
@@ -117,7 +117,9 @@ def _check_price(site: RunSite, catalog: Catalog, pointer: str) -> None:
         raise PlanningError("NOT_MODELLED", f"{pointer}/electricity", detail)
 
 
-def _node(given: OwnedNodes | RentedDevices, question: FleetQuestion, catalog: Catalog, pointer: str) -> int:
+def _node(
+    given: OwnedNodes | RentedDevices, question: FleetQuestion, catalog: CatalogView, pointer: str
+) -> int:
     """Devices that are taken at a time."""
     if question.share_nodes:
         return 1
@@ -175,7 +177,7 @@ class TooManyError(PlanningError):
 class Asking:
     """The question of a fleet, workload by workload and pool by pool, within a number of configurations."""
 
-    def __init__(self, question: FleetQuestion, catalog: Catalog, pools: tuple[Pool, ...]) -> None:
+    def __init__(self, question: FleetQuestion, catalog: CatalogView, pools: tuple[Pool, ...]) -> None:
         self.question, self.catalog, self.pools = question, catalog, pools
         self.windows = windows_of(question)
         self.left = MOST_CANDIDATES
@@ -313,7 +315,8 @@ class Asking:
 
     def _mode(self, candidate: Candidate, space: Space, place: int, pool: int) -> Mode:
         count = space.cluster_of(candidate.kept).accelerator_count
-        assert candidate.seconds is not None  # noqa: S101
+        if candidate.seconds is None:
+            raise ValueError("a candidate of a fleet lasts a time")
         is_service = isinstance(self.question.workloads[place].workload, InferenceWorkloadInput)
         seconds = self.windows[place].seconds if is_service else max(1, math.ceil(candidate.seconds))
         # An unknown cost is only ever weighed between schedules that are equal but for it.
@@ -340,7 +343,7 @@ def currency_of(question: FleetQuestion) -> str:
     return "USD" if question.budget is MISSING else question.budget.currency_code
 
 
-def budget_of(question: FleetQuestion, catalog: Catalog) -> Decimal | None:
+def budget_of(question: FleetQuestion, catalog: CatalogView) -> Decimal | None:
     """The most that all may cost, in the currency of the costs."""
     if question.budget is MISSING:
         return None

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 
 from service.planning.cost import rounded
 from service.planning.errors import PlanningError
+from service.planning.notes import Notes
 from service.planning.scheduling.schedule import Placed, earliest_start, least_capacity
 from service.plans.fleet_options import Asking, Option, Options, Pool, currency_of, moment
 from service.schemas.base import MoneyAmount
 from service.schemas.fleet_plans import FleetReason, FleetRemedy, PoolReason, UnplacedWorkload
-from service.schemas.notes import Notes
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from service.schemas.workloads import TrainingWorkloadInput
 
@@ -184,8 +184,8 @@ def _more_devices(place: int, pool: int, options: Sequence[Option], beside: Besi
     added, mode, number = min(needed)
     if added > 0:
         start = earliest_start(beside.on(pool), own.capacity + added, mode, *window)
-        assert start is not None  # noqa: S101
-        yield {**_remedy("devices", options[number], start, beside), "added_devices": added}
+        if start is not None:
+            yield {**_remedy("devices", options[number], start, beside), "added_devices": added}
 
 
 def _whole(devices: int, pool: Pool) -> int:

@@ -6,15 +6,14 @@ from typing import Final
 from service.formats.launch import TABLE, Settings, Value, arguments, sections, written
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
-from service.planning.workload import InferenceWorkload
-from service.resolve import resolve
-from service.resolve.catalog import Catalog
+from service.planning.notes import Notes
+from service.resolve import resolve_served
+from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.resolve.model import ResolvedModel
 from service.resolve.training import precision_of
 from service.schemas.base import Gap
 from service.schemas.estimates import ThroughputQuestion
-from service.schemas.notes import Notes
 from service.schemas.plan_answers import LaunchHint, PlanRow
 from service.schemas.workloads import TrainingWorkloadInput
 
@@ -94,7 +93,7 @@ _SAID_OF_PROGRAMS: Final = frozenset({"version", "warmed_up"})
 _NO_ADAPTATION: Final = "full"
 
 
-def launch_hints(row: PlanRow, model: ResolvedModel, catalog: Catalog) -> list[LaunchHint]:
+def launch_hints(row: PlanRow, model: ResolvedModel, catalog: CatalogView) -> list[LaunchHint]:
     """Settings of each program that runs what the first row holds, and what it cannot be told."""
     question = row["requests"]["throughput"]
     settings, kind = launch_settings(question, model, catalog), question.workload.kind
@@ -117,7 +116,7 @@ def _gap(error: PlanningError) -> Gap:
     return {"pointer": pointer, "code": error.code, "detail": error.detail}
 
 
-def launch_settings(question: ThroughputQuestion, model: ResolvedModel, catalog: Catalog) -> Settings:
+def launch_settings(question: ThroughputQuestion, model: ResolvedModel, catalog: CatalogView) -> Settings:
     """What a program is told of an estimate's question, by JSON Pointer, beside what its rules look at."""
     cluster = resolve_cluster(question.cluster, catalog, Notes())
     asked = question.model_dump(mode="json")
@@ -133,14 +132,14 @@ def launch_settings(question: ThroughputQuestion, model: ResolvedModel, catalog:
 
 
 def _worked_out(
-    question: ThroughputQuestion, cluster: Cluster, model: ResolvedModel, catalog: Catalog
+    question: ThroughputQuestion, cluster: Cluster, model: ResolvedModel, catalog: CatalogView
 ) -> Settings:
     """What the question leaves open and the figures hold for."""
     given = question.workload
     if isinstance(given, TrainingWorkloadInput):
         return {"/workload/precision": precision_of(given, cluster).value}
-    served = resolve(question, cluster, catalog, Notes(), model).workload
-    if not isinstance(served, InferenceWorkload) or served.rules.name is None:
+    served = resolve_served(question, given, cluster, model, catalog=catalog, notes=Notes()).workload
+    if served.rules.name is None:
         return {}
     most: Settings = {"/workload/engine/max_num_seqs": served.most_requests} if served.most_requests else {}
     return {

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.charges import Charges, added
-from service.estimates.cost import charged_of_run
+from service.estimates.cost import estimate_cost_of_run
 from service.estimates.memory import estimate_memory
-from service.estimates.serving import Serving
-from service.estimates.serving_parts import levels_of
 from service.kit.clock import now
+from service.planning.cost.charges import Charges, sum_charges
 from service.planning.errors import PlanningError
+from service.planning.estimates import ServingRun
+from service.planning.estimates.serving import Serving
 from service.plans.requests import bill_request, cost_request, currency_of
 from service.plans.runs import NEVER_ENDS, Metered, Runs, Worked
 from service.plans.space import Kept, Space, Supply
@@ -151,16 +151,16 @@ class Pricer:
         if self.wanted.has_end:
             request = cost_request(self.space, worked.configuration, supply, starts_at)
             if request is not None:
-                rental, charged = charged_of_run(request, run, worked.catalog)
-                parts = None if charged is None else [charged]
-                if rental is not None and rental.spot is not None:
-                    lasting = rental.spot.lasting.value
+                cost = estimate_cost_of_run(request, run, worked.catalog)
+                parts = None if cost.total is None else [cost.total]
+                if cost.rent is not None and cost.rent.spot is not None:
+                    lasting = cost.rent.spot.lasting.value
         is_service = isinstance(self.space.question.workload, InferenceWorkloadInput)
         time = worked.request_seconds if is_service else lasting
         found = Candidate(
             kept,
             supply,
-            run.cluster.accelerator_count,
+            run.case.cluster.accelerator_count,
             float("inf") if time is None else time,
             starts_at,
             seconds=lasting,
@@ -171,7 +171,7 @@ class Pricer:
         if supply.kind == "owned":
             paid = None if metered is None else metered.electricity
             parts = None if paid is None or parts is None else [*parts, paid]
-        whole = added(parts) if parts and self.wanted.has_end else None
+        whole = sum_charges(parts) if parts and self.wanted.has_end else None
         return found if whole is None else found._replace(cost=whole.amount)
 
     def metered(self, worked: Worked, supply: Supply, starts_at: datetime | None) -> Metered | None:
@@ -201,13 +201,12 @@ class Pricer:
         left = self.space.question.constraints.headroom_share * memory.get("usable_bytes", 0.0)
         if memory.get("fits") is False or memory.get("headroom_bytes", left) < left:
             return PlanConstraint.MEMORY
-        workload, serving = worked.configuration.throughput.workload, worked.run.serving
+        workload, run = worked.configuration.throughput.workload, worked.run
         if not isinstance(workload, InferenceWorkloadInput) or workload.service_levels is MISSING:
             return None
-        levels = workload.service_levels
-        if isinstance(serving, Serving):
-            share = serving.goodput(levels_of(levels)).value
-            return PlanConstraint.SERVICE_LEVEL if share < levels.percentile / 100.0 else None
+        if isinstance(run, ServingRun) and isinstance(run.serving, Serving) and run.case.levels is not None:
+            limits, share = run.case.levels
+            return PlanConstraint.SERVICE_LEVEL if run.serving.goodput(limits).value < share else None
         return PlanConstraint.SERVICE_LEVEL
 
     def _broken(self, found: Candidate) -> Iterator[PlanConstraint]:

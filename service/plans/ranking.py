@@ -18,12 +18,12 @@ from pydantic import MISSING
 
 from service.kit.http.wanted import check_wanted
 from service.planning.errors import PlanningError
+from service.planning.notes import Notes
 from service.plans.bounds import Bounds, bounds_of
 from service.plans.pricing import Candidate, Pricer
 from service.plans.runs import Runs
 from service.plans.space import Kept, Outcome, Space, Supply
 from service.resolve.hardware import resolve_cluster
-from service.schemas.notes import Notes
 from service.schemas.plan_answers import PlanConstraint
 from service.schemas.plans import Goal
 from service.schemas.references import ClusterInput

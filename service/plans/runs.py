@@ -7,28 +7,28 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import MISSING
 
 from service.estimates.carbon import location_based
-from service.estimates.charges import Charges
-from service.estimates.currencies import currencies_of
-from service.estimates.electricity import electricity
-from service.estimates.energy import Energy, Site, machines_of, resolve_site, run_energy
-from service.estimates.load import Machines
-from service.estimates.passes import Passing
-from service.estimates.power import Draw, device_draw
+from service.estimates.electricity import bill_electricity
 from service.estimates.rates import plan_run
-from service.estimates.run import Run
-from service.estimates.serving import Serving
+from service.planning.cost.charges import Charges
+from service.planning.energy.site import Site
+from service.planning.estimates import ForwardPassRun, Run, ServingRun
+from service.planning.estimates.energy import Energy, build_machines, estimate_energy
+from service.planning.estimates.load import Machines
+from service.planning.estimates.power import Draw, estimate_draw
+from service.planning.estimates.serving import Serving
+from service.planning.notes import Notes
 from service.planning.quantity import Quantity, exact
 from service.plans.assumptions import time_factor
 from service.plans.requests import Configuration, configuration_of
 from service.plans.space import Kept, Space
 from service.resolve.calibrated import calibrated
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
+from service.resolve.prices import resolve_currencies
+from service.resolve.site import resolve_site
 from service.schemas.estimates import UtilityBillQuestion
-from service.schemas.notes import Notes
 from service.schemas.references import ClusterInput
 from service.schemas.site import RunSite
 from service.schemas.workloads import InferenceWorkloadInput
@@ -46,7 +46,7 @@ class Metered:
     request: UtilityBillQuestion
     site: Site
     energy: Energy
-    catalog: Catalog
+    catalog: CatalogView
     notes: Notes
 
     @cached_property
@@ -57,18 +57,18 @@ class Metered:
     @cached_property
     def electricity(self) -> Charges | None:
         """What the electricity costs, in the currency of the request."""
-        billed = electricity(self.request, self.energy, self.site, self.catalog, self.notes)
+        billed = bill_electricity(self.request, self.energy, self.catalog, self.notes)
         if billed.charged is None:
             return None
-        currencies = currencies_of(self.request, self.catalog, self.notes)
-        return currencies.charges(billed.charged, "/electricity/total")
+        currencies = resolve_currencies(self.request, self.catalog)
+        return currencies.exchange_total(billed.charged, "/electricity/total", self.notes)
 
 
 class Worked(NamedTuple):
     """A configuration with its rates."""
 
     configuration: Configuration
-    catalog: Catalog
+    catalog: CatalogView
     """As its devices see it."""
     run: Run
     draw: Draw | None
@@ -83,7 +83,6 @@ class Worked(NamedTuple):
 
     def metered_by(self, request: UtilityBillQuestion, building: RunSite) -> Metered:
         """The energy of the run as a bill reads it; kept where the building of a supply is not moved."""
-        assert request.site is not MISSING  # noqa: S101
         key = (id(building), request.starts_at, request.currency_code)
         if request.site is building and key in self.metered:
             return self.metered[key][1]
@@ -96,20 +95,19 @@ class Worked(NamedTuple):
 
     def _energy(self, run: Run, site: Site) -> Energy:
         """Prices and grid do not change it."""
-        given = site.given
-        assert given is not None  # noqa: S101
-        key = (site.pues, given.cooling, str(given.fabric_power_watts_per_device), site.starts_at)
+        key = (site.pues, site.cooling, site.fabric_watts_per_device, site.starts_at)
         if key not in self.energies:
-            self.energies[key] = run_energy(run, site, self.catalog.curves, self.draw)
+            self.energies[key] = estimate_energy(run, site, self.draw)
         return self.energies[key]
 
     @property
     def request_seconds(self) -> float | None:
         """Mean time of a request of a service."""
-        serving, passing = self.run.serving, self.run.passing
-        if isinstance(serving, Serving):
-            return serving.request_seconds.value
-        found = passing.request_seconds if isinstance(passing, Passing) else None
+        run, found = self.run, None
+        if isinstance(run, ServingRun) and isinstance(run.serving, Serving):
+            found = run.serving.request_seconds
+        elif isinstance(run, ForwardPassRun) and run.passing is not None:
+            found = run.passing.request_seconds
         return None if found is None else found.value
 
 
@@ -174,22 +172,20 @@ class Runs:
 
     def machines(self, space: Space, asked: ClusterInput, site: Site) -> Machines | None:
         """The machines of a cluster in a building; None where their power is not known."""
-        given = site.given
-        assert given is not None  # noqa: S101
-        key = (asked.model_dump_json(), given.cooling, str(given.fabric_power_watts_per_device))
+        key = (asked.model_dump_json(), site.cooling, site.fabric_watts_per_device)
         if key not in self._machines:
             catalog = calibrated(space.catalog, asked)
             found = resolve_cluster(asked, catalog, Notes())
             limit = found.accelerator.power_limit_watts
             self._machines[key] = (
-                None if limit is None else machines_of(found, site, catalog.curves, exact(limit), limit)[0]
+                None if limit is None else build_machines(found, site, catalog.curves, exact(limit), limit)[0]
             )
         return self._machines[key]
 
 
-def worked_of(configuration: Configuration, catalog: Catalog) -> Worked:
+def worked_of(configuration: Configuration, catalog: CatalogView) -> Worked:
     """The rates of a configuration."""
     question = configuration.throughput
     catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
-    return Worked(configuration, catalog, run, device_draw(run, catalog), {}, {})
+    return Worked(configuration, catalog, run, estimate_draw(run), {}, {})

@@ -17,6 +17,7 @@ from pydantic import MISSING
 
 from service.kit.http.wanted import check_wanted
 from service.planning.errors import PlanningError
+from service.planning.notes import Notes
 from service.planning.search.switching import Switch, narrowed, rungs
 from service.plans.assumptions import names_of_site
 from service.plans.pricing import Candidate, Pricer
@@ -24,7 +25,6 @@ from service.plans.ranking import Ranking, first, key_of
 from service.plans.runs import Runs
 from service.plans.search import merged
 from service.plans.space import REACH, Kept, Outcome, Space, Supply
-from service.schemas.notes import Notes
 from service.schemas.plan_answers import PlanRow, Sensitivity
 from service.schemas.plans import MovedAssumption, PlanConstraints, PlanQuestion
 from service.schemas.workloads import TrainingWorkloadInput, WorkloadInput
@@ -369,7 +369,7 @@ def with_moved(space: Space, outcome: Outcome, moved: Moved, factor: float) -> t
     question = space.question
     if moved.assumption in _LIMITS:
         moves = (
-            _budget(question.constraints, factor)
+            _move_budget(question.constraints, factor)
             if moved.assumption == "budget"
             else _deadline(question, factor)
         )
@@ -382,9 +382,10 @@ def with_moved(space: Space, outcome: Outcome, moved: Moved, factor: float) -> t
     return space._replace(question=question.model_copy(update={"assumptions": assumptions})), outcome
 
 
-def _budget(constraints: PlanConstraints, factor: float) -> dict[str, Any]:
+def _move_budget(constraints: PlanConstraints, factor: float) -> dict[str, Any]:
     budget = constraints.budget
-    assert budget is not MISSING  # noqa: S101
+    if budget is MISSING:
+        return {}
     amount = (Decimal(budget.amount) * Decimal(factor)).quantize(_DIGITS)
     return {"budget": budget.model_copy(update={"amount": f"{amount:f}"})}
 
@@ -432,7 +433,8 @@ def _scaled(workload: WorkloadInput, factor: float) -> tuple[WorkloadInput, floa
     amount = max(1, round(total * factor)) if isinstance(total, int) else total * factor
     if isinstance(workload, TrainingWorkloadInput):
         return workload.model_copy(update={name: amount}), amount / total
-    assert workload.horizon is not MISSING  # noqa: S101
+    if workload.horizon is MISSING:
+        return workload, 1.0
     horizon = workload.horizon.model_copy(update={name: amount})
     return workload.model_copy(update={"horizon": horizon}), amount / total
 

@@ -17,7 +17,7 @@ from service.plans.search import merged, pieces, search
 from service.plans.sensitivity import has_tariff
 from service.plans.space import Outcome, Piece, Space
 from service.plans.supplies import space_of
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.plan_answers import PlanAnswer
 from service.schemas.plans import PlanQuestion
 
@@ -35,7 +35,7 @@ class Pin(NamedTuple):
     """Prices and exchange rates are those of a day."""
 
 
-def pin_of(catalog: Catalog) -> Pin:
+def pin_of(catalog: CatalogView) -> Pin:
     """The pin of what is searched under ``catalog`` now."""
     return Pin(catalog.revision, METHOD_VERSION, now().date().isoformat())
 
@@ -49,13 +49,13 @@ class Prepared(NamedTuple):
     answer: PlanAnswer | None = None
 
 
-def estimate_plan(question: PlanQuestion, catalog: Catalog) -> PlanAnswer:
+def estimate_plan(question: PlanQuestion, catalog: CatalogView) -> PlanAnswer:
     """Which configuration does this work best? All of the search, in one go."""
     space = space_of(question, catalog)
     return _searched(space, pieces(space))
 
 
-def prepare(question: PlanQuestion, catalog: Catalog) -> Prepared:
+def prepare(question: PlanQuestion, catalog: CatalogView) -> Prepared:
     """The pieces of a question, and its answer if they are few."""
     pin, space = pin_of(catalog), space_of(question, catalog)
     parts = pieces(space)
@@ -73,17 +73,17 @@ def _is_billed(space: Space) -> bool:
     return space.question.window is not MISSING and any(map(has_tariff, space.supplies))
 
 
-def pieces_of(question: PlanQuestion, catalog: Catalog) -> Prepared:
+def pieces_of(question: PlanQuestion, catalog: CatalogView) -> Prepared:
     """The pieces of a question, all still to be searched."""
     return Prepared(question, pin_of(catalog), pieces(space_of(question, catalog)))
 
 
-def search_piece(question: PlanQuestion, catalog: Catalog, piece: Piece) -> Outcome:
+def search_piece(question: PlanQuestion, catalog: CatalogView, piece: Piece) -> Outcome:
     """What becomes of a piece of a question."""
     return search(space_of(question, catalog), piece)
 
 
-def rank(question: PlanQuestion, catalog: Catalog, outcomes: Iterable[Outcome]) -> PlanAnswer:
+def rank(question: PlanQuestion, catalog: CatalogView, outcomes: Iterable[Outcome]) -> PlanAnswer:
     """The answer, once every piece of a question is searched; ``outcomes`` in the order of the pieces."""
     return _ranked(space_of(question, catalog), outcomes)
 

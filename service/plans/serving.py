@@ -17,12 +17,14 @@ import numpy as np
 from pydantic import MISSING
 
 from service.estimates.memory import estimate_memory
-from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
-from service.estimates.served import unserved_kinds
-from service.estimates.serving import Serving, Subject, load_of, serve, subject_of
-from service.estimates.serving_parts import levels_of
+from service.planning.cases import InferenceCase
 from service.planning.errors import PlanningError
+from service.planning.estimates import ServingRun
+from service.planning.estimates.devices import compute_peak, usable_bytes
+from service.planning.estimates.power import estimate_draw
+from service.planning.estimates.serving import Serving, build_load, serve
+from service.planning.estimates.serving_run import unserved_kinds
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.links import MESHES
 from service.planning.inference import (
@@ -37,15 +39,16 @@ from service.planning.inference import (
 from service.planning.memory.capacity import largest_concurrency
 from service.planning.memory.serving import inference_memory, inference_weight_bytes
 from service.planning.models.profile import Profile
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism, divisors
 from service.planning.workload import InferenceWorkload
 from service.plans.space import Kept, Outcome, Piece, Space
-from service.resolve import Resolved, resolve
+from service.resolve import resolve_served
 from service.resolve.calibrated import calibrated
-from service.resolve.catalog import Catalog
-from service.resolve.hardware import compute_peak, resolve_cluster, usable_bytes
+from service.resolve.catalog import CatalogView
+from service.resolve.hardware import resolve_cluster
+from service.resolve.load import resolve_levels
 from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
-from service.schemas.notes import Notes
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from service.schemas.plans import ServingSearch
 from service.schemas.references import ClusterInput, ParallelismInput
@@ -85,7 +88,7 @@ class _Machine:
         self.cluster, self.catalog = self.on(self.most)
         self._alike: dict[int, bool] = {}
 
-    def on(self, devices: int) -> tuple[Cluster, Catalog]:
+    def on(self, devices: int) -> tuple[Cluster, CatalogView]:
         """So many of the devices, and the catalog as they see it."""
         given = self.asked(devices)
         catalog = calibrated(self.space.catalog, given)
@@ -182,17 +185,26 @@ def _degrees(layout: Parallelism) -> dict[str, Any]:
     return {name: getattr(layout, name) for name in names}
 
 
+def _get_workload(space: Space) -> InferenceWorkloadInput:
+    """The workload of a plan of a service."""
+    workload = space.question.workload
+    if not isinstance(workload, InferenceWorkloadInput):
+        raise TypeError("the plan is of a training run")
+    return workload
+
+
 def _stored(machine: _Machine, settings: Mapping[str, Any]) -> _Stored:
     """What is searched of one way to store weights and cache."""
     space, cluster = machine.space, machine.cluster
-    assert isinstance(space.question.workload, InferenceWorkloadInput)  # noqa: S101
-    stored = _Stored(settings, _with(space.question.workload, settings), has_rate=True, layouts=())
+    given = _get_workload(space)
+    stored = _Stored(settings, _with(given, settings), has_rate=True, layouts=())
     one, catalog = machine.on(1)
-    resolved = resolve(machine.question(stored, Parallelism()), one, catalog, Notes(), space.model)
-    if resolved.held.unknown is not None:
-        raise resolved.held.unknown
+    question = machine.question(stored, Parallelism())
+    case = resolve_served(question, stored.given, one, space.model, catalog=catalog, notes=Notes())
+    if case.unknown is not None:
+        raise case.unknown
     try:
-        compute_peak(one, resolved.workload)
+        compute_peak(one, case.workload)
         has_rate = cluster.accelerator.bandwidth_bytes_per_second is not None
     except PlanningError:
         has_rate = False
@@ -235,16 +247,14 @@ class _Placed:
         self.machine = machine
         self.stored = stored
         self.layout = layout
-        self.resolved, self.subject = self._on(1, machine.cluster, machine.catalog)
+        self.case = self._resolve(1, machine.cluster, machine.catalog)
         self.holds = self._holds()
         self._one: Serving | None = None
 
-    def _on(self, replicas: int, cluster: Cluster, catalog: Catalog) -> tuple[Resolved, Subject]:
-        count = self.layout.devices * replicas
-        cluster = cluster._replace(accelerator_count=count)
-        question = self.machine.question(self.stored, self.layout, replicas)
-        resolved = resolve(question, cluster, catalog, Notes(), self.machine.space.model)
-        return resolved, subject_of(resolved, self.stored.given, cluster)
+    def _resolve(self, replicas: int, cluster: Cluster, catalog: CatalogView) -> InferenceCase:
+        cluster = cluster._replace(accelerator_count=self.layout.devices * replicas)
+        question, model = self.machine.question(self.stored, self.layout, replicas), self.machine.space.model
+        return resolve_served(question, self.stored.given, cluster, model, catalog=catalog, notes=Notes())
 
     def _limit(self) -> float | None:
         return usable_bytes(self.machine.cluster, self.workload)
@@ -252,16 +262,14 @@ class _Placed:
     @property
     def workload(self) -> InferenceWorkload:
         """As memory sees it, with one request on each rank."""
-        held = self.resolved.held.workload
-        assert isinstance(held, InferenceWorkload)  # noqa: S101
-        return held._replace(concurrency=self.layout.data)
+        return self.case.resident.workload._replace(concurrency=self.layout.data)
 
     def _holds(self) -> int | None:
         """Most whole requests of a rank that fit and that its engine takes; None where nothing is known."""
         limit = self._limit()
         if limit is None:
             return self.workload.most_requests
-        memory = inference_memory(self.resolved.held.profile, self.workload, self.layout)
+        memory = inference_memory(self.case.resident.profile, self.workload, self.layout)
         return largest_concurrency(memory, self.workload, limit)
 
     @property
@@ -275,15 +283,16 @@ class _Placed:
         limit, workload = self._limit(), self.workload
         if limit is None or workload.device_layers is not None:
             return False
-        weights = inference_weight_bytes(self.resolved.held.profile, workload.storage, self.layout)
+        weights = inference_weight_bytes(self.case.resident.profile, workload.storage, self.layout)
         return weights.total > limit / workload.memory_fraction
 
     def serving(self, replicas: int) -> Serving:
         """What so many replicas do, by the function of a single estimate."""
         cluster, catalog = self.machine.on(self.layout.devices * replicas)
-        subject = self._on(replicas, cluster, catalog)[1]
-        found = serve(subject, cluster, catalog.curves, limit_bytes=usable_bytes(cluster, subject.workload))
-        assert found is not None  # noqa: S101  # rate and bandwidth are known
+        found = serve(self._resolve(replicas, cluster, catalog))
+        if found is None:
+            detail = "no rate of the accelerator is known"
+            raise PlanningError("PEAK_RATE_UNKNOWN", "/cluster/accelerator", detail)
         return found
 
     def servings(self, numbers: Sequence[int]) -> Iterator[Serving]:
@@ -293,35 +302,36 @@ class _Placed:
         if not alike:
             return
         one = self._one = self._one or self.serving(alike[0])
-        subjects = [self._of(one.subject, number) for number in alike]
-        counts = [self._replicas(subject) for subject in subjects]
-        loads = [load_of(subject, count) for subject, count in zip(subjects, counts, strict=True)]
+        cases = [self._with_replicas(one.case, number) for number in alike]
+        counts = [self._count_busy(case) for case in cases]
+        loads = [build_load(case, count) for case, count in zip(cases, counts, strict=True)]
         answered = served_alike(one.model, one.server, loads)
-        for subject, count, load, found in zip(subjects, counts, loads, answered, strict=True):
-            yield replace(one, served=found, load=load, replicas=float(count), subject=subject)
+        for case, count, load, found in zip(cases, counts, loads, answered, strict=True):
+            yield replace(one, served=found, load=load, replicas=float(count), case=case)
 
     def is_alike(self, replicas: int) -> bool:
         """Whether so many differ from others in their load alone."""
-        trace = len(self.subject.asked.at_seconds) > 1
+        trace = len(self.case.load.at_seconds) > 1
         return not trace and self.machine.is_alike(replicas * self.layout.devices)
 
-    def _of(self, subject: Subject, replicas: int) -> Subject:
-        return subject._replace(layout=self.layout._replace(data=self.layout.data * replicas))
+    def _with_replicas(self, case: InferenceCase, replicas: int) -> InferenceCase:
+        return replace(case, layout=self.layout._replace(data=self.layout.data * replicas))
 
-    def _replicas(self, subject: Subject) -> int:
-        """Those that have a request."""
-        count, asked = subject.layout.data // subject.layout.expert, subject.asked.concurrency
-        return count if asked is None else min(count, asked)
+    @staticmethod
+    def _count_busy(case: InferenceCase) -> int:
+        """Replicas that have a request."""
+        requests = case.load.concurrency
+        return case.replicas if requests is None else min(case.replicas, requests)
 
 
 def _least_by_room(placed: _Placed, most: int) -> int | PlanConstraint:
     """Replicas that hold the requests at a time that are asked for, or what keeps them from it."""
-    ranks, asked, holds = placed.layout.data, placed.subject.asked, placed.holds
+    ranks, concurrency, holds = placed.layout.data, placed.case.load.concurrency, placed.holds
     if holds == 0:
         return PlanConstraint.MEMORY
-    if asked.concurrency is None or holds is None:
+    if concurrency is None or holds is None:
         return 1
-    least = math.ceil(math.ceil(asked.concurrency / holds) / ranks)
+    least = math.ceil(math.ceil(concurrency / holds) / ranks)
     if least <= most:
         return least
     return PlanConstraint.ENGINE if holds == placed.workload.most_requests else PlanConstraint.MEMORY
@@ -333,8 +343,7 @@ class _Levels:
     def __init__(self, placed: _Placed) -> None:
         self._placed = placed
         given = placed.stored.given.service_levels
-        self._levels = None if given is MISSING else levels_of(given)
-        self._share = 0.0 if given is MISSING else given.percentile / 100.0
+        self._levels = None if given is MISSING else resolve_levels(given)
 
     def carried(self, numbers: Sequence[int]) -> list[bool]:
         """Of each number."""
@@ -342,18 +351,19 @@ class _Levels:
 
     def is_carried(self, serving: Serving) -> bool:
         """Of what so many replicas do."""
-        rate = serving.subject.asked.rate_per_second
+        rate = serving.case.load.rate_per_second
         if rate is not None:
             holds = self._placed.holds
             if serving.served.saturated or serving.requests_per_second.value < rate * (1.0 - 1e-9):
                 return False
             if holds is not None and math.ceil(serving.requests_inside) > holds:
                 return False
-        return self._levels is None or serving.goodput(self._levels).value >= self._share
+        levels = self._levels
+        return levels is None or serving.goodput(levels.limits).value >= levels.share
 
     def least(self, serving: Serving) -> int:
         """Replicas with fewer of which each is saturated: what one cannot pass is the same at any load."""
-        rate = serving.subject.asked.rate_per_second
+        rate = serving.case.load.rate_per_second
         if rate is None:
             return 1
         return max(1, math.floor(rate / serving.served.most_requests_per_second * (1.0 - 1e-9)))
@@ -371,12 +381,12 @@ class _Levels:
         """
         levels, load = self._levels, serving.load
         plain = load.burst_requests is None and serving.server.scheduler is Scheduler.CONTINUOUS
-        if levels is None or self._share <= _MOST_SHARE or load.outputs.values[0] <= 1.0 or not plain:
+        if levels is None or levels.share <= _MOST_SHARE or load.outputs.values[0] <= 1.0 or not plain:
             return False
-        if serving.server.speculation is not None or serving.curves.local is not None:
+        if serving.server.speculation is not None or serving.case.curves.local is not None:
             return False
         least = _SURE * _least_iteration(serving) * serving.spreads.output_token.middle
-        each, whole = levels.time_per_output_token_seconds, levels.request_seconds
+        each, whole = levels.limits.time_per_output_token_seconds, levels.limits.request_seconds
         if each is not None and least > each:
             return True
         alike = len(load.outputs.values) == 1
@@ -404,8 +414,8 @@ def _decided(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanCon
     least = _least_by_room(placed, most)
     if isinstance(least, PlanConstraint):
         return least
-    if placed.subject.asked.concurrency is not None:
-        most = min(most, placed.subject.asked.concurrency)
+    if placed.case.load.concurrency is not None:
+        most = min(most, placed.case.load.concurrency)
     levels = _Levels(placed)
     if placed.is_alike(1):
         light = next(placed.servings([most]))
@@ -445,7 +455,8 @@ def _kept(placed: _Placed, replicas: int, levels: _Levels) -> Kept | None:
     question = machine.question(placed.stored, placed.layout, replicas)
     catalog = calibrated(machine.space.catalog, question.cluster)
     run = plan_run(question, catalog)
-    assert isinstance(run.serving, Serving)  # noqa: S101  # rate and bandwidth are known
+    if not isinstance(run, ServingRun) or not isinstance(run.serving, Serving):
+        return None
     memory = MemoryQuestion.model_construct(
         model=question.model,
         workload=question.workload,
@@ -456,14 +467,14 @@ def _kept(placed: _Placed, replicas: int, levels: _Levels) -> Kept | None:
         "fits", 1
     ):
         return None
-    draw = device_draw(run, catalog)
+    draw = estimate_draw(run)
     return Kept(
         cluster=machine.place,
-        parallelism=_degrees(run.resolved.layout),
+        parallelism=_degrees(run.case.layout),
         workload=placed.stored.settings,
         seconds=run.serving.request_seconds.value,
         watts=None if draw is None else draw.watts.value,
-        accelerator_count=run.resolved.layout.devices,
+        accelerator_count=run.case.layout.devices,
         lasting_seconds=None if run.duration_seconds is None else run.duration_seconds.value,
     )
 
@@ -494,8 +505,7 @@ def pieces(space: Space) -> tuple[Piece, ...]:
 
 def _check(space: Space) -> None:
     """Refuse what is no service under a load, or whose work is not modelled."""
-    given, profile = space.question.workload, space.model.profile
-    assert isinstance(given, InferenceWorkloadInput)  # noqa: S101
+    given, profile = _get_workload(space), space.model.profile
     for name in _APART:
         if getattr(given, name) is not MISSING:
             detail = "one kind of replica that generates tokens is searched"

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.resolve.model import ResolvedModel
 from service.schemas.base import AnswerWarning
 from service.schemas.plan_answers import PlanConstraint, PruningRule
@@ -55,7 +55,7 @@ class Space(NamedTuple):
     """
 
     question: PlanQuestion
-    catalog: Catalog
+    catalog: CatalogView
     model: ResolvedModel
     clusters: tuple[ClusterInput, ...]
     supplies: tuple[Supply, ...]

@@ -34,7 +34,8 @@ def starts_of(question: PlanQuestion, first: Started, metered: Metered | None) -
     ``metered`` is the run from the first start, None where its energy is not looked at.
     """
     window = question.window
-    assert window is not MISSING  # noqa: S101
+    if window is MISSING:
+        raise ValueError("a plan without a window has one start")
     if metered is None or metered.energy.facility_kwh is None:
         return [window.earliest_start_at]
     moves, paid, emitted = _figures(question, window, first, metered)

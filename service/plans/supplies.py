@@ -8,15 +8,15 @@ from pydantic import MISSING
 from service.kit.clock import now
 from service.planning.cost.prices import is_expired
 from service.planning.errors import PlanningError
+from service.planning.notes import Notes
 from service.planning.quantity import Basis
 from service.planning.scheduling.shift import starts_within
 from service.plans.checks import check
 from service.plans.space import Space, Supply
-from service.resolve.catalog import Catalog, KnownOffer
+from service.resolve.catalog import CatalogView, KnownOffer, lookup
 from service.resolve.hardware import ACCELERATORS_PER_NODE, resolve_cluster
 from service.resolve.model import resolve_model
 from service.schemas.energy import RunLoad
-from service.schemas.notes import Notes, lookup
 from service.schemas.plans import PlanConstraints, PlanQuestion, RentedDevices
 from service.schemas.references import (
     CatalogAccelerator,
@@ -45,7 +45,7 @@ class _Machine(NamedTuple):
     """Whether the network between nodes is known, or the question speaks for it."""
 
 
-def space_of(question: PlanQuestion, catalog: Catalog) -> Space:
+def space_of(question: PlanQuestion, catalog: CatalogView) -> Space:
     """The clusters that a plan may use and who has them.
 
     Raises:
@@ -136,7 +136,7 @@ def _check_times(question: PlanQuestion) -> None:
     )
 
 
-def _check_names(question: PlanQuestion, catalog: Catalog) -> None:
+def _check_names(question: PlanQuestion, catalog: CatalogView) -> None:
     """Names tell supplies apart, and regions buildings."""
     named = [(f"/owned/{place}/name", each.name) for place, each in enumerate(question.owned)]
     named += [(f"/rented/{place}/name", each.name) for place, each in enumerate(question.rented)]
@@ -158,7 +158,7 @@ def _check_names(question: PlanQuestion, catalog: Catalog) -> None:
         regions |= set(site.regions)
 
 
-def _owned(question: PlanQuestion, catalog: Catalog) -> Iterator[_Machine]:
+def _owned(question: PlanQuestion, catalog: CatalogView) -> Iterator[_Machine]:
     for place, each in enumerate(question.owned):
         pointer = f"/owned/{place}"
         bought = each.purchase
@@ -179,7 +179,7 @@ def _owned(question: PlanQuestion, catalog: Catalog) -> Iterator[_Machine]:
         yield _Machine(supply, each.cluster)
 
 
-def _rented(question: PlanQuestion, catalog: Catalog) -> Iterator[_Machine]:
+def _rented(question: PlanQuestion, catalog: CatalogView) -> Iterator[_Machine]:
     for place, each in enumerate(question.rented):
         if not _is_allowed(each, question.constraints):
             continue
@@ -209,13 +209,13 @@ def _is_allowed(each: RentedDevices, constraints: PlanConstraints) -> bool:
     return all(own is MISSING or allowed is MISSING or own in allowed for own, allowed in pairs)
 
 
-def _purchase_option(rental: Rental, catalog: Catalog) -> str | None:
+def _purchase_option(rental: Rental, catalog: CatalogView) -> str | None:
     if rental.offer_id is not MISSING and rental.offer_id in catalog.offers:
         return catalog.offers[rental.offer_id].purchase_option
     return None if rental.purchase_option is MISSING else rental.purchase_option
 
 
-def _accelerator_id(cluster: ClusterInput, catalog: Catalog, pointer: str) -> str:
+def _accelerator_id(cluster: ClusterInput, catalog: CatalogView, pointer: str) -> str:
     try:
         return resolve_cluster(cluster, catalog, Notes()).accelerator.id
     except PlanningError as error:
@@ -231,7 +231,7 @@ def _site_of(question: PlanQuestion, region: str | None) -> tuple[RunSite | None
     return (None if question.site is MISSING else question.site), "/site"
 
 
-def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator[_Machine]:
+def _offered(question: PlanQuestion, catalog: CatalogView, notes: Notes) -> Iterator[_Machine]:
     """Offers that the constraints allow and that can still be had."""
     if not question.search.offers:
         if question.search.accelerators is not MISSING:
@@ -296,7 +296,7 @@ def _rental(name: str, offer: KnownOffer, question: PlanQuestion) -> Rental:
     return Rental(offer_id=name, spot=question.search.spot)
 
 
-def _distinct(offers: dict[str, KnownOffer], catalog: Catalog) -> dict[str, KnownOffer]:
+def _distinct(offers: dict[str, KnownOffer], catalog: CatalogView) -> dict[str, KnownOffer]:
     """Of offers of equal nodes at one price on one set of terms the one of the largest instance."""
     largest: dict[tuple[object, ...], str] = {}
     for name, offer in offers.items():
@@ -310,7 +310,7 @@ def _distinct(offers: dict[str, KnownOffer], catalog: Catalog) -> dict[str, Know
     return {name: offer for name, offer in offers.items() if name in kept}
 
 
-def _filters(question: PlanQuestion, catalog: Catalog) -> Iterator[tuple[str, _Matches]]:
+def _filters(question: PlanQuestion, catalog: CatalogView) -> Iterator[tuple[str, _Matches]]:
     """What an offer has to be, each with the member of the question that says so."""
     accelerators = question.search.accelerators
     if accelerators is not MISSING:
@@ -336,12 +336,12 @@ def _among(of: Callable[[KnownOffer], str | None], allowed: Sequence[str]) -> _M
     return lambda _, offer: of(offer) in allowed
 
 
-def _cluster_of(offer: KnownOffer, catalog: Catalog) -> ClusterInput:
+def _cluster_of(offer: KnownOffer, catalog: CatalogView) -> ClusterInput:
     accelerator = CatalogAccelerator(source="catalog", id=offer.accelerator_id)
     return _of_instances(ClusterInput(accelerator=accelerator), offer.accelerator_count, catalog)
 
 
-def _is_joined(offer: KnownOffer, cluster: ClusterInput, catalog: Catalog) -> bool:
+def _is_joined(offer: KnownOffer, cluster: ClusterInput, catalog: CatalogView) -> bool:
     """Whether the catalog knows what joins instances of an offer.
 
     The network of the vendor's system is that of its whole nodes: it is not sold with parts of one.
@@ -353,7 +353,7 @@ def _is_joined(offer: KnownOffer, cluster: ClusterInput, catalog: Catalog) -> bo
     return resolve_cluster(asked, catalog, Notes()).inter_node_link.basis is not Basis.ASSUMED
 
 
-def _rented_cluster(each: RentedDevices, catalog: Catalog) -> ClusterInput:
+def _rented_cluster(each: RentedDevices, catalog: CatalogView) -> ClusterInput:
     """Nodes as the question gives them, else the instances that it rents."""
     size, offer_id = each.rental.devices_per_instance, each.rental.offer_id
     if size is MISSING and offer_id is not MISSING and offer_id in catalog.offers:
@@ -363,7 +363,7 @@ def _rented_cluster(each: RentedDevices, catalog: Catalog) -> ClusterInput:
     return _of_instances(each.cluster, size, catalog)
 
 
-def _of_instances(cluster: ClusterInput, size: int, catalog: Catalog) -> ClusterInput:
+def _of_instances(cluster: ClusterInput, size: int, catalog: CatalogView) -> ClusterInput:
     """A cluster of instances: devices of two of them are joined by the network, not by the vendor's node."""
     reference, changes = cluster.accelerator, dict[str, object]()
     known = catalog.accelerators.get(reference.id) if isinstance(reference, CatalogAccelerator) else None
@@ -385,7 +385,7 @@ def _of_instances(cluster: ClusterInput, size: int, catalog: Catalog) -> Cluster
     return cluster.model_copy(update=changes)
 
 
-def _counts(question: PlanQuestion, machine: _Machine, catalog: Catalog) -> Iterable[int]:
+def _counts(question: PlanQuestion, machine: _Machine, catalog: CatalogView) -> Iterable[int]:
     """Numbers of devices that are searched; of a service the most, of which it takes as few as it can."""
     most, asked = machine.supply.most_devices, question.search.accelerator_counts
     if question.constraints.accelerator_count is not MISSING:
@@ -399,7 +399,7 @@ def _counts(question: PlanQuestion, machine: _Machine, catalog: Catalog) -> Iter
     return _doublings(_node(machine.cluster, catalog), most)
 
 
-def _node(given: ClusterInput, catalog: Catalog) -> int:
+def _node(given: ClusterInput, catalog: CatalogView) -> int:
     if given.accelerators_per_node is not MISSING:
         return given.accelerators_per_node
     if isinstance(given.accelerator, SpecifiedAccelerator):

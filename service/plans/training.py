@@ -10,9 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.layouts import Trained, TrainedLayouts
+from service.estimates.layouts import resolve_length, resolve_open_training
 from service.estimates.own_runs import with_own_runs
 from service.planning.errors import PlanningError
+from service.planning.estimates.layouts import TrainedLayouts
+from service.planning.notes import Notes
 from service.planning.parallelism import PipelineSchedule, Sharding, divisors
 from service.planning.precision import TrainingPrecision
 from service.planning.search import (
@@ -30,12 +32,11 @@ from service.planning.search import (
 from service.planning.workload import GENERATING, Recomputation
 from service.plans.space import REACH, Kept, Outcome, Piece, Space
 from service.resolve.hardware import resolve_cluster
-from service.resolve.training import precision_of, total_tokens_of
-from service.schemas.notes import Notes
+from service.resolve.rollout import left_to_train
+from service.resolve.training import precision_of
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from service.schemas.plans import PlanQuestion, TrainingSearch
 from service.schemas.references import ClusterInput
-from service.schemas.rollouts import left_to_train
 from service.schemas.workloads import RecomputationInput, TrainingWorkloadInput
 
 PIECE: Final = 100_000
@@ -100,14 +101,12 @@ def search(space: Space, piece: Piece, *, proofs: frozenset[Proof] = PROOFS) -> 
         unknown = {PlanConstraint.PRECISION: piece.candidates}
         return Outcome(piece.candidates, 0, 0, unknown, {}, ())
     given = _given(question)
-    batch = given.global_batch_size
-    assert isinstance(batch, int)  # noqa: S101 - checked before
     found = searched(
         subject,
         Shape(
             space.model.profile,
             given.sequence_length,
-            batch,
+            subject.run.step_sequences,
             alike.domain,
             single_micro_batch=given.optimizer_in_backward,
         ),
@@ -115,7 +114,7 @@ def search(space: Space, piece: Piece, *, proofs: frozenset[Proof] = PROOFS) -> 
         _options(question, alike.per_node),
         Limits(
             _most_bytes(question, subject),
-            _latest(question, subject.cluster.accelerator.id),
+            _latest(question, subject.run.cluster.accelerator.id),
             question.search.depth,
             weighs_power(space),
         ),
@@ -148,20 +147,14 @@ def weighs_power(space: Space) -> bool:
 
 
 def _given(question: PlanQuestion) -> TrainingWorkloadInput:
-    assert isinstance(question.workload, TrainingWorkloadInput)  # noqa: S101
+    if not isinstance(question.workload, TrainingWorkloadInput):
+        raise TypeError("the plan is of a service")
     return question.workload
 
 
 def _check(question: PlanQuestion) -> None:
     given, varied = _given(question), question.search.training
-    if given.global_batch_size is MISSING:
-        detail = "layouts are compared by the steps of one batch: give the sequences of an optimizer step"
-        raise PlanningError("BATCH_REQUIRED", "/workload/global_batch_size", detail)
-    if total_tokens_of(given, given.global_batch_size) is None:
-        detail = (
-            "how long a run takes follows from its total: give total_tokens, total_steps or total_samples"
-        )
-        raise PlanningError("TOTAL_REQUIRED", "/workload/total_tokens", detail)
+    resolve_length(given)
     for place, recomputation in enumerate(_listed(varied.recomputations, ())):
         if (recomputation.k is not MISSING) != (recomputation.strategy is Recomputation.EVERY_K):
             detail = "k belongs to the strategy every_k, and that strategy needs it"
@@ -345,8 +338,8 @@ def _run(space: Space, alike: _Alike, precision: TrainingPrecision) -> TrainedLa
         update={"precision": precision, "gradient_accumulation_steps": MISSING}
     )
     cluster = space.clusters[alike.places[-1]]
-    trained = Trained(space.model, given, cluster, with_own_runs(space.catalog))
-    return TrainedLayouts(trained, weighs_power=weighs_power(space))
+    run = resolve_open_training(space.model, given, cluster, with_own_runs(space.catalog))
+    return TrainedLayouts(run, weighs_power=weighs_power(space))
 
 
 def _kept(found: Found, precision: TrainingPrecision) -> Kept:

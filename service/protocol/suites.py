@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from statistics import median
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import MISSING, Field, model_validator
 
@@ -55,6 +55,9 @@ class Window(Message):
     """Whether fewer than two independent sources stand behind it."""
 
 
+AnyWork = TypeVar("AnyWork", bound=Message)
+
+
 class Benchmark(Message):
     """One benchmark of a suite."""
 
@@ -82,6 +85,12 @@ class Benchmark(Message):
         if self.concurrent and isinstance(self.work, Collective | PeerLink):
             raise ValueError("work of several accelerators cannot be done by each at the same time")
         return self
+
+    def get_work(self, kind: type[AnyWork]) -> AnyWork:
+        """The work as one of a kind; raises TypeError where it is of another."""
+        if not isinstance(self.work, kind):
+            raise TypeError(f"{self.name} is no {kind.__name__}")
+        return self.work
 
     def figure(self, samples: Sequence[float], *, inner_iterations: int) -> float:
         """The figure of samples: seconds of ``inner_iterations`` executions each, or readings in its unit.

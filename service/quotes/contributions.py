@@ -112,12 +112,11 @@ def _changed(
     moved = ((after and after.paid) or Decimal(0)) - ((before and before.paid) or Decimal(0))
     changed["contribution"] = _money(moved, code)
     if before is not None and after is not None:
-        why = _not_split(before, after, has_moved=has_moved)
-        if why:
-            changed["not_split"] = why  # type: ignore[typeddict-item]
+        split = _split(before, after, moved, code, has_moved=has_moved)
+        if isinstance(split, str):
+            changed["not_split"] = split  # type: ignore[typeddict-item]
         else:
-            parts = _split(before, after, moved, code, has_moved=has_moved)
-            changed |= {name: _money(part, code) for name, part in parts.items()}  # type: ignore[typeddict-item]
+            changed |= {name: _money(part, code) for name, part in split.items()}  # type: ignore[typeddict-item]
     return changed
 
 
@@ -134,32 +133,30 @@ def _named(purpose: Purpose) -> ChangedLine:
     return named
 
 
-def _not_split(before: Line, after: Line, *, has_moved: bool) -> str:
-    """Why quantity and price do not tell what moves a line, if they do not."""
+def _split(
+    before: Line, after: Line, moved: Decimal, code: str, *, has_moved: bool
+) -> dict[str, Decimal] | str:
+    """The three parts of a contribution, or why quantity and price do not tell what moves a line.
+
+    A part whose cause did not move is 0.
+    """
     if before.unit != after.unit:
         return "UNIT_DIFFERS"
     if before.currency_code != after.currency_code:
         return "CURRENCY_DIFFERS"
-    if None in (before.quantity, after.quantity, before.unit_price, after.unit_price):
+    quantity, price = before.quantity, before.unit_price
+    next_quantity, next_price = after.quantity, after.unit_price
+    if quantity is None or price is None or next_quantity is None or next_price is None:
         return "PRICE_UNKNOWN"
     if not (before.is_product and after.is_product):
         return "NOT_A_PRODUCT"
-    same = (before.quantity, before.unit_price) == (after.quantity, after.unit_price)
-    return "ROUNDING" if same and not has_moved else ""
-
-
-def _split(before: Line, after: Line, moved: Decimal, code: str, *, has_moved: bool) -> dict[str, Decimal]:
-    """The three parts of a contribution; a part whose cause did not move is 0."""
-    assert before.quantity is not None  # noqa: S101
-    assert after.quantity is not None  # noqa: S101
-    assert before.unit_price is not None  # noqa: S101
-    assert after.unit_price is not None  # noqa: S101
+    if (quantity, price) == (next_quantity, next_price) and not has_moved:
+        return "ROUNDING"
     amount, rate = (before.amount + after.amount) / 2, (before.rate + after.rate) / 2
-    price = (before.unit_price + after.unit_price) / 2
     by_rate = rounded(amount * (after.rate - before.rate), code) if has_moved else Decimal(0)
-    by_quantity = rounded(rate * (after.quantity - before.quantity) * price, code)
-    if before.unit_price == after.unit_price:
-        if before.quantity == after.quantity:
+    by_quantity = rounded(rate * (next_quantity - quantity) * (price + next_price) / 2, code)
+    if price == next_price:
+        if quantity == next_quantity:
             by_rate, by_quantity = moved, Decimal(0)
         else:
             by_quantity = moved - by_rate

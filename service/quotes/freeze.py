@@ -22,11 +22,12 @@ from service.kit.http.web import body_errors
 from service.planning import METHOD_VERSION
 from service.planning.cost.focus import Charge
 from service.planning.cost.prices import last_day
+from service.planning.notes import Notes
 from service.planning.quantity import Quantity, scaled
 from service.planning.units import HOUR_SECONDS
 from service.quotes.errors import RequestOutdated
 from service.quotes.schemas import QuotedCandidate, QuotedOperation, QuoteHeadlines
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.answer import FigureError, quantity
 from service.schemas.base import AnswerWarning, Gap, Input, MoneyQuantity, Source
 from service.schemas.bill_answers import UtilityBillAnswer
@@ -37,7 +38,6 @@ from service.schemas.estimates import (
     ThroughputQuestion,
     UtilityBillQuestion,
 )
-from service.schemas.notes import Notes
 
 RowsOf = Callable[[Sequence[Source]], Sequence[Mapping[str, Any]]]
 """Gives the catalog rows that sources name."""
@@ -108,7 +108,7 @@ def owns_devices(question: Input) -> bool:
     return question.rental is MISSING and question.purchase is not MISSING
 
 
-def freeze(asked: Asked, catalog: Catalog, rows_of: RowsOf) -> Frozen:
+def freeze(asked: Asked, catalog: CatalogView, rows_of: RowsOf) -> Frozen:
     """Answer everything that is asked; what one of the questions within lacks is a gap."""
     found = _Freezing(asked, catalog)
     found.answer_all()
@@ -138,7 +138,7 @@ def freeze(asked: Asked, catalog: Catalog, rows_of: RowsOf) -> Frozen:
 class _Freezing:
     """A quote in the making."""
 
-    def __init__(self, asked: Asked, catalog: Catalog) -> None:
+    def __init__(self, asked: Asked, catalog: CatalogView) -> None:
         self.asked = asked
         self.catalog = catalog
         self.answers: dict[str, Any] = {}
@@ -235,12 +235,11 @@ class _Freezing:
     def _payable(self) -> Payable | None:
         """The questions of what is paid; None where a part of it is not asked for."""
         cost, bill = self.asked.requests.get("cost"), self.asked.requests.get("utility_bill")
-        assert cost is None or isinstance(cost, CostQuestion)  # noqa: S101
+        cost = cost if isinstance(cost, CostQuestion) else None
         if not self.asked.owns_devices:
             return None if cost is None else Payable(cost, None)
-        if bill is None:
+        if not isinstance(bill, UtilityBillQuestion):
             return None if self.asked.plan is not None or cost is None else Payable(cost, None)
-        assert isinstance(bill, UtilityBillQuestion)  # noqa: S101
         return Payable(cost, bill)
 
     def _total(self) -> Mapping[str, Any] | None:
@@ -339,12 +338,12 @@ def _total(
     billed: UtilityBillAnswer | None,
     notes: Notes,
     _question: Input,
-    catalog: Catalog,
+    catalog: CatalogView,
 ) -> MoneyQuantity:
     return total_paid(payable, cost, billed, catalog, notes)
 
 
-def _charges(payable: Payable, _question: Input, catalog: Catalog) -> list[Charge]:
+def _charges(payable: Payable, _question: Input, catalog: CatalogView) -> list[Charge]:
     return charges_paid(payable, catalog)
 
 

@@ -1,22 +1,51 @@
-"""From a question to planning values: references looked up, defaults taken, contradictions refused."""
+"""From a question to a case: references looked up, defaults taken, contradictions refused."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import fields
+from typing import NamedTuple, TypeVar
 
 from pydantic import MISSING
 
+from service.planning.cases import (
+    AssumedShares,
+    Batching,
+    Case,
+    Encoding,
+    ForwardPassCase,
+    InferenceCase,
+    RequestLoad,
+    Resident,
+    RunCase,
+    ServingCase,
+    TrainingCase,
+)
 from service.planning.errors import PlanningError
-from service.planning.hardware.cluster import Cluster
+from service.planning.estimates.devices import compute_peak, start_engine, usable_bytes
+from service.planning.hardware.cluster import Cluster, unnamed_cluster
+from service.planning.hardware.distance import System
+from service.planning.inference.encoded import is_read
 from service.planning.memory.layout import inference_layout, training_layout
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism
-from service.planning.workload import InferenceWorkload, TrainingWorkload
-from service.resolve.catalog import Catalog
-from service.resolve.disaggregated import decode_layout
-from service.resolve.hardware import usable_bytes
+from service.planning.workload import InferenceWorkload
+from service.resolve.catalog import CatalogView
+from service.resolve.disaggregated import decode_layout, resolve_disaggregation
+from service.resolve.hardware import resolve_cluster
+from service.resolve.host import note_host
 from service.resolve.layout import check_serving, check_shapes, given_layout
-from service.resolve.load import Asked, check_solver
+from service.resolve.load import resolve_levels, resolve_solver
 from service.resolve.model import ResolvedModel, resolve_model
+from service.resolve.operation import (
+    resolve_checkpointing,
+    resolve_data_pipeline,
+    resolve_learning_rate,
+    resolve_reliability,
+)
+from service.resolve.passes import is_passed, resolve_parts
+from service.resolve.rollout import left_to_train
 from service.resolve.sample import Sampled, sampled_inference, sampled_training
-from service.resolve.serving import inference_workload, under_engine
+from service.resolve.serving import resolve_engine, resolve_workload
+from service.resolve.software import software_of, system_of
 from service.resolve.training import (
     check_adaptation,
     compressed_on,
@@ -25,100 +54,216 @@ from service.resolve.training import (
     training_workload,
 )
 from service.schemas.estimates import MemoryQuestion, RunQuestion, ThroughputQuestion
-from service.schemas.notes import Notes
-from service.schemas.rollouts import left_to_train
+from service.schemas.references import (
+    AssumedEfficiency,
+    CalibrationEfficiency,
+    ModelledEfficiency,
+    ParameterCountModel,
+)
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
+__all__ = ["resolve_memory", "resolve_run", "resolve_served"]
 
-class Resolved(NamedTuple):
-    """A question with every choice made."""
-
-    model: ResolvedModel
-    workload: TrainingWorkload | InferenceWorkload
-    layout: Parallelism
-    layout_chosen: bool
-    batch_known: bool
-    """Whether the sequences of one step follow from the question."""
-    held: Sampled[TrainingWorkload] | Sampled[InferenceWorkload]
-    """Model and workload as memory sees them."""
-    total_tokens: float | None = None
-    """Tokens that a training run has in all."""
-    asked: Asked | None = None
-    """What a served model is asked."""
+_Kind = TypeVar("_Kind", bound=Case)
 
 
-def resolve(
-    question: MemoryQuestion | RunQuestion,
-    cluster: Cluster | None,
-    catalog: Catalog,
-    notes: Notes,
-    model: ResolvedModel | None = None,
-) -> Resolved:
-    """The question as planning values on ``cluster``, with what was looked up and chosen noted.
+def resolve_memory(
+    question: MemoryQuestion, catalog: CatalogView, notes: Notes
+) -> TrainingCase | InferenceCase:
+    """The case of a question of memory, with what was looked up and chosen noted.
 
-    ``model`` is that of the question, where it is known already.
     Raises :class:`PlanningError` naming the field of the question at fault.
     """
-    model = model or resolve_model(question.model, catalog, notes)
-    if cluster and isinstance(question.workload, TrainingWorkloadInput):
-        cluster = left_to_train(question.workload.rollout, question.workload.objective, cluster)
-    layout = None
-    if question.parallelism is not MISSING:
-        layout = given_layout(question.parallelism, cluster)
-        check_shapes(layout, model.profile)
-        if cluster and layout.tensor > cluster.accelerators_per_node:
-            notes.warn(
-                "TENSOR_ACROSS_NODES",
-                "/parallelism/tensor",
-                f"tensor {layout.tensor} exceeds the {cluster.accelerators_per_node} accelerators of a node",
-            )
-    given = question.workload
-    if isinstance(given, InferenceWorkloadInput) and given.disaggregated is not MISSING:
-        layout = decode_layout(given.disaggregated, question.parallelism, model.profile, cluster, notes)
-    place = _Place(model, layout, cluster, catalog, notes)
+    cluster = None
+    if question.cluster is not MISSING:
+        cluster = resolve_cluster(question.cluster, catalog, notes)
+    site = _resolve_site(question, cluster, resolve_model(question.model, catalog, notes), catalog, notes)
     if isinstance(question.workload, TrainingWorkloadInput):
-        return _trained(question.workload, place)
-    resolved, asked = _served(question.workload, place)
-    if isinstance(question, ThroughputQuestion):
-        check_solver(question.solver, asked)
-    return resolved
+        return _resolve_training(question.workload, site)
+    return _resolve_inference(question.workload, site).case
 
 
-class _Place(NamedTuple):
-    """What a workload runs on: a model, and a cluster with the layout that was given."""
+def resolve_run(question: RunQuestion, catalog: CatalogView, notes: Notes) -> RunCase:
+    """The case of a question whose answer has rates. Raises as :func:`resolve_memory` does."""
+    efficiency = question.efficiency
+    is_assumed = isinstance(efficiency, AssumedEfficiency)
+    communicates = not (is_assumed or isinstance(question.model, ParameterCountModel))
+    cluster = resolve_cluster(question.cluster, catalog, notes, communicates=communicates)
+    model = resolve_model(question.model, catalog, notes)
+    if isinstance(question.workload, TrainingWorkloadInput):
+        return _resolve_training_run(
+            question, question.workload, cluster, model, catalog=catalog, notes=notes
+        )
+    return _resolve_inference_run(question, question.workload, cluster, model, catalog=catalog, notes=notes)
+
+
+def _resolve_training_run(
+    question: RunQuestion,
+    given: TrainingWorkloadInput,
+    cluster: Cluster,
+    model: ResolvedModel,
+    *,
+    catalog: CatalogView,
+    notes: Notes,
+) -> TrainingCase:
+    case = _resolve_training(given, _resolve_site(question, cluster, model, catalog, notes))
+    compute_peak(cluster, case.workload)
+    note_host(question.cluster.host, cluster.host, case.workload, catalog, notes)
+    efficiency, factor = question.efficiency, None
+    if isinstance(efficiency, ModelledEfficiency) and efficiency.time_factor is not MISSING:
+        factor = efficiency.time_factor
+    return _extend(
+        TrainingCase,
+        case,
+        assumed=_resolve_shares(question),
+        calibration_id=efficiency.id if isinstance(efficiency, CalibrationEfficiency) else None,
+        time_factor=factor,
+        data_pipeline=resolve_data_pipeline(given),
+        checkpointing=resolve_checkpointing(given),
+        reliability=resolve_reliability(given, catalog.curves),
+    )
+
+
+def _resolve_inference_run(
+    question: RunQuestion,
+    given: InferenceWorkloadInput,
+    cluster: Cluster,
+    model: ResolvedModel,
+    *,
+    catalog: CatalogView,
+    notes: Notes,
+) -> ServingCase | ForwardPassCase:
+    site = _resolve_site(question, cluster, model, catalog, notes)
+    case, resident = _resolve_inference(given, site)
+    solver = question.solver if isinstance(question, ThroughputQuestion) else None
+    simulation = solver and resolve_solver(solver, case.load)
+    compute_peak(cluster, case.workload)
+    if isinstance(question.efficiency, ModelledEfficiency) and question.efficiency.time_factor is not MISSING:
+        detail = "how the load of a service follows from slower devices is not modelled"
+        raise PlanningError("NOT_MODELLED", "/efficiency/time_factor", detail)
+    shares = _resolve_shares(question)
+    if case.profile.shapes_known and is_passed(given, case.profile):
+        parts = None
+        if case.unknown is None:
+            parts = resolve_parts(
+                given,
+                case.profile,
+                resident,
+                case.sample,
+                peaks=cluster.accelerator.peak_flops_per_second,
+                catalog=catalog,
+                notes=notes,
+            )
+        batching = Batching()
+        if given.batching is not MISSING:
+            most = given.batching.max_requests
+            batching = Batching(None if most is MISSING else most, given.batching.delay_seconds)
+        return _extend(ForwardPassCase, case, assumed=shares, parts=parts, batching=batching)
+    levels = None if given.service_levels is MISSING else resolve_levels(given.service_levels)
+    pools = None
+    if given.disaggregated is not MISSING and case.profile.shapes_known and case.unknown is None:
+        pools = resolve_disaggregation(given.disaggregated, question.cluster, case, catalog, notes)
+    return _extend(
+        ServingCase, case, assumed=shares, simulation=simulation, levels=levels, disaggregation=pools
+    )
+
+
+def resolve_served(
+    question: RunQuestion,
+    given: InferenceWorkloadInput,
+    cluster: Cluster,
+    model: ResolvedModel,
+    *,
+    catalog: CatalogView,
+    notes: Notes,
+) -> InferenceCase:
+    """The case of a served model as far as no rate of its devices enters it."""
+    return _resolve_inference(given, _resolve_site(question, cluster, model, catalog, notes)).case
+
+
+def _extend(kind: Callable[..., _Kind], case: TrainingCase | InferenceCase, **members: object) -> _Kind:
+    """The case with further members, as one of a kind that has them."""
+    known = {field.name: getattr(case, field.name) for field in fields(case)}
+    return kind(**{**known, **members})
+
+
+def _resolve_shares(question: RunQuestion) -> AssumedShares | None:
+    given = question.efficiency
+    if not isinstance(given, AssumedEfficiency):
+        return None
+    bandwidth = given.bandwidth_utilization
+    return AssumedShares(given.utilization, None if bandwidth is MISSING else bandwidth)
+
+
+class _Site(NamedTuple):
+    """Where a workload runs: a model, and a cluster with the layout that was given."""
 
     model: ResolvedModel
     layout: Parallelism | None
-    cluster: Cluster | None
-    catalog: Catalog
+    named: Cluster | None
+    """That of the question."""
+    working: Cluster | None
+    """The devices of it that train or serve; those that only generate for a policy are not among them."""
+    catalog: CatalogView
     notes: Notes
 
     @property
     def devices(self) -> int:
-        return self.cluster.accelerator_count if self.cluster else 1
+        return self.working.accelerator_count if self.working else 1
 
     @property
     def per_node(self) -> int:
-        return self.cluster.accelerators_per_node if self.cluster else 1
+        return self.working.accelerators_per_node if self.working else 1
+
+    @property
+    def cluster(self) -> Cluster:
+        """The devices that work; one of which nothing is known where the question names none."""
+        return self.working or unnamed_cluster(1)
 
 
-def _trained(given: TrainingWorkloadInput, place: _Place) -> Resolved:
-    model, layout, cluster, catalog, notes = place
+def _resolve_site(
+    question: MemoryQuestion | RunQuestion,
+    cluster: Cluster | None,
+    model: ResolvedModel,
+    catalog: CatalogView,
+    notes: Notes,
+) -> _Site:
+    """The layout of the question, checked against model and cluster."""
+    given, working = question.workload, cluster
+    if cluster and isinstance(given, TrainingWorkloadInput):
+        working = left_to_train(given.rollout, given.objective, cluster)
+    layout = None
+    if question.parallelism is not MISSING:
+        layout = given_layout(question.parallelism, working)
+        check_shapes(layout, model.profile)
+        if working and layout.tensor > working.accelerators_per_node:
+            notes.warn(
+                "TENSOR_ACROSS_NODES",
+                "/parallelism/tensor",
+                f"tensor {layout.tensor} exceeds the {working.accelerators_per_node} accelerators of a node",
+            )
+    if isinstance(given, InferenceWorkloadInput) and given.disaggregated is not MISSING:
+        layout = decode_layout(given.disaggregated, question.parallelism, model.profile, working, notes)
+    return _Site(model, layout, cluster, working, catalog, notes)
+
+
+def _resolve_training(given: TrainingWorkloadInput, site: _Site) -> TrainingCase:
+    model, layout, _, _, catalog, notes = site
     if model.stored is not None or model.unreadable is not None:
         notes.warn(
             "QUANTIZATION_NOT_READ",
             "/model/config/quantization_config",
             "the width of the weights is that of the workload",
         )
-    training = training_workload(given, cluster, notes)
+    training = training_workload(given, site.cluster, notes)
     check_adaptation(training, model)
-    held = sampled_training(model.profile, training, given, notes)
+    sampled = sampled_training(model.profile, training, given, notes)
     chosen = layout or training_layout(
-        held.profile,
-        lambda candidate: laid_out_on(held.workload, given, candidate),
-        devices=place.devices,
-        per_node=place.per_node,
-        usable_bytes=usable_bytes(cluster, training),
+        sampled.profile,
+        lambda candidate: laid_out_on(sampled.workload, given, candidate),
+        devices=site.devices,
+        per_node=site.per_node,
+        usable_bytes=usable_bytes(site.cluster, training),
         overhead=catalog.curves.training_memory.overhead,
     )
     laid_out = laid_out_on(training, given, chosen)
@@ -137,38 +282,101 @@ def _trained(given: TrainingWorkloadInput, place: _Place) -> Resolved:
     _check_length(given.sequence_length, "/workload/sequence_length", model, notes)
     batch = laid_out.micro_batch_size * laid_out.micro_batches * chosen.data if known else None
     total = total_tokens_of(given, batch)
-    held = held._replace(
-        workload=held.workload._replace(
+    if sampled.sample is not None and total is not None:
+        total /= laid_out.sequence_length
+    return TrainingCase(
+        profile=sampled.profile,
+        layout=chosen,
+        layout_chosen=layout is None,
+        cluster=site.named or unnamed_cluster(chosen.devices),
+        device=catalog.constants,
+        sample=sampled.sample,
+        unknown=sampled.unknown,
+        workload=sampled.workload._replace(
             micro_batches=laid_out.micro_batches, compression=laid_out.compression
-        )
+        ),
+        batch_known=known,
+        total_tokens=total,
+        learning_rate=resolve_learning_rate(given),
+        framework_name=software_of(given),
     )
-    return Resolved(model, laid_out, chosen, layout is None, known, held, total)
 
 
-def _served(given: InferenceWorkloadInput, place: _Place) -> tuple[Resolved, Asked]:
-    model, layout, cluster, catalog, notes = place
+class _ResolvedInference(NamedTuple):
+    case: InferenceCase
+    resident: InferenceWorkload
+
+
+def _resolve_inference(given: InferenceWorkloadInput, site: _Site) -> _ResolvedInference:
+    model, layout, named, _, catalog, notes = site
     if layout is not None:
         check_serving(layout, notes)
     spread = layout.tensor * layout.pipeline if layout else 1
-    inference, asked = inference_workload(given, model, cluster, catalog, notes, devices=spread)
-    served = sampled_inference(model.profile, inference, given, notes)
+    workload, load = resolve_workload(given, model, site.cluster, catalog, notes, devices=spread)
+    sampled = sampled_inference(model.profile, workload, given, notes)
     chosen = layout or inference_layout(
-        served.profile,
-        served.workload,
-        devices=place.devices,
-        per_node=place.per_node,
-        usable_bytes=usable_bytes(cluster, inference),
+        sampled.profile,
+        sampled.workload,
+        devices=site.devices,
+        per_node=site.per_node,
+        usable_bytes=usable_bytes(site.cluster, workload),
     )
+    engine = resolve_engine(given)
     if layout is None and chosen.tensor * chosen.pipeline > 1:
-        group = chosen.tensor * chosen.pipeline
-        inference = under_engine(inference, given, model, cluster, group)
+        group, device = chosen.tensor * chosen.pipeline, site.cluster.accelerator
+        workload = start_engine(workload, engine, model.context_tokens, device, group)
         if model.profile.passed is None:
-            wide = under_engine(served.workload, given, model, cluster, group)
-            served = served._replace(workload=wide)
-    outputs = asked.outputs.values[-1] if inference.output_tokens else 0.0
-    _check_length(asked.inputs.values[-1] + outputs, "/workload/input_tokens", model, notes)
-    known = Resolved(model, inference, chosen, layout is None, batch_known=True, held=served, asked=asked)
-    return known, asked
+            started = start_engine(sampled.workload, engine, model.context_tokens, device, group)
+            sampled = sampled._replace(workload=started)
+    outputs = load.outputs.values[-1] if workload.output_tokens else 0.0
+    _check_length(load.inputs.values[-1] + outputs, "/workload/input_tokens", model, notes)
+    timed, asked = _count_positions(workload, load, model, sampled)
+    encoding, sample = None, sampled.sample
+    if (
+        sample is not None
+        and model.profile.generates
+        and (given.sample is not MISSING or is_read(model.profile))
+    ):
+        encoding = Encoding(sample, None if given.engine is MISSING else given.engine.name)
+    case = InferenceCase(
+        profile=model.profile,
+        layout=chosen,
+        layout_chosen=layout is None,
+        cluster=named or unnamed_cluster(chosen.devices),
+        device=catalog.constants,
+        sample=sample,
+        unknown=sampled.unknown,
+        workload=timed,
+        load=asked,
+        resident=Resident(sampled.profile, sampled.workload),
+        prompt_tokens=workload.input_tokens,
+        system=_resolve_system(given, named),
+        engine=engine,
+        context_tokens=model.context_tokens,
+        encoding=encoding,
+    )
+    return _ResolvedInference(case, sampled.workload)
+
+
+def _resolve_system(given: InferenceWorkloadInput, cluster: Cluster | None) -> System:
+    return system_of(given, None if cluster is None else cluster.accelerator)
+
+
+def _count_positions(
+    workload: InferenceWorkload, load: RequestLoad, model: ResolvedModel, sampled: Sampled[InferenceWorkload]
+) -> tuple[InferenceWorkload, RequestLoad]:
+    """Workload and load with what pictures and the like add to prompts; of an encoder its one token."""
+    profile, added = model.profile, sampled.workload.input_tokens - workload.input_tokens
+    if added and profile.generates:
+        longer = tuple(tokens + added for tokens in load.inputs.values)
+        load = load._replace(inputs=load.inputs._replace(values=longer))
+        workload = workload._replace(
+            input_tokens=sampled.workload.input_tokens, source_tokens=sampled.workload.source_tokens
+        )
+    if profile.encodes and profile.generates:
+        # The prompt is the encoder's; the decoder begins with one token.
+        load = load._replace(inputs=load.inputs._replace(values=(1.0,), weights=(1.0,)))
+    return workload, load
 
 
 def _check_length(tokens: float, pointer: str, model: ResolvedModel, notes: Notes) -> None:

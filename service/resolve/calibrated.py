@@ -5,10 +5,9 @@ from pydantic import MISSING
 from service.planning.errors import PlanningError
 from service.planning.hardware.nearest import Asked, applies
 from service.planning.hardware.resolution import resolved
-from service.resolve.calibrated_catalog import base_of, calibrated_view
-from service.resolve.catalog import Catalog
+from service.planning.notes import Notes
+from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
-from service.schemas.notes import Notes
 from service.schemas.references import (
     CalibrationEfficiency,
     ClusterInput,
@@ -21,13 +20,13 @@ _MOST_VIEWS = 256
 
 
 def calibrated(
-    catalog: Catalog, cluster: ClusterInput | MISSING, efficiency: EfficiencyInput | MISSING = MISSING
-) -> Catalog:
+    catalog: CatalogView, cluster: ClusterInput | MISSING, efficiency: EfficiencyInput | MISSING = MISSING
+) -> CatalogView:
     """The catalog as the devices of a question see it; itself where nothing was measured of such.
 
     Raises :class:`PlanningError` for a calibration or a node that says nothing of these devices.
     """
-    base = base_of(catalog)
+    base = catalog.of_all_devices
     asked_id = efficiency.id if isinstance(efficiency, CalibrationEfficiency) else None
     if asked_id is not None and all(each.id != asked_id for each in base.calibrations):
         detail = "no calibration of this id counts: it is unknown, superseded or withdrawn"
@@ -35,7 +34,7 @@ def calibrated(
     if cluster is MISSING or not base.calibrations:
         return base
     asked = _asked(cluster, base, asked_id)
-    views: dict[object, Catalog] = base.worked_out.setdefault("calibrated", {})
+    views: dict[object, CatalogView] = base.cache.setdefault("calibrated", {})
     key = _key(asked)
     view = views.get(key)
     if view is None:
@@ -45,7 +44,7 @@ def calibrated(
     return view
 
 
-def _asked(cluster: ClusterInput, base: Catalog, calibration_id: str | None) -> Asked:
+def _asked(cluster: ClusterInput, base: CatalogView, calibration_id: str | None) -> Asked:
     resolved_cluster = resolve_cluster(cluster, base, Notes())
     links = (resolved_cluster.inter_node_link, resolved_cluster.intra_node_link)
     version = cluster.driver_version
@@ -70,13 +69,13 @@ def _key(asked: Asked) -> object:
     return (figures, asked.specified, *named, asked.links)
 
 
-def _view(base: Catalog, asked: Asked) -> Catalog:
+def _view(base: CatalogView, asked: Asked) -> CatalogView:
     _check(base, asked)
     found = resolved(base.curves, base.calibrations, asked)
-    return calibrated_view(base, found) if found.held else base
+    return base.with_device(found) if found.held else base
 
 
-def _check(base: Catalog, asked: Asked) -> None:
+def _check(base: CatalogView, asked: Asked) -> None:
     """Refuse what is named and was measured on something else."""
     if asked.calibration_id is not None:
         named = next(each for each in base.calibrations if each.id == asked.calibration_id)

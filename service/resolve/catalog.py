@@ -1,18 +1,20 @@
-"""What resolving a question needs of a catalog. The snapshot is one."""
+"""The view of a catalog that questions are resolved against."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-from service.planning.cost.exchange import ExchangeRate, ExchangeRates
+from service.planning.cost.exchange import ExchangeRates
 from service.planning.cost.prices import Term
 from service.planning.energy.carbon import IntensitySeries
+from service.planning.errors import PlanningError
 from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer
 from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.curves import ReferenceCurves
 from service.planning.hardware.links import Link
+from service.planning.hardware.resolution import Resolved
 from service.planning.models.profile import Profile, profile_of
 from service.planning.tariff.charges import Tariff
 from service.schemas.architectures import Architecture, to_planning
@@ -133,21 +135,13 @@ class KnownTariff:
         return tariff_to_planning(terms_of(self.terms))
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRate(ExchangeRate):
-    """An exchange rate."""
-
-    row: Source | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalog:
-    """Rows by id and by alias, as of one revision, and what was measured beside them."""
+class CatalogView:
+    """Every live row that a tenant sees, by id and alias; ``service.evidence`` builds it of one revision."""
 
     revision: int
-    """Number of the last change that this view contains."""
     curves: ReferenceCurves
-    """The reference set of measured efficiencies."""
+    """The reference set of measured efficiencies, or the constants of ``device``."""
     models: Mapping[str, KnownModel]
     accelerators: Mapping[str, KnownAccelerator]
     links: Mapping[str, KnownLink]
@@ -160,8 +154,37 @@ class Catalog:
     calibrations: tuple[DeviceCalibration, ...] = ()
     """What devices of the tenant were measured to reach, the oldest set first."""
     measured_answers: tuple[MeasuredAnswer, ...] = ()
-    """Measured end-to-end figures of the tenant beside the questions that they answer."""
+    """Measured end-to-end figures of the tenant with the questions that they answer."""
     node_ids: frozenset[str] | None = None
-    """Nodes of the tenant, revoked ones too; None of a view that knows of no tenant."""
-    worked_out: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What estimates work out once of a view, under names of their own."""
+    """Nodes of the tenant, revoked ones too; None of what was read from files."""
+    device: Resolved | None = None
+    """What was measured of a question's device; None for the view of all devices."""
+    base: "CatalogView | None" = None
+    """The view of all devices, where this is that of one."""
+    cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What estimates derive once from a view, under names of their own."""
+
+    @property
+    def of_all_devices(self) -> "CatalogView":
+        """The view without what was measured of one device."""
+        return self.base or self
+
+    @property
+    def constants(self) -> Resolved:
+        """The constants of the devices of a question, and which of them were measured."""
+        return (self.device or Resolved(self.curves))._replace(curves=self.curves)
+
+    def with_device(self, device: Resolved) -> "CatalogView":
+        """The view of a question's device, whose measured constants stand for those of the reference set."""
+        return replace(self, curves=device.curves, device=device, base=self)
+
+
+_Row = TypeVar("_Row")
+
+
+def lookup(rows: Mapping[str, _Row], name: str, pointer: str) -> _Row:
+    """The row called ``name``; an unknown name is refused."""
+    row = rows.get(name)
+    if row is None:
+        raise PlanningError("UNKNOWN_REFERENCE", pointer, "the catalog has no row of this id or alias")
+    return row

@@ -1,15 +1,19 @@
-"""Layouts of disaggregated serving, checked against cluster and model."""
+"""Prefill and decode on replicas of their own, checked against cluster and model."""
 
 from pydantic import MISSING
 
+from service.planning.cases import Disaggregation, InferenceCase, Pool
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
 from service.planning.models.profile import Profile
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism
+from service.resolve.calibrated import calibrated
+from service.resolve.catalog import CatalogView
+from service.resolve.hardware import given_link, resolve_cluster, with_accelerator
 from service.resolve.layout import check_serving, check_shapes, given_layout
 from service.schemas.disaggregated import DisaggregatedInput, PoolInput
-from service.schemas.notes import Notes
-from service.schemas.references import ParallelismInput
+from service.schemas.references import ClusterInput, ParallelismInput
 
 POINTER = "/workload/disaggregated"
 
@@ -29,6 +33,56 @@ def pool_layout(pool: PoolInput, profile: Profile, notes: Notes, name: str) -> P
     except PlanningError as error:
         raise PlanningError(error.code, f"{POINTER}/{name}{error.pointer}", error.detail) from error
     return layout
+
+
+def resolve_disaggregation(
+    given: DisaggregatedInput,
+    asked: ClusterInput,
+    case: InferenceCase,
+    catalog: CatalogView,
+    notes: Notes,
+) -> Disaggregation:
+    """Both pools on devices of their own, and the link between them: given, else that of the cluster."""
+    pools = {
+        name: _resolve_pool(getattr(given, name), name, asked, case, catalog=catalog, notes=notes)
+        for name in ("prefill", "decode")
+    }
+    if given.transfer_link is not MISSING:
+        link, source = given_link(given.transfer_link, catalog, f"{POINTER}/transfer_link")
+        if source is not None:
+            notes.cite(source, f"{POINTER}/transfer_link")
+    else:
+        whole, cluster = resolve_cluster(asked, catalog, Notes()), pools["decode"].cluster
+        is_inside = whole.accelerator_count <= whole.domain
+        link = cluster.intra_node_link if is_inside else cluster.inter_node_link
+    return Disaggregation(**pools, link=link, is_by_layer=given.transfer == "by_layer")
+
+
+def _resolve_pool(
+    given: PoolInput,
+    name: str,
+    asked: ClusterInput,
+    case: InferenceCase,
+    *,
+    catalog: CatalogView,
+    notes: Notes,
+) -> Pool:
+    profile, workload = case.profile, case.workload
+    layout = pool_layout(given, profile, notes, name)
+    if given.accelerator is not MISSING:
+        if given.accelerator != asked.accelerator:
+            asked = with_accelerator(asked, given.accelerator)
+            catalog = calibrated(catalog, asked)
+        detail = "prices and power of the cluster are those of its own accelerator"
+        notes.warn("ACCELERATORS_DIFFER", f"{POINTER}/{name}/accelerator", detail)
+    asked = asked.model_copy(update={"accelerator_count": layout.devices * given.replicas})
+    cluster = resolve_cluster(asked, catalog, Notes())
+    requests, tokens = given.max_num_seqs, given.max_batched_tokens
+    if requests is not MISSING:
+        workload = workload._replace(most_requests=requests)
+    if tokens is not MISSING:
+        workload = workload._replace(batched_tokens=tokens)
+    return Pool(layout, cluster, catalog.constants, workload, given.replicas)
 
 
 def decode_layout(

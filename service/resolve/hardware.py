@@ -7,25 +7,18 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import ASSUMED_INTER_LINK, ASSUMED_INTRA_LINK, Accelerator, Cluster
-from service.planning.hardware.curves import Efficiency, assumed_efficiency
 from service.planning.hardware.links import Link, LinkKind
 from service.planning.hardware.resolution import Resolved
-from service.planning.precision import COMPUTE_FORMATS, NumberFormat
+from service.planning.notes import Notes
 from service.planning.quantity import Basis, assumed
-from service.planning.workload import InferenceWorkload, TrainingWorkload
-from service.resolve.calibrated_catalog import resolved_of
-from service.resolve.catalog import Catalog, KnownAccelerator, KnownLink
+from service.resolve.catalog import CatalogView, KnownAccelerator, KnownLink, lookup
 from service.resolve.host import host_of
 from service.schemas.base import Source
-from service.schemas.notes import Notes, lookup
 from service.schemas.references import (
     AcceleratorReference,
-    AssumedEfficiency,
-    CalibrationEfficiency,
     CatalogAccelerator,
     CatalogLink,
     ClusterInput,
-    EfficiencyInput,
     LinkReference,
 )
 
@@ -33,7 +26,7 @@ ACCELERATORS_PER_NODE = 8
 """Where neither the question nor a reference server says."""
 
 
-def _accelerator(reference: AcceleratorReference, catalog: Catalog, notes: Notes) -> Accelerator:
+def _accelerator(reference: AcceleratorReference, catalog: CatalogView, notes: Notes) -> Accelerator:
     if isinstance(reference, CatalogAccelerator):
         known = lookup(catalog.accelerators, reference.id, "/cluster/accelerator/id")
         notes.cite(known.source, "/cluster/accelerator")
@@ -59,7 +52,7 @@ class _Links(NamedTuple):
     sources: Mapping[str, Source]
 
 
-def given_link(reference: LinkReference, catalog: Catalog, pointer: str) -> tuple[Link, Source | None]:
+def given_link(reference: LinkReference, catalog: CatalogView, pointer: str) -> tuple[Link, Source | None]:
     """A link that a question names, with the row that it comes from."""
     if isinstance(reference, CatalogLink):
         known = lookup(catalog.links, reference.id, f"{pointer}/id")
@@ -76,7 +69,7 @@ def given_link(reference: LinkReference, catalog: Catalog, pointer: str) -> tupl
     return link, None
 
 
-def _own_links(known: KnownAccelerator, catalog: Catalog, per_node: int) -> Iterator[KnownLink]:
+def _own_links(known: KnownAccelerator, catalog: CatalogView, per_node: int) -> Iterator[KnownLink]:
     """Links that join all devices of a node: the accelerator's own, else PCI Express."""
     names = (known.intra_node_link_id, f"pcie-{known.pcie_generation}-x16")
     for link in (catalog.links.get(name) for name in names if name):
@@ -84,7 +77,7 @@ def _own_links(known: KnownAccelerator, catalog: Catalog, per_node: int) -> Iter
             yield link
 
 
-def _links(given: ClusterInput, catalog: Catalog, per_node: int) -> _Links:
+def _links(given: ClusterInput, catalog: CatalogView, per_node: int) -> _Links:
     """The links that the question names, else those of the catalog, else assumed ones.
 
     A bridge between some cards of a node is no link of the node, nor is that of a superchip to its processor.
@@ -112,7 +105,7 @@ def _links(given: ClusterInput, catalog: Catalog, per_node: int) -> _Links:
     return _Links(intra, inter, {at: source for at, source in sources.items() if source})
 
 
-def _check_node(given: ClusterInput, catalog: Catalog) -> None:
+def _check_node(given: ClusterInput, catalog: CatalogView) -> None:
     """Refuse a node that the tenant does not have, nor anything measured on it."""
     if given.node_id is MISSING or catalog.node_ids is None or given.node_id in catalog.node_ids:
         return
@@ -121,14 +114,14 @@ def _check_node(given: ClusterInput, catalog: Catalog) -> None:
 
 
 def resolve_cluster(
-    given: ClusterInput, catalog: Catalog, notes: Notes, *, communicates: bool = False
+    given: ClusterInput, catalog: CatalogView, notes: Notes, *, communicates: bool = False
 ) -> Cluster:
     """The cluster with the catalog's figures and defaults.
 
     ``communicates`` says that the time of its links enters the answer, which then names where they come from.
     """
     _check_node(given, catalog)
-    measured = resolved_of(catalog)
+    measured = catalog.constants
     accelerator = measured.on(_accelerator(given.accelerator, catalog, notes))
     server = accelerator.server
     per_node = given.accelerators_per_node
@@ -174,7 +167,7 @@ def with_accelerator(given: ClusterInput, reference: AcceleratorReference) -> Cl
     return given.model_copy(update=changes)
 
 
-def catalog_cluster(catalog: Catalog, name: str, count: int, per_node: int) -> Cluster | None:
+def catalog_cluster(catalog: CatalogView, name: str, count: int, per_node: int) -> Cluster | None:
     """A cluster of an accelerator as the catalog joins it; None where it knows no such accelerator."""
     if name not in catalog.accelerators:
         return None
@@ -203,73 +196,3 @@ def _note_unused_links(given: ClusterInput, notes: Notes) -> None:
     for name in ("intra_node_link", "inter_node_link", "network_interfaces_per_node"):
         if getattr(given, name) is not MISSING:
             notes.warn("NOT_USED", f"/cluster/{name}", "links do not enter this estimate")
-
-
-def usable_bytes(cluster: Cluster | None, workload: TrainingWorkload | InferenceWorkload) -> float | None:
-    """Bytes of one device that the workload may use; None where the capacity is unknown."""
-    if cluster is None or cluster.accelerator.capacity_bytes is None:
-        return None
-    fraction = workload.memory_fraction if isinstance(workload, InferenceWorkload) else 1.0
-    return cluster.accelerator.capacity_bytes.value * fraction
-
-
-def compute_peak(
-    cluster: Cluster, workload: TrainingWorkload | InferenceWorkload
-) -> tuple[NumberFormat, float]:
-    """The dense rate that the workload's format is multiplied at on the accelerator."""
-    if isinstance(workload, TrainingWorkload):
-        formats: tuple[NumberFormat, ...] = (workload.recipe.compute,)
-        pointer = "/workload/precision"
-    else:
-        formats = COMPUTE_FORMATS[workload.weight_format]
-        pointer = "/workload/weight_precision"
-    peak = cluster.accelerator.peak(*formats)
-    if peak is None:
-        rates = cluster.accelerator.peak_flops_per_second
-        known = ", ".join(rates) if rates else "none"
-        raise PlanningError(
-            "PEAK_RATE_UNKNOWN",
-            pointer,
-            f"no dense {' or '.join(formats)} rate is known for {cluster.accelerator.id}; known: {known}",
-        )
-    return peak
-
-
-def resolve_efficiency(
-    given: EfficiencyInput,
-    catalog: Catalog,
-    cluster: Cluster,
-    workload: TrainingWorkload | InferenceWorkload,
-    notes: Notes,
-) -> Efficiency:
-    """The achieved shares that the question assumes or that measured runs give."""
-    if isinstance(given, AssumedEfficiency):
-        bandwidth = given.bandwidth_utilization
-        if bandwidth is MISSING:
-            if isinstance(workload, InferenceWorkload):
-                notes.warn(
-                    "BANDWIDTH_UTILIZATION_DEFAULTED",
-                    "/efficiency/bandwidth_utilization",
-                    "the bandwidth is used to the same share as the peak rate",
-                )
-            return assumed_efficiency(given.utilization, None)
-        return assumed_efficiency(given.utilization, bandwidth)
-    if isinstance(given, CalibrationEfficiency):
-        detail = "without shapes of the model a run is timed by shares of whole measured runs"
-        notes.warn("NOT_USED", "/efficiency/id", detail)
-    # What is served is timed by its iterations, or at the shares that the question assumes.
-    assert isinstance(workload, TrainingWorkload)  # noqa: S101
-    efficiency = catalog.curves.training_efficiency(
-        cluster.accelerator.generation, workload.recipe.compute, workload.measured_recomputation
-    )
-    notes.sources.append(
-        {
-            "pointer": "/efficiency",
-            "kind": "reference_curve",
-            "id": "reference",
-            "version": 1,
-            "origin": "shipped",
-            "citation": efficiency.source,
-        }
-    )
-    return efficiency

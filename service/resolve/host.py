@@ -4,26 +4,25 @@ from pydantic import MISSING
 
 from service.planning.hardware.cluster import ASSUMED_HOST, Host
 from service.planning.hardware.links import Link, LinkKind
+from service.planning.notes import Notes
 from service.planning.quantity import Basis
 from service.planning.workload import Offload, Place, TrainingWorkload
-from service.resolve.calibrated_catalog import resolved_of
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.host import HostInput
-from service.schemas.notes import Notes
 
 _MEMORY = {3: 256e9, 4: 409.6e9, 5: 614.4e9, 6: 614.4e9}
 """Two sockets by generation of PCI Express, as the vendor's data sheets have them: six channels of DDR4-2666
 each (DGX-2), eight of DDR4-3200 (DGX A100), eight of DDR5-4800 (DGX H100, and taken for what came after)."""
 
 
-def host_link(catalog: Catalog, name: str) -> Link | None:
+def host_link(catalog: CatalogView, name: str) -> Link | None:
     """The link between an accelerator and its host; None where its generation is not known."""
     known = catalog.accelerators.get(name)
     link = catalog.links.get(f"pcie-{known.pcie_generation}-x16") if known else None
     return link.link if link else None
 
 
-def host_of(given: HostInput | MISSING, accelerator_id: str, catalog: Catalog) -> Host:
+def host_of(given: HostInput | MISSING, accelerator_id: str, catalog: CatalogView) -> Host:
     """The host as the question has it, else as machines of the accelerator's generation do."""
     asked = HostInput() if given is MISSING else given
     known = catalog.accelerators.get(accelerator_id)
@@ -33,7 +32,7 @@ def host_of(given: HostInput | MISSING, accelerator_id: str, catalog: Catalog) -
         link = Link(LinkKind.PCIE, asked.link_bandwidth_bytes_per_second, basis=Basis.ASSUMED)
     memory = _MEMORY.get(generation or 0, ASSUMED_HOST.memory_bytes_per_second)
     drives = ASSUMED_HOST.drive_bytes_per_second
-    measured = resolved_of(catalog)
+    measured = catalog.constants
     if (copied := measured.value("host_link_bytes_per_second")) is not None:
         # Times the share that links of this kind reach it is the rate that was measured.
         achieved = catalog.curves.links.value.links[link.kind].rate
@@ -58,7 +57,7 @@ _MEASURED = {
 
 
 def note_host(
-    given: HostInput | MISSING, host: Host, workload: TrainingWorkload, catalog: Catalog, notes: Notes
+    given: HostInput | MISSING, host: Host, workload: TrainingWorkload, catalog: CatalogView, notes: Notes
 ) -> None:
     """Warn of the rates that are assumed and enter the time, or of a host that does not."""
     offload = workload.offload
@@ -81,7 +80,7 @@ def note_host(
     for name, (enters, rate) in used.items():
         if not enters or getattr(asked, name) is not MISSING:
             continue
-        if ids := resolved_of(catalog).ids(_MEASURED[name]):
+        if ids := catalog.constants.ids(_MEASURED[name]):
             notes.calibrated(ids)
         else:
             detail = f"{rate / 1e9:.4g} GB/s are taken: machines of this generation have them"

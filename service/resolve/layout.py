@@ -5,8 +5,8 @@ from pydantic import MISSING
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
 from service.planning.models.profile import Profile
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check
-from service.schemas.notes import Notes
 from service.schemas.references import ParallelismInput
 
 

@@ -1,11 +1,12 @@
-"""What a server is asked, from a question: lengths, arrivals, levels; contradictions refused."""
+"""The load of a server, from a question: lengths, arrivals, levels; contradictions refused."""
 
 from itertools import pairwise
-from typing import NamedTuple
 
 from pydantic import MISSING
 
+from service.planning.cases import Proposals, RequestLoad, ServiceLevels, Simulation
 from service.planning.errors import PlanningError
+from service.planning.estimates.simulation import check_length
 from service.planning.inference.lengths import (
     LARGEST_P95_RATIO,
     DiscreteLengths,
@@ -13,8 +14,9 @@ from service.planning.inference.lengths import (
     lognormal_lengths,
     lognormal_sigma,
 )
+from service.planning.inference.load import Levels
+from service.planning.notes import Notes
 from service.schemas.load import (
-    MOST_SIMULATED,
     FixedLength,
     HistogramLength,
     LengthInput,
@@ -25,71 +27,47 @@ from service.schemas.load import (
     SpeculativeInput,
     TraceArrivals,
 )
-from service.schemas.notes import Notes
 from service.schemas.workloads import InferenceWorkloadInput
 
 
-class Proposals(NamedTuple):
-    """Tokens that are proposed at a time, and the probability that one is accepted behind accepted ones."""
-
-    tokens: int
-    acceptance_rate: float
-    method: str | None
-    """None where a draft model proposes."""
-
-
-class Asked(NamedTuple):
-    """What the whole cluster is asked: ``concurrency`` requests at a time, or a rate."""
-
-    inputs: DiscreteLengths
-    outputs: DiscreteLengths
-    concurrency: int | None
-    rate_per_second: float | None = None
-    uniform: bool = False
-    at_seconds: tuple[float, ...] = ()
-    """Arrivals of a trace."""
-    prefix_hit_rate: float = 0.0
-    proposals: Proposals | None = None
-
-
-def asked_of(given: InferenceWorkloadInput, notes: Notes) -> Asked:
-    """What the workload asks of the server.
+def resolve_load(given: InferenceWorkloadInput, notes: Notes) -> RequestLoad:
+    """What the workload asks of the whole cluster.
 
     Raises :class:`PlanningError` naming the field that contradicts another.
     """
-    asked = Asked(
-        lengths_of(given.input_tokens, "/workload/input_tokens"),
-        lengths_of(given.output_tokens, "/workload/output_tokens"),
+    load = RequestLoad(
+        resolve_lengths(given.input_tokens, "/workload/input_tokens"),
+        resolve_lengths(given.output_tokens, "/workload/output_tokens"),
         concurrency=None,
         prefix_hit_rate=given.prefix_cache_hit_rate,
-        proposals=None if given.speculative is MISSING else _proposals(given.speculative, notes),
+        proposals=None if given.speculative is MISSING else _resolve_proposals(given.speculative, notes),
     )
-    return _arriving(asked, given)
+    return _resolve_arrivals(load, given)
 
 
-def _arriving(asked: Asked, given: InferenceWorkloadInput) -> Asked:
+def _resolve_arrivals(load: RequestLoad, given: InferenceWorkloadInput) -> RequestLoad:
     rate, arrivals, concurrency = given.request_rate_per_second, given.arrivals, given.concurrency
     if concurrency is not MISSING:
         for name, other in (("request_rate_per_second", rate), ("arrivals", arrivals)):
             if other is not MISSING:
                 detail = "give concurrency, or a rate with arrivals"
                 raise PlanningError("LOAD_CONFLICT", f"/workload/{name}", detail)
-        return asked._replace(concurrency=concurrency)
+        return load._replace(concurrency=concurrency)
     if isinstance(arrivals, TraceArrivals):
         if rate is not MISSING:
             detail = "the times of a trace set the rate"
             raise PlanningError("LOAD_CONFLICT", "/workload/request_rate_per_second", detail)
-        return _traced(asked, arrivals)
+        return _resolve_trace(load, arrivals)
     if rate is MISSING:
         if arrivals is not MISSING:
             detail = "give the rate of the arrivals"
             raise PlanningError("RATE_REQUIRED", "/workload/request_rate_per_second", detail)
-        return asked._replace(concurrency=1)
+        return load._replace(concurrency=1)
     uniform = arrivals is not MISSING and arrivals.process == "uniform"
-    return asked._replace(rate_per_second=rate, uniform=uniform)
+    return load._replace(rate_per_second=rate, is_uniform=uniform)
 
 
-def _traced(asked: Asked, arrivals: TraceArrivals) -> Asked:
+def _resolve_trace(load: RequestLoad, arrivals: TraceArrivals) -> RequestLoad:
     times, pointer = arrivals.at_seconds, "/workload/arrivals/at_seconds"
     for place, (before, after) in enumerate(pairwise(times), 1):
         if after < before:
@@ -100,21 +78,21 @@ def _traced(asked: Asked, arrivals: TraceArrivals) -> Asked:
         detail = "requests that all arrive at once are a concurrency with horizon.total_requests"
         raise PlanningError("NO_RATE", pointer, detail)
     rate = (len(times) - 1) / span
-    return asked._replace(rate_per_second=rate, at_seconds=tuple(times))
+    return load._replace(rate_per_second=rate, at_seconds=tuple(times))
 
 
-def lengths_of(given: LengthInput, pointer: str) -> DiscreteLengths:
+def resolve_lengths(given: LengthInput, pointer: str) -> DiscreteLengths:
     """The distribution of a length; one that does not exist is refused below ``pointer``."""
     if isinstance(given, int):
         return DiscreteLengths((float(given),), (1.0,))
     if isinstance(given, FixedLength):
         return DiscreteLengths((float(given.tokens),), (1.0,))
     if isinstance(given, HistogramLength):
-        return _counted(given, pointer)
-    return _lognormal(given, pointer)
+        return _resolve_histogram(given, pointer)
+    return _resolve_lognormal(given, pointer)
 
 
-def _counted(given: HistogramLength, pointer: str) -> DiscreteLengths:
+def _resolve_histogram(given: HistogramLength, pointer: str) -> DiscreteLengths:
     if len(given.tokens) != len(given.weights):
         detail = f"{len(given.tokens)} lengths have {len(given.weights)} weights"
         raise PlanningError("LENGTHS_MISMATCH", f"{pointer}/weights", detail)
@@ -126,34 +104,32 @@ def _counted(given: HistogramLength, pointer: str) -> DiscreteLengths:
     return counted_lengths(zip(given.tokens, shares, strict=True))
 
 
-def _lognormal(given: LognormalLength, pointer: str) -> DiscreteLengths:
+def _resolve_lognormal(given: LognormalLength, pointer: str) -> DiscreteLengths:
     sigma, p95, mean = given.sigma, given.p95_tokens, given.mean_tokens
     if (sigma is MISSING) == (p95 is MISSING):
         raise PlanningError("LENGTH_SPREAD", f"{pointer}/sigma", "give either p95_tokens or sigma")
+    spread = 0.0 if sigma is MISSING else sigma
     if p95 is not MISSING:
         ratio = p95 / mean
         if not 1.0 <= ratio <= LARGEST_P95_RATIO:
             detail = f"no lognormal length has its p95 at {ratio:.2f} times its mean: 1 to 3.86 times"
             raise PlanningError("NO_SUCH_DISTRIBUTION", f"{pointer}/p95_tokens", detail)
-        sigma = lognormal_sigma(ratio)
-        if not sigma:
+        spread = lognormal_sigma(ratio)
+        if not spread:
             return DiscreteLengths((mean,), (1.0,))
-    assert sigma is not MISSING  # noqa: S101
     if given.most_tokens is MISSING:
-        return lognormal_lengths(mean, sigma)
-    return lognormal_lengths(mean, sigma, float(given.most_tokens))
+        return lognormal_lengths(mean, spread)
+    return lognormal_lengths(mean, spread, float(given.most_tokens))
 
 
-def check_levels(levels: ServiceLevelsInput) -> None:
-    """Refuse service levels without a limit."""
-    limits = (
-        levels.time_to_first_token_seconds,
-        levels.time_per_output_token_seconds,
-        levels.request_seconds,
-    )
+def resolve_levels(given: ServiceLevelsInput) -> ServiceLevels:
+    """The limits of a question; refuses service levels without one."""
+    limits = (given.time_to_first_token_seconds, given.time_per_output_token_seconds, given.request_seconds)
     if all(limit is MISSING for limit in limits):
         detail = "give at least one limit"
         raise PlanningError("LEVELS_REQUIRED", "/workload/service_levels", detail)
+    known = Levels(*(None if limit is MISSING else limit for limit in limits))
+    return ServiceLevels(known, given.percentile / 100.0)
 
 
 PROPOSED_TOKENS = 5
@@ -166,7 +142,7 @@ LATER_ACCEPTANCE_RATE = 0.75
 DeepSeek-R1 under TensorRT-LLM: 91 runs took 1.16 to 1.3 times what 0.85 each, 3.2 tokens, would."""
 
 
-def _proposals(given: SpeculativeInput, notes: Notes) -> Proposals:
+def _resolve_proposals(given: SpeculativeInput, notes: Notes) -> Proposals:
     """What is proposed; refuses proposals of two sources or of none, and those of unknown success."""
     if (given.model is MISSING) == (given.method is MISSING):
         detail = "give the model that proposes tokens, or a method"
@@ -187,18 +163,15 @@ def _proposals(given: SpeculativeInput, notes: Notes) -> Proposals:
     return Proposals(tokens, rate, method)
 
 
-def check_solver(solver: SolverInput, asked: Asked) -> None:
-    """Refuse a simulation of two lengths, or of too many requests."""
-    if not isinstance(solver, SimulatedSolver) or solver.duration_seconds is MISSING:
-        return
-    if solver.requests is not MISSING:
+def resolve_solver(given: SolverInput, load: RequestLoad) -> Simulation | None:
+    """The simulation of a question; refuses one of two lengths, or of too many requests."""
+    if not isinstance(given, SimulatedSolver):
+        return None
+    requests = None if given.requests is MISSING else given.requests
+    if given.duration_seconds is MISSING:
+        return Simulation(given.seed, requests)
+    if requests is not None:
         detail = "give duration_seconds or requests"
         raise PlanningError("SOLVER_CONFLICT", "/solver/requests", detail)
-    check_length((asked.rate_per_second or 0.0) * solver.duration_seconds)
-
-
-def check_length(requests: float) -> None:
-    """Refuse a simulation of too many requests."""
-    if requests > MOST_SIMULATED:
-        detail = f"{MOST_SIMULATED} requests are simulated at most"
-        raise PlanningError("SIMULATION_TOO_LONG", "/solver/duration_seconds", detail)
+    check_length((load.rate_per_second or 0.0) * given.duration_seconds)
+    return Simulation(given.seed, duration_seconds=given.duration_seconds)

@@ -7,9 +7,9 @@ from service.formats.quantization import checkpoint_format
 from service.planning.errors import PlanningError
 from service.planning.hardware.storage import WeightFormat
 from service.planning.models.profile import Profile, profile_of, profile_of_count
-from service.resolve.catalog import Catalog
+from service.planning.notes import Notes
+from service.resolve.catalog import CatalogView, lookup
 from service.schemas.architectures import to_planning
-from service.schemas.notes import Notes, lookup
 from service.schemas.references import ArchitectureModel, CatalogModel, HuggingFaceModel, ModelReference
 
 
@@ -24,7 +24,7 @@ class ResolvedModel(NamedTuple):
     """Why what it says of that cannot be read."""
 
 
-def resolve_model(reference: ModelReference, catalog: Catalog, notes: Notes) -> ResolvedModel:
+def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Notes) -> ResolvedModel:
     """The model that ``reference`` stands for, with what was defaulted noted."""
     match reference:
         case CatalogModel(id=name):

@@ -2,18 +2,23 @@
 
 from pydantic import MISSING
 
+from service.planning.cases import Checkpointing, KnownLearningRate, Reliability
 from service.planning.errors import PlanningError
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.quantity import Basis, assumed
 from service.planning.training.data_pipeline import INT64_BYTES, DataPipeline
-from service.schemas.notes import Notes
-from service.schemas.workloads import CheckpointingInput, DataPipelineInput, TrainingWorkloadInput
+from service.schemas.workloads import TrainingWorkloadInput
 
 
-def data_pipeline(given: TrainingWorkloadInput, notes: Notes) -> DataPipeline | None:
-    """The input pipeline; None where the question has none. Stages without their figures are gaps."""
+def _or_none(value: float | MISSING) -> float | None:
+    return None if value is MISSING else value
+
+
+def resolve_data_pipeline(given: TrainingWorkloadInput) -> DataPipeline | None:
+    """The input pipeline; None where the question has none."""
     pipeline = given.data_pipeline
     if pipeline is MISSING:
         return None
-    _note_missing(pipeline, notes)
     device_bytes = _or_none(pipeline.device_bytes_per_sample)
     return DataPipeline(
         stored_bytes=_or_none(pipeline.stored_bytes_per_sample),
@@ -30,26 +35,39 @@ def data_pipeline(given: TrainingWorkloadInput, notes: Notes) -> DataPipeline | 
     )
 
 
-def _or_none(value: float | MISSING) -> float | None:
-    return None if value is MISSING else value
-
-
-def _note_missing(pipeline: DataPipelineInput, notes: Notes) -> None:
-    storage, node = pipeline.storage_bandwidth_bytes_per_second, pipeline.node_bandwidth_bytes_per_second
-    needed = {
-        "stored_bytes_per_sample": pipeline.stored_bytes_per_sample,
-        "storage_bandwidth_bytes_per_second": node if storage is MISSING else storage,
-        "preprocessing_seconds_per_sample": pipeline.preprocessing_seconds_per_sample,
-        "host_to_device_bandwidth_bytes_per_second": pipeline.host_to_device_bandwidth_bytes_per_second,
-    }
-    for name, value in needed.items():
-        if value is MISSING:
-            detail = f"without {name} its stage takes no time here"
-            notes.gap("/data_pipeline/stages", "STAGE_UNKNOWN", detail)
-
-
-def check_checkpointing(checkpointing: CheckpointingInput) -> None:
-    """Refuse two intervals."""
-    if checkpointing.interval_seconds is not MISSING and checkpointing.interval_steps is not MISSING:
+def resolve_checkpointing(given: TrainingWorkloadInput) -> Checkpointing | None:
+    """How the run is saved; refuses two intervals."""
+    asked = given.checkpointing
+    if asked is MISSING:
+        return None
+    if asked.interval_seconds is not MISSING and asked.interval_steps is not MISSING:
         detail = "give interval_seconds or interval_steps"
         raise PlanningError("INTERVAL_CONFLICT", "/workload/checkpointing/interval_steps", detail)
+    return Checkpointing(
+        is_asynchronous=asked.mode == "asynchronous",
+        interval_seconds=_or_none(asked.interval_seconds),
+        interval_steps=None if asked.interval_steps is MISSING else asked.interval_steps,
+        storage_rate=_or_none(asked.storage_bandwidth_bytes_per_second),
+        read_rate=_or_none(asked.read_bandwidth_bytes_per_second),
+        host_rate=_or_none(asked.device_to_host_bandwidth_bytes_per_second),
+        is_sharded=asked.sharded,
+        stall_seconds=_or_none(asked.stall_seconds),
+    )
+
+
+def resolve_reliability(given: TrainingWorkloadInput, curves: ReferenceCurves) -> Reliability | None:
+    """How often devices fail and how long a restart takes; of published runs where it is left open."""
+    asked = given.reliability
+    if asked is MISSING:
+        return None
+    hours, restart = asked.device_mtbf_hours, asked.restart_seconds
+    return Reliability(
+        curves.device_mtbf_hours.quantity(Basis.REFERENCE) if hours is MISSING else assumed(hours),
+        curves.restart_seconds.quantity(Basis.REFERENCE) if restart is MISSING else assumed(restart),
+    )
+
+
+def resolve_learning_rate(given: TrainingWorkloadInput) -> KnownLearningRate | None:
+    """The learning rate that is known to work; None where the question gives none."""
+    asked = given.learning_rate
+    return None if asked is MISSING else KnownLearningRate(asked.base, asked.base_batch_size)

@@ -11,6 +11,7 @@ from service.planning.inference.passes import (
     Chosen,
     Heads,
     Part,
+    RequestParts,
     Role,
     Runtime,
     Sampler,
@@ -26,12 +27,12 @@ from service.planning.inference.passes import (
 from service.planning.models.architecture import Architecture
 from service.planning.models.positions import Sample
 from service.planning.models.profile import Profile
+from service.planning.notes import Notes
 from service.planning.operators import Widths
 from service.planning.precision import COMPUTE_FORMATS, ELEMENT_BITS, NumberFormat
 from service.planning.workload import InferenceWorkload
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.resolve.model import resolve_model
-from service.schemas.notes import Notes
 from service.schemas.passes import AutoencoderInput, DiffusionInput, TextEncoderInput
 from service.schemas.references import ModelReference
 from service.schemas.workloads import InferenceWorkloadInput
@@ -40,15 +41,6 @@ _USUAL_TOKENS, _USUAL_T5_TOKENS = 77, 512
 """What pipelines pad a prompt to: CLIP's length, and that of T5."""
 _SIXTEEN = (NumberFormat.BF16, NumberFormat.FP16)
 Peaks = Mapping[NumberFormat, float]
-
-
-class WalkedPasses(NamedTuple):
-    """The parts of a request in order, each with the formats that it multiplies in."""
-
-    parts: tuple[tuple[Part, Widths], ...]
-    samples: float
-    """Sequences, pictures or videos of a request."""
-    runtime: Runtime
 
 
 def is_passed(given: InferenceWorkloadInput, profile: Profile) -> bool:
@@ -68,7 +60,7 @@ class _Walk(NamedTuple):
     given: InferenceWorkloadInput
     runtime: Runtime
     peaks: Peaks
-    catalog: Catalog
+    catalog: CatalogView
     notes: Notes
 
     def widths(self, *formats: NumberFormat, bits: float | None = None) -> Widths:
@@ -80,16 +72,16 @@ class _Walk(NamedTuple):
         return pass_widths(found, bits or float(ELEMENT_BITS[found]), self.peaks)
 
 
-def walked_passes(
+def resolve_parts(
     given: InferenceWorkloadInput,
     profile: Profile,
     workload: InferenceWorkload,
     sample: Sample | None,
     *,
     peaks: Peaks,
-    catalog: Catalog,
+    catalog: CatalogView,
     notes: Notes,
-) -> WalkedPasses:
+) -> RequestParts:
     """The parts that a request of ``given`` passes.
 
     Raises :class:`PlanningError` naming the field that contradicts the model, or a size that is missing.
@@ -107,7 +99,7 @@ def walked_passes(
         heads = Heads.NONE if given.passes.task == "embedding" else Heads.LAST
         samples = float(given.passes.sequences)
     part = _part(architecture, sample, walk.runtime, Role.FORWARD, heads=heads)
-    return WalkedPasses(((part._replace(samples=samples), widths),), samples, walk.runtime)
+    return RequestParts(((part._replace(samples=samples), widths),), samples, walk.runtime)
 
 
 def _part(  # noqa: PLR0917 - one argument a property of the part
@@ -130,7 +122,7 @@ def _part(  # noqa: PLR0917 - one argument a property of the part
 
 def _sampled(
     walk: _Walk, given: DiffusionInput, architecture: Architecture, sample: Sample, widths: Widths
-) -> WalkedPasses:
+) -> RequestParts:
     """Text encoders, the denoiser in all steps, and the decoder of what comes out."""
     if not any(item.kind == "latent" for item in architecture.inputs):
         detail = "the model of the question denoises no latents"
@@ -154,7 +146,7 @@ def _sampled(
         if absent:
             detail = f"the time of {name.replace('_', ' ')} is left out: the question names none"
             walk.notes.warn("PART_LEFT_OUT", f"/workload/diffusion/{name}", detail)
-    return WalkedPasses(tuple(found), samples, walk.runtime)
+    return RequestParts(tuple(found), samples, walk.runtime)
 
 
 def _beside(walk: _Walk, reference: ModelReference, pointer: str) -> Profile:

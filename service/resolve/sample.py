@@ -10,9 +10,9 @@ from service.planning.models.architecture import Architecture
 from service.planning.models.positions import Sample
 from service.planning.models.profile import Profile
 from service.planning.models.profile.sampled import forward_pass, training_profile
+from service.planning.notes import Notes
 from service.planning.software.engines import EngineBuffers, EngineRules
 from service.planning.workload import InferenceWorkload, TrainingWorkload
-from service.schemas.notes import Notes
 from service.schemas.workloads import InferenceWorkloadInput, SampleInput, TrainingWorkloadInput
 
 _POINTERS = {

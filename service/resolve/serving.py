@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 from pydantic import MISSING
 
+from service.planning.cases import RequestLoad
 from service.planning.errors import PlanningError
-from service.planning.hardware.cluster import Cluster
+from service.planning.estimates.devices import start_engine
+from service.planning.hardware.cluster import Accelerator, Cluster
 from service.planning.hardware.storage import (
     GGUF_FORMATS,
     NAMED_FORMATS,
@@ -14,21 +16,19 @@ from service.planning.hardware.storage import (
     WeightFormat,
 )
 from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT, padded
+from service.planning.notes import Notes
 from service.planning.precision import NumberFormat
 from service.planning.software.engines import (
     LARGE_DEVICE_BYTES,
-    EngineName,
     EngineRules,
-    defaults_of,
+    EngineSettings,
     engine_name,
-    rules_of,
 )
 from service.planning.workload import Adapters, Companion, Draft, Horizon, HorizonUnit, InferenceWorkload
-from service.resolve.catalog import Catalog
-from service.resolve.load import Asked, asked_of, check_levels
+from service.resolve.catalog import CatalogView
+from service.resolve.load import resolve_levels, resolve_load
 from service.resolve.model import ResolvedModel, resolve_model
 from service.schemas.load import SpeculativeInput
-from service.schemas.notes import Notes
 from service.schemas.passes import DiffusionInput
 from service.schemas.workloads import HorizonInput, InferenceWorkloadInput
 
@@ -69,19 +69,31 @@ def _storage(
     return stored.compute, stored
 
 
-def _engine(given: InferenceWorkloadInput) -> tuple[EngineName | None, str | None, EngineRules]:
-    if given.engine is MISSING:
-        return None, None, rules_of(None, None)
-    name = engine_name(given.engine.name)
-    version = None if given.engine.version is MISSING else given.engine.version
-    return name, version, rules_of(name, version)
-
-
-def _generation(cluster: Cluster | None) -> str | None:
-    """The accelerator's generation; a small device of an unknown one is taken for an older one."""
-    if cluster is None:
+def resolve_engine(given: InferenceWorkloadInput) -> EngineSettings | None:
+    """The engine as the question starts it; None where it names none."""
+    asked = given.engine
+    if asked is MISSING:
         return None
-    accelerator = cluster.accelerator
+
+    def or_none(value: int | MISSING) -> int | None:
+        return None if value is MISSING else value
+
+    return EngineSettings(
+        engine_name(asked.name),
+        None if asked.version is MISSING else asked.version,
+        max_model_len=or_none(asked.max_model_len),
+        max_num_seqs=or_none(asked.max_num_seqs),
+        max_batched_tokens=or_none(asked.max_batched_tokens),
+        block_tokens=or_none(asked.block_tokens),
+        memory_fraction=None if given.memory_fraction is MISSING else given.memory_fraction,
+        cuda_graphs=asked.cuda_graphs,
+        warmed_up=asked.warmed_up,
+        device_layers=or_none(asked.device_layers),
+    )
+
+
+def _generation(accelerator: Accelerator) -> str | None:
+    """The accelerator's generation; a small device of an unknown one is taken for an older one."""
     capacity = accelerator.capacity_bytes
     small = capacity is not None and capacity.value < LARGE_DEVICE_BYTES
     return accelerator.generation or ("unknown" if small else None)
@@ -105,21 +117,21 @@ _CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {
 }
 
 
-def inference_workload(
+def resolve_workload(
     given: InferenceWorkloadInput,
     model: ResolvedModel,
-    cluster: Cluster | None,
-    catalog: Catalog,
+    cluster: Cluster,
+    catalog: CatalogView,
     notes: Notes,
     *,
     devices: int = 1,
-) -> tuple[InferenceWorkload, Asked]:
-    """The workload as its engine serves it on ``devices`` a replica, and what it is asked.
+) -> tuple[InferenceWorkload, RequestLoad]:
+    """The workload as its engine serves it on ``devices`` a replica, and what the cluster is asked.
 
     Of requests that arrive at a rate it counts one at a time: how many there are is an estimate.
     """
-    asked = asked_of(given, notes)
-    outputs = asked.outputs.mean
+    load = resolve_load(given, notes)
+    outputs = load.outputs.mean
     profile = model.profile
     if profile.shapes_known and not profile.generates:
         outputs = 0.0
@@ -130,15 +142,16 @@ def inference_workload(
         )
     elif given.passes is not MISSING:
         outputs = 0.0
-    name, _, rules = _engine(given)
+    engine = resolve_engine(given)
+    rules = EngineRules() if engine is None else engine.rules
     multiplied, stored = _storage(given, model, rules, notes)
     fraction = given.memory_fraction
     workload = InferenceWorkload(
         weight_format=multiplied,
         cache_format=_CACHE_FORMATS[given.kv_cache_precision],
-        input_tokens=asked.inputs.mean,
+        input_tokens=load.inputs.mean,
         output_tokens=outputs,
-        concurrency=asked.concurrency or 1,
+        concurrency=load.concurrency or 1,
         batched_tokens=BATCHED_TOKENS,
         block_tokens=rules.block_tokens,
         memory_fraction=rules.memory_fraction if fraction is MISSING else fraction,
@@ -148,62 +161,29 @@ def inference_workload(
         chunks_prefill=_chunks(given, rules),
         is_static=rules.static_batches if given.scheduler is MISSING else given.scheduler == "static",
     )
-    if name is not None:
-        least, buffers, most = catalog.curves.serving_buffers(name, _generation(cluster))
+    if engine is not None and engine.name is not None:
+        generation = _generation(cluster.accelerator)
+        least, buffers, most = catalog.curves.serving_buffers(engine.name, generation)
         workload = workload._replace(buffers=buffers, least_buffers=least, most_buffers=most)
-    workload = under_engine(workload, given, model, cluster, devices)
-    workload = _with_beside(workload, given, asked, catalog, notes)
+    workload = start_engine(workload, engine, model.context_tokens, cluster.accelerator, devices)
+    workload = _with_companions(workload, given, load, catalog, notes)
     if given.service_levels is not MISSING:
-        check_levels(given.service_levels)
+        resolve_levels(given.service_levels)
     if given.horizon is not MISSING:
         workload = _until(workload, given.horizon)
-    return workload, asked
+    return workload, load
 
 
-def under_engine(
+def _with_companions(
     workload: InferenceWorkload,
     given: InferenceWorkloadInput,
-    model: ResolvedModel,
-    cluster: Cluster | None,
-    devices: int,
-) -> InferenceWorkload:
-    """The workload within the engine's bounds, as given or as the engine sets them on such devices."""
-    engine = given.engine
-    if engine is MISSING:
-        return workload
-    _, version, rules = _engine(given)
-    accelerator = cluster.accelerator if cluster else None
-    capacity = accelerator.capacity_bytes if accelerator else None
-    length = engine.max_model_len
-    bounds = defaults_of(
-        rules,
-        version,
-        capacity_bytes=capacity.value if capacity else 0.0,
-        is_a100="a100" in accelerator.id if accelerator else False,
-        model_tokens=model.context_tokens if length is MISSING else length,
-        devices=devices,
-    )
-    tokens, requests, block = engine.max_batched_tokens, engine.max_num_seqs, engine.block_tokens
-    return workload._replace(
-        batched_tokens=bounds.batched_tokens if tokens is MISSING else tokens,
-        most_requests=bounds.most_requests if requests is MISSING else requests,
-        block_tokens=rules.block_tokens if block is MISSING else block,
-        memory_fraction=bounds.memory_fraction if given.memory_fraction is MISSING else given.memory_fraction,
-        cuda_graphs=engine.cuda_graphs,
-        warmed_up=engine.warmed_up,
-        graph_requests=bounds.graph_requests,
-        position_tokens=(model.context_tokens or 0) if rules.rotary_tables else 0,
-        reserved_tokens=0 if length is MISSING or rules.paged else length,
-        device_layers=None if engine.device_layers is MISSING else engine.device_layers,
-    )
-
-
-def _with_beside(
-    workload: InferenceWorkload, given: InferenceWorkloadInput, asked: Asked, catalog: Catalog, notes: Notes
+    load: RequestLoad,
+    catalog: CatalogView,
+    notes: Notes,
 ) -> InferenceWorkload:
     """The workload with its draft model, its adapters and what a request passes beside the model."""
     if given.speculative is not MISSING:
-        workload = workload._replace(draft=_draft(given.speculative, asked, catalog, notes))
+        workload = workload._replace(draft=_draft(given.speculative, load, catalog, notes))
     if given.adapters is not MISSING:
         adapters = Adapters(given.adapters.max_loras, given.adapters.rank)
         workload = workload._replace(adapters=adapters)
@@ -212,7 +192,7 @@ def _with_beside(
     return workload
 
 
-def _companions(given: DiffusionInput, catalog: Catalog) -> tuple[Companion, ...]:
+def _companions(given: DiffusionInput, catalog: CatalogView) -> tuple[Companion, ...]:
     """Text encoders and autoencoder, whole and at 16 bit or as wide as they multiply."""
     beside = [] if given.text_encoders is MISSING else list(given.text_encoders)
     named = [(f"text_encoders/{index}", item.model) for index, item in enumerate(beside)]
@@ -232,9 +212,9 @@ def _companions(given: DiffusionInput, catalog: Catalog) -> tuple[Companion, ...
     return tuple(found)
 
 
-def _draft(given: SpeculativeInput, asked: Asked, catalog: Catalog, notes: Notes) -> Draft | None:
+def _draft(given: SpeculativeInput, load: RequestLoad, catalog: CatalogView, notes: Notes) -> Draft | None:
     """The model that proposes tokens; None where none stands beside the served one."""
-    if given.model is MISSING or asked.proposals is None:
+    if given.model is MISSING or load.proposals is None:
         return None
     try:
         draft = resolve_model(given.model, catalog, notes)
@@ -242,7 +222,7 @@ def _draft(given: SpeculativeInput, asked: Asked, catalog: Catalog, notes: Notes
         pointer = f"/workload/speculative{error.pointer}"
         raise PlanningError(error.code, pointer, error.detail) from error
     stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
-    return Draft(draft.profile, stored, asked.proposals.tokens)
+    return Draft(draft.profile, stored, load.proposals.tokens)
 
 
 def _until(workload: InferenceWorkload, given: HorizonInput) -> InferenceWorkload:

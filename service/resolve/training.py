@@ -9,6 +9,7 @@ from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
 from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, PREFIXED, trained_parameters
 from service.planning.memory.states import EIGHT_BIT
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
     OPTIMIZER_STATES,
@@ -31,26 +32,20 @@ from service.planning.workload import (
     TrainingWorkload,
 )
 from service.resolve.model import ResolvedModel
-from service.schemas.notes import Notes
-from service.schemas.rollouts import rollout_of
+from service.resolve.rollout import rollout_of
 from service.schemas.workloads import AdaptationInput, TrainingWorkloadInput
 
 
-def precision_of(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingPrecision:
+def precision_of(given: TrainingWorkloadInput, cluster: Cluster) -> TrainingPrecision:
     """The precision of a question, else the first of practice that the device has a rate for."""
     if given.precision is not MISSING:
         return given.precision
     choices = (TrainingPrecision.BF16, TrainingPrecision.FP16, TrainingPrecision.FP32)
-    if cluster:
-        for precision in choices:
-            if cluster.accelerator.peak(TRAINING_RECIPES[precision].compute):
-                return precision
-    return TrainingPrecision.BF16
+    has_rate = (one for one in choices if cluster.accelerator.peak(TRAINING_RECIPES[one].compute))
+    return next(has_rate, TrainingPrecision.BF16)
 
 
-def training_workload(
-    given: TrainingWorkloadInput, cluster: Cluster | None, notes: Notes
-) -> TrainingWorkload:
+def training_workload(given: TrainingWorkloadInput, cluster: Cluster, notes: Notes) -> TrainingWorkload:
     """The workload of one micro-batch; how many there are follows from the layout."""
     framework = _framework(given, notes)
     k = given.recomputation.k
@@ -172,7 +167,7 @@ def _framework(given: TrainingWorkloadInput, notes: Notes) -> Framework:
     return Framework.GENERIC
 
 
-def _recipe(given: TrainingWorkloadInput, cluster: Cluster | None, framework: Framework) -> TrainingRecipe:
+def _recipe(given: TrainingWorkloadInput, cluster: Cluster, framework: Framework) -> TrainingRecipe:
     recipe = recipe_under(TRAINING_RECIPES[precision_of(given, cluster)], framework)
     if given.gradient_precision is not MISSING:
         gradients = NumberFormat(given.gradient_precision)

@@ -4,6 +4,7 @@ import hashlib
 from decimal import Decimal
 
 from service.planning import METHOD_VERSION
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import Basis, Quantity
 from service.schemas.answers import ParallelismAnswer
@@ -14,7 +15,6 @@ from service.schemas.base import (
     MoneyQuantity,
     QuantityAnswer,
 )
-from service.schemas.notes import Notes
 
 _LARGEST_FIGURE = 1e300
 

@@ -7,6 +7,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
+from service.planning.estimates.simulation import MOST_SIMULATED
 from service.schemas.base import Count, Input, NotNegative, Positive, Size
 from service.schemas.references import ModelReference
 
@@ -16,8 +17,6 @@ MOST_LENGTHS = 256
 """Most entries of a histogram."""
 MOST_ARRIVALS = 10_000
 """Most arrivals of a trace."""
-MOST_SIMULATED = 200_000
-"""Most requests of one simulation: about an hour at 50 a second."""
 
 
 class FixedLength(Input):

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, AnyStr
 
 from service.worker.interrupt import Interrupt
 from service.worker.redaction import last_lines
@@ -81,10 +81,9 @@ class Children:
             start_new_session=True,
             pass_fds=(*self._kept_open, *kept_open),
         )
-        assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018
-        output = _Reader(process.stdout, most_bytes, interrupt)
-        errors = _Reader(process.stderr, None, interrupt)
-        writer = threading.Thread(target=_write, args=(process.stdin, given), daemon=True)
+        output = _Reader(get_pipe(process.stdout), most_bytes, interrupt)
+        errors = _Reader(get_pipe(process.stderr), None, interrupt)
+        writer = threading.Thread(target=_write, args=(get_pipe(process.stdin), given), daemon=True)
         for thread in (output, errors, writer):
             thread.start()
         is_ended = False
@@ -116,6 +115,13 @@ class Children:
         except subprocess.TimeoutExpired:
             self._stuck.append(process)
             return None
+
+
+def get_pipe(pipe: IO[AnyStr] | None) -> IO[AnyStr]:
+    """The pipe of a process that was started with one."""
+    if pipe is None:
+        raise RuntimeError("the process was started without a pipe")
+    return pipe
 
 
 class _Reader(threading.Thread):

@@ -136,17 +136,14 @@ def _repeats(
 
 def slowest(results: Sequence[Result]) -> Result:
     """Of what several accelerators measured at once the worst: one without a figure, else by the figure."""
-    failed = [result for result in results if result.measurement is MISSING]
-    if failed:
-        return failed[0]
-    worst = min if results[0].benchmark.direction == "higher" else max
-    return worst(results, key=_figure)
-
-
-def _figure(result: Result) -> float:
-    measurement = result.measurement
-    assert measurement is not MISSING  # noqa: S101  # the caller has looked
-    return result.benchmark.figure(measurement.values, inner_iterations=measurement.inner_iterations)
+    figures: list[float] = []
+    for result in results:
+        measured = result.measurement
+        if measured is MISSING:
+            return result
+        figures.append(result.benchmark.figure(measured.values, inner_iterations=measured.inner_iterations))
+    worst = min(figures) if results[0].benchmark.direction == "higher" else max(figures)
+    return results[figures.index(worst)]
 
 
 def measured_together(tasks: Sequence[Task], children: Children, interrupt: Interrupt) -> list[Result]:

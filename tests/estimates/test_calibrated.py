@@ -266,5 +266,5 @@ def test_constants_are_resolved_once_for_a_device(snapshot):
         for _ in range(20):
             ask(catalog, "memory", asked)
         seconds.append(process_time() - begun)
-    assert len(measured.worked_out["calibrated"]) == 1
+    assert len(measured.cache["calibrated"]) == 1
     assert seconds[1] < 2.0 * seconds[0]

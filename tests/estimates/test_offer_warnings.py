@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from service.estimates.offer_warnings import warn_of_age, warn_of_offer
+from service.planning.notes import Notes
 from service.resolve.catalog import KnownOffer
-from service.schemas.notes import Notes
+from service.resolve.offer_warnings import warn_of_age, warn_of_offer
 
 TODAY = date(2026, 11, 22)
 OFFER = KnownOffer(

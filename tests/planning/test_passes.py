@@ -29,11 +29,11 @@ from service.planning.models.architecture import Architecture, Block, Input
 from service.planning.models.layers import Attention, EmbeddingTable, FeedForward, Linear, Modulation
 from service.planning.models.positions import Sample, forward_flops_of_sample
 from service.planning.models.profile import profile_of, profile_of_count
+from service.planning.notes import Notes
 from service.planning.operators import Bound
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BITS, NumberFormat
 from service.resolve.hardware import resolve_cluster
-from service.schemas.notes import Notes
 from service.schemas.references import CatalogAccelerator, ClusterInput
 from tests.asking import shipped
 from tests.measured_passes import estimated_seconds, measured_passes

@@ -3,10 +3,10 @@
 import json
 import math
 
+from service.planning.notes import Notes
 from service.plans.serving import pieces, search
 from service.plans.space import NOTHING, Space
 from service.resolve.model import resolve_model
-from service.schemas.notes import Notes
 from service.schemas.plan_answers import PruningRule
 from service.schemas.plans import PlanQuestion
 from service.schemas.references import ClusterInput

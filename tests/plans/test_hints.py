@@ -2,10 +2,10 @@
 
 import json
 
+from service.planning.notes import Notes
 from service.plans.hints import DESCRIBED, SETTINGS, WHOLE, launch_hints
 from service.resolve.model import resolve_model
 from service.schemas.estimates import ThroughputQuestion
-from service.schemas.notes import Notes
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 from tests.asking import shipped
 

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from service.planning.errors import PlanningError
+from service.planning.notes import Notes
 from service.plans.assumptions import moved, time_factor
 from service.plans.search import merged, pieces, search
 from service.plans.supplies import space_of
 from service.resolve.hardware import resolve_cluster
-from service.schemas.notes import Notes
 from service.schemas.plan_answers import PlanConstraint
 from service.schemas.plans import PlanQuestion
 from tests.asking import codes, shipped, usd

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.estimates.layouts import Trained, TrainedLayouts
+from service.estimates.layouts import resolve_open_training
 from service.estimates.memory import estimate_memory
 from service.estimates.own_runs import with_own_runs
-from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
 from service.planning.errors import PlanningError
+from service.planning.estimates.layouts import TrainedLayouts
+from service.planning.estimates.power import estimate_draw
 from service.planning.search import PROOFS, Found, Shape
 from service.planning.search.layouts import grid, interleaved, under, with_batch
 from service.planning.search.shapes import allowed
@@ -56,7 +57,7 @@ def alone(of, asked):
     question = ThroughputQuestion.model_validate_json(json.dumps(asked))
     view = calibrated(catalog, question.cluster)
     run = plan_run(question, view)
-    draw = device_draw(run, view)
+    draw = estimate_draw(run)
     held = estimate_memory(MemoryQuestion.model_validate_json(json.dumps(asked)), catalog)
     return (
         run.interruptions.productive.value,
@@ -164,8 +165,8 @@ def test_layouts_at_once_have_the_figures_of_single_estimates(model, name, is_me
         replaced=True,
         **EVERYTHING,
     )
-    trained = Trained(of.model, of.question.workload, of.clusters[-1], with_own_runs(catalog))
-    subject = TrainedLayouts(trained, weighs_power=True)
+    run = resolve_open_training(of.model, of.question.workload, of.clusters[-1], with_own_runs(catalog))
+    subject = TrainedLayouts(run, weighs_power=True)
     compared = 0
     for precision, choice, layouts in sampled(of, random.Random(name), 5):  # noqa: S311 - a sample
         seconds, watts = subject.timed(layouts, choice)

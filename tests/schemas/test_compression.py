@@ -7,11 +7,10 @@ import pytest
 from service.estimates.memory import estimate_memory
 from service.estimates.throughput import estimate_throughput
 from service.evidence.snapshot import shipped_snapshot
+from service.planning.notes import Notes
 from service.planning.workload import Compression, CompressionKind
-from service.resolve import resolve
-from service.resolve.hardware import resolve_cluster
+from service.resolve import resolve_memory
 from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
-from service.schemas.notes import Notes
 
 CATALOG = shipped_snapshot()
 
@@ -32,7 +31,7 @@ def question(compression, **workload):
 def resolved(compression, **workload):
     notes = Notes()
     asked = question(compression, **workload)
-    found = resolve(asked, resolve_cluster(asked.cluster, CATALOG, notes), CATALOG, notes)
+    found = resolve_memory(asked, CATALOG, notes)
     return found.workload.compression, [warning["pointer"] for warning in notes.warnings]
 
 

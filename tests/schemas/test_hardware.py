@@ -7,9 +7,9 @@ import pytest
 from service.evidence.snapshot import shipped_snapshot
 from service.planning.errors import PlanningError
 from service.planning.hardware.links import LinkKind
+from service.planning.notes import Notes
 from service.planning.quantity import Basis
 from service.resolve.hardware import resolve_cluster
-from service.schemas.notes import Notes
 from service.schemas.references import ClusterInput
 
 CATALOG = shipped_snapshot()

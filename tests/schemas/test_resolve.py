@@ -5,18 +5,18 @@ import json
 import pytest
 
 from service.planning.memory.training import training_memory
+from service.planning.notes import Notes
 from service.planning.precision import NumberFormat, TrainingPrecision
-from service.resolve import resolve
+from service.resolve import resolve_memory
 from service.resolve.hardware import resolve_cluster
 from service.schemas.estimates import MemoryQuestion
-from service.schemas.notes import Notes
 from tests.asking import ask, codes, question, refusal
 
 
 def resolved(snapshot, body):
     asked = MemoryQuestion.model_validate_json(json.dumps(body))
     notes = Notes()
-    return resolve(asked, resolve_cluster(asked.cluster, snapshot, notes), snapshot, notes)
+    return resolve_memory(asked, snapshot, notes)
 
 
 def with_layout(body, **parallelism):
@@ -307,12 +307,12 @@ def test_training_defaults(snapshot):
     assert (workload.sequence_length, workload.micro_batch_size, workload.micro_batches) == (4096, 1, 1)
     assert (workload.optimizer.value, workload.kernel.value) == ("adamw", "flash")
     assert workload.recomputation.value == "none"
-    stage = training_memory(found.model.profile, workload, found.layout)[0]
+    stage = training_memory(found.profile, workload, found.layout)[0]
     # 2 weights + 2 gradients + 4 master weights + 8 Adam states, bytes per parameter
     per_parameter = (
         stage.state.weights
         + stage.state.gradients
         + stage.state.master_weights
         + stage.state.optimizer_states
-    ) / found.model.profile.parameter_count
+    ) / found.profile.parameter_count
     assert per_parameter == pytest.approx(16.0)

@@ -13,7 +13,7 @@ from service.plans import stored
 from service.plans.jobs import LEASE, RANK, SEARCH, PieceToSearch, PlanToRank
 from service.plans.service import pieces_of, pin_of, rank, search_piece
 from service.plans.stored import Wanted
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.plans import PlanQuestion
 
 _Found = TypeVar("_Found")
@@ -45,7 +45,7 @@ def _rank(job: Job[PlanToRank]) -> Done:
     return Done()
 
 
-def _found(job: Job[Any], plan: Wanted, find: Callable[[PlanQuestion, Catalog], _Found]) -> _Found | None:
+def _found(job: Job[Any], plan: Wanted, find: Callable[[PlanQuestion, CatalogView], _Found]) -> _Found | None:
     """What is found under the pin of a plan; None where the plan fails or is begun anew instead."""
     catalog = _catalog(job)
     try:
@@ -64,7 +64,7 @@ def _found(job: Job[Any], plan: Wanted, find: Callable[[PlanQuestion, Catalog], 
     return None
 
 
-def _catalog(job: Job[Any]) -> Catalog:
+def _catalog(job: Job[Any]) -> CatalogView:
     """What the tenant sees now; in a process without requests nobody else keeps it fresh."""
     store = store_of(job.database)
     store.refresh()

@@ -86,8 +86,8 @@ class Working:
     def stop(self) -> None:
         """Let what runs end, and give back the rest."""
         self.ask_to_stop()
-        assert self._ends_at is not None  # noqa: S101
-        self._runner.stop(max(0.0, self._ends_at - time.monotonic()))
+        begun = time.monotonic()
+        self._runner.stop(max(0.0, (self._ends_at or begun) - begun))
         self._dispatcher.join()
 
 

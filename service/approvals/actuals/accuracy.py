@@ -16,7 +16,7 @@ from service.approvals.actuals.schemas import (
 )
 from service.kit.database.engine import Reader
 from service.quotes import service as quotes
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 
 
 class _Compared(NamedTuple):
@@ -26,7 +26,7 @@ class _Compared(NamedTuple):
     actuals: QuoteActuals
 
 
-def of_quote(session: Reader, tenant_id: str, quote_id: str, catalog: Catalog) -> QuoteActuals:
+def of_quote(session: Reader, tenant_id: str, quote_id: str, catalog: CatalogView) -> QuoteActuals:
     """What was billed for one quote."""
     quotes.get(session, tenant_id, quote_id)  # refuses one that there is not
     charges = repository.charged(session, tenant_id, quote_id)
@@ -34,7 +34,7 @@ def of_quote(session: Reader, tenant_id: str, quote_id: str, catalog: Catalog) -
     return found.actuals
 
 
-def accuracy(session: Reader, tenant_id: str, catalog: Catalog) -> ActualsAccuracy:
+def accuracy(session: Reader, tenant_id: str, catalog: CatalogView) -> ActualsAccuracy:
     """The errors of every quote that was billed for."""
     by_quote: dict[str, list[Charged]] = defaultdict(list)
     for charge in repository.charged(session, tenant_id):
@@ -53,7 +53,7 @@ def accuracy(session: Reader, tenant_id: str, catalog: Catalog) -> ActualsAccura
 
 
 def _compared(
-    session: Reader, tenant_id: str, charges: Mapping[str, list[Charged]], catalog: Catalog
+    session: Reader, tenant_id: str, charges: Mapping[str, list[Charged]], catalog: CatalogView
 ) -> Iterator[_Compared]:
     periods = repository.periods(session, tenant_id)
     versions: dict[str, list[tuple[Mapping[str, Any], str | None]]] = defaultdict(list)

@@ -37,7 +37,7 @@ from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError
 from service.quotes import service as quotes
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.base import MoneyAmount
 
 _MOST_PERIODS: Final = 120
@@ -100,7 +100,9 @@ def match(session: Reader, tenant_id: str, bill: Bill) -> Matched:
 _NOBODY: Final = Owner(None, None)
 
 
-def store(session: Writer, tenant_id: str, body: ActualsImport, matched: Matched, catalog: Catalog) -> Change:
+def store(
+    session: Writer, tenant_id: str, body: ActualsImport, matched: Matched, catalog: CatalogView
+) -> Change:
     """Keep what a bill charges; in its billing periods no earlier one of the same source counts any more."""
     row = ActualsImportRow(
         tenant_id=tenant_id,

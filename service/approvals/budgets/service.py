@@ -28,7 +28,7 @@ from service.kit.http.versions import check_match, etag
 from service.kit.security.subjects import Subject
 from service.planning.cost.exchange import ExchangeRates
 from service.planning.errors import PlanningError
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.tariffs import day
 
 _COMMITMENTS_SHOWN: Final = 100
@@ -61,7 +61,7 @@ def shown(budget: BudgetRow, usage: Usage) -> dict[str, Any]:
     }
 
 
-def whole(session: Session, budget: BudgetRow, catalog: Catalog) -> dict[str, Any]:
+def whole(session: Session, budget: BudgetRow, catalog: CatalogView) -> dict[str, Any]:
     """A budget with what was committed of it last."""
     rates = catalog.exchange_rates
     found = repository.commitments(session, budget, with_released=True, limit=_COMMITMENTS_SHOWN)
@@ -81,7 +81,7 @@ def _shown_commitment(budget: BudgetRow, commitment: Commitment, rates: Exchange
     return document
 
 
-def get(session: Reader, tenant_id: str, budget_id: str, catalog: Catalog) -> dict[str, Any]:
+def get(session: Reader, tenant_id: str, budget_id: str, catalog: CatalogView) -> dict[str, Any]:
     """One budget."""
     budget = repository.get(session, tenant_id, budget_id)
     if budget is None:
@@ -97,13 +97,13 @@ def focus(session: Reader, tenant_id: str, budget_id: str) -> str:
     return charges_csv(session, budget)
 
 
-def page(session: Reader, rows: Sequence[BudgetRow], catalog: Catalog) -> list[dict[str, Any]]:
+def page(session: Reader, rows: Sequence[BudgetRow], catalog: CatalogView) -> list[dict[str, Any]]:
     """Budgets as lists show them."""
     usages = usages_of(session, rows, catalog.exchange_rates)
     return [shown(row, usages[row.id]) for row in rows]
 
 
-def create(session: Writer, tenant_id: str, body: BudgetInput, catalog: Catalog) -> Change:
+def create(session: Writer, tenant_id: str, body: BudgetInput, catalog: CatalogView) -> Change:
     """Store a new budget; what is committed and spent in its period already counts."""
     if cost_centers.locked(session, tenant_id, body.cost_center_id) is None:
         raise _unknown_center()
@@ -151,7 +151,7 @@ def change(
     *,
     patch: dict[str, Any],
     if_match: str,
-    catalog: Catalog,
+    catalog: CatalogView,
 ) -> Change:
     """Store members of ``patch``, or let them wait where they let more pass."""
     guarded, resource = guard(session, subject.tenant_id), f"budgets/{budget_id}"

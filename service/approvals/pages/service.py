@@ -85,8 +85,7 @@ class ApprovalPages:
                 return Foreseen(refusal=problem)
             finally:
                 session.rollback()
-        assert change.body is not None  # noqa: S101  # decisions answer with their approval
-        return foreseen(approval, change.body, subject.name, budgets)
+        return foreseen(approval, change.body or {}, subject.name, budgets)
 
     def decide(self, call: Call, visitor: Visitor, approval_id: str, form: Form) -> Response:
         """Decide as the visitor; what cannot be done is told on the page, as it is by then."""

@@ -68,8 +68,8 @@ class _Examiner:
 
     def _case(self, row: BenchmarkResultRow, record: Result) -> tuple[Case, str | None]:
         read, measurement = measured(record), known(record.measurement)
-        assert read is not None  # noqa: S101  # only results with a measurement are examined
-        assert measurement is not None  # noqa: S101
+        if read is None or measurement is None:
+            raise ValueError("only a result with a measurement is examined")
         says_enough = information_bits(measurement, read.summary) >= LEAST_BITS
         digest = sha256(to_json(measurement.samples_ns)).hexdigest() if says_enough else None
         inventory = self._inventory(row.node_id, record.inventory_sha256)
@@ -130,13 +130,12 @@ class _Examiner:
             work = self._work(other.benchmark)
             if other is row or not other.is_counted or not is_of_attempt or work is None:
                 continue
-            assert other.figure is not None  # noqa: S101  # it counts
             yield Sibling(
                 benchmark=other.benchmark,
                 repeat=other.repeat,
                 work=work,
                 metric=other.metric,
-                figure=other.figure,
+                figure=other.counted_figure,
                 accelerator_index=other.conditions.get("accelerator_index"),
                 warmup_seconds=other.conditions.get("warmup_seconds"),
                 started_at=other.started_at,
@@ -271,8 +270,7 @@ def _is_usable(findings: Sequence[Mapping[str, Any]]) -> bool:
 def _figures_by_run(rows: Sequence[BenchmarkResultRow]) -> dict[str, float]:
     by_run: dict[str, list[float]] = {}
     for row in rows:
-        assert row.figure is not None  # noqa: S101  # it counts
-        by_run.setdefault(row.run_id, []).append(row.figure)
+        by_run.setdefault(row.run_id, []).append(row.counted_figure)
     return {run_id: median(figures) for run_id, figures in by_run.items()}
 
 

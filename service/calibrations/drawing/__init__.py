@@ -49,12 +49,12 @@ class Drawing(NamedTuple):
 def drawing(observations: Sequence[Observation], device: Device) -> Drawing:
     """All that observations of one device say of it."""
     found = bandwidth(observations, device)
-    machine = device.machine
-    if machine is None:
+    machine, accelerator = device.machine, device.accelerator
+    if machine is None or accelerator is None:
         found += peaks(observations, None)
         beside = 0.0
     else:
-        machine, of_operators = _operators(observations, device, machine, found)
+        machine, of_operators = _operators(observations, device, accelerator.generation, machine, found)
         found += of_operators
         beside = machine.rates.kernel_seconds
     found += weight_bandwidth(observations, device, beside)
@@ -68,14 +68,16 @@ def drawing(observations: Sequence[Observation], device: Device) -> Drawing:
 
 
 def _operators(
-    observations: Sequence[Observation], device: Device, machine: Machine, streams: Sequence[Figure]
+    observations: Sequence[Observation],
+    device: Device,
+    generation: str,
+    machine: Machine,
+    streams: Sequence[Figure],
 ) -> tuple[Machine, list[Figure]]:
     """Constants of operators one after the other, each under those before it."""
-    assert device.accelerator is not None  # noqa: S101  # there is a machine
     machine = _under(machine, streams)
     multiplied = peaks(observations, machine)
     machine = _under(machine, multiplied)
-    generation = device.accelerator.generation
     reference = {quantity: device.reference.operators.find(quantity, generation) for quantity in SHAPED}
     shaped = shapes(observations, machine, reference) or kernel_seconds(observations, machine)
     machine = _under(machine, shaped)

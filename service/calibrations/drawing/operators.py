@@ -154,7 +154,8 @@ def kernel_seconds(observations: Sequence[Observation], machine: Machine) -> lis
                 tiny.append(one.observation)
 
     def beside(one: Observation, seconds: float) -> float | None:
-        assert isinstance(one.work, Gemm)  # noqa: S101  # chosen above
+        if not isinstance(one.work, Gemm):
+            return None
         time = operator_seconds(product(one.work), machine)
         left = seconds - max(time.compute_seconds, time.memory_seconds)
         return left if left > 0.0 else None
@@ -254,7 +255,8 @@ def _attention(
     ]
 
     def rate(one: Observation, seconds: float) -> float | None:
-        assert isinstance(one.work, Attention)  # noqa: S101  # chosen above
+        if not isinstance(one.work, Attention):
+            return None
         left = seconds - rates.kernel_seconds
         short = 1.0 + rates.attention_context / (one.work.context_tokens / 2.0)
         narrow = 1.0 + rates.attention_head / one.work.head_size

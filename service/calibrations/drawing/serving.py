@@ -40,14 +40,13 @@ def cache_bandwidth(
     An engine chooses among such kernels; the worker's own is in none of them.
     """
     decoding = [
-        one
+        (one, work)
         for one, work in having(observations, Attention)
         if work.phase == "decode" and work.back_end in _LIBRARIES
     ]
     by_work: dict[tuple[object, ...], Observation] = {}
-    for one in decoding:
-        assert isinstance(one.work, Attention)  # noqa: S101  # chosen above
-        shape = tuple(one.work.model_dump(exclude={"back_end"}).values())
+    for one, work in decoding:
+        shape = tuple(work.model_dump(exclude={"back_end"}).values())
         fastest = by_work.setdefault(shape, one)
         if one.seconds < fastest.seconds:
             by_work[shape] = one

@@ -134,7 +134,8 @@ def _started(run: Run, question: Question) -> Iterator[Measured]:
     }
     graphs = _binding(run, engine_logs.GRAPHS, largest=True)
     without = not question["workload"]["engine"].get("cuda_graphs", True)
-    if any(part is None for part in parts.values()) or (graphs is None and not without):
+    weights = parts[engine_logs.WEIGHTS]
+    if weights is None or any(part is None for part in parts.values()) or (graphs is None and not without):
         detail = (
             "the log lacks one of weights, activations, memory outside of PyTorch, graphs, cache and tokens"
         )
@@ -145,8 +146,6 @@ def _started(run: Run, question: Question) -> Iterator[Measured]:
     held = sum(_mean_tokens(workload[f"{side}_tokens"]) for side in ("input", "output"))
     held *= workload.get("concurrency", 1)
     total = sum(sizes.values()) + each * held + (graphs.value if graphs else 0.0)
-    weights = parts[engine_logs.WEIGHTS]
-    assert weights is not None  # noqa: S101  # found above
     yield Measured(weights.pointer, "inference_memory", total, "memory")
 
 

@@ -10,7 +10,7 @@ from service.formats.offers.listed import RowError
 from service.formats.offers.names import plain
 from service.kit.http.problems import FieldError
 from service.planning.hardware.links import Link
-from service.resolve.catalog import Catalog, KnownAccelerator
+from service.resolve.catalog import CatalogView, KnownAccelerator
 
 Question = dict[str, Any]
 
@@ -34,7 +34,7 @@ class Context:
 
     stated: Mapping[str, Any]
     """Members of a question, only those that were sent."""
-    catalog: Catalog
+    catalog: CatalogView
     collective: str | None = None
     power_limit_watts: float | None = None
 

@@ -32,10 +32,10 @@ from service.kit.http.problems import FieldError
 from service.kit.http.wanted import check_wanted
 from service.planning.errors import PlanningError
 from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
 
-Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
+Estimators = Mapping[str, Callable[[Any, CatalogView], Mapping[str, Any]]]
 """Estimates by operation; they stand right of this room and are handed in."""
 
 ACTIVE: Final = "active"
@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
     refused: tuple[Refused, ...]
 
 
-def read(body: EvidenceImport, catalog: Catalog, estimators: Estimators) -> Outcome:
+def read(body: EvidenceImport, catalog: CatalogView, estimators: Estimators) -> Outcome:
     """What a file says under ``catalog``; raises EvidenceRefused where nothing of it can count."""
     try:
         measurements = READERS[body.format](body.content)
@@ -89,7 +89,7 @@ def read(body: EvidenceImport, catalog: Catalog, estimators: Estimators) -> Outc
     return outcome
 
 
-def _context(body: EvidenceImport, catalog: Catalog) -> Context:
+def _context(body: EvidenceImport, catalog: CatalogView) -> Context:
     stated = body.model_dump(mode="json", exclude_unset=True)
     limit = None if body.power_limit_watts is MISSING else body.power_limit_watts
     return Context(stated, catalog, stated.get("collective"), limit)

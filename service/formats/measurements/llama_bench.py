@@ -58,8 +58,8 @@ def _tests(content: str, read: Measurements) -> Iterator[tuple[str, Mapping[str,
     text = content.lstrip("\ufeff \t\r\n")
     if text.startswith("["):
         listed = document(content)
-        assert isinstance(listed, list)  # noqa: S101  # a document that begins so
-        yield from ((f"/{place}", mapping(each)) for place, each in enumerate(parts(listed)))
+        entries = listed if isinstance(listed, list) else []
+        yield from ((f"/{place}", mapping(each)) for place, each in enumerate(parts(entries)))
     elif text.startswith("{"):
         yield from ((pointer, mapping(document(line))) for pointer, line in lines_with_parts(content))
     else:
@@ -102,8 +102,6 @@ def _run(pointer: str, test: Mapping[str, object]) -> Run:
     prompt, generated = count(test.get("n_prompt")), count(test.get("n_gen"))
     if prompt and generated:
         raise RowError("COMBINED_TEST", "a test of prompt and generation together gives neither time")
-    if not prompt and not generated:
-        raise RowError(NOT_A_RESULT, "the row does not say what it tests")
     rate = positive(test.get("avg_ts"))
     depth = count(test.get("n_depth")) or 0
     place = f"{pointer}/avg_ts"
@@ -113,13 +111,14 @@ def _run(pointer: str, test: Mapping[str, object]) -> Run:
             Reading(place, serving.INPUT, rate, "mean"),
         )
         lengths = facts(workload__input_tokens=prompt, workload__output_tokens=1)
-    else:
-        assert generated is not None  # noqa: S101  # one of the two is there
+    elif generated:
         readings = (
             Reading(place, serving.OUTPUT_TOKEN, 1.0 / rate, "mean"),
             Reading(place, serving.OUTPUT, rate, "mean"),
         )
         lengths = facts(workload__input_tokens=depth + 1, workload__output_tokens=generated)
+    else:
+        raise RowError(NOT_A_RESULT, "the row does not say what it tests")
     if prompt and depth:
         raise RowError("PROMPT_AT_DEPTH", "a prompt behind others has no time of its own in an answer")
     return Run(pointer, readings, _facts(test) | lengths)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 _MEMORY_TOLERANCE: Final = 0.1
 """A label of 80 GB is printed as 79, 80 or 81.6; 40 and 80, or 16 and 32, stay apart."""
@@ -69,8 +69,8 @@ def shown(name: str) -> str:
 
 
 @cache
-def _document() -> Mapping[str, object]:
-    content: Mapping[str, object] = json.loads((files(__package__) / "names.json").read_bytes())
+def _document() -> Mapping[str, Any]:
+    content: Mapping[str, Any] = json.loads((files(__package__) / "names.json").read_bytes())
     return content
 
 
@@ -78,7 +78,6 @@ def _document() -> Mapping[str, object]:
 def rules() -> tuple[Rule, ...]:
     """The rules of ``names.json``, in order."""
     written = _document()["rules"]
-    assert isinstance(written, list)  # noqa: S101
     return tuple(
         Rule(
             frozenset(map(plain, rule["names"])),
@@ -95,7 +94,6 @@ def rules() -> tuple[Rule, ...]:
 def hosts() -> Mapping[str, tuple[str, int]]:
     """Machine types whose accelerators some lists price apart: name and count of these."""
     written = _document()["hosts"]
-    assert isinstance(written, dict)  # noqa: S101
     return {name: (accelerator, count) for name, (accelerator, count) in written["instances"].items()}
 
 

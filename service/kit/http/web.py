@@ -486,8 +486,7 @@ def _allowed_methods(request: Request) -> str:
     return ", ".join(sorted(methods))
 
 
-async def _on_http_exception(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101
+async def _on_http_exception(request: Request, error: HTTPException) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == MethodNotAllowed.status:
         headers["Allow"] = _allowed_methods(request)
@@ -495,13 +494,11 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     return problem_response(problem(headers=headers), request.scope)
 
 
-async def _on_problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)  # noqa: S101
+async def _on_problem(request: Request, error: Problem) -> Response:
     return problem_response(error, request.scope)
 
 
-async def _on_parameters(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101
+async def _on_parameters(request: Request, error: RequestValidationError) -> Response:
     errors = [
         FieldError(pointer(item["loc"]), item["type"].upper(), _detail(item))
         for item in error.errors()[:ERROR_LIMIT]
@@ -512,6 +509,6 @@ async def _on_parameters(request: Request, error: Exception) -> Response:
 
 def install_problem_handlers(app: FastAPI) -> None:
     """Answer every expected error of ``app`` as a problem."""
-    app.add_exception_handler(Problem, _on_problem)
-    app.add_exception_handler(HTTPException, _on_http_exception)
-    app.add_exception_handler(RequestValidationError, _on_parameters)
+    app.exception_handler(Problem)(_on_problem)
+    app.exception_handler(HTTPException)(_on_http_exception)
+    app.exception_handler(RequestValidationError)(_on_parameters)

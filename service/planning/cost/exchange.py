@@ -12,6 +12,8 @@ from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
+from service.planning.notes import Source
+
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
@@ -22,6 +24,8 @@ class ExchangeRate:
     rate: Decimal
     on: date
     source: str
+    row: Source | None = None
+    """The catalog row that states it."""
 
 
 class Conversion(NamedTuple):

@@ -50,12 +50,10 @@ def effective_price(stated: Decimal | None, term: Term | None) -> Decimal:
             "/price_per_instance_hour",
             "give the price of an hour, or what a commitment costs up front and hourly",
         )
-    if stated is not None:
-        price = stated
-    else:
-        assert term is not None  # noqa: S101
+    price = stated
+    if price is None and term is not None:
         price = (term.upfront or Decimal(0)) / term.hours + (term.hourly or Decimal(0))
-    if price <= 0:
+    if price is None or price <= 0:
         raise PlanningError("PRICE_ZERO", "/price_per_instance_hour", "a price of 0 is an unknown price")
     return price
 
@@ -84,9 +82,8 @@ def last_day(text: str) -> date:
 
 
 def _parts(text: str) -> tuple[int, int | None, int | None]:
-    numbers = [int(part) for part in text.split("-")]
-    year, month, day = (*numbers, None, None)[:3]
-    assert year is not None  # noqa: S101
+    year, *rest = (int(part) for part in text.split("-"))
+    month, day = (*rest, None, None)[:2]
     return year, month, day
 
 

@@ -90,6 +90,19 @@ class Cluster(NamedTuple):
         return min(self.accelerator_count, max(self.accelerators_per_node, self.intra_node_link.joined))
 
 
+def unnamed_cluster(device_count: int) -> Cluster:
+    """So many devices of which nothing is known, all in one node."""
+    device = Accelerator(
+        id="",
+        generation="",
+        capacity_bytes=None,
+        bandwidth_bytes_per_second=None,
+        peak_flops_per_second={},
+        power_limit_watts=None,
+    )
+    return Cluster(device, device_count, device_count, None)
+
+
 def memory_capacity(
     *, label_gb: float | None, label_reading: str, reported_bytes: int | None, reported_share: Share
 ) -> Quantity | None:

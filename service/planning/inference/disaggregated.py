@@ -338,7 +338,8 @@ def _outcomes(system: _System, found: _Found) -> Outcomes:
     """Latencies of requests: those of the line around its mean, with the burst of a loop that begins cold."""
     load, line = system.load, found.line
     latencies = line.latencies
-    assert latencies is not None  # noqa: S101 - the rate is below that of the side
+    if latencies is None:
+        raise ArithmeticError("the line of requests grows without end at a rate that the side reaches")
     scale = (found.first_seconds - system.exposed) / line.mean_seconds
     firsts = latencies * scale + system.exposed + found.waiting_seconds
     if load.burst_requests is not None and load.concurrency is not None:

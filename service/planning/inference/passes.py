@@ -125,6 +125,15 @@ class Part(NamedTuple):
     samples: float = 1.0
 
 
+class RequestParts(NamedTuple):
+    """The parts of a request in order, each with the formats that it multiplies in."""
+
+    parts: tuple[tuple[Part, Widths], ...]
+    samples: float
+    """Sequences, pictures or videos of a request."""
+    runtime: Runtime
+
+
 def _kinds(block: Block, architecture: Architecture) -> frozenset[str]:
     kinds = {item.name: item.kind for item in architecture.inputs}
     return frozenset(kinds[name] for name in block.over or (architecture.inputs[0].name,))

@@ -405,3 +405,36 @@ def defaults_of(
         case _:
             batched = {EngineName.LLAMA_CPP: 512, EngineName.TRANSFORMERS: 0}
             return EngineDefaults(None, batched.get(rules.name, 8192) if rules.name else 8192, share)
+
+
+class EngineSettings(NamedTuple):
+    """An engine and how it is started; None for what it sets by itself, by version, model and devices."""
+
+    name: EngineName | None
+    version: str | None
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    max_batched_tokens: int | None = None
+    block_tokens: int | None = None
+    memory_fraction: float | None = None
+    cuda_graphs: bool = True
+    warmed_up: bool = True
+    device_layers: int | None = None
+
+    @property
+    def rules(self) -> EngineRules:
+        """How the engine of this version works."""
+        return rules_of(self.name, self.version)
+
+    def defaults_on(
+        self, *, capacity_bytes: float, is_a100: bool, model_tokens: int | None, devices: int
+    ) -> EngineDefaults:
+        """What it sets by itself on ``devices`` a replica, of ``capacity_bytes`` each."""
+        return defaults_of(
+            self.rules,
+            self.version,
+            capacity_bytes=capacity_bytes,
+            is_a100=is_a100,
+            model_tokens=model_tokens if self.max_model_len is None else self.max_model_len,
+            devices=devices,
+        )

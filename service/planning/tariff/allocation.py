@@ -236,7 +236,6 @@ def difference(whole: Bill, baseline: Bill, run: Iterable[BillingPeriod]) -> All
     touched = set(run)
     shares = []
     for one, other in zip(whole.periods, baseline.periods, strict=True):
-        assert one.period == other.period  # noqa: S101
         lines = tuple(_differing(one, other))
         is_after = one.period not in touched
         if lines or not is_after:
@@ -257,19 +256,19 @@ def _keyed(bill: PeriodBill) -> Mapping[LineKey, BillLine]:
 
 def _differing(whole: PeriodBill, baseline: PeriodBill) -> Iterator[BillLine]:
     ours, theirs = _keyed(whole), _keyed(baseline)
-    for key in [*ours, *(key for key in theirs if key not in ours)]:
-        line = _less(ours.get(key), theirs.get(key))
+    lines = [line if key not in theirs else _less(line, theirs[key]) for key, line in ours.items()]
+    lines += [
+        line._replace(quantity=-line.quantity, amount=-line.amount)
+        for key, line in theirs.items()
+        if key not in ours
+    ]
+    for line in lines:
         if abs(line.amount) > _NOISE or abs(line.quantity) > _NOISE:
             yield line
 
 
-def _less(ours: BillLine | None, theirs: BillLine | None) -> BillLine:
+def _less(ours: BillLine, theirs: BillLine) -> BillLine:
     """One line less another."""
-    if theirs is None:
-        assert ours is not None  # noqa: S101
-        return ours
-    if ours is None:
-        return theirs._replace(quantity=-theirs.quantity, amount=-theirs.amount)
     quantity, amount = ours.quantity - theirs.quantity, ours.amount - theirs.amount
     if ours.price == theirs.price:
         return ours._replace(quantity=quantity, amount=amount)

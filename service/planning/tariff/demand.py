@@ -112,11 +112,11 @@ class LookBack:
         best = raised.argmax(axis=1) if raised.shape[1] else None
         for row, month in enumerate(self._months):
             column = None if best is None else int(best[row])
-            if column is None or raised[row, column] <= 0.0:
+            key = None if column is None else int(keys[row, column])
+            peak = None if key is None else known.get(key)
+            if column is None or key is None or peak is None or raised[row, column] <= 0.0:
                 found[month] = Billed(0.0)
                 continue
-            key, peak = int(keys[row, column]), known[int(keys[row, column])]
-            assert peak is not None  # noqa: S101 - else it would not be above 0
             year, number = month_of(key)
             note = f"{shares[row, column]:.4g} of the {peak.kw:.10g} kW of {year}-{number:02d}"
             found[month] = Billed(float(raised[row, column]), peak.at, note)

@@ -315,5 +315,6 @@ class AnnualMeter:
 
     def annual_use(self, year: int) -> AnnualUse:
         """Energy and peak of the year."""
-        assert year == month_of(self.first_month)[0]  # noqa: S101 - the only year of the bill
+        if year != month_of(self.first_month)[0]:
+            raise ValueError(f"{year} is not the year of the bill")
         return AnnualUse(self.energy_kwh, self.peak.kw, 1.0)

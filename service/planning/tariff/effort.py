@@ -103,6 +103,13 @@ class Extent(NamedTuple):
         """Local days that it touches, one more at either end."""
         return self.intervals * self.interval_minutes // DAY_MINUTES + 2
 
+    def overlaps(self, start: date, end: date) -> bool:
+        """Whether a day of it may lie from ``start`` to before ``end``."""
+        if self.first is None:
+            return True
+        before = self.first.toordinal() - 1
+        return start.toordinal() <= before + self.days + 1 and end.toordinal() > before
+
 
 def extent_of(periods: Sequence[BillingPeriod], interval_minutes: int) -> Extent:
     """The extent of whole billing periods."""
@@ -114,14 +121,8 @@ def _charges(tariff: Tariff, extent: Extent | None = None) -> Iterator[Charge]:
     """All charges, or those of revisions that are in force within an extent."""
     ends = [*(revision.effective_from for revision in tariff.revisions[1:]), date.max]
     for revision, end in zip(tariff.revisions, ends, strict=True):
-        if extent is None or extent.first is None or _overlaps(revision.effective_from, end, extent):
+        if extent is None or extent.overlaps(revision.effective_from, end):
             yield from revision.charges
-
-
-def _overlaps(start: date, end: date, extent: Extent) -> bool:
-    assert extent.first is not None  # noqa: S101
-    before = extent.first.toordinal() - 1
-    return start.toordinal() <= before + extent.days + 1 and end.toordinal() > before
 
 
 def _hours(periods: Iterable[PricePeriod]) -> tuple[tuple[Window, ...], ...]:

@@ -4,6 +4,8 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from service.planning.memory.training import device_state
+from service.planning.models.architecture import Architecture
+from service.planning.models.positions import Sample
 from service.planning.models.profile import Choice, Profile
 from service.planning.models.profile.sampled import embedding_tables
 from service.planning.models.profile.whole import is_loose
@@ -63,8 +65,10 @@ def compute_of(
     ``before`` holds what was worked out on this machine for this profile; it needs figures to be numbers.
     """
     widths = step_widths(workload, layout, compute_format)
-    if profile.sample is not None:
-        return _compute_of_sample(profile, workload, layout, machine, widths)
+    if profile.sampled is not None and profile.sample is not None:
+        return _compute_of_sample(
+            profile, profile.sampled, profile.sample, workload, layout, machine=machine, widths=widths
+        )
     shard = shard_of(workload.sequences, workload.sequence_length, layout)
     choice = choice_of(profile, workload)
     if before is None:
@@ -103,15 +107,19 @@ def _compute_of_tokens(
 
 
 def _compute_of_sample(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, machine: Machine, widths: Widths
+    profile: Profile,
+    architecture: Architecture,
+    sample: Sample,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    *,
+    machine: Machine,
+    widths: Widths,
 ) -> Compute:
     """The same of a model whose blocks run over positions of their own; a micro-batch is of samples.
 
     What is no unit of depth, such as a stem, stands with the head.
     """
-    architecture, sample = profile.sampled, profile.sample
-    assert architecture is not None  # noqa: S101 - a profile of a sample has its architecture
-    assert sample is not None  # noqa: S101
     choice, samples = choice_of(profile, workload), 1.0 * workload.sequences
     work = sample_operators_of(architecture, sample, choice)
     known: dict[int, BlockTimes] = {}

@@ -175,3 +175,12 @@ def generated_step(step: StepSeconds, rollout: Rollout, of: Generation, sent: fl
     sending = FurtherPhase("weight_synchronization", sent / shared, Bound.COMMUNICATION)
     waited = larger(0.0, passing - step.total - sending.seconds) if rollout.ahead else passing
     return step.beside(FurtherPhase("generation", waited, of.bound), sending)
+
+
+def training_cluster(cluster: Cluster, rollout: Rollout | None) -> Cluster:
+    """The devices that train."""
+    if rollout is None or not rollout.devices:
+        return cluster
+    count = cluster.accelerator_count - rollout.devices
+    per_node = min(cluster.accelerators_per_node, count)
+    return cluster._replace(accelerator_count=count, accelerators_per_node=per_node)

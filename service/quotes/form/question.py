@@ -28,7 +28,7 @@ from service.quotes.form.fields import (
     is_asked_by,
     is_needed_by,
 )
-from service.resolve.catalog import Catalog
+from service.resolve.catalog import CatalogView
 
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _CURRENCY = re.compile("[A-Z]{3}")
@@ -74,7 +74,7 @@ class _Wrong(Exception):
     """What is wrong with a field."""
 
 
-def question_from(form: Form, catalog: Catalog) -> Typed:
+def question_from(form: Form, catalog: CatalogView) -> Typed:
     """The question that is typed."""
     names = dict(ASKED)
     name = form.get(QUESTION, "")
@@ -86,7 +86,7 @@ def question_from(form: Form, catalog: Catalog) -> Typed:
 class _Reading:
     """A form being read."""
 
-    def __init__(self, form: Form, catalog: Catalog, name: str, wrong: dict[str, str]) -> None:
+    def __init__(self, form: Form, catalog: CatalogView, name: str, wrong: dict[str, str]) -> None:
         self._form = form
         self._catalog = catalog
         self.name = name

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.sessions import OwnForm, Reading, VisitedRoute, Visitor
-from service.evidence.snapshot import Snapshot, SnapshotStore
+from service.evidence.snapshot import SnapshotStore
 from service.kit.http.html import Form, errors_by_field, page_response, page_router, render
 from service.kit.http.problems import Problem
 from service.kit.http.web import WorkAside, body_errors
@@ -29,6 +29,7 @@ from service.quotes.form.fields import (
 from service.quotes.form.question import Typed, in_own_units, question_from
 from service.quotes.freeze import QUESTIONS, Asked, freeze, owns_devices, projected
 from service.quotes.report.service import estimate_section
+from service.resolve.catalog import CatalogView
 from service.schemas.base import Input
 
 
@@ -80,7 +81,7 @@ async def ask(request: Request, visitor: Reading, form: OwnForm, aside: WorkAsid
     return await show(answer=answer)
 
 
-async def _snapshot(request: Request) -> Snapshot:
+async def _snapshot(request: Request) -> CatalogView:
     store: SnapshotStore = request.app.state.snapshots
     return await store.asked(request.scope)
 
@@ -104,7 +105,7 @@ def _shape_errors(typed: Typed) -> dict[str, str]:
     return {}
 
 
-def _answered(typed: Typed, snapshot: Snapshot) -> Answer:
+def _answered(typed: Typed, snapshot: CatalogView) -> Answer:
     """The report of a question; what is wrong with it is a problem."""
     question = _question(typed)
     operation: Any = typed.name.replace("_", "-")
@@ -135,14 +136,14 @@ def _said(warnings: Iterable[Mapping[str, str]], places: Mapping[str, str]) -> d
     return said
 
 
-def _ids(snapshot: Snapshot, noun: Rows) -> list[str]:
+def _ids(snapshot: CatalogView, noun: Rows) -> list[str]:
     """Ids of a noun, each row once."""
     rows: Mapping[str, Any] = getattr(snapshot, noun)
     return sorted({row.source["id"] for row in rows.values()})
 
 
 def _page(
-    snapshot: Snapshot,
+    snapshot: CatalogView,
     visitor: Visitor,
     form: Form,
     *,

@@ -28,8 +28,7 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     NumPy does not multiply by BLAS, and for back ends of PyTorch.
     """
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, Attention)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(Attention)
     if work.back_end != "own":
         raise Unsupported(f"{work.back_end} is not measured on cpu")
     if work.dtype != "fp32":

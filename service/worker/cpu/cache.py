@@ -25,8 +25,7 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     :class:`Unsupported` where the arrays are more than half of the last-level cache, or its size is unknown.
     """
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, CacheStream)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(CacheStream)
     needed, cache = STREAM_ARRAYS[work.pattern] * work.array_bytes, last_level_cache_bytes()
     if cache is None:
         raise Unsupported("the system does not say how large its cache is")

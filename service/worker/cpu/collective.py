@@ -17,6 +17,7 @@ from service.protocol.work import Collective
 from service.worker.benchmark import Facts, Prepared, Unsupported
 from service.worker.cpu.host_timed import NUMPY, checksum, correctness, generator
 from service.worker.host import available_memory_bytes, usable_processors
+from service.worker.process import get_pipe
 from service.worker.ring import BUFFERS, ELEMENT_BYTES, buffers
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
@@ -45,16 +46,15 @@ class Ring:
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` collectives, one behind the other."""
         for process in self._processes:
-            assert process.stdin is not None  # noqa: S101  # asked for when it was started
-            process.stdin.write(f"{iterations}\n")
-            process.stdin.flush()
+            pipe = get_pipe(process.stdin)
+            pipe.write(f"{iterations}\n")
+            pipe.flush()
         self._turns += iterations
         begun, ended = zip(*(self._times(process) for process in self._processes), strict=True)
         return max(int(max(ended)) - int(min(begun)), 1)
 
     def _times(self, process: "subprocess.Popen[str]") -> tuple[int, int]:
-        assert process.stdout is not None  # noqa: S101
-        words = process.stdout.readline().split()
+        words = get_pipe(process.stdout).readline().split()
         if not words:
             raise RuntimeError(f"a process of the ring has ended: {process.wait()}")
         return int(words[0]), int(words[1])
@@ -88,8 +88,7 @@ class Ring:
 def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
     """Processes that wait for their first exchange; :class:`Unsupported` without a processor for each."""
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, Collective)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(Collective)
     _demand(work)
     count = work.payload_bytes // ELEMENT_BYTES
     with ExitStack() as stack:

@@ -113,7 +113,6 @@ class Loop:
 def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
     """Weights and a cache of the seed; raises :class:`Unsupported` for bf16 and what does not fit."""
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, DecodeLoop)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(DecodeLoop)
     loop = Loop(work, seed)
     yield HostTimed(facts(work, 4 * loop.elements), lambda _: loop.run(), lambda _: loop.verify())

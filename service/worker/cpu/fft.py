@@ -27,8 +27,7 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     Raises :class:`Unsupported` for half precision and for transforms in place, which NumPy does not have.
     """
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, Fft)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(Fft)
     if work.dtype not in _TYPES:
         raise Unsupported(f"NumPy transforms no {work.dtype}")
     if work.in_place:

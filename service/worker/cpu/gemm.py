@@ -41,8 +41,7 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     Raises :class:`Unsupported` for a type that NumPy does not multiply.
     """
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, Gemm)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(Gemm)
     if work.dtype not in _TYPES:
         raise Unsupported(_LACKS[work.dtype])
     dtype = np.dtype(_TYPES[work.dtype])

@@ -36,8 +36,7 @@ def prepare_accumulation(
 ) -> Iterator[Prepared]:
     """Sums of fp32 and gradients of fp32, or of bf16 as the bits that NumPy can hold."""
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, GradientAccumulation)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(GradientAccumulation)
     turns = rotation((6 if work.gradient_dtype == "bf16" else 8) * work.parameters)
     random = generator(benchmark, seed)
     begun, gradient = (random.standard_normal(work.parameters, np.float32) for _ in range(2))
@@ -80,8 +79,7 @@ def prepare_compression(benchmark: Benchmark, seed: int, accelerator_index: int 
     The largest are found by one thread, because NumPy's selection has no more.
     """
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, GradientCompression)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(GradientCompression)
     if work.parameters % BLOCK:
         raise Unsupported(f"a multiple of {BLOCK} gradients only")
     turns = rotation(8 * work.parameters)

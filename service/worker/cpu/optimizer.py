@@ -26,8 +26,7 @@ Arrays = dict[str, np.ndarray]
 def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
     """Gradient and weight of bf16, as the bits that NumPy can hold; master weight and states of fp32."""
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, OptimizerStep)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(OptimizerStep)
     rule, count = RULES[work.optimizer], work.parameters
     turns = rotation(PARAMETER_BYTES[work.optimizer] * count)
     drawn = _drawn(generator(benchmark, seed), count, with_squares=work.optimizer == "adamw")

@@ -86,8 +86,7 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
 def prepare_strided(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
     """The sum of words of fp32 that lie ``stride_bytes`` apart."""
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, StridedRead)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(StridedRead)
     words = work.array_bytes // work.stride_bytes
     if not words:
         raise Unsupported(f"a stride of {work.stride_bytes} bytes in an array of {work.array_bytes}")

@@ -235,7 +235,6 @@ def _side_by_side(o: Array, query_heads: int, count: int) -> Array:
 def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
     """Weights and sequences of the seed; raises :class:`Unsupported` for bf16 and what does not fit."""
     del accelerator_index
-    work = benchmark.work
-    assert isinstance(work, TrainingStep)  # noqa: S101  # the registry chose by kind
+    work = benchmark.get_work(TrainingStep)
     step = Step(work, seed)
     yield HostTimed(facts(work, 4 * step.elements), lambda _: step.run(), lambda _: step.verify())

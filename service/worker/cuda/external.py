@@ -31,6 +31,7 @@ from service.protocol.work import ExternalTool
 from service.worker import nvml
 from service.worker.benchmark import Facts, Prepared, Unsupported
 from service.worker.cuda import device as devices
+from service.worker.process import get_pipe
 
 MEBIBYTE = 2**20
 MOST_OUTPUT_BYTES = 2**22
@@ -136,8 +137,7 @@ def output(command: Sequence[str], environment: Mapping[str, str]) -> str:
     with subprocess.Popen(  # noqa: S603  # a fixed list of arguments
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, **environment}
     ) as process:
-        assert process.stdout is not None  # noqa: S101  # asked for
-        printed = process.stdout.read(MOST_OUTPUT_BYTES + 1)
+        printed = get_pipe(process.stdout).read(MOST_OUTPUT_BYTES + 1)
         if len(printed) > MOST_OUTPUT_BYTES:
             process.kill()
             raise RuntimeError(f"more than {MOST_OUTPUT_BYTES} bytes were printed")

@@ -12,9 +12,9 @@ from service.planning.inference.replicas import (
     numbers_of,
     replica_layouts,
 )
+from service.planning.notes import Notes
 from service.planning.parallelism import Parallelism
 from service.resolve.model import resolve_model
-from service.schemas.notes import Notes
 from service.schemas.references import CatalogModel
 from tests.asking import shipped
 

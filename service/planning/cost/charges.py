@@ -1,0 +1,149 @@
+"""Charges: quantities at unit prices, and what they amount to at the ends of their intervals."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from service.planning.cost.money import charge
+from service.planning.quantity import Basis, Quantity, weakest
+
+GIVEN = "given with the question"
+"""Source of a price that no catalog states."""
+UNIT_PRICE_DIGITS = Decimal("0.000001")
+"""A price per unit is finer than the minor unit of its currency."""
+REQUEST_PRICE_DIGITS = Decimal("0.000000001")
+Category = Literal["usage", "purchase", "tax", "credit"]
+
+
+class Price(NamedTuple):
+    """A unit price, where it comes from and, where it is not one number, its ends."""
+
+    amount: Decimal
+    currency_code: str
+    source: str
+    basis: Basis
+    low: Decimal | None = None
+    high: Decimal | None = None
+
+    @property
+    def ends(self) -> tuple[Decimal, Decimal, Decimal]:
+        """Value, low and high."""
+        low = self.amount if self.low is None else self.low
+        return self.amount, low, self.amount if self.high is None else self.high
+
+    def times(self, factor: float) -> "Price":
+        """The price multiplied by a factor, which its source then names."""
+        amount, low, high = (end * Decimal(repr(factor)) for end in self.ends)
+        return self._replace(amount=amount, low=low, high=high, source=f"{self.source}, times {factor:.6g}")
+
+
+class Money(NamedTuple):
+    """An amount with its interval and the weakest evidence that it rests on."""
+
+    amount: Decimal
+    low: Decimal
+    high: Decimal
+    currency_code: str
+    basis: Basis
+
+
+class ChargeLine(NamedTuple):
+    """One charge: quantity times unit price, rounded once."""
+
+    name: str
+    quantity: float
+    unit: str
+    unit_price: Decimal
+    amount: Decimal
+    currency_code: str
+    source: str
+    category: Category | None = None
+    """By use where it is None."""
+
+
+class Charges(NamedTuple):
+    """Lines in one currency and their sum, with its ends."""
+
+    lines: tuple[ChargeLine, ...]
+    amount: Decimal
+    low: Decimal
+    high: Decimal
+    currency_code: str
+    basis: Basis
+
+    @property
+    def total(self) -> Money:
+        """The headline amount."""
+        return Money(*self[1:])
+
+    @property
+    def quantity(self) -> Quantity:
+        """The sum as a number, for ratios."""
+        return Quantity(float(self.amount), float(self.low), float(self.high), self.basis)
+
+    def per_million(self, count: Quantity) -> Money:
+        """What a million of ``count`` units costs."""
+        return self.per(count, 1_000_000)
+
+    def per(
+        self, count: Quantity, units: int = 1, share: float = 1.0, digits: Decimal = UNIT_PRICE_DIGITS
+    ) -> Money:
+        """What ``units`` of ``count`` cost, where they bear a ``share`` of the sum."""
+        amounts = (self.amount, self.low, self.high)
+        counts = (count.value, count.high, count.low)
+        part = Decimal(units) if share == 1.0 else Decimal(units) * Decimal(share)
+        amount, low, high = (
+            (end * part / Decimal(number)).quantize(digits)
+            for end, number in zip(amounts, counts, strict=True)
+        )
+        return Money(amount, low, high, self.currency_code, weakest(self.quantity, count))
+
+
+def charge_quantities(
+    price: Price, unit: str, *quantities: tuple[str, Quantity], category: Category | None = None
+) -> Charges:
+    """One line for each named quantity at one unit price.
+
+    The ends of a quantity are those at the ends of what it follows from, in either order.
+    """
+    currency = price.currency_code
+    lines: list[ChargeLine] = []
+    totals = [Decimal(0)] * 3
+    for name, quantity in quantities:
+        ends = (quantity.value, quantity.low, quantity.high)
+        amounts = [
+            charge(end, unit_price, currency) for end, unit_price in zip(ends, price.ends, strict=True)
+        ]
+        totals = [total + amount for total, amount in zip(totals, amounts, strict=True)]
+        lines.append(
+            ChargeLine(name, quantity.value, unit, price.amount, amounts[0], currency, price.source, category)
+        )
+    basis = weakest(
+        *(quantity for _, quantity in quantities),
+        Quantity(float(price.amount), float(price.ends[1]), float(price.ends[2]), price.basis),
+    )
+    return _sum_lines(tuple(lines), totals, currency, basis)
+
+
+def _sum_lines(
+    lines: tuple[ChargeLine, ...], totals: Sequence[Decimal], currency: str, basis: Basis
+) -> Charges:
+    amount, low, high = totals
+    # Lines round on their own, so that nearly equal ends may pass each other by a minor unit.
+    return Charges(lines, amount, min(low, amount), max(high, amount), currency, basis)
+
+
+def add_charges(first: Charges, *rest: Charges | None) -> Charges:
+    """All lines and their sum. Charges are in one currency."""
+    known = [first, *(part for part in rest if part)]
+    lines = tuple(line for part in known for line in part.lines)
+    ends = [(part.amount, part.low, part.high) for part in known]
+    totals = [sum(amounts, Decimal(0)) for amounts in zip(*ends, strict=True)]
+    basis = weakest(*(part.quantity for part in known))
+    return _sum_lines(lines, totals, first.currency_code, basis)
+
+
+def sum_charges(parts: Iterable[Charges | None]) -> Charges | None:
+    """All lines and their sum; None where there are none. Charges are in one currency."""
+    known = [part for part in parts if part]
+    return add_charges(*known) if known else None

@@ -1,0 +1,95 @@
+"""Where a run takes place, the course of its power, and what was measured of it.
+
+Watts and kWh are of the machines of the run; intensities are in kg CO2e and water in litres per kWh.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from service.planning.energy.carbon import IntensitySeries
+from service.planning.hardware.calibration.facility import Cooling
+from service.planning.quantity import Basis, Quantity, scaled
+
+
+class GridIntensity(NamedTuple):
+    """Carbon intensity of a grid: its mean, its course in time where that is known, and what it counts."""
+
+    mean: Quantity | None = None
+    in_time: IntensitySeries | None = None
+    accounting: str | None = None
+    emission_rate: str = "average"
+
+    def times(self, factor: float) -> "GridIntensity":
+        """The intensity multiplied by a factor."""
+        mean, in_time = self.mean, self.in_time
+        return self._replace(
+            mean=mean and scaled(mean, factor),
+            in_time=in_time and in_time._replace(values=in_time.values * factor),
+        )
+
+
+class Instrument(NamedTuple):
+    """Electricity that was bought at an intensity of its own; ``source`` is the document that says so."""
+
+    kind: str
+    share: float
+    kg_co2e_per_kwh: float
+    accounting: str
+    source: str
+
+
+class Maintenance(NamedTuple):
+    """Windows at equal distances in which the run stands still, in seconds."""
+
+    every_seconds: float
+    duration_seconds: float
+    first_after_seconds: float
+    draws_idle_power: bool
+
+
+class LoadCourse(NamedTuple):
+    """The course of a run's power in time, by the interval of its meter."""
+
+    interval_minutes: int = 15
+    ramp_seconds: float = 0.0
+    idle_seconds: float = 0.0
+    maintenance: Maintenance | None = None
+    daily_shape: tuple[float, ...] = ()
+    """Of a service: its load in each hour of the day over the mean of all; empty for a constant one."""
+    include_intervals: bool = False
+
+
+class MeasuredEnergy(NamedTuple):
+    """What a run was measured to take, at the meter of the building or at the supply of its machines."""
+
+    energy_kwh: float
+    duration_seconds: float
+    device_count: int
+    is_at_facility: bool
+
+
+class Site(NamedTuple):
+    """A building, and the run in it.
+
+    ``pues`` is one power usage effectiveness or one for each month, None where it is not known.
+    """
+
+    is_given: bool = False
+    """Whether the question names a building."""
+    pues: tuple[float, ...] | None = None
+    pue_basis: Basis = Basis.ASSUMED
+    cooling: Cooling = Cooling.AIR
+    fabric_watts_per_device: float | None = None
+    """Of switches and optics; None where they follow from the bandwidth between nodes."""
+    grid: GridIntensity = GridIntensity()
+    marginal: GridIntensity | None = None
+    instruments: tuple[Instrument, ...] = ()
+    """Electricity that was bought at intensities of its own."""
+    residual_mix: Instrument | None = None
+    """For what the instruments leave."""
+    onsite_water_liters_per_kwh: Quantity | None = None
+    offsite_water_liters_per_kwh: Quantity | None = None
+    load: LoadCourse = LoadCourse()
+    starts_at: datetime | None = None
+    """In the local time of the building."""
+    measured: MeasuredEnergy | None = None

@@ -1,0 +1,162 @@
+"""After how many runs and months bought devices have paid themselves back against the rent."""
+
+import math
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from service.planning.cost import Saving, break_even_months, break_even_runs, runs_per_month
+from service.planning.cost.charges import Charges
+from service.planning.cost.terms import OwnershipTerms
+from service.planning.estimates.ownership import OwnershipCost
+from service.planning.notes import Notes
+from service.planning.quantity import Quantity, combine, inverted, weakest
+
+Counted = Literal["purchase", "running_costs", "financing", "electricity"]
+"""What is set against the rent."""
+
+
+class BreakEven(NamedTuple):
+    """When a purchase has paid itself back, under an assumption; None where it may never."""
+
+    counts: tuple[Counted, ...]
+    utilization: float
+    runs: Quantity | None = None
+    months: Quantity | None = None
+
+
+def find_incomparable(rent: Charges | None, other: Charges | None) -> tuple[str, str] | None:
+    """Why the rent cannot be set against another amount, if so."""
+    if not rent or not other:
+        return None
+    if rent.currency_code != other.currency_code:
+        return "CURRENCY_MISMATCH", "the amounts are in different currencies"
+    if not rent.low:
+        return "RENT_ZERO", "a run that costs nothing never pays a purchase back"
+    return None
+
+
+def estimate_break_even_runs(rent: Charges, bought: Charges) -> Quantity:
+    """Purchase over rent."""
+    return combine(lambda r, b: break_even_runs(b, r), inverted(rent.quantity), bought.quantity)
+
+
+def estimate_saving(hours: Quantity, rent: Charges, electricity: Charges, facility_kw: Quantity) -> Quantity:
+    """What a device-hour on bought devices saves: its rent less its electricity.
+
+    Both grow with the same hours, so what is unsure of them is the power alone.
+    """
+    rent_per_hour = rent.quantity.value / hours.value
+    paid_per_hour = combine(
+        lambda kw: electricity.quantity.value * kw / facility_kw.value / hours.value, facility_kw
+    )
+    return combine(lambda paid: rent_per_hour - paid, inverted(paid_per_hour))
+
+
+def estimate_runs_of_saving(hours: Quantity, saved_per_hour: Quantity, bought: Charges) -> Quantity:
+    """Runs of so many device-hours that save the purchase; what each hour saves is above 0."""
+    saved = combine(lambda h, s: h * s, hours, saved_per_hour)
+    return combine(lambda s, b: break_even_runs(b, s), inverted(saved), bought.quantity)
+
+
+class _Assumption(NamedTuple):
+    counts: tuple[Counted, ...]
+    utilization: float
+    running: Charges | None = None
+    interest_rate: float = 0.0
+    electricity: Charges | None = None
+
+
+def estimate_break_even(
+    duration: Quantity,
+    rent: Charges,
+    bought: Charges,
+    notes: Notes,
+    *,
+    terms: OwnershipTerms | None = None,
+    owned: OwnershipCost | None = None,
+    electricity: Charges | None = None,
+) -> tuple[BreakEven, ...]:
+    """Runs and months under each assumption that the terms make, one added to the other.
+
+    Amounts are in one currency and the rent is not 0 (:func:`find_incomparable`). ``electricity`` is that of
+    a run. What never pays back is a gap.
+    """
+    found: list[BreakEven] = []
+    for place, assumption in enumerate(_list_assumptions(terms, owned, electricity)):
+        break_even = BreakEven(assumption.counts, assumption.utilization)
+        months = _count_months(duration, rent, bought, assumption)
+        if math.isinf(months[0]):
+            detail = "what owning costs is at least the rent that it saves"
+            notes.gap(f"/break_even/{place}/months", "NEVER", detail)
+        elif math.isinf(months[2]):
+            detail = "it may be that owning costs as much as the rent"
+            notes.gap(f"/break_even/{place}/months", "UNBOUNDED", detail)
+        else:
+            per_month = [runs_per_month(end, assumption.utilization) for end in duration[:3]]
+            value, soonest, latest = months
+            # The longest runs are the fewest: they save most each.
+            runs = (value * per_month[0], soonest * per_month[2], latest * per_month[1])
+            basis = weakest(rent.quantity, bought.quantity)
+            break_even = break_even._replace(
+                months=Quantity(value, min(months), max(months), basis),
+                runs=Quantity(runs[0], min(runs), max(runs), basis),
+            )
+        found.append(break_even)
+    return tuple(found)
+
+
+def _list_assumptions(
+    terms: OwnershipTerms | None, owned: OwnershipCost | None, electricity: Charges | None
+) -> Iterator[_Assumption]:
+    """The purchase alone on busy devices; then at the given utilization, with all that owning costs."""
+    yield _Assumption(("purchase",), 1.0)
+    found = _Assumption(("purchase",), 1.0 if terms is None else terms.utilization)
+    if terms is not None and owned is not None:
+        if terms.utilization < 1.0:
+            yield found
+        if owned.running is not None:
+            found = found._replace(counts=(*found.counts, "running_costs"), running=owned.running)
+            yield found
+        rate = terms.yearly.interest_rate
+        if rate:
+            found = found._replace(counts=(*found.counts, "financing"), interest_rate=rate)
+            yield found
+    if electricity is not None:
+        yield found._replace(counts=(*found.counts, "electricity"), electricity=electricity)
+
+
+def _count_months(
+    duration: Quantity, rent: Charges, bought: Charges, assumption: _Assumption
+) -> tuple[float, float, float]:
+    """Months at the middle, at the best and at the worst of all ends; infinite where never."""
+    seconds, shortest, longest, _ = duration
+    running = assumption.running
+    yearly = (0.0,) * 3 if running is None else (running.quantity.value, *running.quantity[1:3])
+    power = _find_power_cost(assumption.electricity, duration)
+
+    def months(purchase: float, rent: float, lasting: float, electricity: float, per_year: float) -> float:
+        saving = Saving(rent, electricity, per_year, assumption.interest_rate)
+        return break_even_months(purchase, saving, runs_per_month(lasting, assumption.utilization))
+
+    paid, price = rent.quantity, bought.quantity
+    return (
+        months(price.value, paid.value, seconds, power[0], yearly[0]),
+        months(price.low, paid.high, longest, power[1], yearly[1]),
+        months(price.high, paid.low, shortest, power[2], yearly[2]),
+    )
+
+
+def _find_power_cost(electricity: Charges | None, duration: Quantity) -> tuple[float, float, float]:
+    """Electricity of a run of middle length, of the longest at the least power, of the shortest at the most.
+
+    Its own ends are those of the shortest run at the least power and of the longest at the most.
+    """
+    if electricity is None:
+        return 0.0, 0.0, 0.0
+    value, low, high, _ = electricity.quantity
+    stretch = duration.high / duration.low
+    return (
+        value,
+        min(value * duration.high / duration.value, low * stretch),
+        max(value * duration.low / duration.value, high / stretch),
+    )

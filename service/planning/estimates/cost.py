@@ -1,0 +1,113 @@
+"""What a run costs: rent, its share of own devices or their purchase, what it keeps and what leaves."""
+
+from typing import NamedTuple
+
+from service.planning.cost.charges import Charges, sum_charges
+from service.planning.cost.currencies import Currencies
+from service.planning.cost.terms import CostTerms, OwnershipTerms, PurchaseTerms
+from service.planning.estimates.break_even import (
+    BreakEven,
+    estimate_break_even,
+    estimate_break_even_runs,
+    find_incomparable,
+)
+from service.planning.estimates.ownership import OwnershipCost, charge_purchase, estimate_ownership
+from service.planning.estimates.rent import Rent, estimate_rent
+from service.planning.estimates.runs import Run
+from service.planning.estimates.storage import charge_egress, charge_storage
+from service.planning.quantity import Quantity
+
+
+class RunCost(NamedTuple):
+    """What a run costs. ``total`` is None where some of it is not known, which is a gap.
+
+    The total is the rent, else the run's share of own devices, else their purchase; with storage and egress.
+    """
+
+    rent: Rent | None = None
+    purchase: Charges | None = None
+    ownership: OwnershipCost | None = None
+    break_even_runs: Quantity | None = None
+    """Purchase over rent."""
+    break_even: tuple[BreakEven, ...] = ()
+    total: Charges | None = None
+
+
+def estimate_run_cost(run: Run, terms: CostTerms) -> RunCost:
+    """What a run costs on some terms. Refuses a case that does not say how long the run lasts."""
+    found, currencies = RunCost(), terms.currencies
+    if terms.rental is not None:
+        found = found._replace(rent=estimate_rent(run, terms.rental, currencies))
+    if terms.purchase is not None:
+        found = _add_purchase(found, run, terms.purchase, currencies)
+    if terms.rental is not None and terms.purchase is not None:
+        found = _add_break_even(found, run, terms.purchase.ownership)
+    kept: list[Charges | None] = []
+    if terms.storage is not None:
+        kept.append(charge_storage(run, terms.storage, currencies))
+    if terms.egress is not None:
+        kept.append(charge_egress(run, terms.egress, currencies))
+    return found._replace(total=_sum_total(run, terms, _choose_devices(found, run, terms), kept))
+
+
+def _add_purchase(found: RunCost, run: Run, terms: PurchaseTerms, currencies: Currencies) -> RunCost:
+    bought = charge_purchase(terms, currencies, run.notes)
+    if bought is None or terms.ownership is None:
+        return found._replace(purchase=bought)
+    owned = estimate_ownership(run, terms.ownership, bought, currencies)
+    return found._replace(purchase=bought, ownership=owned)
+
+
+def _add_break_even(found: RunCost, run: Run, terms: OwnershipTerms | None) -> RunCost:
+    """After how many runs the purchase has paid itself back."""
+    rent, bought, duration = found.rent and found.rent.charges, found.purchase, run.duration_seconds
+    refusal = find_incomparable(rent, bought)
+    if refusal or not (rent and bought and duration):
+        run.notes.gap("/break_even_runs", *(refusal or ("PRICE_REQUIRED", "needs the rent and the purchase")))
+        return found
+    return found._replace(
+        break_even_runs=estimate_break_even_runs(rent, bought),
+        break_even=estimate_break_even(duration, rent, bought, run.notes, terms=terms, owned=found.ownership),
+    )
+
+
+def _choose_devices(found: RunCost, run: Run, terms: CostTerms) -> Charges | None:
+    """What the devices cost: their rent, else the run's share of own ones, else their purchase."""
+    if terms.rental is None:
+        if terms.purchase is not None and terms.purchase.ownership is not None:
+            return found.ownership and found.ownership.run
+        return found.purchase
+    if terms.purchase is not None:
+        detail = "the total is the rent; break-even sets rent against purchase"
+        run.notes.warn("PURCHASE_NOT_IN_TOTAL", "/purchase", detail)
+    return found.rent and found.rent.charges
+
+
+def _sum_total(
+    run: Run, terms: CostTerms, devices: Charges | None, kept: list[Charges | None]
+) -> Charges | None:
+    """What the run costs in all; None where that is not known, which is a gap."""
+    parts = [devices, *kept]
+    reason = None
+    if devices is None:
+        reason = _explain_devices(run, terms)
+    elif None not in kept and len({part.currency_code for part in parts if part}) > 1:
+        reason = ("CURRENCY_MISMATCH", "the amounts are in different currencies: give currency_code")
+    if reason:
+        run.notes.gap("/total", *reason)
+    elif None in kept:
+        reason = ("TOTAL_UNKNOWN", "the total is not known")
+    if reason:
+        run.notes.gap("/cost_per_million_tokens", *reason)
+        return None
+    return sum_charges(parts)
+
+
+def _explain_devices(run: Run, terms: CostTerms) -> tuple[str, str]:
+    """Code and detail of what keeps the cost of the devices from being known."""
+    if terms.rental is None and terms.purchase is None:
+        return "PRICE_REQUIRED", "no rental or purchase price is given"
+    for gap in run.notes.gaps:
+        if gap["pointer"] in ("/rent/total", "/purchase/total", "/ownership/total"):
+            return gap["code"], gap["detail"]
+    return "RATE_UNKNOWN", "the duration is not known"

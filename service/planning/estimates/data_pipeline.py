@@ -1,0 +1,58 @@
+"""How the data keeps up with the devices of a training run."""
+
+from typing import NamedTuple
+
+from service.planning.cases import TrainingCase
+from service.planning.notes import Notes
+from service.planning.quantity import Quantity, combine, inverted
+from service.planning.training.data_pipeline import (
+    DataPipeline,
+    StageSeconds,
+    exposed_seconds,
+    step_seconds,
+)
+
+
+class DataTime(NamedTuple):
+    """A step with its data: ``computing`` without, ``step`` with, ``exposed`` the difference."""
+
+    pipeline: DataPipeline
+    stages: StageSeconds
+    computing: Quantity
+    step: Quantity
+    exposed: Quantity
+    nodes: float
+    samples_per_replica: float
+
+    @property
+    def bound(self) -> bool:
+        """Whether the data, not the devices, sets the time of a step."""
+        needed = self.stages.slowest if self.pipeline.prefetched else self.stages.total
+        return needed > self.computing.value
+
+
+def estimate_data_time(case: TrainingCase, pipeline: DataPipeline, computing: Quantity) -> DataTime:
+    """What a step that computes for ``computing`` seconds waits for data."""
+    workload, layout = case.workload, case.layout
+    held = float(workload.micro_batch_size * workload.micro_batches)
+    nodes = float(case.cluster.node_count)
+    stages = pipeline.stages(held * layout.data, replicas=float(layout.data), nodes=nodes)
+    prefetched = pipeline.prefetched
+    step = combine(lambda c: step_seconds(c, stages, prefetched=prefetched), computing)
+    exposed = combine(lambda c: exposed_seconds(c, stages, prefetched=prefetched), inverted(computing))
+    return DataTime(pipeline, stages, computing, step, exposed, nodes, held)
+
+
+def note_unknown_stages(pipeline: DataPipeline, notes: Notes) -> None:
+    """Name the stages whose time is not known, which then take none."""
+    storage = pipeline.storage_rate if pipeline.node_rate is None else pipeline.node_rate
+    needed = {
+        "stored_bytes_per_sample": pipeline.stored_bytes,
+        "storage_bandwidth_bytes_per_second": storage,
+        "preprocessing_seconds_per_sample": pipeline.worker_seconds,
+        "host_to_device_bandwidth_bytes_per_second": pipeline.link_rate,
+    }
+    for name, value in needed.items():
+        if value is None:
+            detail = f"without {name} its stage takes no time here"
+            notes.gap("/data_pipeline/stages", "STAGE_UNKNOWN", detail)

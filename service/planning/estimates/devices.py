@@ -1,0 +1,80 @@
+"""What a case finds on its devices: a rate, the memory that it may use, and how its engine starts."""
+
+from service.planning.errors import PlanningError
+from service.planning.hardware.cluster import Accelerator, Cluster
+from service.planning.precision import COMPUTE_FORMATS, NumberFormat
+from service.planning.software.engines import EngineSettings
+from service.planning.workload import InferenceWorkload, TrainingWorkload
+
+_A100 = "a100"
+"""vLLM takes small batches on devices whose name contains it, whatever their memory."""
+
+
+def usable_bytes(cluster: Cluster, workload: TrainingWorkload | InferenceWorkload) -> float | None:
+    """Bytes of one device that the workload may use; None where the capacity is unknown."""
+    capacity = cluster.accelerator.capacity_bytes
+    if capacity is None:
+        return None
+    fraction = workload.memory_fraction if isinstance(workload, InferenceWorkload) else 1.0
+    return capacity.value * fraction
+
+
+def compute_peak(
+    cluster: Cluster, workload: TrainingWorkload | InferenceWorkload
+) -> tuple[NumberFormat, float]:
+    """The format that the workload multiplies in on the accelerator, and its dense rate in FLOP/s.
+
+    Raises :class:`PlanningError` where the accelerator has no known rate of such a format.
+    """
+    if isinstance(workload, TrainingWorkload):
+        formats: tuple[NumberFormat, ...] = (workload.recipe.compute,)
+        pointer = "/workload/precision"
+    else:
+        formats = COMPUTE_FORMATS[workload.weight_format]
+        pointer = "/workload/weight_precision"
+    peak = cluster.accelerator.peak(*formats)
+    if peak is None:
+        rates = cluster.accelerator.peak_flops_per_second
+        known = ", ".join(rates) if rates else "none"
+        raise PlanningError(
+            "PEAK_RATE_UNKNOWN",
+            pointer,
+            f"no dense {' or '.join(formats)} rate is known for {cluster.accelerator.id}; known: {known}",
+        )
+    return peak
+
+
+def start_engine(
+    workload: InferenceWorkload,
+    engine: EngineSettings | None,
+    context_tokens: int | None,
+    accelerator: Accelerator,
+    devices: int,
+) -> InferenceWorkload:
+    """The workload within the bounds of its engine, as set or as the engine sets them on so many devices.
+
+    ``context_tokens`` are those that the model was built for, ``devices`` those of one replica.
+    """
+    if engine is None:
+        return workload
+    rules, capacity, length = engine.rules, accelerator.capacity_bytes, engine.max_model_len
+    bounds = engine.defaults_on(
+        capacity_bytes=capacity.value if capacity else 0.0,
+        is_a100=_A100 in accelerator.id,
+        model_tokens=context_tokens,
+        devices=devices,
+    )
+    tokens, requests, block = engine.max_batched_tokens, engine.max_num_seqs, engine.block_tokens
+    fraction = engine.memory_fraction
+    return workload._replace(
+        batched_tokens=bounds.batched_tokens if tokens is None else tokens,
+        most_requests=bounds.most_requests if requests is None else requests,
+        block_tokens=rules.block_tokens if block is None else block,
+        memory_fraction=bounds.memory_fraction if fraction is None else fraction,
+        cuda_graphs=engine.cuda_graphs,
+        warmed_up=engine.warmed_up,
+        graph_requests=bounds.graph_requests,
+        position_tokens=(context_tokens or 0) if rules.rotary_tables else 0,
+        reserved_tokens=0 if length is None or rules.paged else length,
+        device_layers=engine.device_layers,
+    )

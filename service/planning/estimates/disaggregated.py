@@ -1,0 +1,161 @@
+"""Prefill and decode on replicas of their own, and what the cache takes from one to the other."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from service.planning.cases import Disaggregation, Pool, Proposals, ServingCase
+from service.planning.errors import PlanningError
+from service.planning.estimates.calibrations import Timed, note_rates
+from service.planning.estimates.devices import usable_bytes
+from service.planning.estimates.iterations import model_iterations
+from service.planning.estimates.serving import (
+    Serving,
+    Spreads,
+    bound_of,
+    build_load,
+    build_server,
+    build_speculation,
+    count_held_requests,
+)
+from service.planning.hardware.collectives import rail_of
+from service.planning.inference import Batch, IterationModel, IterationTime
+from service.planning.inference.disaggregated import Pool as ServerPool
+from service.planning.inference.disaggregated import Sides, Transfer, disaggregated, transfer_of
+from service.planning.notes import Notes
+from service.planning.operators import Bound, Phase
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisaggregatedServing(Serving):
+    """A disaggregated system as one server, with its two sides."""
+
+    sides: Sides
+    transfer: Transfer
+    prefill_model: IterationModel
+    prefill_tokens: float
+    """Most tokens of one iteration of a prefill replica."""
+    devices: tuple[int, int]
+    """Of all replicas of each side."""
+
+    @property
+    def prefilling(self) -> IterationModel:
+        """Of the side that computes prompts."""
+        return self.prefill_model
+
+    @cached_property
+    def prefill_iteration(self) -> IterationTime:
+        """An iteration of a prefill replica with one prompt, or as much of it as it takes."""
+        load, prompt = self.load, self.load.computed_tokens
+        tokens = min(prompt, self.prefill_tokens)
+        return self.prefill_model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
+
+    @property
+    def computing(self) -> tuple[tuple[float, IterationTime], ...]:
+        """Shares of the time of all devices, and the iteration that fills each: of both sides."""
+        prefill, decode = (devices / sum(self.devices) for devices in self.devices)
+        sides = self.sides
+        return (
+            (prefill * sides.prefill_utilization, self.prefill_iteration),
+            (decode * sides.decode_utilization, self.served.iteration),
+        )
+
+    def as_measured(self, spreads: Spreads) -> Spreads:
+        """As it is: what was measured of replicas that do both says little of two sides."""
+        return spreads
+
+    @property
+    def requests_inside(self) -> float:
+        """Requests that decode on one rank of a replica, on average."""
+        return self.sides.decode_batch / self.ranks
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Where the time of a request goes: its wait, its prompt, the cache's way, its further tokens."""
+        seconds = self.served.time_to_first_token_seconds.mean
+        whole = self.served.request_seconds.mean
+        rate = self.served.requests_per_second
+        sent = self.sides.exposed_seconds
+        waiting = min(self.served.waiting / rate, max(0.0, seconds - sent)) if rate else 0.0
+        phases = [
+            Phase("prefill", self.first_token(seconds - sent - waiting), bound_of(self.prefill_iteration)),
+            Phase("transfer", self.first_token(sent), Bound.COMMUNICATION),
+        ]
+        if waiting:
+            phases.insert(0, Phase("waiting", self.first_token(waiting), Bound.WAITING))
+        if whole > seconds:
+            phases.append(
+                Phase("decode", self.output_token(whole - seconds), bound_of(self.served.iteration))
+            )
+        return tuple(phases)
+
+    @property
+    def limit(self) -> str:
+        """What keeps the rate where it is: the load, or a side."""
+        if not self.served.saturated and not self.sides.is_reached(self.served.requests_per_second):
+            return "concurrency" if self.load.rate_per_second is None else "arrivals"
+        return self.sides.limit
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A pool as one server, and the requests that a replica of it holds."""
+
+    pool: ServerPool
+    model: IterationModel
+    held: float | None
+
+
+def serve_disaggregated(
+    case: ServingCase, pools: Disaggregation, notes: Notes
+) -> DisaggregatedServing | None:
+    """What the whole system does; None where a device does not say enough."""
+    prefill = _build_side(case, pools.prefill, None, notes)
+    decode = _build_side(case, pools.decode, case.load.proposals, notes)
+    if prefill is None or decode is None:
+        return None
+    load = build_load(case, 1)
+    if not load.decodes:
+        detail = "nothing is decoded: a request has one output token or none"
+        raise PlanningError("NOT_MODELLED", "/workload/disaggregated", detail)
+    transfer = transfer_of(
+        case.profile,
+        load.inputs.mean,
+        case.workload.cache_format,
+        prefill=pools.prefill.layout,
+        decode=pools.decode.layout,
+        rail=rail_of(pools.link, case.curves.links.value),
+        by_layer=pools.is_by_layer,
+        handoff_seconds=decode.model.rates.handoff_seconds,
+    )
+    found = disaggregated(prefill.pool, decode.pool, load, transfer)
+    return DisaggregatedServing(
+        served=found.served,
+        model=decode.model,
+        server=decode.pool.server,
+        load=load,
+        replicas=1.0,
+        ranks=pools.decode.layout.expert,
+        held=decode.held,
+        case=case,
+        sides=found.sides,
+        transfer=transfer,
+        prefill_model=prefill.model,
+        prefill_tokens=float(prefill.pool.server.batched_tokens),
+        devices=(pools.prefill.cluster.accelerator_count, pools.decode.cluster.accelerator_count),
+    )
+
+
+def _build_side(case: ServingCase, pool: Pool, proposals: Proposals | None, notes: Notes) -> _Side | None:
+    alone = replace(
+        case, workload=pool.workload, layout=pool.layout, cluster=pool.cluster, device=pool.device
+    )
+    model = model_iterations(alone)
+    if model is None:
+        return None
+    note_rates(Timed(case.profile, pool.workload, pool.layout, pool.cluster), pool.device, notes)
+    limit = usable_bytes(pool.cluster, pool.workload)
+    held = None if limit is None else count_held_requests(alone, limit)
+    server = build_server(alone, held)._replace(frontend_seconds=model.rates.frontend_seconds)
+    if proposals is not None:
+        server = server._replace(speculation=build_speculation(alone, proposals))
+    return _Side(ServerPool(model, server, float(pool.replicas)), model, held)

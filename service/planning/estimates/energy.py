@@ -1,0 +1,240 @@
+"""Energy of a run on its site: accelerators and what is around them, each by itself."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from service.planning.energy.facility import EQUIPMENT, fabric_watts, node_rates
+from service.planning.energy.load_profile import equipment_kwh, facility_kwh, it_kwh, peak_kw
+from service.planning.energy.site import LoadCourse, MeasuredEnergy, Site
+from service.planning.estimates.load import (
+    Ends,
+    Machines,
+    build_profile,
+    check_load,
+    pick_end,
+    second_of_day,
+)
+from service.planning.estimates.measured import build_measured_profile, check_measured, note_other_run
+from service.planning.estimates.power import Draw
+from service.planning.estimates.runs import Run
+from service.planning.hardware.calibration import PowerQuantity
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.notes import Notes
+from service.planning.quantity import Basis, Quantity, assumed, weakest
+from service.planning.units import MINUTE_SECONDS
+
+_ENDS = ("value", "low", "high")
+MOST_INTERVALS = 10_000
+"""Of the power that an answer lists: 104 days of quarters of an hour."""
+
+
+def _to_point(value: float, basis: Basis) -> Quantity:
+    return Quantity(value, value, value, basis)
+
+
+class Equipment(NamedTuple):
+    """Energy of one kind of equipment, at the meter where the PUE is known."""
+
+    name: str
+    it_kwh: Quantity | None
+    facility_kwh: Quantity | None
+    source: str
+
+
+class Energy(NamedTuple):
+    """All equipment of a run; the sums are None where a part of them is unknown.
+
+    ``profiles`` are the course of the power at the ends of power and duration; their energy at the meter is
+    ``facility_kwh``.
+    """
+
+    equipment: tuple[Equipment, ...] = ()
+    it_kwh: Quantity | None = None
+    facility_kwh: Quantity | None = None
+    peak_kw: Quantity | None = None
+    profiles: Ends | None = None
+    load: LoadCourse = LoadCourse()
+    starts_at: datetime | None = None
+
+
+def _ordered(value: float, low: float, high: float, basis: Basis) -> Quantity:
+    return Quantity(value, min(value, low), max(value, high), basis)
+
+
+def build_machines(
+    cluster: Cluster, site: Site, curves: ReferenceCurves, drawn: Quantity, limit: float
+) -> list[Machines]:
+    """The machines of a cluster whose devices draw ``drawn``, at the middle, low and high end."""
+    node, fabric = node_rates(cluster, site.cooling, curves.facility), fabric_watts(cluster, curves.facility)
+    hosts = cluster.host_power_watts
+    if hosts is not None:
+        # What is given is everything beside the accelerators.
+        node = fabric = None
+    if site.fabric_watts_per_device is not None:
+        fabric = assumed(site.fabric_watts_per_device * cluster.accelerator_count)
+    idle = curves.calibration.power.find(PowerQuantity.IDLE_SHARE, cluster.accelerator.generation)
+    found = []
+    for place, end in enumerate(_ENDS):
+        device = pick_end(drawn, end)
+        found.append(
+            Machines(
+                devices=float(cluster.accelerator_count),
+                nodes=float(cluster.node_count),
+                device=device,
+                idle=min(device, limit * getattr(idle, end)),
+                limit=limit,
+                node=node[place] if node else None,
+                hosts=hosts.value if hosts else 0.0,
+                fabric=pick_end(fabric, end) if fabric else 0.0,
+            )
+        )
+    return found
+
+
+def _describe_sources(run: Run, site: Site, draw: Draw | None) -> dict[str, str]:
+    """Where the power of each kind of equipment comes from."""
+    server, given = run.case.cluster.accelerator.server, "given with the question"
+    host = (
+        f"share of what {server.name} may draw beside its accelerators"
+        if server
+        else "share of the accelerators"
+    )
+    return {
+        "accelerators": "what the devices do, by the model of their power"
+        if draw
+        else "power limit, a bound",
+        "hosts": f"measured {host}" if run.case.cluster.host_power_watts is None else given,
+        "fans": f"measured share of what they cool ({site.cooling.value})",
+        "power_supplies": "efficiency of the 80 PLUS Titanium class at the load of the supplies",
+        "fabric": given
+        if site.fabric_watts_per_device is not None
+        else "switch ports of a fat tree and their optics, by bandwidth",
+    }
+
+
+def estimate_energy(run: Run, site: Site, draw: Draw | None) -> Energy:
+    """Energy of accelerators and of the machines around them.
+
+    Without the draw of a device the value is its power limit, with measured loads as its interval.
+    """
+    cluster, duration, curves = run.case.cluster, run.duration_seconds, run.case.curves
+    limit = cluster.accelerator.power_limit_watts
+    if site.measured is not None:
+        return _take_measured(run, site, limit, site.measured)
+    if limit is None or duration is None:
+        code = "POWER_UNKNOWN" if duration else "RATE_UNKNOWN"
+        detail = "the power limit of the accelerator" if duration else "the duration"
+        for name in ("it_kwh", "facility_kwh", "peak_kw"):
+            run.notes.gap(f"/energy/{name}", code, f"{detail} is not known")
+        return Energy()
+    drawn = draw.watts if draw else curves.accelerator_power.around(limit, Basis.DATASHEET)
+    machines, load = build_machines(cluster, site, curves, drawn, limit), check_load(run, site.load)
+    local = site.starts_at
+    begins = second_of_day(local.hour, local.minute, local.second) if local else 0.0
+    profiles = Ends(
+        *(
+            build_profile(run, each, duration, load, end=end, pue=site.pues or (1.0,), begins=begins)
+            for end, each in zip(_ENDS, machines, strict=True)
+        )
+    )
+    energy = _sum_energy(run, site, profiles, drawn, _describe_sources(run, site, draw))._replace(load=load)
+    _note_intervals(run.notes, energy)
+    return energy
+
+
+def _note_intervals(notes: Notes, energy: Energy) -> None:
+    """Why the power of every interval is not listed, where it was asked for."""
+    pointer, profiles = "/energy/load_profile/intervals_kw", energy.profiles
+    if not energy.load.include_intervals or profiles is None:
+        return
+    if energy.starts_at is None:
+        notes.gap(pointer, "STARTS_AT_REQUIRED", "intervals are those of a clock: say when the run starts")
+    elif energy.facility_kwh is None:
+        notes.gap(pointer, "PUE_REQUIRED", "the PUE of the site is not given")
+    elif profiles.value.elapsed_seconds > MOST_INTERVALS * energy.load.interval_minutes * MINUTE_SECONDS:
+        notes.gap(pointer, "SERIES_TOO_LONG", f"at most {MOST_INTERVALS} intervals are listed")
+
+
+def _take_measured(run: Run, site: Site, limit: float | None, measured: MeasuredEnergy) -> Energy:
+    """What was measured, in place of an estimate."""
+    curves = run.case.curves
+    if limit is None:
+        detail = "the power limit of the accelerator is not known: nothing bounds what was measured"
+        run.notes.warn("MEASURED_UNCHECKED", "/measured/energy_kwh", detail)
+    else:
+        drawn = curves.accelerator_power.around(limit, Basis.DATASHEET)
+        _, least, most = build_machines(run.case.cluster, site, curves, drawn, limit)
+        check_measured(run, least, most, measured, site.pues)
+    note_other_run(run, run.duration_seconds, measured)
+    pues = site.pues or (1.0,)
+    profile = build_measured_profile(measured, pues, site.starts_at)
+    figure, source = assumed(measured.energy_kwh), f"measured, {_METERED[measured.is_at_facility]}"
+    used = metered = None
+    if not measured.is_at_facility:
+        used = figure
+    else:
+        metered = figure
+    if site.pues is None:
+        name = "facility_kwh" if used else "it_kwh"
+        run.notes.gap(f"/energy/{name}", "PUE_REQUIRED", "the PUE of the site is not given")
+        if used:
+            run.notes.gap("/energy/peak_kw", "PUE_REQUIRED", "the PUE of the site is not given")
+    else:
+        used = used or _to_point(it_kwh(profile), site.pue_basis)
+        metered = metered or _to_point(facility_kwh(profile, site.starts_at), site.pue_basis)
+    peak = peak_kw(profile, site.starts_at)
+    return Energy(
+        (Equipment("measured", used, metered, source),),
+        used,
+        metered,
+        _to_point(peak, Basis.ASSUMED) if metered else None,
+        Ends(profile, profile, profile),
+        site.load,
+        site.starts_at,
+    )
+
+
+_METERED = {True: "at the meter of the building", False: "at the supply of the machines"}
+
+
+def _sum_energy(run: Run, site: Site, profiles: Ends, drawn: Quantity, sources: dict[str, str]) -> Energy:
+    duration, hosts = run.duration_seconds or drawn, run.case.cluster.host_power_watts
+    around = hosts or Quantity(0.5, 0.0, 1.0, Basis.DATASHEET)
+    bases = dict.fromkeys(EQUIPMENT, weakest(around, duration)) | {"accelerators": weakest(drawn, duration)}
+    effects = [1.0, 1.0, 1.0]
+    if site.pues is not None:
+        effects = [facility_kwh(each, site.starts_at) / it_kwh(each) for each in profiles]
+    at_meter = _to_point(effects[0], site.pue_basis)
+    by_name = [equipment_kwh(each) for each in profiles]
+    equipment = []
+    for name in EQUIPMENT:
+        kwh = [each[name] for each in by_name]
+        if not any(kwh):
+            continue
+        used = _ordered(kwh[0], kwh[1], kwh[2], bases[name])
+        metered = None
+        if site.pues is not None:
+            each = [part * effect for part, effect in zip(kwh, effects, strict=True)]
+            metered = _ordered(each[0], each[1], each[2], weakest(used, at_meter))
+        equipment.append(Equipment(name, used, metered, sources[name]))
+    used = _sum([item.it_kwh for item in equipment if item.it_kwh])
+    energy = Energy(tuple(equipment), used, profiles=profiles, starts_at=site.starts_at)
+    if site.pues is None:
+        for name in ("facility_kwh", "peak_kw"):
+            run.notes.gap(f"/energy/{name}", "PUE_REQUIRED", "the PUE of the site is not given")
+        return energy
+    metered = _sum([item.facility_kwh for item in equipment if item.facility_kwh])
+    peaks = [peak_kw(each, site.starts_at) for each in profiles]
+    return energy._replace(
+        facility_kwh=metered, peak_kw=_ordered(peaks[0], peaks[1], peaks[2], metered.basis)
+    )
+
+
+def _sum(parts: list[Quantity]) -> Quantity:
+    return Quantity(
+        sum(part.value for part in parts),
+        sum(part.low for part in parts),
+        sum(part.high for part in parts),
+        weakest(*parts),
+    )

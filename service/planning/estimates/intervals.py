@@ -1,0 +1,120 @@
+"""Intervals of whole answers, from what rows outside of their fit were off by."""
+
+import math
+from collections.abc import Iterable
+
+from service.planning.hardware.calibration import LinkCalibration, LinkCurves, OperatorQuantity
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.curves import ReferenceCurves
+from service.planning.hardware.distance import System, widened
+from service.planning.precision import NumberFormat
+from service.planning.quantity import CALIBRATED, Basis, Quantity, Spread
+from service.planning.software.frameworks import Framework
+
+_UNNAMED = frozenset({"", "generic"})
+
+
+def widen_memory(total: Quantity, family: str, software: str, curves: ReferenceCurves) -> Quantity:
+    """The memory with the interval of measured rows of the same software; as it is where there are none.
+
+    A workload that names no ``software`` takes the interval over all. One that names other software keeps the
+    interval of its own constants.
+    """
+    name = family if software in _UNNAMED else f"{family}/{software}"
+    spread = curves.residuals.get((name, total.basis))
+    if spread is None:
+        return total
+    around = Spread(min(spread.low, 1.0), max(spread.high, 1.0), spread.source)
+    return around.around(total.value, total.basis)
+
+
+def step_spread(
+    curves: ReferenceCurves,
+    framework: Framework,
+    cluster: Cluster,
+    compute_format: NumberFormat,
+    waiting_share: float = 0.0,
+) -> Spread:
+    """Measured over modelled seconds of a step under this software, else under any, else as it ships.
+
+    On a generation without measured kernels it is wider by the range of what kernels reach of any device, and
+    over links without a measured collective by their range, on the share of the step that waits for them.
+    """
+    generation, spread = cluster.accelerator.generation, curves.training_step
+    for family in (f"training_step/{framework.value}", "training_step"):
+        known = curves.residuals.get((family, Basis.REFERENCE))
+        if known is not None:
+            spread = Spread(min(known.low, 1.0), max(known.high, 1.0), known.source)
+            break
+    spread = _over_links(spread, curves.calibration.links, cluster, waiting_share)
+    operators = curves.calibration.operators
+    rates, multiplied = operators.rates(generation), OperatorQuantity.MATRIX_PEAK
+    if rates.basis_of(multiplied, compute_format) in CALIBRATED:
+        return over_devices(spread, curves, generation, multiplied, compute_format)
+    if rates.basis is Basis.REFERENCE:
+        return spread
+    share = operators.find(multiplied, generation, compute_format)
+    return Spread(
+        spread.low * share.value / share.high,
+        spread.high * share.value / share.low,
+        f"{spread.source}; kernels of this generation are not measured",
+    )
+
+
+def over_devices(
+    spread: Spread,
+    curves: ReferenceCurves,
+    generation: str,
+    quantity: OperatorQuantity,
+    number_format: NumberFormat | None = None,
+) -> Spread:
+    """A spread of times with the range that a constant was measured in; as it is where it was not measured.
+
+    What software adds and what devices differ by are independent: their logarithms add as squares.
+    """
+    operators = curves.calibration.operators
+    if operators.rates(generation).basis_of(quantity, number_format) not in CALIBRATED:
+        return spread
+    share = operators.find(quantity, generation, number_format)
+    faster, slower = math.log(share.high / share.value), math.log(share.value / share.low)
+    return Spread(
+        math.exp(-math.hypot(math.log(spread.low), faster)),
+        math.exp(math.hypot(math.log(spread.high), slower)),
+        f"{spread.source}; {quantity} of {share.runs} own runs",
+    )
+
+
+def _over_links(spread: Spread, links: LinkCurves, cluster: Cluster, waiting_share: float) -> Spread:
+    used = {cluster.intra_node_link.kind} if cluster.domain > 1 else set()
+    if cluster.domain < cluster.accelerator_count:
+        used.add(cluster.inter_node_link.kind)
+    unmeasured = used - links.measured
+    if not unmeasured or not waiting_share:
+        return spread
+
+    def ratios(end: LinkCalibration) -> list[float]:
+        return [links.value.links[kind].rate / end.links[kind].rate for kind in unmeasured]
+
+    slower, faster = max(ratios(links.slow)), min(ratios(links.fast))
+    return Spread(
+        spread.low * (1.0 - waiting_share * (1.0 - faster)),
+        spread.high * (1.0 + waiting_share * (slower - 1.0)),
+        "; ".join([spread.source, *(f"{kind.value}: {links.sources[kind]}" for kind in sorted(unmeasured))]),
+    )
+
+
+def serving_spreads(
+    curves: ReferenceCurves, families: Iterable[str], system: System, parameter_count: int | None
+) -> list[Spread]:
+    """Measured over modelled latency, rate, power or energy of serving, by the nearest measured system.
+
+    ``families`` are of serving_tpot, serving_ttft, serving_throughput, serving_power and serving_energy, with
+    "/burst" behind one whose requests are all there from the start.
+    """
+    level = curves.serving_evidence.level(system, parameter_count)
+    shipped = {"serving_power": curves.served_power}
+    return [
+        widened(curves.residuals, family, level)
+        or shipped.get(family.partition("/")[0], curves.inference_latency)
+        for family in families
+    ]

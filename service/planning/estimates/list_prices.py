@@ -1,0 +1,66 @@
+"""What providers ask for the tokens that a served model takes and makes."""
+
+from typing import NamedTuple
+
+from service.planning.cost.charges import Charges, Price, charge_quantities, sum_charges
+from service.planning.cost.currencies import Currencies
+from service.planning.estimates.runs import ForwardPassRun, ServingRun
+from service.planning.quantity import Quantity, combine, inverted, scaled
+from service.planning.units import MILLION
+
+
+class TokenPrices(NamedTuple):
+    """Prices of a million tokens, and of those that a prefix cache holds where that is another."""
+
+    inputs: Price
+    outputs: Price
+    cached_inputs: Price | None = None
+
+
+class ListCost(NamedTuple):
+    """What the tokens of a run cost by a list."""
+
+    total: Charges
+    ratio: Quantity | None = None
+    """What they cost here over it; None where the two do not compare."""
+
+
+def estimate_list_cost(
+    run: ServingRun | ForwardPassRun,
+    prices: TokenPrices,
+    total: Charges | None,
+    currencies: Currencies,
+    gap_at: str,
+) -> ListCost | None:
+    """What the tokens of the run cost by a list, against ``total``; None where that is not known."""
+    listed = _charge_tokens(run, prices, currencies, gap_at)
+    if listed is None:
+        return None
+    if total is None or not listed.low or listed.currency_code != total.currency_code:
+        return ListCost(listed)
+    ratio = combine(lambda own, other: own / other, total.quantity, inverted(listed.quantity))
+    return ListCost(listed, ratio)
+
+
+def _charge_tokens(
+    run: ServingRun | ForwardPassRun, prices: TokenPrices, currencies: Currencies, gap_at: str
+) -> Charges | None:
+    """Tokens at the prices of a list; those found in a prefix cache at their own."""
+    case, cached = run.case, prices.cached_inputs
+    if run.requests is None:
+        return None
+    hits = 0.0 if cached is None else case.load.prefix_hit_rate
+    parts = [
+        ("input_tokens", prices.inputs, case.prompt_tokens * (1.0 - hits)),
+        ("output_tokens", prices.outputs, case.workload.output_tokens),
+    ]
+    if cached is not None and hits:
+        parts.append(("cached_input_tokens", cached, case.prompt_tokens * hits))
+    found = []
+    for name, listed, each in parts:
+        price = currencies.exchange_price(listed, gap_at, run.notes)
+        if price is None:
+            return None
+        million = scaled(run.requests, each / MILLION)
+        found.append(charge_quantities(price, "million_tokens", (name, million)))
+    return sum_charges(found)

@@ -1,0 +1,98 @@
+"""What buying the devices of a run costs, and what of each year's cost the run bears."""
+
+from decimal import Decimal
+from typing import NamedTuple
+
+from service.planning.cost import rounded, share_of_year, used_device_hours, yearly_cost
+from service.planning.cost.charges import GIVEN, Charges, Price, add_charges, charge_quantities, sum_charges
+from service.planning.cost.currencies import Currencies
+from service.planning.cost.terms import OwnershipTerms, PurchaseTerms
+from service.planning.errors import PlanningError
+from service.planning.estimates.device_hours import estimate_device_hours
+from service.planning.estimates.runs import Run
+from service.planning.notes import Notes
+from service.planning.quantity import Basis, Quantity, assumed, exact, scaled
+
+_RUNNING = ("maintenance", "staff", "space")
+
+
+class OwnershipCost(NamedTuple):
+    """A year's cost of bought devices, and the run's share of it."""
+
+    yearly: Charges
+    running: Charges | None
+    """What of it is paid whatever they cost: maintenance, staff and space."""
+    run: Charges | None
+    """None where the duration is not known."""
+    device_hours: Quantity
+    """Used in a year."""
+
+
+def charge_purchase(terms: PurchaseTerms, currencies: Currencies, notes: Notes) -> Charges | None:
+    """What buying costs; None without an exchange rate, or where the prices are in several currencies."""
+    parts = []
+    for name, price, unit, number in terms.parts:
+        exchanged = currencies.exchange_price(price, "/purchase/total", notes)
+        if exchanged is None:
+            return None
+        parts.append(charge_quantities(exchanged, unit, (name, assumed(number)), category="purchase"))
+    if len({part.currency_code for part in parts}) > 1:
+        notes.gap("/purchase/total", "CURRENCY_MISMATCH", "the amounts are in different currencies")
+        return None
+    return sum_charges(parts)
+
+
+def estimate_ownership(
+    run: Run, terms: OwnershipTerms, bought: Charges, currencies: Currencies
+) -> OwnershipCost | None:
+    """What owning costs each year and the run; None without an exchange rate."""
+    prices = _list_yearly_prices(terms, bought, currencies, run.notes)
+    if prices is None:
+        return None
+    year, hours = exact(1.0), estimate_device_hours(run)
+    found = {name: charge_quantities(price, "year", (name, year)) for name, price in prices.items()}
+    yearly = add_charges(*found.values())
+    devices, utilization = float(run.case.cluster.accelerator_count), terms.utilization
+    used = assumed(used_device_hours(devices, utilization))
+    share = hours and scaled(hours, share_of_year(1.0, devices, utilization))
+    borne = share and sum_charges(
+        charge_quantities(price, "year", (name, share)) for name, price in prices.items()
+    )
+    return OwnershipCost(yearly, sum_charges(found.get(name) for name in _RUNNING), borne, used)
+
+
+def estimate_device_hour_cost(
+    terms: PurchaseTerms, devices: int, currencies: Currencies, notes: Notes
+) -> Decimal | None:
+    """What owning costs for each device-hour that is used; None where that is not known."""
+    bought = charge_purchase(terms, currencies, notes)
+    if bought is None or terms.ownership is None:
+        return None
+    prices = _list_yearly_prices(terms.ownership, bought, currencies, notes)
+    if prices is None:
+        return None
+    used = used_device_hours(float(devices), terms.ownership.utilization)
+    return sum((price.amount for price in prices.values()), Decimal(0)) / Decimal(used)
+
+
+def _list_yearly_prices(
+    terms: OwnershipTerms, bought: Charges, currencies: Currencies, notes: Notes
+) -> dict[str, Price] | None:
+    """Amounts of a year by what they are for, each at the ends of the purchase."""
+    costs = [yearly_cost(end, terms.yearly) for end in (bought.amount, bought.low, bought.high)]
+    prices, currency = {}, bought.currency_code
+    for name, *amounts in zip(costs[0]._fields, *costs, strict=True):
+        value, low, high = (rounded(amount, currency) for amount in amounts)
+        if high or name == "depreciation":
+            prices[name] = Price(value, currency, GIVEN, Basis.ASSUMED, low, high)
+    for name, given in (("staff", terms.staff_per_year), ("space", terms.space_per_year)):
+        if given is None:
+            continue
+        price = currencies.exchange_price(given, "/ownership/total", notes)
+        if price is None:
+            return None
+        if price.currency_code != currency:
+            pointer = f"/purchase/ownership/{name}_per_year/currency_code"
+            raise PlanningError("CURRENCY_MISMATCH", pointer, "must be the currency of the purchase")
+        prices[name] = price
+    return prices

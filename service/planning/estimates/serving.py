@@ -1,0 +1,451 @@
+"""A served model: the load of each replica, what it then does, and how sure that is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from service.planning.cases import InferenceCase, Proposals, RequestLoad, Simulation
+from service.planning.estimates.devices import usable_bytes
+from service.planning.estimates.intervals import over_devices, serving_spreads
+from service.planning.estimates.iterations import model_iterations
+from service.planning.estimates.settings import load_of as load_setting
+from service.planning.estimates.simulation import MOST_SIMULATED, check_length
+from service.planning.hardware.calibration import OperatorQuantity
+from service.planning.hardware.distance import family_of
+from service.planning.hardware.local_evidence import Correction, Group, Setting, corrected
+from service.planning.inference import (
+    Arrivals,
+    Batch,
+    IterationModel,
+    IterationTime,
+    Lengths,
+    Levels,
+    Load,
+    Process,
+    Scheduler,
+    Served,
+    Server,
+    Speculation,
+    fixed,
+    iteration_model,
+    places_of,
+    served,
+    simulated,
+)
+from service.planning.memory.capacity import requests_held
+from service.planning.memory.serving import inference_memory
+from service.planning.operators import Bound, Phase
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
+from service.planning.workload import HorizonUnit
+
+SIMULATED_REQUESTS = 2000
+"""Of one replica, where the question does not say."""
+
+
+def do_nothing() -> None:
+    """What is called between the pieces of long work unless the caller has something to check."""
+
+
+class Spreads(NamedTuple):
+    """Measured over estimated figures of systems like this one."""
+
+    first_token: Spread
+    output_token: Spread
+    rate: Spread
+    power: Spread
+    energy: Spread
+
+    @property
+    def of_time(self) -> tuple[str, ...]:
+        """Calibrations that moved latencies or rates."""
+        latencies = (*self.first_token.calibration_ids, *self.output_token.calibration_ids)
+        return (*latencies, *self.rate.calibration_ids)
+
+
+_FAMILIES = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """What a cluster does: ``served`` is one of ``replicas`` equal ones that have requests."""
+
+    served: Served
+    model: IterationModel
+    server: Server
+    load: Load
+    replicas: float
+    ranks: int
+    """Groups of devices of a replica, each with a batch of its own."""
+    held: float | None
+    """Requests that a replica holds, parts of one included; None where the capacity is unknown."""
+    case: InferenceCase
+
+    @property
+    def prefilling(self) -> IterationModel:
+        """Of the devices that compute prompts."""
+        return self.model
+
+    @cached_property
+    def basis(self) -> Basis:
+        """The evidence behind the rates of operators."""
+        return self.model.machine.rates.basis_of_work(self.model.narrow)
+
+    @cached_property
+    def spreads(self) -> Spreads:
+        """Of the nearest system that was measured, over the range of own devices where those were."""
+        case, together = self.case, self.load.is_all_at_once
+        families = [family_of(family, all_at_once=together) for family in _FAMILIES]
+        count = case.profile.parameter_count
+        first, each, rate, *drawn = serving_spreads(self.case.curves, families, case.system, count)
+        if not self.model.machine.rates.bases:
+            return self.as_measured(Spreads(first, each, rate, *drawn))
+        multiplied = OperatorQuantity.MATRIX_PEAK, self.model.narrow
+        streamed = OperatorQuantity.BANDWIDTH, None
+        found = Spreads(
+            self._over_devices(first, multiplied),
+            self._over_devices(each, streamed),
+            _inverse(self._over_devices(self._over_devices(_inverse(rate), multiplied), streamed)),
+            *drawn,
+        )
+        return self.as_measured(found)
+
+    def _over_devices(self, spread: Spread, constant: tuple[OperatorQuantity, NumberFormat | None]) -> Spread:
+        generation = self.case.system.generation
+        return spread if generation is None else over_devices(spread, self.case.curves, generation, *constant)
+
+    def as_measured(self, spreads: Spreads) -> Spreads:
+        """Corrected by what the tenant measured of runs like this one."""
+        if self.case.curves.local is None:
+            return spreads
+        setting = self.setting
+        own = (
+            corrected(self.case.curves.local, family, setting, spread)
+            for family, spread in zip(_FAMILIES, spreads, strict=True)
+        )
+        return self._rate_of_latencies(Spreads(*own))
+
+    @property
+    def setting(self) -> Setting:
+        """What the run is of, beside others that were measured."""
+        case, served, load = self.case, self.served, self.load
+        workload, layout, system = case.workload, case.layout, case.system
+        requests = load.concurrency or served.requests_per_second * served.request_seconds.mean
+        kind = family_of("serving", all_at_once=load.is_all_at_once)
+        return Setting(
+            group=Group(kind, system.engine, system.accelerator, case.profile.parameter_count),
+            system=(
+                system.release,
+                workload.storage.name,
+                workload.cache_format,
+                workload.cuda_graphs,
+                workload.is_static,
+                case.load.proposals,
+                case.encoding is not None,
+            ),
+            # Replicas of one model do the same beside each other.
+            layout=layout._replace(data=layout.expert),
+            load=load_setting(requests, load.computed_tokens, load.outputs.mean),
+        )
+
+    def _rate_of_latencies(self, spreads: Spreads) -> Spreads:
+        """A constant number of requests answers as many as its latencies allow (Little 1961).
+
+        So it is where latencies were measured and rates were not.
+        """
+        moved = (*spreads.first_token.calibration_ids, *spreads.output_token.calibration_ids)
+        if spreads.rate.calibration_ids or not moved or self.load.rate_per_second is not None:
+            return spreads
+        first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
+        lasting = first * spreads.first_token.middle + (whole - first) * spreads.output_token.middle
+        of = Correction(whole / lasting, calibration_ids=tuple(dict.fromkeys(moved)))
+        return spreads._replace(rate=of.of(spreads.rate))
+
+    @property
+    def computing(self) -> tuple[tuple[float, IterationTime], ...]:
+        """Shares of the time of busy replicas, and the iteration that fills each."""
+        return ((self.served.utilization, self.served.iteration),)
+
+    @property
+    def time_to_first_token_seconds(self) -> Quantity:
+        """Mean over requests."""
+        return self.first_token(self.served.time_to_first_token_seconds.mean)
+
+    @property
+    def time_per_output_token_seconds(self) -> Quantity | None:
+        """Mean over requests; None where no request has a second token."""
+        each = self.served.time_per_output_token_seconds
+        return each and self.output_token(each.mean)
+
+    @property
+    def request_seconds(self) -> Quantity:
+        """Mean over requests."""
+        first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
+        return combine(
+            lambda before, behind: before + behind, self.first_token(first), self.output_token(whole - first)
+        )
+
+    @property
+    def most_requests_per_second(self) -> Quantity:
+        """The rate that the cluster cannot pass."""
+        return self.spreads.rate.around(self.served.most_requests_per_second * self.replicas, self.basis)
+
+    @property
+    def requests_per_second(self) -> Quantity:
+        """Of the whole cluster; as many as arrive, where that is what limits them."""
+        rate, arriving = self.served.requests_per_second * self.replicas, self.load.rate_per_second
+        if arriving is None:
+            return self.spreads.rate.around(rate, self.basis)
+        most, whole = self.most_requests_per_second, arriving * self.replicas
+        if most.low >= whole:
+            return assumed(rate)
+        if self.spreads.rate.calibration_ids:
+            rate = min(whole, most.value)
+        return Quantity(rate, min(most.low, rate), max(rate, min(most.high, whole)), most.basis)
+
+    @property
+    def requests_inside(self) -> float:
+        """Requests that hold a place on one rank of a replica, on average (Little 1961)."""
+        served = self.served
+        inside = served.requests_per_second * served.request_seconds.mean - served.waiting
+        most = places_of(self.server, self.load)
+        return max(1.0, min(inside, most)) / self.ranks
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Where the time of a request goes: its wait, its prompt, its further tokens."""
+        first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
+        rate = self.served.requests_per_second
+        waiting = min(self.served.waiting / rate, first) if rate else 0.0
+        ahead = min(self.model.preceding.seconds, first - waiting)
+        prompt = self.first_token(first - waiting - ahead)
+        phases = [Phase("prefill", prompt, bound_of(self.prefill_iteration))]
+        if ahead:
+            phases.insert(0, Phase("encoder", self.first_token(ahead), Bound.COMPUTE))
+        if waiting:
+            phases.insert(0, Phase("waiting", self.first_token(waiting), Bound.WAITING))
+        if whole > first:
+            phases.append(Phase("decode", self.output_token(whole - first), bound_of(self.served.iteration)))
+        return tuple(phases)
+
+    @cached_property
+    def prefill_iteration(self) -> IterationTime:
+        """An iteration with prompt tokens alone: of one request, as many as the engine takes at a time."""
+        load, prompt = self.load, self.load.computed_tokens
+        # A prompt is computed on one rank.
+        most = self.server.batched_tokens / self.server.ranks
+        tokens = min(prompt, most) if self.server.chunked_prefill else prompt
+        return self.model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
+
+    def first_token(self, seconds: float) -> Quantity:
+        """A time before the first token, with its interval."""
+        return self.spreads.first_token.around(seconds, _basis_of(self.prefill_iteration, self.prefilling))
+
+    def output_token(self, seconds: float) -> Quantity:
+        """A time behind the first token, with its interval."""
+        return self.spreads.output_token.around(seconds, _basis_of(self.served.iteration, self.model))
+
+    def goodput(self, levels: Levels) -> Quantity:
+        """Share of the requests within ``levels``, by latencies at the ends of their intervals."""
+        first, each, *_ = self.spreads
+        value, low, high = (
+            self.served.goodput(_shrunk(levels, factors))
+            for factors in (
+                (first.middle, each.middle),
+                (first.high, each.high),
+                (first.low, each.low),
+            )
+        )
+        return Quantity(value, min(low, value), max(high, value), each.basis_over(self.basis))
+
+    @property
+    def limit(self) -> str:
+        """What keeps the rate where it is."""
+        if not self.served.saturated:
+            return "concurrency" if self.load.rate_per_second is None else "arrivals"
+        places = places_of(self.server, self.load)
+        if self.served.decoding < _FULL * places:
+            return "rate"
+        requests = self.server.most_requests
+        return "cache" if requests is None or places < requests else "max_num_seqs"
+
+
+_FULL = 0.9
+"""Share of the places from which a batch is full: the others have their prompts computed."""
+
+
+def _shrunk(levels: Levels, factors: tuple[float, float]) -> Levels:
+    """Levels that leave room for latencies which are ``factors`` of the estimated ones."""
+    first, each = factors
+    whole = max(factors) if max(factors) > 1.0 else min(factors)
+    return Levels(
+        *(level and level / factor for level, factor in zip(levels, (first, each, whole), strict=True))
+    )
+
+
+def _basis_of(iteration: IterationTime, model: IterationModel) -> Basis:
+    """The evidence behind what takes most of an iteration; behind all of it where that is no operator."""
+    rates = model.machine.rates
+    if not rates.bases:
+        return rates.basis
+    match bound_of(iteration):
+        case Bound.COMPUTE:
+            return rates.basis_of(OperatorQuantity.MATRIX_PEAK, model.narrow)
+        case Bound.MEMORY:
+            return rates.basis_of(OperatorQuantity.BANDWIDTH)
+    return rates.basis_of_work(model.narrow)
+
+
+def _inverse(spread: Spread) -> Spread:
+    """The spread of a time from that of a rate, and the reverse."""
+    return Spread(1.0 / spread.high, 1.0 / spread.low, spread.source)
+
+
+def bound_of(time: IterationTime) -> Bound:
+    """What takes most of an iteration."""
+    compute = time.compute_bound_seconds
+    parts = {
+        Bound.COMPUTE: compute,
+        Bound.MEMORY: time.matrices + time.experts + time.attention + time.other - compute,
+        Bound.COMMUNICATION: time.collectives,
+        Bound.HOST: time.launch + time.host,
+    }
+    return max(parts, key=lambda bound: parts[bound])
+
+
+def serve(
+    case: InferenceCase, simulation: Simulation | None = None, between: Callable[[], None] = do_nothing
+) -> Serving | None:
+    """What the cluster does; None where the device does not say enough.
+
+    A device that holds no request is no limit. ``between`` is called now and then in a simulation.
+    """
+    model = model_iterations(case)
+    if model is None:
+        return None
+    workload, layout, asked = case.workload, case.layout, case.load
+    replicas = case.replicas
+    if asked.concurrency is not None:
+        replicas = min(replicas, asked.concurrency)
+    limit = usable_bytes(case.cluster, workload)
+    held = None if limit is None else count_held_requests(case, limit)
+    rules = workload.rules
+    rates = case.curves.calibration.serving.rates(rules.name, rules.generation)
+    server = build_server(case, held)._replace(
+        frontend_seconds=rates.frontend_seconds,
+        cold_seconds=0.0 if workload.warmed_up else rates.cold_seconds,
+    )
+    if asked.proposals is not None:
+        server = server._replace(speculation=build_speculation(case, asked.proposals))
+    load = build_load(case, replicas)
+    if simulation is None:
+        found = served(model, server, load)
+    else:
+        found = _simulate(model, server, load, simulation, between)
+    return Serving(
+        served=found,
+        model=model,
+        server=server,
+        load=load,
+        replicas=float(replicas),
+        ranks=layout.expert,
+        held=held,
+        case=case,
+    )
+
+
+def _simulate(
+    model: IterationModel, server: Server, load: Load, simulation: Simulation, between: Callable[[], None]
+) -> Served:
+    """Requests followed one by one; a burst that is longer than a simulation is taken for a steady load."""
+    if (load.burst_requests or 0.0) > MOST_SIMULATED:
+        load = load._replace(burst_requests=None)
+    seed, seconds = simulation.seed, simulation.duration_seconds
+    if seconds is None:
+        requests = SIMULATED_REQUESTS if simulation.requests is None else simulation.requests
+        _check_work(server, load, requests)
+        return simulated(model, server, load, seed=seed, requests=requests, between=between)
+    rate = load.rate_per_second or served(model, server, load).requests_per_second
+    check_length(rate * seconds)
+    _check_work(server, load, rate * seconds)
+    return simulated(model, server, load, seed=seed, duration_seconds=seconds, between=between)
+
+
+def _check_work(server: Server, load: Load, requests: float) -> None:
+    """Refuse a simulation of too many iterations: those of the requests at the start, and of long prompts."""
+    followed = max(requests, load.burst_requests or 0.0) + (load.concurrency or 0.0)
+    check_length(followed * max(1.0, load.inputs.longest / server.batched_tokens))
+
+
+def build_server(case: InferenceCase, held: float | None) -> Server:
+    """One replica of the engine: ``expert`` ranks, each with a batch and a cache of its own."""
+    workload, layout, asked = case.workload, case.layout, case.load
+    rules, ranks = workload.rules, layout.expert
+    most = workload.most_requests
+    each = asked.inputs.mean + asked.outputs.mean + workload.block_tokens / 2.0
+    static = workload.is_static
+    return Server(
+        most_requests=None if most is None else most * ranks,
+        batched_tokens=max(1, workload.batched_tokens or int(asked.inputs.values[-1]))
+        * (1 if rules.ranks_share_tokens else ranks),
+        cache_tokens=None if held is None or held < 1.0 else held * each,
+        block_tokens=workload.block_tokens,
+        chunked_prefill=workload.chunks_prefill,
+        scheduler=Scheduler.STATIC if static else Scheduler.CONTINUOUS,
+        pipeline=layout.pipeline,
+        mixed_prefill=rules.mixes_prefill or (workload.chunks_prefill and not rules.chunks_prefill),
+        reserved_output=1.0 if rules.admits_whole or not rules.paged else 0.0,
+        ranks=ranks,
+    )
+
+
+def count_held_requests(case: InferenceCase, limit_bytes: float) -> float:
+    """Requests of the mean length that a replica holds, each with what it keeps beside tokens."""
+    workload, layout = case.workload._replace(concurrency=case.layout.data), case.layout
+    memory = inference_memory(case.profile, workload, layout)
+    return requests_held(memory, workload, limit_bytes) * layout.expert
+
+
+def build_load(case: InferenceCase, replicas: int) -> Load:
+    """The load of one of ``replicas``: an even share."""
+    workload, asked = case.workload, case.load
+    horizon = workload.horizon
+    burst = None
+    if asked.concurrency is not None and horizon and horizon.unit is HorizonUnit.REQUESTS:
+        burst = horizon.amount / replicas
+    inputs = Lengths(asked.inputs.mean, *asked.inputs)
+    outputs = Lengths(asked.outputs.mean, *asked.outputs) if workload.output_tokens else fixed(0.0)
+    return Load(
+        inputs=inputs,
+        outputs=outputs,
+        concurrency=None if asked.concurrency is None else asked.concurrency / replicas,
+        rate_per_second=None if asked.rate_per_second is None else asked.rate_per_second / replicas,
+        arrivals=_build_arrivals(asked, replicas),
+        burst_requests=burst,
+        prefix_hit_rate=asked.prefix_hit_rate,
+    )
+
+
+def _build_arrivals(load: RequestLoad, replicas: int) -> Arrivals:
+    """Those of one replica: of a trace, each takes one after the other."""
+    times = load.at_seconds[::replicas]
+    if len(times) > 1 and times[-1] > times[0]:
+        return Arrivals(Process.TRACE, times)
+    return Arrivals(Process.UNIFORM if load.is_uniform else Process.POISSON)
+
+
+def build_speculation(case: InferenceCase, proposals: Proposals) -> Speculation:
+    """How tokens are proposed: by a draft on the same devices, by a layer of the model, or from the text."""
+    workload, layout = case.workload, case.layout
+    draft, share = workload.draft, 0.0
+    model = None
+    if draft is not None:
+        alongside = workload._replace(weight_format=draft.stored.compute, stored=draft.stored, draft=None)
+        shared = layout._replace(pipeline=1, expert=1, expert_tensor=None)
+        model = iteration_model(
+            draft.profile, alongside, shared, cluster=case.cluster, calibration=case.curves.calibration
+        )
+    elif proposals.method == "mtp":
+        share = 1.0 / max(case.profile.block_count, 1)
+    return Speculation(proposals.tokens, proposals.acceptance_rate, model, share)

@@ -1,0 +1,109 @@
+"""Spot devices: what it costs that the provider takes them back now and then."""
+
+from operator import add
+from typing import NamedTuple
+
+from service.planning.cost import interrupted, interruption_mtbf_seconds, replaced_share
+from service.planning.cost.terms import SpotTerms
+from service.planning.errors import PlanningError
+from service.planning.estimates.runs import Run, TrainingRun
+from service.planning.quantity import Basis, Quantity, assumed, combine, inverted, weakest
+from service.planning.reliability.interruptions import Recovery
+
+_MOST = 1e3
+"""Times as long as without interruptions; a run that takes longer makes no progress worth planning."""
+
+
+class SpotTime(NamedTuple):
+    """How much longer a run takes, in seconds of every device."""
+
+    extra: Quantity
+    lasting: Quantity
+    interruptions: float
+    mtbf_seconds: float | None
+    """Of all instances together; None where none is expected."""
+
+
+def estimate_spot_time(terms: SpotTerms, run: Run, duration: Quantity, instances: int) -> SpotTime:
+    """The expected time of a run on ``instances`` that may be taken back.
+
+    Raises:
+        PlanningError: interruptions never let the run end, or what a checkpoint stops is not known.
+    """
+    rate = terms.interruptions_per_hour
+    if not rate:
+        return SpotTime(assumed(0.0), duration, 0.0, None)
+    mtbf = interruption_mtbf_seconds(instances, rate)
+    restart = _choose_restart(terms, run)
+    if not isinstance(run, TrainingRun):
+        extra = combine(lambda seconds, again: seconds * replaced_share(rate, again), duration, restart)
+        return SpotTime(extra, combine(add, duration, extra), duration.value / mtbf, mtbf)
+    return _interrupt_training(run, duration, mtbf, restart)
+
+
+def _choose_restart(terms: SpotTerms, run: Run) -> Quantity:
+    if terms.restart_seconds is not None:
+        return terms.restart_seconds
+    if isinstance(run, TrainingRun) and run.case.reliability is not None:
+        return run.case.reliability.restart_seconds
+    return run.case.curves.restart_seconds.quantity(Basis.REFERENCE)
+
+
+def _interrupt_training(run: TrainingRun, duration: Quantity, mtbf: float, restart: Quantity) -> SpotTime:
+    """Interruptions and the failures that the duration counts; either loses work since a checkpoint."""
+    found, fixed = run.interruptions, False
+    productive = found.productive or duration
+    checkpoint, recovery = found.checkpoint, Recovery(productive.value, 0.0)
+    if checkpoint is None:
+        detail = "without checkpointing every interruption starts the run anew"
+        run.notes.warn("CHECKPOINTING_NOT_GIVEN", "/workload/checkpointing", detail)
+    elif checkpoint.stall_seconds is None:
+        detail = "an interrupted run needs to know what a checkpoint stops: give stall_seconds or bandwidths"
+        raise PlanningError("CHECKPOINT_UNKNOWN", "/workload/checkpointing/stall_seconds", detail)
+    else:
+        given = run.case.checkpointing
+        fixed = checkpoint.interval is not None and given is not None and given.has_interval
+        interval = checkpoint.interval.value if fixed and checkpoint.interval else productive.value
+        recovery = Recovery(interval, checkpoint.stall_seconds, unsaved=checkpoint.unsaved_seconds)
+        loading = checkpoint.load_seconds or 0.0
+        restart = combine(lambda seconds: seconds + loading, restart)
+
+    failures = found.failures if found.saved is not None else None
+    none = (None,) * 3
+    # At the low ends progress is short, restarts are quick and failures rare.
+    between = none if failures is None else inverted(failures.mtbf)[:3]
+    again = (0.0,) * 3 if failures is None else failures.restart[:3]
+    ends = zip(productive[:3], between, again, restart[:3], strict=True)
+    fixed = fixed or checkpoint is None
+    try:
+        value, low, high = (
+            interrupted(
+                progress,
+                recovery._replace(
+                    interval=progress if checkpoint is None else recovery.interval,
+                    mtbf=failing,
+                    restart=restarting,
+                ),
+                mtbf=mtbf,
+                restart=replaced,
+                fixed_interval=fixed,
+            )
+            for progress, failing, restarting, replaced in ends
+        )
+    except OverflowError:
+        raise _describe_no_progress() from None
+    if high.elapsed.total > _MOST * productive.high:
+        raise _describe_no_progress()
+    basis = weakest(duration, restart)
+    # Checkpoints that suit interruptions may suit failures better too; what is gained so is not theirs.
+    longer = [
+        max(0.0, found.elapsed.total - before)
+        for found, before in zip((value, low, high), duration[:3], strict=True)
+    ]
+    extra = Quantity(longer[0], min(longer), max(longer), basis)
+    return SpotTime(extra, combine(add, duration, extra), value.interruptions, mtbf)
+
+
+def _describe_no_progress() -> PlanningError:
+    detail = "interruptions come faster than checkpoints and restarts: the run makes no progress"
+    return PlanningError("NO_PROGRESS", "/rental/spot/interruptions_per_hour", detail)

@@ -1,0 +1,328 @@
+"""The run of a model in training."""
+
+from service.planning.cases import TrainingCase
+from service.planning.errors import PlanningError
+from service.planning.estimates.calibrations import note_case
+from service.planning.estimates.data_pipeline import estimate_data_time, note_unknown_stages
+from service.planning.estimates.devices import compute_peak, usable_bytes
+from service.planning.estimates.intervals import serving_spreads, step_spread
+from service.planning.estimates.reliability import estimate_interruptions
+from service.planning.estimates.runs import TrainingRun, describe_unmodelled, warn_too_large
+from service.planning.estimates.settings import case_setting
+from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.curves import Efficiency, ReferenceCurves, assumed_efficiency
+from service.planning.hardware.distance import System
+from service.planning.hardware.local_evidence import corrected
+from service.planning.memory.training import StageMemory, training_memory, unsharded_state
+from service.planning.models.positions import forward_flops_of_sample
+from service.planning.models.profile import Profile
+from service.planning.notes import Notes
+from service.planning.operators import Bound, Machine
+from service.planning.quantity import exact, scaled
+from service.planning.training import (
+    ModelledTime,
+    TrainingTime,
+    flops_per_token,
+    machine_under,
+    modelled_step,
+    modelled_time,
+    nothing_known,
+    training_time,
+    weight_traffic_bytes,
+)
+from service.planning.training.rollout import (
+    Generation,
+    generated_step,
+    generation,
+    synchronization_seconds,
+    training_cluster,
+)
+from service.planning.workload import AttentionKernel, Offload, TrainingWorkload
+
+
+def run_training(case: TrainingCase, notes: Notes) -> TrainingRun:
+    """The run of a model in training, with what it waits for data, saves and loses to failures.
+
+    Raises :class:`PlanningError` where the device has no rate of the precision, or the run makes no progress.
+    """
+    run = TrainingRun(case, notes, compute_peak(case.cluster, case.workload)[1])
+    machine = None if case.assumed is not None else _find_machine(case, notes)
+    if machine is None:
+        run = _run_at_share(run, _find_efficiency(case, notes))
+    else:
+        run = _run_operators(run, machine)
+    return _add_interruptions(_add_data(_slow_down(run)))
+
+
+def _find_machine(case: TrainingCase, notes: Notes) -> Machine | None:
+    """The device as kernels see it; None where shapes or device say too little for the time of operators."""
+    if not case.profile.shapes_known:
+        return None
+    machine = machine_under(case.cluster.accelerator, case.workload, case.curves.calibration)
+    if machine is None:
+        notes.warn(
+            "BANDWIDTH_UNKNOWN",
+            "/cluster/accelerator",
+            "the time is that of a measured share of the peak rate: that of operators needs the bandwidth",
+        )
+    return machine
+
+
+def _find_efficiency(case: TrainingCase, notes: Notes) -> Efficiency:
+    """The achieved shares that the case assumes or that measured runs give."""
+    if case.assumed is not None:
+        return assumed_efficiency(*case.assumed)
+    if case.calibration_id is not None:
+        detail = "without shapes of the model a run is timed by shares of whole measured runs"
+        notes.warn("NOT_USED", "/efficiency/id", detail)
+    efficiency = find_measured_efficiency(case.curves, case.cluster, case.workload)
+    notes.cite_reference("/efficiency", efficiency.source)
+    return efficiency
+
+
+def find_measured_efficiency(
+    curves: ReferenceCurves, cluster: Cluster, workload: TrainingWorkload
+) -> Efficiency:
+    """The share of the peak rate that measured runs reach on devices of this generation."""
+    generation = cluster.accelerator.generation
+    return curves.training_efficiency(generation, workload.recipe.compute, workload.measured_recomputation)
+
+
+def _run_operators(run: TrainingRun, machine: Machine) -> TrainingRun:
+    """The run in the time of its operators and collectives."""
+    case, notes = run.case, run.notes
+    profile, workload, layout, cluster, curves = (
+        case.profile,
+        case.workload,
+        case.layout,
+        case.cluster,
+        case.curves,
+    )
+    if not _is_answered(case, notes):
+        return run
+    _warn_unless_it_fits(case, notes)
+    calibration = curves.calibration
+    compute_format = compute_peak(cluster, workload)[0]
+    known = nothing_known()
+    step = modelled_step(
+        profile,
+        workload,
+        layout,
+        cluster=training_cluster(cluster, workload.rollout),
+        calibration=calibration,
+        compute_format=compute_format,
+        known=known,
+    )
+    if step is None:
+        return run
+    generated = generate_on(
+        profile,
+        workload,
+        workload.sequences * workload.micro_batches * layout.data,
+        cluster=cluster,
+        curves=curves,
+        notes=notes,
+    )
+    if generated is not None and workload.rollout is not None:
+        sent = synchronization_seconds(
+            profile, workload, generated, training=layout, cluster=cluster, calibration=calibration
+        )
+        step = generated_step(step, workload.rollout, generated, sent)
+    waiting = sum(seconds for _, seconds, bound in step.phases() if bound is Bound.COMMUNICATION)
+    note_case(case, notes)
+    spread = corrected(
+        curves.local,
+        "training_step",
+        case_setting(case),
+        step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total),
+    )
+    notes.calibrated(spread.calibration_ids)
+    time = modelled_time(
+        flops_per_token(profile, workload),
+        step,
+        tokens=case.step_tokens,
+        peak_flops_per_second=run.peak_flops_per_second * cluster.accelerator_count,
+        spread=spread,
+        basis=machine.rates.basis_of_work(compute_format),
+        generated=None if generated is None else generated.seconds,
+    )
+    citation = f"operators, collectives and schedule of the layout; {spread.source}"
+    notes.cite_reference("/efficiency", citation)
+    return _at_rate(run._replace(known=known, generated=generated), time)
+
+
+def generate_on(
+    profile: Profile,
+    workload: TrainingWorkload,
+    step_sequences: int,
+    *,
+    cluster: Cluster,
+    curves: ReferenceCurves,
+    notes: Notes,
+) -> Generation | None:
+    """A rollout of what optimizer steps of ``step_sequences`` are taken on; None where none is made."""
+    rollout, accelerator = workload.rollout, cluster.accelerator
+    if rollout is None:
+        return None
+    sequences = step_sequences * rollout.steps
+    system = System(None, None, accelerator.id, accelerator.generation)
+    [spread] = serving_spreads(curves, ["serving_throughput"], system, profile.parameter_count)
+    found = generation(
+        profile,
+        workload,
+        sequences,
+        cluster=cluster,
+        calibration=curves.calibration,
+        spread=spread,
+    )
+    if found is not None and not found.held:
+        detail = "a replica of the engine does not hold the model and a sequence; the time is that of one"
+        notes.warn("DOES_NOT_FIT", "/workload/rollout", detail)
+    return found
+
+
+def _run_at_share(run: TrainingRun, efficiency: Efficiency) -> TrainingRun:
+    """The run at a share of the peak rate."""
+    case, notes = run.case, run.notes
+    profile, workload, is_assumed = case.profile, case.workload, case.assumed is not None
+    if not _is_answered(case, notes):
+        return run
+    if not is_assumed and (workload.rollout or workload.offload != Offload()):
+        detail = "generation and transfers to the host need the shapes of the model and rates of the device"
+        notes.gap("/tokens_per_second", "ARCHITECTURE_REQUIRED", detail)
+        return run
+    time = training_time(
+        flops_per_token(profile, workload),
+        peak_flops_per_second=run.peak_flops_per_second,
+        devices=case.cluster.accelerator_count,
+        efficiency=efficiency,
+        # An assumed utilization is that of the whole step.
+        bubble_share=0.0 if is_assumed else case.layout.bubble_share(workload.micro_batches),
+    )
+    if workload.kernel is AttentionKernel.STANDARD and not is_assumed and profile.attention:
+        notes.warn(
+            "FUSED_KERNEL_MEASURED",
+            "/workload/attention",
+            "the measured runs used a fused kernel; one that stores the scores is slower",
+        )
+    if is_assumed and _moving_seconds_per_token(case, notes) > time.seconds_per_token.value:
+        notes.warn(
+            "UTILIZATION_ABOVE_BANDWIDTH",
+            "/efficiency/utilization",
+            "at this batch size moving weights, gradients and optimizer states alone takes longer "
+            "than the assumed utilization leaves",
+        )
+    return _at_rate(run, time)
+
+
+def _is_answered(case: TrainingCase, notes: Notes) -> bool:
+    """Whether the work of the case is known; what is not is a gap."""
+    profile = case.profile
+    if profile.sample is None and profile.unmodelled_kinds:
+        if case.unknown is not None:
+            notes.gap("/samples_per_second", case.unknown.code, case.unknown.detail)
+        else:
+            notes.gap("/tokens_per_second", *describe_unmodelled(profile.unmodelled_kinds))
+        return False
+    if profile.sampled is not None and profile.sample is not None:
+        try:
+            forward_flops_of_sample(profile.sampled, profile.sample)
+        except PlanningError as error:
+            notes.gap("/samples_per_second", error.code, error.detail)
+            return False
+    if not profile.shapes_known:
+        notes.warn(
+            "ATTENTION_NOT_COUNTED",
+            "/model",
+            "6 N D without attention scores: a parameter count says nothing of shapes",
+        )
+    if case.workload.rollout and profile.sample is not None:
+        detail = "generating the samples of models that are asked by the sample is not modelled"
+        notes.gap("/samples_per_second", "NOT_MODELLED", detail)
+        return False
+    return True
+
+
+def _at_rate(run: TrainingRun, time: TrainingTime | ModelledTime) -> TrainingRun:
+    """The run at these rates, until its total is trained on."""
+    total, each = run.case.total_tokens, run.tokens_of_sample
+    if total is None:
+        return run._replace(time=time)
+    return run._replace(
+        time=time,
+        tokens=None if each is None else exact(total * each),
+        duration_seconds=scaled(time.seconds_per_token, total),
+        total_flops=total * time.flops.hardware,
+    )
+
+
+def _slow_down(run: TrainingRun) -> TrainingRun:
+    """The run on devices that take as many times as long as the case says."""
+    factor = run.case.time_factor
+    if factor is None or run.time is None:
+        return run
+    time = run.time.slowed_to(
+        scaled(run.time.seconds_per_token, factor),
+        peak_flops_per_second=run.peak_flops_per_second * run.case.cluster.accelerator_count,
+    )
+    return _at_rate(run, time)
+
+
+def _add_interruptions(run: TrainingRun) -> TrainingRun:
+    """The run with what it saves and loses to failures."""
+    step = None
+    if run.time and run.case.batch_known:
+        step = scaled(run.time.seconds_per_token, run.case.step_tokens)
+    found = estimate_interruptions(run.case, step=step, productive=run.duration_seconds, notes=run.notes)
+    return run._replace(interruptions=found, duration_seconds=found.duration)
+
+
+def _add_data(run: TrainingRun) -> TrainingRun:
+    """The run with what it waits for data."""
+    case, pipeline = run.case, run.case.data_pipeline
+    if pipeline is None:
+        return run
+    note_unknown_stages(pipeline, run.notes)
+    if run.time is None:
+        return run
+    if not case.batch_known:
+        detail = "the sequences of a step do not follow from the question"
+        run.notes.gap("/data_pipeline", "BATCH_REQUIRED", detail)
+        return run
+    tokens, total = case.step_tokens, case.total_tokens
+    data = estimate_data_time(case, pipeline, scaled(run.time.seconds_per_token, tokens))
+    time = run.time.slowed_to(
+        scaled(data.step, 1.0 / tokens),
+        peak_flops_per_second=run.peak_flops_per_second * case.cluster.accelerator_count,
+    )
+    return run._replace(
+        time=time,
+        working_time=run.time,
+        data=data,
+        duration_seconds=None if total is None else scaled(time.seconds_per_token, total),
+    )
+
+
+def _moving_seconds_per_token(case: TrainingCase, notes: Notes) -> float:
+    """Seconds per token of the cluster to move the training state at full bandwidth.
+
+    Warns where the state does not fit.
+    """
+    if not case.profile.shapes_known:
+        return 0.0
+    stage, bandwidth = _warn_unless_it_fits(case, notes), case.cluster.accelerator.bandwidth_bytes_per_second
+    if not bandwidth:
+        return 0.0
+    unsharded = unsharded_state(case.profile, case.workload, case.layout, stage.stage)
+    moved = weight_traffic_bytes(stage.state, unsharded, case.workload.micro_batches)
+    return moved / bandwidth / case.step_tokens
+
+
+def _warn_unless_it_fits(case: TrainingCase, notes: Notes) -> StageMemory:
+    """The fullest stage; the answer warns where it does not fit."""
+    overhead = case.curves.training_memory.overhead
+    stage = training_memory(case.profile, case.workload, case.layout, overhead)[0]
+    usable, needed = usable_bytes(case.cluster, case.workload), stage.total_bytes
+    if usable is not None and needed > usable:
+        warn_too_large(notes, needed, usable)
+    return stage

@@ -1,0 +1,99 @@
+"""What an answer says beside its figures: warnings, gaps, and what it rests on."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, NotRequired, TypedDict
+
+
+class AnswerWarning(TypedDict):
+    """Something in a question that the reader of its answer should know of."""
+
+    code: str
+    pointer: str
+    detail: str
+
+
+class Gap(TypedDict):
+    """A figure that is absent, and why."""
+
+    pointer: str
+    code: str
+    detail: str
+
+
+class Source(TypedDict):
+    """A catalog row or a reference curve that an answer rests on."""
+
+    pointer: str
+    kind: Literal[
+        "model",
+        "accelerator",
+        "link",
+        "offer",
+        "tariff",
+        "grid",
+        "site",
+        "exchange_rate",
+        "token_price",
+        "reference_curve",
+    ]
+    id: str
+    version: int
+    origin: Literal["shipped", "tenant"]
+    shadows_shipped_version: NotRequired[int]
+    citation: str
+
+
+@dataclass(slots=True)
+class Notes:
+    """Warnings, gaps and sources of one answer, collected while it is worked out.
+
+    Pointers of warnings and sources are JSON Pointers into the question, those of gaps into the answer.
+    """
+
+    warnings: list[AnswerWarning] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    calibration_ids: list[str] = field(default_factory=list)
+    """Calibrations that moved a figure of the answer."""
+
+    def warn(self, code: str, pointer: str, detail: str) -> None:
+        """Tell the reader of the answer about the question."""
+        self.warnings.append({"code": code, "pointer": pointer, "detail": detail})
+
+    def gap(self, pointer: str, code: str, detail: str) -> None:
+        """Name a figure of the answer that is absent."""
+        self.gaps.append({"pointer": pointer, "code": code, "detail": detail})
+
+    def copy(self) -> "Notes":
+        """The same notes, to which others may be added."""
+        return Notes(list(self.warnings), list(self.gaps), list(self.sources), list(self.calibration_ids))
+
+    def take(self, notes: "Notes") -> None:
+        """Add what ``notes`` say that is not said yet: one of a code for a member is enough."""
+        said = {(note["code"], note["pointer"]) for note in (*self.warnings, *self.gaps)}
+        self.warnings += [note for note in notes.warnings if (note["code"], note["pointer"]) not in said]
+        self.gaps += [note for note in notes.gaps if (note["code"], note["pointer"]) not in said]
+        self.sources += [source for source in notes.sources if source not in self.sources]
+        self.calibrated(notes.calibration_ids)
+
+    def cite(self, source: Source, pointer: str) -> None:
+        """Name a row that the answer rests on."""
+        self.sources.append({**source, "pointer": pointer})
+
+    def cite_reference(self, pointer: str, citation: str) -> None:
+        """Name what the reference set says of a member of the question."""
+        self.sources.append(
+            {
+                "pointer": pointer,
+                "kind": "reference_curve",
+                "id": "reference",
+                "version": 1,
+                "origin": "shipped",
+                "citation": citation,
+            }
+        )
+
+    def calibrated(self, ids: Iterable[str]) -> None:
+        """Name calibrations that moved a figure of the answer, each once."""
+        self.calibration_ids += [one for one in dict.fromkeys(ids) if one not in self.calibration_ids]

@@ -1,0 +1,160 @@
+"""The tariff at the meter of a run, and what its bill depends on, from a question."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+import numpy as np
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.planning.notes import Notes
+from service.planning.quantity import Basis
+from service.planning.tariff.allocation import Allocation, MeteringPoint
+from service.planning.tariff.bill import Load
+from service.planning.tariff.calendar import zone_of
+from service.planning.tariff.charges import Tariff
+from service.resolve.catalog import CatalogView, KnownSite, lookup
+from service.resolve.site import find_site
+from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.site import ConstantLoad, Electricity, RunSite
+from service.schemas.tariffs import to_planning
+
+ELECTRICITY: Final = "/site/electricity"
+GIVEN: Final = "given with the question"
+_OF_QUESTION = ("/site", "/starts_at", "/workload", "/load_profile", "/window")
+"""Pointers that are of the question already."""
+
+
+class Contract(NamedTuple):
+    """A tariff at a meter, and where it comes from."""
+
+    point: MeteringPoint
+    source: str
+    basis: Basis
+    pointer: str
+    price_factor: Decimal = Decimal(1)
+    """What every charge is multiplied by."""
+
+    def charged(self, allocation: Allocation) -> Allocation:
+        """What the tariff charges, multiplied."""
+        factor = self.price_factor
+        if factor == 1:
+            return allocation
+        periods = tuple(
+            share._replace(
+                lines=tuple(
+                    line._replace(price=line.price * factor, amount=line.amount * factor)
+                    for line in share.lines
+                )
+            )
+            for share in allocation.periods
+        )
+        return allocation._replace(periods=periods)
+
+
+def resolve_contract(
+    question: UtilityBillQuestion, given: RunSite, catalog: CatalogView, notes: Notes
+) -> Contract:
+    """The tariff of the question or of its site, on the clock of the site."""
+    known = find_site(given, catalog)
+    asked = given.electricity if given.electricity is not MISSING else Electricity()
+    tariff, source, basis, pointer = _resolve_tariff(asked, known, catalog, notes)
+    zone = given.time_zone if given.time_zone is not MISSING else known.time_zone if known else None
+    if zone is None:
+        detail = "a tariff is read on the local clock of the site: give its time zone"
+        raise PlanningError("TIME_ZONE_REQUIRED", "/site/time_zone", detail)
+    zone_of(zone, "/site/time_zone")
+    if zone != tariff.time_zone:
+        detail = f"the tariff is kept in {tariff.time_zone}; its windows are read on the clock of the site"
+        notes.warn("TIME_ZONE_DIFFERS", "/site/time_zone", detail)
+        tariff = replace(tariff, time_zone=zone)
+    for note in tariff.notes:
+        notes.warn("TARIFF_NOTE", pointer, note)
+    point = MeteringPoint(
+        tariff,
+        interval_minutes=question.load_profile.interval_minutes,
+        power_factor=asked.power_factor,
+        secondary=asked.metering_side == "secondary",
+        baseline=_resolve_baseline(given, asked, notes),
+        history=_resolve_history(asked),
+        starts=_resolve_period_starts(asked),
+    )
+    factor = asked.price_factor
+    if factor is MISSING:
+        return Contract(point, source, basis, pointer)
+    source = f"{source}, times {factor:.6g}"
+    return Contract(point, source, basis, pointer, Decimal(repr(factor)))
+
+
+def _resolve_tariff(
+    asked: Electricity, known: KnownSite | None, catalog: CatalogView, notes: Notes
+) -> tuple[Tariff, str, Basis, str]:
+    if asked.tariff is not MISSING:
+        if asked.tariff_id is not MISSING:
+            raise PlanningError("ELECTRICITY_PRICE", ELECTRICITY, "give either tariff_id or tariff")
+        with located(f"{ELECTRICITY}/tariff"):
+            return to_planning(asked.tariff), GIVEN, Basis.ASSUMED, f"{ELECTRICITY}/tariff"
+    pointer, tariff_id = f"{ELECTRICITY}/tariff_id", asked.tariff_id
+    if tariff_id is MISSING:
+        if known is None or known.tariff_id is None:
+            detail = "give one of price_per_kwh, tariff_id and tariff"
+            raise PlanningError("ELECTRICITY_PRICE", ELECTRICITY, detail)
+        pointer, tariff_id = "/site/site_id", known.tariff_id
+    row = lookup(catalog.tariffs, tariff_id, pointer)
+    notes.cite(row.source, pointer)
+    with located(pointer):
+        return row.tariff, f"tariff {row.source['id']}", Basis.REFERENCE, pointer
+
+
+@contextmanager
+def located(pointer: str) -> Iterator[None]:
+    """What is refused of a tariff, at its place in the question."""
+    try:
+        yield
+    except PlanningError as error:
+        if error.pointer.startswith(_OF_QUESTION):
+            raise
+        if error.code == "LOAD_TOO_LONG":
+            raise PlanningError(error.code, "/load_profile/interval_minutes", error.detail) from error
+        inline = error.pointer if pointer.endswith("/tariff") else ""
+        raise PlanningError(error.code, pointer + inline, error.detail) from error
+
+
+def _resolve_baseline(given: RunSite, asked: Electricity, notes: Notes) -> Load | float | None:
+    known = given.baseline_load
+    if known is MISSING:
+        if asked.allocation == "incremental":
+            detail = "what a run adds to a bill needs the load that is billed without it"
+            raise PlanningError("BASELINE_REQUIRED", "/site/baseline_load", detail)
+        return None
+    if asked.allocation == "standalone":
+        detail = "a standalone bill is that of the run alone"
+        notes.warn("BASELINE_NOT_USED", "/site/baseline_load", detail)
+        return None
+    if isinstance(known, ConstantLoad):
+        return known.kw
+    return Load(datetime.fromisoformat(str(known.starts_at)), known.interval_minutes, np.array(known.kw))
+
+
+def _resolve_history(asked: Electricity) -> dict[tuple[int, int], float] | None:
+    if asked.monthly_peaks is MISSING:
+        return None
+    months = [(int(peak.month[:4]), int(peak.month[5:])) for peak in asked.monthly_peaks]
+    if len(set(months)) < len(months):
+        pointer = f"{ELECTRICITY}/monthly_peaks"
+        raise PlanningError("MONTH_TWICE", pointer, "each month has one peak")
+    return dict(zip(months, (peak.peak_kw for peak in asked.monthly_peaks), strict=True))
+
+
+def _resolve_period_starts(asked: Electricity) -> tuple[date, ...] | None:
+    if asked.billing_period_starts is MISSING:
+        return None
+    try:
+        return tuple(date.fromisoformat(day) for day in asked.billing_period_starts)
+    except ValueError as error:
+        pointer = f"{ELECTRICITY}/billing_period_starts"
+        raise PlanningError("DATE_UNKNOWN", pointer, "the calendar has no such day") from error

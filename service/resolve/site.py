@@ -1,0 +1,177 @@
+"""The building of a run, the course of its power and what was measured of it, from a question."""
+
+from datetime import UTC, datetime
+
+from pydantic import MISSING
+
+from service.planning.energy.site import (
+    GridIntensity,
+    Instrument,
+    LoadCourse,
+    Maintenance,
+    MeasuredEnergy,
+    Site,
+)
+from service.planning.errors import PlanningError
+from service.planning.hardware.calibration.facility import Cooling
+from service.planning.notes import Notes
+from service.planning.quantity import Basis, Quantity, assumed
+from service.planning.tariff.calendar import zone_of
+from service.resolve.catalog import CatalogView, KnownGrid, KnownSite, lookup
+from service.schemas.carbon import ResidualMix
+from service.schemas.carbon import to_planning as series_of
+from service.schemas.energy import RunLoad
+from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.site import RunSite
+
+
+def find_site(given: RunSite, catalog: CatalogView) -> KnownSite | None:
+    """The site of the catalog that a question names."""
+    return None if given.site_id is MISSING else lookup(catalog.sites, given.site_id, "/site/site_id")
+
+
+def _to_instrument(mix: ResidualMix) -> Instrument:
+    rate = mix.carbon_intensity_kg_co2e_per_kwh
+    return Instrument("residual_mix", 0.0, rate, mix.accounting, mix.source)
+
+
+def _resolve_measured(question: UtilityBillQuestion) -> MeasuredEnergy | None:
+    given = question.measured
+    if given is MISSING:
+        return None
+    at_facility = given.boundary == "facility"
+    return MeasuredEnergy(given.energy_kwh, given.duration_seconds, given.device_count, at_facility)
+
+
+def _resolve_load(given: RunLoad) -> LoadCourse:
+    maintenance, asked = None, given.maintenance
+    if asked is not MISSING:
+        first = asked.first_after_seconds
+        maintenance = Maintenance(
+            asked.every_seconds,
+            asked.duration_seconds,
+            asked.every_seconds if first is MISSING else first,
+            draws_idle_power=asked.power == "idle",
+        )
+    return LoadCourse(
+        interval_minutes=given.interval_minutes,
+        ramp_seconds=given.ramp_seconds,
+        idle_seconds=given.idle_seconds,
+        maintenance=maintenance,
+        daily_shape=() if given.daily_shape is MISSING else tuple(given.daily_shape),
+        include_intervals=given.include_intervals,
+    )
+
+
+def _from_catalog(value: float | None) -> Quantity | None:
+    return None if value is None else Quantity(value, value, value, Basis.REFERENCE)
+
+
+_OTHER_ACCOUNTING = {
+    "life_cycle": "the grid's figure counts the life cycle of its power plants, Scope 2 only generation",
+    "provider": "the grid's figure is published by the provider, whose method may differ from Scope 2",
+    "unstated": "the source of the grid's figure does not say what it counts",
+}
+"""What Scope 2 figures should count is generation (GHG Protocol Scope 2 Guidance, 2015)."""
+
+
+def _resolve_start(question: UtilityBillQuestion, catalog: CatalogView) -> datetime | None:
+    """When the run starts, by the clock of the site; UTC where that is not known."""
+    if question.starts_at is MISSING:
+        return None
+    given = question.site
+    if given is MISSING:
+        return question.starts_at.astimezone(UTC)
+    known = catalog.sites.get(given.site_id) if given.site_id is not MISSING else None
+    name = given.time_zone if given.time_zone is not MISSING else known and known.time_zone
+    if not name:
+        return question.starts_at.astimezone(UTC)
+    return question.starts_at.astimezone(zone_of(name, "/site/time_zone"))
+
+
+def _from_grid(grid: KnownGrid) -> GridIntensity:
+    mean = _from_catalog(grid.carbon_intensity_kg_co2e_per_kwh)
+    return GridIntensity(mean, grid.series, grid.accounting, grid.emission_rate)
+
+
+def _resolve_intensity(question: UtilityBillQuestion, given: RunSite) -> GridIntensity | None:
+    """The intensity that the question gives, in time or as a mean."""
+    rate, in_time = given.carbon_intensity_kg_co2e_per_kwh, given.carbon_intensity_series
+    pointer = "/site/carbon_intensity_series"
+    if in_time is MISSING:
+        return None if rate is MISSING else GridIntensity(assumed(rate))
+    if rate is not MISSING:
+        raise PlanningError("INTENSITY_TWICE", pointer, "give the mean or the series")
+    if question.starts_at is MISSING:
+        detail = "an intensity in time needs to know when the run starts"
+        raise PlanningError("STARTS_AT_REQUIRED", "/starts_at", detail)
+    return GridIntensity(None, series_of(in_time, pointer))
+
+
+def _resolve_marginal(given: RunSite, catalog: CatalogView, notes: Notes) -> GridIntensity | None:
+    if given.marginal_grid_id is MISSING:
+        return None
+    pointer = "/site/marginal_grid_id"
+    grid = lookup(catalog.grids, given.marginal_grid_id, pointer)
+    notes.cite(grid.source, pointer)
+    if grid.emission_rate != "marginal":
+        raise PlanningError("EMISSION_RATE", pointer, "the grid's figure is an average, not a marginal one")
+    return _from_grid(grid)
+
+
+def resolve_site(question: UtilityBillQuestion, catalog: CatalogView, notes: Notes) -> Site:
+    """The site with the catalog's figures under those of the question."""
+    asked = Site(
+        load=_resolve_load(question.load_profile),
+        starts_at=_resolve_start(question, catalog),
+        measured=_resolve_measured(question),
+    )
+    if question.site is MISSING:
+        return asked
+    given = question.site
+    onsite = offsite = grid_id = None
+    figure = GridIntensity()
+    pues: tuple[float, ...] | None = None
+    basis = Basis.ASSUMED
+    if given.site_id is not MISSING:
+        known = lookup(catalog.sites, given.site_id, "/site/site_id")
+        notes.cite(known.source, "/site/site_id")
+        grid_id = known.grid_id
+        pues, basis = (known.pue,), Basis.REFERENCE
+        onsite = _from_catalog(known.water_usage_effectiveness_liters_per_kwh)
+    if given.grid_id is not MISSING:
+        grid_id = given.grid_id
+    if grid_id is not None:
+        grid = lookup(catalog.grids, grid_id, "/site/grid_id")
+        notes.cite(grid.source, "/site/grid_id")
+        figure, offsite = _from_grid(grid), _from_catalog(grid.water_liters_per_kwh)
+    if given.pue is not MISSING:
+        pues, basis = (given.pue,), Basis.ASSUMED
+    if given.pue_by_month is not MISSING:
+        pues, basis = tuple(given.pue_by_month), Basis.ASSUMED
+    figure = _resolve_intensity(question, given) or figure
+    if given.carbon_intensity_factor is not MISSING:
+        figure = figure.times(given.carbon_intensity_factor)
+    if figure.accounting not in (None, "generation") and figure.emission_rate == "average":
+        notes.warn("CARBON_ACCOUNTING", "/site/grid_id", _OTHER_ACCOUNTING[figure.accounting or ""])
+    if given.water_usage_effectiveness_liters_per_kwh is not MISSING:
+        onsite = assumed(given.water_usage_effectiveness_liters_per_kwh)
+    fabric, mix = given.fabric_power_watts_per_device, given.residual_mix
+    return asked._replace(
+        is_given=True,
+        cooling=Cooling(given.cooling),
+        fabric_watts_per_device=None if fabric is MISSING else fabric,
+        instruments=tuple(
+            Instrument(
+                each.kind, each.share, each.carbon_intensity_kg_co2e_per_kwh, each.accounting, each.source
+            )
+            for each in given.contracts
+        ),
+        residual_mix=None if mix is MISSING else _to_instrument(mix),
+        pues=pues,
+        pue_basis=basis,
+        grid=figure,
+        marginal=_resolve_marginal(given, catalog, notes),
+        onsite_water_liters_per_kwh=onsite,
+        offsite_water_liters_per_kwh=offsite,
+    )
