@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from accuracy.lines import RowsError
-from accuracy.report import Table
+from accuracy.report import TextTable
 from accuracy.scoring import Estimators
-from service.evidence.measured import SHAPES, Operation
+from service.evidence.measured import SHAPES, MeasuredOperation
 from service.planning.errors import PlanningError
 from service.planning.units import GIBIBYTE_BYTES, GIGABYTE_BYTES
 from service.resolve.catalog import CatalogView
@@ -160,8 +160,8 @@ def _own(anchor: Anchor, catalog: CatalogView, estimators: Estimators) -> float 
     if question is None:
         return None
     try:
-        shape = SHAPES[Operation.MEMORY].model_validate_json(json.dumps(question))
-        device = estimators[Operation.MEMORY](shape, catalog)["per_device"]
+        shape = SHAPES[MeasuredOperation.MEMORY].model_validate_json(json.dumps(question))
+        device = estimators[MeasuredOperation.MEMORY](shape, catalog)["per_device"]
     except (ValidationError, PlanningError):
         return None
     names = _PARTS[anchor.quantity]
@@ -186,8 +186,8 @@ def _lines(anchors: list[Anchor], catalog: CatalogView, estimators: Estimators) 
         ]
 
 
-def beside_anchors(path: Path, catalog: CatalogView, estimators: Estimators) -> Table:
+def beside_anchors(path: Path, catalog: CatalogView, estimators: Estimators) -> TextTable:
     """Each figure of another tool beside ours and, where there is one, what was measured or is exact."""
     lines = list(_lines(read_anchors(path), catalog, estimators))
     head = ("case", "quantity", "tool", "tool GB", "ours GB", "known GB", "tool off", "ours off")
-    return Table("Beside other tools", head, lines)
+    return TextTable("Beside other tools", head, lines)

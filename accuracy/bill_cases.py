@@ -9,22 +9,22 @@ from accuracy.bill_loads import GivenLoad
 from service.formats.urdb import UrdbImport
 from service.formats.urdb.rate import WINDOW
 from service.planning.tariff.charges import (
-    Charge,
     CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
-    Span,
+    PeakSpan,
     Tariff,
+    TariffCharge,
 )
 
-Cells: TypeAlias = Mapping[str, str]
-Chosen: TypeAlias = Callable[[Charge], bool]
+RowCells: TypeAlias = Mapping[str, str]
+ChargeFilter: TypeAlias = Callable[[TariffCharge], bool]
 
 
 class BillCase(NamedTuple):
     """A row with its tariff, its load and its period."""
 
-    row: Cells
+    row: RowCells
     found: UrdbImport
     tariff: Tariff
     """In force at any time, each demand over the intervals of the load."""
@@ -40,13 +40,13 @@ class BillCase(NamedTuple):
         return (self.end + timedelta(days=1) - timedelta(microseconds=1)).date()
 
 
-def charges_of(tariff: Tariff) -> Sequence[Charge]:
+def charges_of(tariff: Tariff) -> Sequence[TariffCharge]:
     """Charges of the only revision that a rate has."""
     (revision,) = tariff.revisions
     return revision.charges
 
 
-def with_charges(tariff: Tariff, charges: Iterable[Charge]) -> Tariff:
+def with_charges(tariff: Tariff, charges: Iterable[TariffCharge]) -> Tariff:
     """The tariff with other charges, in force at any date."""
     (revision,) = tariff.revisions
     return replace(tariff, revisions=(replace(revision, effective_from=date.min, charges=tuple(charges)),))
@@ -63,22 +63,22 @@ def as_billed(tariff: Tariff) -> Tariff:
     )
 
 
-def only(tariff: Tariff, chosen: Chosen) -> Tariff:
+def only(tariff: Tariff, chosen: ChargeFilter) -> Tariff:
     """The tariff with some of its charges."""
     return with_charges(tariff, (charge for charge in charges_of(tariff) if chosen(charge)))
 
 
-def counts_later(charge: Charge) -> bool:
+def counts_later(charge: TariffCharge) -> bool:
     """Whether a charge is billed in the year after the load."""
     return isinstance(charge, CoincidentPeakCharge) and charge.in_following_year
 
 
-def is_annual(charge: Charge) -> bool:
+def is_annual(charge: TariffCharge) -> bool:
     """Whether a charge is on the highest demand of the year."""
-    return isinstance(charge, DemandCharge) and charge.span is Span.CALENDAR_YEAR
+    return isinstance(charge, DemandCharge) and charge.span is PeakSpan.CALENDAR_YEAR
 
 
-def is_row(charge: Charge) -> bool:
+def is_row(charge: TariffCharge) -> bool:
     """Whether a charge is a row of ``x_charges`` that looks at some hours only."""
     return isinstance(charge, EnergyCharge | DemandCharge) and charge.periods[0].name == WINDOW
 

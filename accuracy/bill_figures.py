@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from accuracy.bill_cases import (
     BillCase,
-    Cells,
-    Chosen,
+    ChargeFilter,
+    RowCells,
     charges_of,
     counts_later,
     is_annual,
@@ -17,12 +17,12 @@ from accuracy.bill_loads import BillError, use_of
 from service.formats.urdb.rate import COINCIDENT_PEAK, ENERGY, FLAT_DEMAND, TIME_OF_USE_DEMAND
 from service.planning.tariff.bill import BillLine, PeriodBill
 from service.planning.tariff.charges import (
-    Charge,
     CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
     FixedCharge,
     Tariff,
+    TariffCharge,
 )
 
 _TIER = re.compile(r"energy_kwh_tier_([1-9]\d?)")
@@ -44,7 +44,7 @@ def is_component(component: str) -> bool:
     return component in _COMPONENTS or _TIER.fullmatch(component) is not None
 
 
-def check_unit(row: Cells, tariff: Tariff) -> None:
+def check_unit(row: RowCells, tariff: Tariff) -> None:
     """The figure's unit must be that of the component: another currency is another figure."""
     component, unit = row["component"], row["currency"]
     if component == "average_price":
@@ -62,7 +62,7 @@ def needs_coincident(component: str) -> bool:
     return component.startswith("coincident_peak") or component in _TOTALS
 
 
-def needed_by(component: str, tariff: Tariff) -> Chosen:
+def needed_by(component: str, tariff: Tariff) -> ChargeFilter:
     """Which charges of the load's own year a component is made of; a load need not know the rest."""
     if component in _TOTALS:
         return lambda charge: not counts_later(charge)
@@ -73,17 +73,17 @@ def needed_by(component: str, tariff: Tariff) -> Chosen:
     return _BY_KIND[component]
 
 
-def _energy_and_what_scales_it(tariff: Tariff) -> Chosen:
+def _energy_and_what_scales_it(tariff: Tariff) -> ChargeFilter:
     scales = {charge.billing_demand_of for charge in charges_of(tariff) if isinstance(charge, EnergyCharge)}
     return lambda charge: isinstance(charge, EnergyCharge) or charge.name in scales
 
 
-def _is_coincident(charge: Charge) -> bool:
+def _is_coincident(charge: TariffCharge) -> bool:
     return isinstance(charge, CoincidentPeakCharge) and not charge.in_following_year
 
 
 _DEMAND_NAMES = {**_FLAT_OR_TIMED, "billing_demand_kw": FLAT_DEMAND}
-_BY_KIND: Mapping[str, Chosen] = {
+_BY_KIND: Mapping[str, ChargeFilter] = {
     "fixed_charge": lambda charge: isinstance(charge, FixedCharge),
     "demand_charge": lambda charge: isinstance(charge, DemandCharge) and not is_annual(charge),
     "annual_demand_charge": is_annual,

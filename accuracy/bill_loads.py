@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.formats.urdb.rate import ALL_HOURS
-from service.planning.tariff.bill import Determinants, Load
+from service.planning.tariff.bill import BillingDeterminants, MeteredLoad
 
 
 class BillError(Exception):
     """Why a row of worked bills cannot be computed."""
 
 
-class Quantity(NamedTuple):
+class BillingQuantity(NamedTuple):
     """One billing quantity of a month; ``place`` is that of a price period from 0."""
 
     month: int
@@ -27,33 +27,33 @@ class Quantity(NamedTuple):
     value: float
 
 
-class Quantities(NamedTuple):
+class QuantityLoad(NamedTuple):
     """A load of which only billing quantities are known."""
 
-    values: tuple[Quantity, ...]
+    values: tuple[BillingQuantity, ...]
 
 
-class Year(NamedTuple):
+class AnnualLoad(NamedTuple):
     """A load of which only the energy and the peak of a year are known."""
 
     energy_kwh: float
     peak_kw: float
 
 
-class Series(NamedTuple):
+class SeriesLoad(NamedTuple):
     """Mean kW of consecutive intervals."""
 
     interval_minutes: int
     kw: NDArray[np.float64]
 
 
-Known: TypeAlias = Series | Quantities | Year
+KnownLoad: TypeAlias = SeriesLoad | QuantityLoad | AnnualLoad
 
 
 class GivenLoad(NamedTuple):
     """A load and its local span, half-open; times have no zone, because no hour is skipped or repeated."""
 
-    known: Known
+    known: KnownLoad
     start: datetime
     end: datetime
     power_factor: float
@@ -105,11 +105,11 @@ def load_of(fields: Mapping[str, object], folder: Path, tariff: str) -> GivenLoa
 
 def _known(
     kind: str, fields: Mapping[str, object], span: tuple[datetime, datetime], folder: Path, tariff: str
-) -> Known:
+) -> KnownLoad:
     if kind == "annual":
-        return Year(_number(fields, "energy_kwh", "load"), _number(fields, "peak_kw", "load"))
+        return AnnualLoad(_number(fields, "energy_kwh", "load"), _number(fields, "peak_kw", "load"))
     if kind == "determinants":
-        return Quantities(_quantities(fields, folder, tariff))
+        return QuantityLoad(_quantities(fields, folder, tariff))
     minutes = _number(fields, "interval_minutes", "load")
     if minutes != int(minutes) or not 1 <= minutes <= _DAY_MINUTES:
         raise BillError("load: interval_minutes is not a whole number up to a day")
@@ -117,8 +117,8 @@ def _known(
     if count != int(count) or count > _MOST_INTERVALS:
         raise BillError("load: the span is not a whole number of intervals")
     if kind == "constant":
-        return Series(int(minutes), np.full(int(count), _number(fields, "kw", "load")))
-    return Series(int(minutes), _ruled(fields, span[0], int(minutes), int(count)))
+        return SeriesLoad(int(minutes), np.full(int(count), _number(fields, "kw", "load")))
+    return SeriesLoad(int(minutes), _ruled(fields, span[0], int(minutes), int(count)))
 
 
 def _ruled(fields: Mapping[str, object], start: datetime, minutes: int, count: int) -> NDArray[np.float64]:
@@ -156,7 +156,7 @@ def _selected(entry: Mapping[str, object], begins: NDArray[np.datetime64]) -> ND
     return chosen
 
 
-def _quantities(fields: Mapping[str, object], folder: Path, tariff: str) -> tuple[Quantity, ...]:
+def _quantities(fields: Mapping[str, object], folder: Path, tariff: str) -> tuple[BillingQuantity, ...]:
     if ("values" in fields) == ("file" in fields):
         raise BillError("load: has either values or a file")
     rows = _objects(fields, "values") if "values" in fields else _file_rows(fields, folder, tariff)
@@ -195,7 +195,7 @@ def _parsed(row: Mapping[str, str]) -> Mapping[str, object]:
         raise BillError("load: a row of its file cannot be read") from None
 
 
-def _quantity(row: Mapping[str, object]) -> Quantity:
+def _quantity(row: Mapping[str, object]) -> BillingQuantity:
     _refuse_unknown(row, _QUANTITY_MEMBERS, "load: values")
     kind, month, place = row.get("kind"), row.get("month"), row.get("period_index_0based")
     if not isinstance(kind, str) or kind not in _QUANTITY_UNITS:
@@ -206,7 +206,7 @@ def _quantity(row: Mapping[str, object]) -> Quantity:
         raise BillError("load: a quantity has no month")
     if place is not None and (not _is_whole(place) or place < 0):
         raise BillError("load: a quantity has no place of a period")
-    return Quantity(month, kind, place, _number(row, "value", "load: values"))
+    return BillingQuantity(month, kind, place, _number(row, "value", "load: values"))
 
 
 def _is_whole(value: object) -> TypeGuard[int]:
@@ -238,9 +238,9 @@ def clock_of(time_zone: str, year: int) -> str:
     return time_zone if len(offsets) == 1 else "Etc/UTC"
 
 
-def series_load(load: GivenLoad, series: Series, clock: str) -> Load:
+def series_load(load: GivenLoad, series: SeriesLoad, clock: str) -> MeteredLoad:
     """The load as the engine reads it."""
-    return Load(
+    return MeteredLoad(
         load.start.replace(tzinfo=ZoneInfo(clock)),
         series.interval_minutes,
         series.kw,
@@ -257,7 +257,9 @@ class PeriodNames(NamedTuple):
     has_energy: bool
 
 
-def determinants_of(load: GivenLoad, quantities: Quantities, year: int, names: PeriodNames) -> Determinants:
+def determinants_of(
+    load: GivenLoad, quantities: QuantityLoad, year: int, names: PeriodNames
+) -> BillingDeterminants:
     """Billing quantities under the names of the price periods that a tariff has."""
     energy: dict[tuple[int, str], float] = {}
     for one in _of_kind(quantities, "energy") if names.has_energy else ():
@@ -269,7 +271,7 @@ def determinants_of(load: GivenLoad, quantities: Quantities, year: int, names: P
     }
     # Demands of one set of peak intervals stand together; those of one set in the order of the load.
     coincident = sorted(_of_kind(quantities, "coincident_peak"), key=lambda one: one.place or 0)
-    return Determinants(
+    return BillingDeterminants(
         year=year,
         energy_kwh=energy,
         period_peak_kw=peaks,
@@ -283,20 +285,20 @@ def determinants_of(load: GivenLoad, quantities: Quantities, year: int, names: P
 def use_of(load: GivenLoad) -> tuple[float, float]:
     """Energy in kWh and peak in kW of the whole load."""
     known = load.known
-    if isinstance(known, Year):
+    if isinstance(known, AnnualLoad):
         return known.energy_kwh, known.peak_kw
-    if isinstance(known, Series):
+    if isinstance(known, SeriesLoad):
         hours = known.interval_minutes / _HOUR_MINUTES
         return float(known.kw.sum() * hours), float(known.kw.max())
     peaks = [one.value for one in known.values if one.kind in {"month_peak", "tou_peak"}]
     return sum(one.value for one in _of_kind(known, "energy")), max(peaks, default=0.0)
 
 
-def _of_kind(quantities: Quantities, kind: str) -> list[Quantity]:
+def _of_kind(quantities: QuantityLoad, kind: str) -> list[BillingQuantity]:
     return [one for one in quantities.values if one.kind == kind]
 
 
-def _named(names: Mapping[int, str], one: Quantity) -> str:
+def _named(names: Mapping[int, str], one: BillingQuantity) -> str:
     name = names.get(one.place or 0)
     if name is None:
         raise BillError(f"load: the tariff has no period {one.place} for a quantity of kind {one.kind}")

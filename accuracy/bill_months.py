@@ -6,38 +6,38 @@ from datetime import timedelta
 
 from accuracy.bill_cases import BillCase, charges_of, is_annual, is_row, with_charges
 from accuracy.bill_loads import (
+    AnnualLoad,
     BillError,
     GivenLoad,
     PeriodNames,
-    Quantities,
-    Series,
-    Year,
+    QuantityLoad,
+    SeriesLoad,
     determinants_of,
     series_load,
 )
 from service.formats.urdb.rate import ENERGY, TIME_OF_USE_DEMAND
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import PeriodBill
-from service.planning.tariff.billing import annual_bill_of, bill, bill_of
+from service.planning.tariff.billing import compute_annual_bill, compute_bill, compute_determinants_bill
 from service.planning.tariff.charges import (
-    Charge,
     CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
     MinimumCharge,
     Tariff,
+    TariffCharge,
 )
 
 
 def within(case: BillCase, tariff: Tariff) -> GivenLoad:
     """The load inside of the row's period where that is not of whole months, else the whole load."""
     given, start, end = case.given, case.start, case.end
-    if isinstance(given.known, Year) and (start, end) != (given.start, given.end):
+    if isinstance(given.known, AnnualLoad) and (start, end) != (given.start, given.end):
         raise BillError("the period is not that of the load, of which only a year is known")
     whole = all(edge == edge.replace(day=1, hour=0, minute=0, second=0) for edge in (start, end))
     if whole or (given.start >= start and given.end <= end):
         return given
-    if not isinstance(given.known, Series):
+    if not isinstance(given.known, SeriesLoad):
         raise BillError("the period is not of whole months, and the load is known by month")
     if any(_looks_beyond(charge) for charge in charges_of(tariff)):
         raise BillError("the period is not of whole months, and a charge looks beyond it")
@@ -46,11 +46,11 @@ def within(case: BillCase, tariff: Tariff) -> GivenLoad:
     begins, ends = (first - given.start) / step, (last - given.start) / step
     if begins != int(begins) or ends != int(ends) or ends <= begins:
         raise BillError("the period does not begin and end with intervals of the load")
-    cut = Series(given.known.interval_minutes, given.known.kw[int(begins) : int(ends)])
+    cut = SeriesLoad(given.known.interval_minutes, given.known.kw[int(begins) : int(ends)])
     return given._replace(known=cut, start=first, end=last)
 
 
-def _looks_beyond(charge: Charge) -> bool:
+def _looks_beyond(charge: TariffCharge) -> bool:
     if isinstance(charge, DemandCharge):
         return bool(charge.billing_demand.ratchets) or is_annual(charge)
     return isinstance(charge, CoincidentPeakCharge)
@@ -74,11 +74,11 @@ def billed_months(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[Per
 
 def _months_of(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[PeriodBill, ...]:
     history = _history(case)
-    if isinstance(given.known, Series):
+    if isinstance(given.known, SeriesLoad):
         load = series_load(given, given.known, case.clock)
-        return bill(tariff, load, history=history).periods
-    if isinstance(given.known, Year):
-        return annual_bill_of(
+        return compute_bill(tariff, load, history=history).periods
+    if isinstance(given.known, AnnualLoad):
+        return compute_annual_bill(
             tariff,
             year=case.year,
             energy_kwh=given.known.energy_kwh,
@@ -89,7 +89,7 @@ def _months_of(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[Period
     if any(is_row(charge) for charge in charges_of(tariff)):
         raise BillError("x_charges have windows, and the load states no quantity for them")
     known = determinants_of(given, given.known, case.year, _names(tariff))
-    periods = bill_of(tariff, known, history=history).periods
+    periods = compute_determinants_bill(tariff, known, history=history).periods
     return tuple(one for one in periods if _touches(given, one))
 
 
@@ -105,7 +105,9 @@ def _history(case: BillCase) -> dict[tuple[int, int], float]:
 
 def _check_minimum(tariff: Tariff, given: GivenLoad) -> None:
     """A minimum bill is one of each month."""
-    if isinstance(given.known, Year) and any(isinstance(one, MinimumCharge) for one in charges_of(tariff)):
+    if isinstance(given.known, AnnualLoad) and any(
+        isinstance(one, MinimumCharge) for one in charges_of(tariff)
+    ):
         raise BillError("mincharge: the months of the load are not known")
 
 
@@ -124,14 +126,14 @@ def _check_peak_sets(tariff: Tariff, given: GivenLoad) -> None:
     if hours:
         _check_hours(given, hours)
     stated = 0
-    if isinstance(given.known, Quantities):
+    if isinstance(given.known, QuantityLoad):
         stated = sum(one.kind == "coincident_peak" for one in given.known.values)
     if stated != counted:
         raise BillError(f"intervals_in_load is {counted}, and the load states {stated} coincident peaks")
 
 
 def _check_hours(given: GivenLoad, hours: Sequence[int]) -> None:
-    if not isinstance(given.known, Series):
+    if not isinstance(given.known, SeriesLoad):
         raise BillError("hours_of_year_1based: the load is not known by the hour")
     january = given.start.replace(month=1, day=1, hour=0, minute=0)
     for hour in hours:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from accuracy.bill_cases import (
     BillCase,
-    Cells,
-    Chosen,
+    ChargeFilter,
+    RowCells,
     as_billed,
     charges_of,
     counts_later,
@@ -28,7 +28,7 @@ from accuracy.bill_figures import (
 from accuracy.bill_loads import YEARS, BillError, clock_of, load_of, local_time
 from accuracy.bill_months import billed_months, within
 from accuracy.lines import RowsError
-from accuracy.report import Table
+from accuracy.report import TextTable
 from service.formats.urdb import UrdbImport, tariff_from_urdb
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import PeriodBill
@@ -53,7 +53,7 @@ RELATIVE_SLACK = 1e-9
 _YEAR_DIGITS = 4
 
 
-class Checked(NamedTuple):
+class CheckedBill(NamedTuple):
     """A row beside what was computed for it. ``passed`` is None where it is not judged or not computed."""
 
     bill_id: str
@@ -66,7 +66,7 @@ class Checked(NamedTuple):
     """Why it was not computed."""
 
 
-class Imported(NamedTuple):
+class ImportedTariffFile(NamedTuple):
     """A tariff file of the folder: what its fields became, or why it is no rate."""
 
     stem: str
@@ -74,13 +74,13 @@ class Imported(NamedTuple):
     problem: str | None
 
 
-def check_folder(folder: Path) -> list[Checked]:
+def check_folder(folder: Path) -> list[CheckedBill]:
     """Every row of ``bills.csv`` beside its figure. Raises :class:`RowsError` where there are no rows."""
-    biller = Biller(folder)
+    biller = BillComputer(folder)
     return [biller.check(row) for row in _rows(folder / "bills.csv")]
 
 
-def import_folder(folder: Path) -> list[Imported]:
+def import_folder(folder: Path) -> list[ImportedTariffFile]:
     """Every tariff file of the folder, also those without a bill."""
     return [_imported(path) for path in sorted(folder.glob("*.json"))]
 
@@ -90,17 +90,17 @@ def passes(computed: float, expected: float, tolerance: float) -> bool:
     return abs(computed - expected) <= tolerance + RELATIVE_SLACK * max(1.0, abs(expected))
 
 
-def all_exact_pass(checked: Sequence[Checked]) -> bool:
+def all_exact_pass(checked: Sequence[CheckedBill]) -> bool:
     """Whether each exact row was computed and agrees."""
     return all(one.passed is True for one in checked if one.role != "sanity")
 
 
-def document(checked: Sequence[Checked]) -> list[dict[str, object]]:
+def document(checked: Sequence[CheckedBill]) -> list[dict[str, object]]:
     """The rows as JSON has them; what does not apply is null."""
     return [{name: value for name, value in one._asdict().items() if name != "component"} for one in checked]
 
 
-def tables(checked: Sequence[Checked]) -> list[Table]:
+def tables(checked: Sequence[CheckedBill]) -> list[TextTable]:
     """How many rows pass, by role and component; then each row that does not, and each sanity row."""
     counts = []
     for role, component in sorted({(one.role, one.component) for one in checked}):
@@ -112,22 +112,22 @@ def tables(checked: Sequence[Checked]) -> list[Table]:
         [one.bill_id, one.component, _shown(one.expected), _shown(one.computed), one.skipped or ""]
         for one in shown
     ]
-    made = [Table("worked bills", ("rows", "number", "passed", "failed", "skipped"), counts)]
+    made = [TextTable("worked bills", ("rows", "number", "passed", "failed", "skipped"), counts)]
     if lines:
         head = ("row", "component", "expected", "computed", "skipped because")
-        made.append(Table("rows that did not pass, and sanity rows, which are not judged", head, lines))
+        made.append(TextTable("rows that did not pass, and sanity rows, which are not judged", head, lines))
     return made
 
 
-def _has_passed(one: Checked) -> bool:
+def _has_passed(one: CheckedBill) -> bool:
     return one.passed is True
 
 
-def _has_failed(one: Checked) -> bool:
+def _has_failed(one: CheckedBill) -> bool:
     return one.passed is False
 
 
-def _is_skipped(one: Checked) -> bool:
+def _is_skipped(one: CheckedBill) -> bool:
     return one.skipped is not None
 
 
@@ -150,14 +150,14 @@ def _rows(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def _imported(path: Path) -> Imported:
+def _imported(path: Path) -> ImportedTariffFile:
     try:
         found = tariff_from_urdb(_rate(path), time_zone="Etc/UTC", only_listed=True)
     except BillError as error:
-        return Imported(path.stem, None, str(error))
+        return ImportedTariffFile(path.stem, None, str(error))
     except PlanningError as error:
-        return Imported(path.stem, None, f"{error.pointer} {error.detail}")
-    return Imported(path.stem, found, _refusals(found))
+        return ImportedTariffFile(path.stem, None, f"{error.pointer} {error.detail}")
+    return ImportedTariffFile(path.stem, found, _refusals(found))
 
 
 def _rate(path: Path) -> dict[str, object]:
@@ -183,14 +183,14 @@ def _refusals(found: UrdbImport) -> str | None:
     return "; ".join(f"{one.name} ({one.pointer}) {one.detail}" for one in found.refused)
 
 
-class Biller:
+class BillComputer:
     """Bills of one folder, each made once for all rows that share it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._bills: dict[tuple[str, ...], tuple[PeriodBill, ...] | BillError] = {}
 
-    def check(self, row: Cells) -> Checked:
+    def check(self, row: RowCells) -> CheckedBill:
         """One row, computed and compared."""
         bill_id, role, component = row["bill_id"], row["role"], row["component"]
         expected = None
@@ -198,14 +198,14 @@ class Biller:
             expected, tolerance = _number(row, "expected"), _number(row, "abs_tolerance")
             computed = self._computed(row)
         except BillError as error:
-            return Checked(bill_id, role, component, expected, None, None, str(error))
+            return CheckedBill(bill_id, role, component, expected, None, None, str(error))
         except PlanningError as error:
             reason = f"{error.code}: {error.detail}"
-            return Checked(bill_id, role, component, expected, None, None, reason)
+            return CheckedBill(bill_id, role, component, expected, None, None, reason)
         passed = passes(computed, expected, tolerance) if role == "exact" else None
-        return Checked(bill_id, role, component, expected, computed, passed, None)
+        return CheckedBill(bill_id, role, component, expected, computed, passed, None)
 
-    def _computed(self, row: Cells) -> float:
+    def _computed(self, row: RowCells) -> float:
         component = row["component"]
         if row["role"] not in ROLES:
             raise BillError("role is neither exact nor sanity")
@@ -225,7 +225,7 @@ class Biller:
             raise BillError("the load has no month in the period")
         return figure(component, case, months)
 
-    def _case(self, row: Cells) -> BillCase:
+    def _case(self, row: RowCells) -> BillCase:
         year = _year(row)
         clock = clock_of(row["time_zone"], year)
         found = self._tariff(row, clock)
@@ -238,7 +238,7 @@ class Biller:
             raise BillError("the period ends before it starts")
         return BillCase(row, found, as_billed(found.tariff), given, year, clock, start, end)
 
-    def _tariff(self, row: Cells, clock: str) -> UrdbImport:
+    def _tariff(self, row: RowCells, clock: str) -> UrdbImport:
         name = row["tariff_file"]
         path = self.folder / f"{name}.json"
         if Path(name).name != name or not path.is_file():
@@ -250,7 +250,7 @@ class Biller:
             raise BillError(f"the tariff is refused: {refusals}")
         return found
 
-    def _months(self, case: BillCase, chosen: Chosen, part: str, *, years: int) -> list[PeriodBill]:
+    def _months(self, case: BillCase, chosen: ChargeFilter, part: str, *, years: int) -> list[PeriodBill]:
         """Bills of the months that the row's period touches, ``years`` after they were used."""
         return [
             one
@@ -259,7 +259,7 @@ class Biller:
             and later(one.period.end, years) > case.start.date()
         ]
 
-    def _billed(self, case: BillCase, chosen: Chosen, part: str) -> tuple[PeriodBill, ...]:
+    def _billed(self, case: BillCase, chosen: ChargeFilter, part: str) -> tuple[PeriodBill, ...]:
         tariff = only(case.tariff, chosen)
         given = within(case, tariff)
         columns = ("tariff_file", "load_json", "time_zone", "calendar_year", "excluded_keys")
@@ -274,7 +274,7 @@ class Biller:
         return found
 
 
-def _number(row: Cells, column: str) -> float:
+def _number(row: RowCells, column: str) -> float:
     try:
         number = Decimal(row[column])
     except InvalidOperation:
@@ -284,7 +284,7 @@ def _number(row: Cells, column: str) -> float:
     return float(number)
 
 
-def _year(row: Cells) -> int:
+def _year(row: RowCells) -> int:
     text = row["calendar_year"].strip()
     if not text.isdecimal() or len(text) > _YEAR_DIGITS or int(text) not in YEARS:
         raise BillError("calendar_year is not a year")

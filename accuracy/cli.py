@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from accuracy.hardware import HardwareFile
     from accuracy.links import LinkProbe
-    from accuracy.local import Placed
-    from accuracy.report import Provenance, Table
-    from accuracy.rows import Row, RowsFile
-    from accuracy.scoring import Asked, Scored
-    from service.planning.hardware.local_evidence import Setting
+    from accuracy.local import RunPlacement
+    from accuracy.report import PageProvenance, TextTable
+    from accuracy.rows import MeasuredRow, MeasuredRowsFile
+    from accuracy.scoring import AskedRow, ScoredRow
+    from service.planning.hardware.local_evidence import RunSetting
     from service.resolve.catalog import CatalogView
 
 app = typer.Typer(no_args_is_help=True, help="Measured rows beside the estimates.")
@@ -48,7 +48,7 @@ def _parted(files: list[Path] | None) -> tuple[list[Path], list[Path] | None]:
     return hardware, [path for path in files if path not in hardware] if files else files
 
 
-def _read(files: list[Path] | None) -> "list[RowsFile]":
+def _read(files: list[Path] | None) -> "list[MeasuredRowsFile]":
     from accuracy.lines import RowsError  # noqa: PLC0415
     from accuracy.metrics import METRIC_UNITS  # noqa: PLC0415
     from accuracy.rows import read_rows  # noqa: PLC0415
@@ -64,9 +64,9 @@ def _read(files: list[Path] | None) -> "list[RowsFile]":
 
 
 def _catalog() -> "CatalogView":
-    from service.evidence.snapshot import shipped_snapshot  # noqa: PLC0415
+    from service.evidence.snapshot import build_shipped_snapshot  # noqa: PLC0415
 
-    return shipped_snapshot()
+    return build_shipped_snapshot()
 
 
 def _catalogs_by_fold(catalog: "CatalogView") -> "list[CatalogView]":
@@ -74,11 +74,11 @@ def _catalogs_by_fold(catalog: "CatalogView") -> "list[CatalogView]":
     from accuracy.fitting import held_out  # noqa: PLC0415
     from accuracy.folds import FOLDS  # noqa: PLC0415
     from accuracy.power import power_held_out  # noqa: PLC0415
-    from service.evidence.service import curves_of, shipped_document  # noqa: PLC0415
+    from service.evidence.service import load_shipped_document, parse_curves  # noqa: PLC0415
 
-    document = shipped_document()
+    document = load_shipped_document()
     return [
-        replace(catalog, curves=curves_of(power_held_out(held_out(document, fold), fold)))
+        replace(catalog, curves=parse_curves(power_held_out(held_out(document, fold), fold)))
         for fold in range(FOLDS)
     ]
 
@@ -86,7 +86,7 @@ def _catalogs_by_fold(catalog: "CatalogView") -> "list[CatalogView]":
 def _without_software(catalog: "CatalogView") -> "CatalogView":
     """The catalog without the constants of steps that are a framework's own."""
     curves = catalog.curves
-    steps = curves.calibration.steps.without_software()
+    steps = curves.calibration.steps.drop_software()
     return replace(catalog, curves=replace(curves, calibration=replace(curves.calibration, steps=steps)))
 
 
@@ -96,7 +96,7 @@ def _estimators() -> Any:  # noqa: ANN401
     return {name: estimate.estimator for name, estimate in ESTIMATES.items()}
 
 
-def _scored(rows: "Sequence[Row]", catalogs: "Sequence[CatalogView]") -> "list[Scored]":
+def _scored(rows: "Sequence[MeasuredRow]", catalogs: "Sequence[CatalogView]") -> "list[ScoredRow]":
     """Rows under one catalog, or each under that of the fold that does not hold its group."""
     from accuracy.scoring import score, score_held_out  # noqa: PLC0415
 
@@ -106,8 +106,8 @@ def _scored(rows: "Sequence[Row]", catalogs: "Sequence[CatalogView]") -> "list[S
 
 
 def _tables_beside(
-    rows: "Sequence[Row]", scored: "Sequence[Scored]", catalogs: "Sequence[CatalogView]"
-) -> "list[Table]":
+    rows: "Sequence[MeasuredRow]", scored: "Sequence[ScoredRow]", catalogs: "Sequence[CatalogView]"
+) -> "list[TextTable]":
     """Training runs without the constants of frameworks and by the Iron Law; serving beside a roofline."""
     from accuracy.report import step_table  # noqa: PLC0415
 
@@ -118,23 +118,29 @@ def _tables_beside(
     return tables + (_local_tables(rows, scored) if held_out else [])
 
 
-def _placed() -> "Placed":
+def _placed() -> "RunPlacement":
     """What the run of a question is of; rows of one run share it."""
-    from service.estimates.own_runs import memory_setting, run_setting  # noqa: PLC0415
-    from service.schemas.estimates import ThroughputQuestion  # noqa: PLC0415
+    from service.estimates.own_runs import resolve_memory_setting, resolve_run_setting  # noqa: PLC0415
+    from service.schemas.estimates import ThroughputEstimateRequest  # noqa: PLC0415
 
     catalog, known = _catalog(), {}
 
-    def placed(shape: Any) -> "Setting | None":  # noqa: ANN401
+    def placed(shape: Any) -> "RunSetting | None":  # noqa: ANN401
         if id(shape) not in known:
-            setting = run_setting if isinstance(shape, ThroughputQuestion) else memory_setting
+            setting = (
+                resolve_run_setting
+                if isinstance(shape, ThroughputEstimateRequest)
+                else resolve_memory_setting
+            )
             known[id(shape)] = setting(shape, catalog)
         return known[id(shape)]
 
     return placed
 
 
-def _asked_and_scored(rows: "Sequence[Row]", scored: "Sequence[Scored]") -> "list[tuple[Asked, Scored]]":
+def _asked_and_scored(
+    rows: "Sequence[MeasuredRow]", scored: "Sequence[ScoredRow]"
+) -> "list[tuple[AskedRow, ScoredRow]]":
     """Rows that have an estimate, with the question that it is of."""
     from accuracy.scoring import ask, likeliest_first  # noqa: PLC0415
 
@@ -146,17 +152,19 @@ def _asked_and_scored(rows: "Sequence[Row]", scored: "Sequence[Scored]") -> "lis
     ]
 
 
-def _local_tables(rows: "Sequence[Row]", scored: "Sequence[Scored]") -> "list[Table]":
+def _local_tables(rows: "Sequence[MeasuredRow]", scored: "Sequence[ScoredRow]") -> "list[TextTable]":
     """What own runs do to estimates of further ones, under what was fitted to other sources."""
     from accuracy.local import local_table, points  # noqa: PLC0415
-    from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
     found = points(_asked_and_scored(rows, scored), _placed())
-    table = local_table(found, shipped_document().get("deviations", {}))
+    table = local_table(found, load_shipped_document().get("deviations", {}))
     return [table] if table.lines else []
 
 
-def _serving_tables(rows: "Sequence[Row]", scored: "Sequence[Scored]", *, held_out: bool) -> "list[Table]":
+def _serving_tables(
+    rows: "Sequence[MeasuredRow]", scored: "Sequence[ScoredRow]", *, held_out: bool
+) -> "list[TextTable]":
     """Serving beside its aims and a plain roofline, and what was held out whole."""
     from accuracy.holdouts import again, is_serving, serving_problem  # noqa: PLC0415
     from accuracy.scoring import ask, score_row  # noqa: PLC0415
@@ -166,7 +174,7 @@ def _serving_tables(rows: "Sequence[Row]", scored: "Sequence[Scored]", *, held_o
         roofline_table,
         target_table,
     )
-    from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
     catalog = _catalog()
     asked = [one for one in ask([row for row in rows if row.kind == "inference"], catalog) if is_serving(one)]
@@ -176,25 +184,25 @@ def _serving_tables(rows: "Sequence[Row]", scored: "Sequence[Scored]", *, held_o
     tables = [target_table(scored), roofline_table(scored, roofline)]
     if held_out:
         problem = serving_problem(
-            shipped_document(), asked, _estimators(), lambda curves: replace(catalog, curves=curves)
+            load_shipped_document(), asked, _estimators(), lambda curves: replace(catalog, curves=curves)
         )
         tried = again(problem, committed_split())
         tables += [hold_out_table(tried), hold_out_table(tried, "serving_throughput")] if tried else []
     return tables
 
 
-def _provenance(read: "list[RowsFile]", *, held_out: bool) -> "Provenance":
-    from accuracy.report import Provenance  # noqa: PLC0415
+def _provenance(read: "list[MeasuredRowsFile]", *, held_out: bool) -> "PageProvenance":
+    from accuracy.report import PageProvenance  # noqa: PLC0415
 
     names = " ".join(one.path.name for one in read)
-    return Provenance(
+    return PageProvenance(
         command=f'make accuracy ROWS="{names}"{" HELD_OUT=1" if held_out else ""}',
         files=tuple((one.path.name, one.sha256, len(one.rows)) for one in read),
         held_out=held_out,
     )
 
 
-def _beside(anchors: Path, catalog: "CatalogView") -> "Table":
+def _beside(anchors: Path, catalog: "CatalogView") -> "TextTable":
     from accuracy.anchors import beside_anchors  # noqa: PLC0415
     from accuracy.lines import RowsError  # noqa: PLC0415
 
@@ -270,7 +278,7 @@ def fit(
     from accuracy.holdouts import is_serving  # noqa: PLC0415
     from accuracy.scoring import ask, is_targeted  # noqa: PLC0415
     from accuracy.spreads import residuals  # noqa: PLC0415
-    from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
     hardware, files = _parted(files)
     if hardware:
@@ -290,7 +298,7 @@ def fit(
     }
     served = _fit_serving([one for one in asked if is_serving(one)], dealt, provenance, out)
     problem = problem_of(
-        json.loads(out.read_text()) if served else shipped_document(),
+        json.loads(out.read_text()) if served else load_shipped_document(),
         [one for one in asked if not is_serving(one)],
         _estimators(),
         lambda curves: replace(catalog, curves=curves),
@@ -313,7 +321,7 @@ def fit(
 
 
 def _fit_serving(
-    asked: "Sequence[Asked]", split: "Mapping[str, int]", provenance: "Mapping[str, Any]", out: Path
+    asked: "Sequence[AskedRow]", split: "Mapping[str, int]", provenance: "Mapping[str, Any]", out: Path
 ) -> bool:
     """Fit the constants of serving, where rows and constants of it are given; says whether they were."""
     from accuracy import report  # noqa: PLC0415
@@ -324,11 +332,11 @@ def _fit_serving(
         validate,
     )
     from accuracy.serving_report import hold_out_table, target_table  # noqa: PLC0415
-    from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
     catalog = _catalog()
     problem = serving_problem(
-        shipped_document(), asked, _estimators(), lambda curves: replace(catalog, curves=curves)
+        load_shipped_document(), asked, _estimators(), lambda curves: replace(catalog, curves=curves)
     )
     if not problem.constants or not problem.asked:
         return False
@@ -372,7 +380,7 @@ def devices(
     from accuracy.devices import fit_devices, lines, probes  # noqa: PLC0415
     from accuracy.hardware import read_hardware  # noqa: PLC0415
     from accuracy.lines import RowsError  # noqa: PLC0415
-    from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
     try:
         read = [read_hardware(path) for path in files]
@@ -382,7 +390,7 @@ def devices(
     for warning in (warning for one in read for warning in one.warnings):
         typer.echo(f"ironlaw: {warning}", err=True)
     rows = [row for one in read for row in one.rows]
-    document = shipped_document()
+    document = load_shipped_document()
     accelerators = {name: known.accelerator for name, known in _catalog().accelerators.items()}
     fitted = fit_devices(document["calibration"]["operators"], probes(rows, accelerators))
     for line in lines(fitted.tried):
@@ -403,9 +411,9 @@ def power(
 ) -> None:
     """Fit the constants of power to the mean draw of served models, and say how far off each is held out."""
     from accuracy.power import by_fold, drawn, fit_power, lines, spreads  # noqa: PLC0415
-    from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
-    read, document = _read(files), shipped_document()
+    read, document = _read(files), load_shipped_document()
     found = list(drawn([row for one in read for row in one.rows], _catalog()))
     fitted = fit_power(document["calibration"]["power"], found)
     for line in lines(found, fitted):
@@ -430,10 +438,10 @@ def links(
 ) -> None:
     """Fit the constants of links to measured collectives, and say how far off each group is held out."""
     from accuracy.links import fit_all_links, link_lines  # noqa: PLC0415
-    from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
     read = _read_hardware(files)
-    found, document = _link_probes(read), shipped_document()
+    found, document = _link_probes(read), load_shipped_document()
     fitted = fit_all_links(document["links"], found)
     for line in link_lines(fitted.tried):
         typer.echo(line.text(held_out=True))
@@ -461,25 +469,25 @@ def _read_hardware(files: list[Path]) -> "list[HardwareFile]":
 
 def _link_probes(read: "list[HardwareFile]") -> "list[LinkProbe]":
     from accuracy.links import link_probes  # noqa: PLC0415
-    from service.resolve.hardware import catalog_cluster  # noqa: PLC0415
-    from service.resolve.host import host_link  # noqa: PLC0415
+    from service.resolve.hardware import find_catalog_cluster  # noqa: PLC0415
+    from service.resolve.host import find_host_link  # noqa: PLC0415
 
     catalog = _catalog()
     return link_probes(
         (row for one in read for row in one.rows),
-        lambda name, count, per_node: catalog_cluster(catalog, name, count, per_node),
-        lambda name: host_link(catalog, name),
+        lambda name, count, per_node: find_catalog_cluster(catalog, name, count, per_node),
+        lambda name: find_host_link(catalog, name),
     )
 
 
 def _score_hardware(files: list[Path] | None) -> list[Path] | None:
     """Rates of links under the shipped constants; gives the files that hold none."""
     from accuracy.links import link_lines, score_links  # noqa: PLC0415
-    from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
     hardware, others = _parted(files)
     found = _link_probes(_read_hardware(hardware)) if hardware else []
-    for line in link_lines(score_links(shipped_document()["links"], found)) if found else ():
+    for line in link_lines(score_links(load_shipped_document()["links"], found)) if found else ():
         typer.echo(line.text(held_out=False))
     return others
 

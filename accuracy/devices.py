@@ -13,15 +13,22 @@ from typing import Any, Final, NamedTuple
 
 from accuracy.hardware import HardwareRow
 from accuracy.spreads import rounded
-from service.evidence.service import operator_calibration
+from service.evidence.service import parse_operator_calibration
 from service.planning.hardware.calibration import OperatorCalibration, OperatorQuantity
 from service.planning.hardware.cluster import Accelerator
 from service.planning.models.profile import FusedAttention
-from service.planning.operators import Machine, Operator, OperatorKind, gemm, machine_of, operator_seconds
+from service.planning.operators import (
+    DeviceMachine,
+    OperatorKind,
+    OperatorWork,
+    build_gemm,
+    build_machine,
+    operator_seconds,
+)
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 
 Document = dict[str, Any]
-Group = tuple[str, str]
+FitGroup = tuple[str, str]
 
 STREAM_BYTES: Final = 3.0 * 2.0**30
 """What a stream benchmark moves at least, so that its launch does not count."""
@@ -50,25 +57,25 @@ SERVED: Final[Mapping[str, tuple[OperatorQuantity, ...]]] = {
 _RATES = frozenset({"achieved_tflops", "bandwidth"})
 
 
-class Probe(NamedTuple):
+class OperatorProbe(NamedTuple):
     """A measured row as an operator of a known device."""
 
     row: HardwareRow
-    operator: Operator
+    operator: OperatorWork
     accelerator: Accelerator
 
 
-def _multiplication(row: HardwareRow) -> Operator | None:
+def _multiplication(row: HardwareRow) -> OperatorWork | None:
     if row.shape is None or row.number_format is None:
         return None
     rows, columns, depth = row.shape
     width = ELEMENT_BYTES[row.number_format]
     # Results of 8-bit operands are 16 bits wide.
     shape = (float(rows), float(columns), float(depth))
-    return gemm("gemm", shape, row.number_format, operand=width, result=max(width, 2.0))
+    return build_gemm("gemm", shape, row.number_format, operand=width, result=max(width, 2.0))
 
 
-def _fused_attention(row: HardwareRow) -> Operator | None:
+def _fused_attention(row: HardwareRow) -> OperatorWork | None:
     settings = row.settings
     if "flash" not in row.operation.lower() or not {"batch", "seq", "head_dim"} <= settings.keys():
         return None
@@ -79,7 +86,7 @@ def _fused_attention(row: HardwareRow) -> Operator | None:
     backward = "backward" in row.operation
     products = 10.0 if backward else 4.0
     tokens = settings["batch"] * length * heads
-    return Operator(
+    return OperatorWork(
         "attention",
         OperatorKind.ATTENTION,
         row.number_format or NumberFormat.BF16,
@@ -93,20 +100,20 @@ def _fused_attention(row: HardwareRow) -> Operator | None:
     )
 
 
-def operator_of(row: HardwareRow) -> Operator | None:
+def operator_of(row: HardwareRow) -> OperatorWork | None:
     """The operator that a row measured; None for what is none, such as a collective."""
     match row.kind:
         case "gemm":
             return _multiplication(row)
         case "memory":
-            return Operator("stream", OperatorKind.MEMORY, NumberFormat.FP64, 0.0, STREAM_BYTES)
+            return OperatorWork("stream", OperatorKind.MEMORY, NumberFormat.FP64, 0.0, STREAM_BYTES)
         case "attention":
             return _fused_attention(row)
         case _:
             return None
 
 
-def probes(rows: Iterable[HardwareRow], accelerators: Mapping[str, Accelerator]) -> list[Probe]:
+def probes(rows: Iterable[HardwareRow], accelerators: Mapping[str, Accelerator]) -> list[OperatorProbe]:
     """The rows that are operators of a device of the catalog that has the rate they need."""
     found = []
     for row in rows:
@@ -118,35 +125,35 @@ def probes(rows: Iterable[HardwareRow], accelerators: Mapping[str, Accelerator])
         needs_rate = operator.kind is not OperatorKind.MEMORY
         if needs_rate and operator.number_format not in accelerator.peak_flops_per_second:
             continue
-        found.append(Probe(row, operator, accelerator))
+        found.append(OperatorProbe(row, operator, accelerator))
     return found
 
 
-def estimated(probe: Probe, machine: Machine) -> float:
+def estimated(probe: OperatorProbe, machine: DeviceMachine) -> float:
     """The rate that the operator reaches, in the unit of its row."""
     work = probe.operator.moved_bytes if probe.row.unit == "bytes/s" else probe.operator.flops
     return work / operator_seconds(probe.operator, machine).seconds
 
 
-def ratios(found: Sequence[Probe], calibration: OperatorCalibration) -> list[float]:
+def ratios(found: Sequence[OperatorProbe], calibration: OperatorCalibration) -> list[float]:
     """Estimated over measured rate of each probe."""
-    machines: dict[str, Machine] = {}
+    machines: dict[str, DeviceMachine] = {}
     result = []
     for probe in found:
         machine = machines.get(probe.accelerator.id)
         if machine is None:
-            known = machine_of(probe.accelerator, calibration)
+            known = build_machine(probe.accelerator, calibration)
             assert known is not None  # noqa: S101 - probes have a bandwidth
             machine = machines[probe.accelerator.id] = known
         result.append(estimated(probe, machine) / probe.row.value)
     return result
 
 
-def _entries(document: Document, found: Sequence[Probe]) -> list[int]:
+def _entries(document: Document, found: Sequence[OperatorProbe]) -> list[int]:
     """Places of the constants that some probe reads."""
-    calibration = operator_calibration(document)
+    calibration = parse_operator_calibration(document)
     read = {
-        id(calibration.find(quantity, probe.accelerator.generation, probe.operator.number_format))
+        id(calibration.find_share(quantity, probe.accelerator.generation, probe.operator.number_format))
         for probe in found
         for quantity in SERVED[probe.row.kind]
     }
@@ -154,21 +161,21 @@ def _entries(document: Document, found: Sequence[Probe]) -> list[int]:
     return [place for place, share in enumerate(shares) if id(share) in read]
 
 
-def _loss(document: Document, found: Sequence[Probe], weights: Sequence[float]) -> float:
-    of = ratios(found, operator_calibration(document))
+def _loss(document: Document, found: Sequence[OperatorProbe], weights: Sequence[float]) -> float:
+    of = ratios(found, parse_operator_calibration(document))
     return sum(weight * abs(math.log(ratio)) for weight, ratio in zip(weights, of, strict=True))
 
 
 _SWEEPS, _POINTS, _PULL = 6, 12, 0.002
 
 
-def fit_operators(document: Document, found: Sequence[Probe]) -> Document:
+def fit_operators(document: Document, found: Sequence[OperatorProbe]) -> Document:
     """Constants of operators within their ranges that fit the probes best, one at a time, some times over.
 
     The fit starts where the sources put the constants; one that no row moves stays there.
     """
     document = _with_priors(document)
-    sizes: dict[Group, int] = {}
+    sizes: dict[FitGroup, int] = {}
     for probe in found:
         sizes[probe.row.group] = sizes.get(probe.row.group, 0) + 1
     weights = [1.0 / math.sqrt(sizes[probe.row.group]) for probe in found]
@@ -184,7 +191,7 @@ def fit_operators(document: Document, found: Sequence[Probe]) -> Document:
 
 
 def _best(
-    document: Document, entry: Document, found: Sequence[Probe], weights: Sequence[float], sweep: int
+    document: Document, entry: Document, found: Sequence[OperatorProbe], weights: Sequence[float], sweep: int
 ) -> float:
     """The best value of one constant near where it is, nearer in each sweep."""
     low, high = entry["range"]
@@ -222,7 +229,9 @@ def _pooled(document: Document) -> Document:
     return document
 
 
-def _unmeasured(document: Document, found: Sequence[Probe], rest: Sequence[Probe]) -> Document:
+def _unmeasured(
+    document: Document, found: Sequence[OperatorProbe], rest: Sequence[OperatorProbe]
+) -> Document:
     """The document without constants of a generation that only rows outside of ``rest`` would teach."""
     read = set(_entries(document, rest))
     lost = {
@@ -232,10 +241,10 @@ def _unmeasured(document: Document, found: Sequence[Probe], rest: Sequence[Probe
     return {**document, "constants": kept}
 
 
-class Tried(NamedTuple):
+class FittedProbe(NamedTuple):
     """A probe with its ratio of estimated to measured rate: fitted with its group, and without."""
 
-    probe: Probe
+    probe: OperatorProbe
     fitted: float
     held_out: float
 
@@ -244,32 +253,34 @@ class DeviceFit(NamedTuple):
     """The constants fitted to all groups, those of each fit without one, and every probe under both."""
 
     document: Document
-    without: Mapping[Group, Document]
-    tried: tuple[Tried, ...]
+    without: Mapping[FitGroup, Document]
+    tried: tuple[FittedProbe, ...]
 
 
-def fit_devices(document: Document, found: Sequence[Probe]) -> DeviceFit:
+def fit_devices(document: Document, found: Sequence[OperatorProbe]) -> DeviceFit:
     """Fit to all groups; then predict each group by constants fitted to the others."""
     whole = fit_operators(document, found)
-    without: dict[Group, Document] = {}
+    without: dict[FitGroup, Document] = {}
     held: dict[str, float] = {}
     for group in sorted({probe.row.group for probe in found}):
         rest = [probe for probe in found if probe.row.group != group]
         own = [probe for probe in found if probe.row.group == group]
         without[group] = fit_operators(_unmeasured(document, found, rest), rest)
-        of = ratios(own, operator_calibration(without[group]))
+        of = ratios(own, parse_operator_calibration(without[group]))
         held |= {probe.row.id: ratio for probe, ratio in zip(own, of, strict=True)}
-    fitted = ratios(found, operator_calibration(whole))
-    tried = tuple(Tried(probe, ratio, held[probe.row.id]) for probe, ratio in zip(found, fitted, strict=True))
+    fitted = ratios(found, parse_operator_calibration(whole))
+    tried = tuple(
+        FittedProbe(probe, ratio, held[probe.row.id]) for probe, ratio in zip(found, fitted, strict=True)
+    )
     return DeviceFit(_with_intervals(whole, without, found), without, tried)
 
 
 def _with_intervals(
-    document: Document, without: Mapping[Group, Document], found: Sequence[Probe]
+    document: Document, without: Mapping[FitGroup, Document], found: Sequence[OperatorProbe]
 ) -> Document:
     """Low and high of a fitted constant: its extremes over the fits without one group each."""
     document = copy.deepcopy(document)
-    calibration = operator_calibration(document)
+    calibration = parse_operator_calibration(document)
     shares = list(calibration.constants.values())
     for place in _entries(document, found):
         entry = document["constants"][place]
@@ -279,7 +290,7 @@ def _with_intervals(
         entry["low"], entry["high"] = min([entry["value"], *values]), max([entry["value"], *values])
         entry["runs"] = sum(
             any(
-                calibration.find(quantity, probe.accelerator.generation, probe.operator.number_format)
+                calibration.find_share(quantity, probe.accelerator.generation, probe.operator.number_format)
                 is shares[place]
                 for quantity in SERVED[probe.row.kind]
             )
@@ -293,7 +304,7 @@ def _same(first: Document, second: Document) -> bool:
     return all(first.get(name) == second.get(name) for name in ("quantity", "generation", "format"))
 
 
-class Line(NamedTuple):
+class DeviceFitLine(NamedTuple):
     """Errors of a set of rows in per cent: medians fitted and held out, and the largest held out."""
 
     kind: str
@@ -308,15 +319,15 @@ def _median_error(of: Sequence[float]) -> float:
     return 100.0 * statistics.median(abs(ratio - 1.0) for ratio in of)
 
 
-def lines(tried: Sequence[Tried]) -> list[Line]:
+def lines(tried: Sequence[FittedProbe]) -> list[DeviceFitLine]:
     """One line a kind and group, and one a kind."""
-    sets: dict[tuple[str, str], list[Tried]] = {}
+    sets: dict[tuple[str, str], list[FittedProbe]] = {}
     for one in tried:
         kind, group = one.probe.row.kind, " on ".join(one.probe.row.group)
         sets.setdefault((kind, group), []).append(one)
         sets.setdefault((kind, "all"), []).append(one)
     return [
-        Line(
+        DeviceFitLine(
             kind,
             group,
             len(of),

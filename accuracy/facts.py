@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from accuracy.rows import Row
-from service.evidence.measured import View
+from accuracy.rows import MeasuredRow
+from service.evidence.measured import MemoryView
 from service.planning.units import GIBIBYTE_BYTES
 
 _SETTING: Final = {
@@ -14,13 +14,13 @@ _SETTING: Final = {
 }
 
 
-def setting(row: Row, name: str) -> float | None:
+def setting(row: MeasuredRow, name: str) -> float | None:
     """A setting that the notes print as ``name=value`` or ``name value``."""
     match = _SETTING[name].search(row.text.get("notes", ""))
     return float(match[1]) if match else None
 
 
-def device_bytes(row: Row) -> int | None:
+def device_bytes(row: MeasuredRow) -> int | None:
     """What the log says that the device has: engines print decimals, a whole number is the device's label."""
     printed = setting(row, "total_gpu_memory")
     return None if printed is None or printed.is_integer() else round(printed * GIBIBYTE_BYTES)
@@ -29,13 +29,13 @@ def device_bytes(row: Row) -> int | None:
 _LABEL = re.compile(r"(?<![\d.])(\d+)gb(?![a-z])")
 
 
-def label_gigabytes(row: Row) -> float | None:
+def label_gigabytes(row: MeasuredRow) -> float | None:
     """The memory that the name of a device outside the catalog carries."""
     match = _LABEL.search(row.accelerator_id.replace("-class", ""))
     return float(match[1]) if match else None
 
 
-class Framework(NamedTuple):
+class SourceFramework(NamedTuple):
     """What a source trains with, and what its recipes do without saying so."""
 
     name: str
@@ -54,42 +54,44 @@ class Framework(NamedTuple):
     """How its recipes make a loss of logits, where that is not the usual way."""
     recomputation: str = "none"
     """What its recipes compute again, where the row leaves it open."""
-    view: View = View.DEVICE
+    view: MemoryView = MemoryView.DEVICE
     """What its peaks of memory are read from."""
     sharding: str | None = None
     """How its recipes spread the training state where nothing else is said."""
 
 
-_FRAMEWORKS: Final[Mapping[str, Framework]] = {
-    "torchtitan": Framework(
-        "torchtitan", sequence_parallel=True, splits_local_batch=True, view=View.RESERVED
+_FRAMEWORKS: Final[Mapping[str, SourceFramework]] = {
+    "torchtitan": SourceFramework(
+        "torchtitan", sequence_parallel=True, splits_local_batch=True, view=MemoryView.RESERVED
     ),
-    "torchtune": Framework(
+    "torchtune": SourceFramework(
         "torchtune",
         pure=True,
         adapted=("query", "value", "output", "gate", "up", "down"),
         rank=8,
         loss="chunked",
         recomputation="full",
-        view=View.ALLOCATED,
+        view=MemoryView.ALLOCATED,
     ),
-    "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value"), loss="narrow", view=View.ALLOCATED),
-    "HF PEFT": Framework("transformers"),
-    "QLoRA": Framework("transformers"),
-    "InternEvo": Framework("internevo"),
-    "BigScience BLOOM": Framework("megatron_deepspeed", attention="standard"),
-    "MosaicML llm-foundry": Framework("fsdp", loss="narrow"),
-    "NVIDIA Megatron-Bridge": Framework("megatron_core", sequence_parallel=True, sharding="zero_1"),
-    "NVIDIA NeMo": Framework("megatron_core"),
-    "IBM fms-fsdp": Framework("fsdp"),
-    "LLMQ": Framework("llmq", pure=True),
-    "Megatron-LM": Framework("megatron_lm"),
-    "Megatron-LM SC21": Framework("megatron_lm", attention="standard"),
-    "Korthikanti 2022": Framework("megatron_lm", attention="standard"),
+    "LitGPT": SourceFramework(
+        "litgpt", pure=True, adapted=("query", "value"), loss="narrow", view=MemoryView.ALLOCATED
+    ),
+    "HF PEFT": SourceFramework("transformers"),
+    "QLoRA": SourceFramework("transformers"),
+    "InternEvo": SourceFramework("internevo"),
+    "BigScience BLOOM": SourceFramework("megatron_deepspeed", attention="standard"),
+    "MosaicML llm-foundry": SourceFramework("fsdp", loss="narrow"),
+    "NVIDIA Megatron-Bridge": SourceFramework("megatron_core", sequence_parallel=True, sharding="zero_1"),
+    "NVIDIA NeMo": SourceFramework("megatron_core"),
+    "IBM fms-fsdp": SourceFramework("fsdp"),
+    "LLMQ": SourceFramework("llmq", pure=True),
+    "Megatron-LM": SourceFramework("megatron_lm"),
+    "Megatron-LM SC21": SourceFramework("megatron_lm", attention="standard"),
+    "Korthikanti 2022": SourceFramework("megatron_lm", attention="standard"),
 }
 
 
-def framework(row: Row) -> Framework | None:
+def framework(row: MeasuredRow) -> SourceFramework | None:
     """The framework of a training row, by its source."""
     known = [name for name in _FRAMEWORKS if row.source.startswith(name)]
     return _FRAMEWORKS[max(known, key=len)] if known else None
@@ -100,12 +102,12 @@ _COMPILES_LOSS: Final = "202502"
 """Month from which torchtitan compiles the loss with the model."""
 
 
-def is_compiled(row: Row) -> bool:
+def is_compiled(row: MeasuredRow) -> bool:
     """Whether torch.compile makes the blocks."""
     return "compile" in row.text.get("method", "").lower()
 
 
-def loss(row: Row) -> str | None:
+def loss(row: MeasuredRow) -> str | None:
     """How logits become a loss, where that is not the usual way.
 
     A compiled loss makes log-probabilities and gradients in one kernel each, at the width of the logits.
@@ -120,10 +122,10 @@ def loss(row: Row) -> str | None:
     return known.loss
 
 
-def view(row: Row) -> View:
+def view(row: MeasuredRow) -> MemoryView:
     """What a peak of memory of the row was read from."""
     known = framework(row)
-    return known.view if known else View.DEVICE
+    return known.view if known else MemoryView.DEVICE
 
 
 _ENGINES: Final = (
@@ -138,7 +140,7 @@ _ENGINES: Final = (
 )
 
 
-def engine(row: Row) -> str | None:
+def engine(row: MeasuredRow) -> str | None:
     """The engine of a serving row by the name that the service knows."""
     text = row.text.get("engine", "").lower()
     return next((name for start, name in _ENGINES if start in text), None)
@@ -152,7 +154,7 @@ _ONLY_V0 = frozenset({"non_torch_memory_per_gpu", "activation_peak_per_gpu"})
 """Figures that the first engine of vLLM logs, and the second not before 0.9."""
 
 
-def engine_versions(row: Row, run: Mapping[str, Row] | None = None) -> list[str]:
+def engine_versions(row: MeasuredRow, run: Mapping[str, MeasuredRow] | None = None) -> list[str]:
     """Versions that the source states, or that its notes give away; a slash between two leaves both open."""
     text = row.text.get("engine_version", "").strip()
     if re.fullmatch(r"0\.8\.\w+", text) and engine(row) == "vllm" and _ONLY_V0 & (run or {}).keys():
@@ -173,7 +175,7 @@ _ALLOCATED = ("Qwen3 speed benchmark",)
 48 MiB at every length."""
 
 
-def cache_rounding(row: Row) -> float:
+def cache_rounding(row: MeasuredRow) -> float:
     """What the allocator of a source adds to a cache, as a share of it.
 
     The AWQ runs of the Qwen3 table had an environment of their own. Their caches are an eighth larger than
@@ -183,7 +185,7 @@ def cache_rounding(row: Row) -> float:
     return 1.0 / 8.0 if rounded else 0.0
 
 
-def leaves_passing_out(row: Row) -> bool:
+def leaves_passing_out(row: MeasuredRow) -> bool:
     """Whether the source counts what stays allocated, without what a prompt takes while it passes."""
     return row.source.startswith(_ALLOCATED)
 
@@ -192,13 +194,13 @@ _LOW_RANK: Final = frozenset({"lora", "qlora"})
 _LORA_RANK = re.compile(r"\br=(\d+)")
 
 
-def lora_rank(row: Row) -> int | None:
+def lora_rank(row: MeasuredRow) -> int | None:
     """The rank that the text names."""
     match = _LORA_RANK.search(f"{row.text.get('method', '')} {row.text.get('notes', '')}")
     return int(match[1]) if match else None
 
 
-def packing(row: Row) -> str:
+def packing(row: MeasuredRow) -> str:
     """How scales of NF4 weights are kept: as they are where the row says so, else packed again."""
     return "nf4" if row.precision.get("quantisation") == "nf4" and row.source == "LitGPT" else "nf4_double"
 
@@ -206,31 +208,31 @@ def packing(row: Row) -> str:
 _MICRO_COUNT = re.compile(r"micro_num (\d+)")
 
 
-def micro_batches(row: Row) -> int | None:
+def micro_batches(row: MeasuredRow) -> int | None:
     """Micro-batches of a step, where the text counts them."""
     match = _MICRO_COUNT.search(row.text.get("method", ""))
     return int(match[1]) if match else None
 
 
-def says(row: Row, *words: str) -> bool:
+def says(row: MeasuredRow, *words: str) -> bool:
     """Whether method or notes contain one of ``words``, in any case."""
     text = f"{row.text.get('method', '')} {row.text.get('notes', '')}".lower()
     return any(word in text for word in words)
 
 
-def may_offload_activations(row: Row) -> bool:
+def may_offload_activations(row: MeasuredRow) -> bool:
     """Whether kept inputs of blocks may lie on the host: torchtune's adapters, where rows leave it open."""
     return (
         row.source.startswith("torchtune") and row.adaptation in _LOW_RANK and row.recomputation == "unknown"
     )
 
 
-def is_one_device_recipe(row: Row) -> bool:
+def is_one_device_recipe(row: MeasuredRow) -> bool:
     """Whether it is torchtune's recipe for all parameters on one device, with 8-bit optimizer states."""
     return row.source.startswith("torchtune") and row.adaptation == "full" and row.text["n_gpus"] == "1"
 
 
-class Variant(NamedTuple):
+class AcceleratorVariant(NamedTuple):
     """A part of the catalog with another memory or power limit, as the notes of its rows describe it."""
 
     part: str
@@ -239,8 +241,8 @@ class Variant(NamedTuple):
     power_limit_watts: float
 
 
-VARIANTS: Final[Mapping[str, Variant]] = {
-    "?h100-96gb-hbm2e-500w": Variant("h100-sxm", 96 * 2**30, 2.4e12, 500.0),
+VARIANTS: Final[Mapping[str, AcceleratorVariant]] = {
+    "?h100-96gb-hbm2e-500w": AcceleratorVariant("h100-sxm", 96 * 2**30, 2.4e12, 500.0),
 }
 """Accelerators outside the catalog whose rows state what they differ in."""
 
@@ -248,7 +250,7 @@ EITHER: Final[Mapping[str, tuple[str, ...]]] = {"?a100-80gb": ("a100-sxm-80gb", 
 """Names that leave the form factor open, the likeliest first."""
 
 
-class Network(NamedTuple):
+class ClusterNetwork(NamedTuple):
     """What joins the nodes of a cluster: kind, bytes per second of an interface, interfaces a node."""
 
     kind: str
@@ -261,15 +263,15 @@ _BETWEEN_NODES = re.compile(r"A100 sections: RoCE (\d+) Gbps node-node")
 _GIGABIT_BYTES = 1.25e8
 
 
-def network(row: Row) -> Network | None:
+def network(row: MeasuredRow) -> ClusterNetwork | None:
     """What the notes say of the network; Jean Zay's nodes of eight A100 have four Omni-Path ports (IDRIS)."""
     notes = row.text.get("notes", "")
     if match := _INTERFACES.search(notes):
-        return Network("roce", float(match[2]) * _GIGABIT_BYTES, int(match[1]))
+        return ClusterNetwork("roce", float(match[2]) * _GIGABIT_BYTES, int(match[1]))
     if (match := _BETWEEN_NODES.search(notes)) and "a100" in row.accelerator_id:
-        return Network("roce", float(match[1]) * _GIGABIT_BYTES, 1)
+        return ClusterNetwork("roce", float(match[1]) * _GIGABIT_BYTES, 1)
     if "Jean Zay" in notes:
-        return Network("infiniband", 100.0 * _GIGABIT_BYTES, 4)
+        return ClusterNetwork("infiniband", 100.0 * _GIGABIT_BYTES, 4)
     return None
 
 
@@ -278,7 +280,7 @@ _MEAN_TOKENS: Final = {"Alpaca": 135}
 sample twice, once in a prompt of some 190 bytes: 550 bytes of text a sample, at 4.1 bytes a token."""
 
 
-def mean_tokens(row: Row) -> int | None:
+def mean_tokens(row: MeasuredRow) -> int | None:
     """Tokens of a sample of the data set that the notes name, where samples are not packed."""
     notes = row.text.get("notes", "")
     return next((tokens for name, tokens in _MEAN_TOKENS.items() if notes.startswith(name)), None)

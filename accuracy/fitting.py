@@ -19,19 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accuracy.folds import FOLDS, fold_of, group_of
-from accuracy.metrics import METRICS, SERVING_TIMES, Family
+from accuracy.metrics import METRICS, SERVING_TIMES, MetricFamily
 from accuracy.scoring import (
-    Asked,
+    AskedRow,
     Estimators,
-    Scored,
+    ScoredRow,
     likeliest_first,
     score_row,
 )
-from accuracy.spreads import DIGITS, Residual, is_of_serving, residuals, rounded
-from service.evidence.service import curves_of
+from accuracy.spreads import DIGITS, MeasuredRatio, is_of_serving, residuals, rounded
+from service.evidence.service import parse_curves
 from service.planning.hardware.curves import ReferenceCurves
 from service.resolve.catalog import CatalogView
-from service.resolve.software import software_of
+from service.resolve.software import get_software_name
 
 Document = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ _PULL: Final = 0.02
 """How strongly a constant is held where its source puts it: as one row in fifty."""
 
 
-class Constant(NamedTuple):
+class FitConstant(NamedTuple):
     """A named physical quantity of the reference set, and where it stands there."""
 
     path: tuple[str | int, ...]
@@ -65,13 +65,13 @@ class Constant(NamedTuple):
     besides: frozenset[str] = frozenset()
     """Software that has a constant of its own in its place."""
 
-    def serves(self, one: Asked) -> bool:
+    def serves(self, one: AskedRow) -> bool:
         """Whether the constant can move the estimate of a row."""
         if one.row.metric not in self.metrics:
             return False
         if self.software is None and not self.besides:
             return True
-        software = software_of(one.shapes[0].workload)
+        software = get_software_name(one.shapes[0].workload)
         return software not in self.besides if self.software is None else software == self.software
 
     @property
@@ -89,9 +89,11 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
     "training_overhead": frozenset({"peak_memory_per_gpu"}),
     "training_memory": frozenset({"peak_memory_per_gpu"}),
     "steps": frozenset(
-        name for name, metric in METRICS.items() if metric.family is Family.THROUGHPUT and metric.target
+        name for name, metric in METRICS.items() if metric.family is MetricFamily.THROUGHPUT and metric.target
     ),
-    "serving_memory": frozenset(name for name, metric in METRICS.items() if metric.family is Family.MEMORY),
+    "serving_memory": frozenset(
+        name for name, metric in METRICS.items() if metric.family is MetricFamily.MEMORY
+    ),
     "serving": frozenset(name for name, metric in METRICS.items() if metric.spread in SERVING_TIMES),
 }
 """Sections of physical quantities, and the metrics that they serve."""
@@ -105,7 +107,7 @@ def constants_of(
     document: Any,  # noqa: ANN401
     path: tuple[str | int, ...] = (),
     metrics: frozenset[str] = frozenset(),
-) -> Iterator[Constant]:
+) -> Iterator[FitConstant]:
     """Every constant with a range, in the order of the document."""
     if isinstance(document, dict):
         served = frozenset(document.get("metrics", metrics)) - {"fits"}
@@ -115,7 +117,7 @@ def constants_of(
             prior = document["prior"] if "prior" in document else document["value"]
             software = str(path[-1]).split("/")[1] if path and "/" in str(path[-1]) else ""
             software = software.replace("-", "_").replace(".", "_")
-            yield Constant(path, float(prior), low, high, served, software or None)
+            yield FitConstant(path, float(prior), low, high, served, software or None)
         for name, member in document.items():
             yield from constants_of(member, (*path, name), SECTIONS.get(name, metrics))
     elif isinstance(document, list):
@@ -137,7 +139,7 @@ def _entry(document: Any, path: Sequence[str | int]) -> dict[str, Any]:  # noqa:
     return document
 
 
-def with_values(document: Document, constants: Sequence[Constant], values: Sequence[float]) -> Document:
+def with_values(document: Document, constants: Sequence[FitConstant], values: Sequence[float]) -> Document:
     """The reference set with other values of its constants, and the ones it began with beside them."""
     changed = copy.deepcopy(document)
     for constant, value in zip(constants, values, strict=True):
@@ -148,18 +150,18 @@ def with_values(document: Document, constants: Sequence[Constant], values: Seque
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FittingProblem:
     """Rows, constants, and the way from the one to the other."""
 
     document: Document
-    constants: tuple[Constant, ...]
-    asked: tuple[Asked, ...]
+    constants: tuple[FitConstant, ...]
+    asked: tuple[AskedRow, ...]
     estimators: Estimators
     catalog: WithCurves
 
-    def scored(self, values: Sequence[float], rows: Sequence[int]) -> list[Scored]:
+    def scored(self, values: Sequence[float], rows: Sequence[int]) -> list[ScoredRow]:
         """Some rows under some values of the constants."""
-        catalog = self.catalog(curves_of(with_values(self.document, self.constants, values)))
+        catalog = self.catalog(parse_curves(with_values(self.document, self.constants, values)))
         estimators = answered_once(self.estimators)
         return [score_row(self.asked[place], catalog, estimators) for place in rows]
 
@@ -169,7 +171,7 @@ class Problem:
         They are relative, of serving the logarithm of the ratio: latencies are off by factors, and a ratio
         that is half would weigh less than one that is twice.
         """
-        catalog = self.catalog(curves_of(with_values(self.document, self.constants, values)))
+        catalog = self.catalog(parse_curves(with_values(self.document, self.constants, values)))
         asked = (self.asked[place]._replace(shapes=self.asked[place].shapes[:1]) for place in rows)
         estimators = answered_once(self.estimators)
         return np.array([_pull(score_row(one, catalog, estimators)) for one in asked])
@@ -195,8 +197,8 @@ class Problem:
         return np.array([prior, np.minimum(prior, low + edge), np.maximum(prior, high - edge)])
 
 
-def _pull(scored: Scored) -> float:
-    serving = METRICS[scored.row.metric].family is Family.SERVING
+def _pull(scored: ScoredRow) -> float:
+    serving = METRICS[scored.row.metric].family is MetricFamily.SERVING
     return math.log1p(scored.error) if serving and scored.error > -1.0 else scored.error
 
 
@@ -216,7 +218,7 @@ def answered_once(estimators: Estimators) -> Estimators:
     return {name: once(name, estimator) for name, estimator in estimators.items()}
 
 
-class Fitted(NamedTuple):
+class FittedConstants(NamedTuple):
     """Values of the constants, and what they were fitted to."""
 
     values: tuple[float, ...]
@@ -224,7 +226,7 @@ class Fitted(NamedTuple):
     groups: int
 
 
-def weights_of(asked: Sequence[Asked]) -> Floats:
+def weights_of(asked: Sequence[AskedRow]) -> Floats:
     """How much each row weighs: its group as the root of its rows."""
     groups = [group_of(one.row) for one in asked]
     sizes = Counter(groups)
@@ -260,7 +262,7 @@ def solve(errors: Floats, slopes: Floats, weights: Floats, at: Floats, bounds: F
     return found
 
 
-def fit(problem: Problem, rows: Sequence[int]) -> Fitted:
+def fit(problem: FittingProblem, rows: Sequence[int]) -> FittedConstants:
     """The constants that fit some rows best."""
     bounds = problem.bounds
     values = bounds[0].copy()
@@ -275,27 +277,27 @@ def fit(problem: Problem, rows: Sequence[int]) -> Fitted:
             break
         values = after
     groups = {group_of(problem.asked[place].row) for place in usable}
-    return Fitted(tuple(rounded(value) for value in values), len(usable), len(groups))
+    return FittedConstants(tuple(rounded(value) for value in values), len(usable), len(groups))
 
 
-class Validation(NamedTuple):
+class FitValidation(NamedTuple):
     """Every row under the constants that were fitted without its group, and those constants by fold."""
 
-    scored: tuple[Scored, ...]
-    folds: tuple[Fitted, ...]
+    scored: tuple[ScoredRow, ...]
+    folds: tuple[FittedConstants, ...]
     outside: tuple[tuple[int, ...], ...]
     """The rows of each fold, which its constants never saw."""
 
-    def without(self, fold: int) -> list[Scored]:
+    def without(self, fold: int) -> list[ScoredRow]:
         """The rows of the other folds."""
         left = set(self.outside[fold])
         return [one for place, one in enumerate(self.scored) if place not in left]
 
 
-def cross_validate(problem: Problem, split: Mapping[str, int]) -> Validation:
+def cross_validate(problem: FittingProblem, split: Mapping[str, int]) -> FitValidation:
     """Fitted on four folds and tried on the fifth, five times."""
     fold = [fold_of(group_of(one.row), split) for one in problem.asked]
-    scored: dict[int, Scored] = {}
+    scored: dict[int, ScoredRow] = {}
     found, left = [], []
     for out in range(FOLDS):
         inside = [place for place, at in enumerate(fold) if at != out]
@@ -305,25 +307,25 @@ def cross_validate(problem: Problem, split: Mapping[str, int]) -> Validation:
         left.append(tuple(outside))
         scored |= zip(outside, problem.scored(fitted.values, outside), strict=True)
     ordered = tuple(scored[place] for place in range(len(problem.asked)))
-    return Validation(ordered, tuple(found), tuple(left))
+    return FitValidation(ordered, tuple(found), tuple(left))
 
 
 def problem_of(
-    document: Document, asked: Sequence[Asked], estimators: Estimators, catalog: WithCurves
-) -> Problem:
+    document: Document, asked: Sequence[AskedRow], estimators: Estimators, catalog: WithCurves
+) -> FittingProblem:
     """The rows that some constant of the document serves, and the constants that move some of them."""
     constants = tuple(constants_of(document))
     served = frozenset().union(*(constant.metrics for constant in constants))
     rows = tuple(
-        likeliest_first(one, catalog(curves_of(document)), estimators)
+        likeliest_first(one, catalog(parse_curves(document)), estimators)
         for one in asked
         if one.row.metric in served and not one.skipped
     )
-    whole = Problem(document, constants, rows, estimators, catalog)
+    whole = FittingProblem(document, constants, rows, estimators, catalog)
     return replace(whole, constants=tuple(_moving(whole)))
 
 
-def _moving(problem: Problem) -> Iterator[Constant]:
+def _moving(problem: FittingProblem) -> Iterator[FitConstant]:
     """The constants that change an estimate; of the others the rows say nothing."""
     values = [constant.prior for constant in problem.constants]
     everything = range(len(problem.asked))
@@ -340,9 +342,9 @@ def _moving(problem: Problem) -> Iterator[Constant]:
 
 
 def fitted_document(
-    problem: Problem,
-    fitted: Fitted,
-    tried: Validation,
+    problem: FittingProblem,
+    fitted: FittedConstants,
+    tried: FitValidation,
     provenance: Mapping[str, Any],
 ) -> str:
     """The reference set with fitted values, those of each fold, the spreads, and what they came from."""
@@ -376,7 +378,7 @@ TOTALS: Final = {("training_memory", "total"): "training_memory"}
 """Entries that hold the interval of a whole answer, and the family of rows that it comes from."""
 
 
-def _spread(document: Document, spread: Sequence[Residual]) -> None:
+def _spread(document: Document, spread: Sequence[MeasuredRatio]) -> None:
     """Write the interval of each whole answer as rows outside of the fit have it."""
     for (section, name), family in TOTALS.items():
         entry = document.get(section, {}).get(name)

@@ -13,13 +13,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from accuracy.rows import Row
+from accuracy.rows import MeasuredRow
 
 FOLDS: Final = 5
 _DIGITS: Final = 16
 
 
-def group_of(row: Row) -> str:
+def group_of(row: MeasuredRow) -> str:
     """Digest of the row's group."""
     name = json.dumps([row.source, row.model_id, row.accelerator_id], ensure_ascii=False)
     return hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
@@ -37,7 +37,7 @@ def fold_of(group: str, split: Mapping[str, int]) -> int:
     return split.get(group, int(group, 16) % FOLDS)
 
 
-def deal(rows: Iterable[Row], split: Mapping[str, int]) -> dict[str, int]:
+def deal(rows: Iterable[MeasuredRow], split: Mapping[str, int]) -> dict[str, int]:
     """The split with the groups of ``rows`` that it lacks, the largest first, each to the emptiest fold."""
     sizes = Counter(group_of(row) for row in rows)
     dealt = dict(split)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from accuracy.lines import Line, read_lines, shown
+from accuracy.lines import RowLine, read_lines, shown
 from service.planning.precision import NumberFormat
 
 HARDWARE_COLUMNS: Final = frozenset(
@@ -139,7 +139,7 @@ def _count(text: str) -> int:
     return int(text) if text.strip().isdecimal() else 0
 
 
-def _row(line: Line) -> HardwareRow | None:
+def _row(line: RowLine) -> HardwareRow | None:
     """One row; None, with a warning, for one that does not say on how many devices."""
     metric, unit = line.required("metric"), line.required("unit_si")
     if metric not in HARDWARE_UNITS:

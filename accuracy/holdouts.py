@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from accuracy.fitting import (
-    Constant,
     Document,
-    Fitted,
+    FitConstant,
+    FittedConstants,
+    FittingProblem,
     Floats,
-    Problem,
     WithCurves,
     answered_once,
     constants_of,
@@ -28,13 +28,13 @@ from accuracy.fitting import (
     with_values,
 )
 from accuracy.folds import fold_of, group_of
-from accuracy.metrics import METRICS, Family
-from accuracy.rows import Row
-from accuracy.scoring import Asked, Estimators, Scored, percentile, score_row, served_system
+from accuracy.metrics import METRICS, MetricFamily
+from accuracy.rows import MeasuredRow
+from accuracy.scoring import AskedRow, Estimators, ScoredRow, percentile, score_row, served_system
 from accuracy.serving_facts import is_contradicted
-from accuracy.spreads import Ratios, Residual, is_of_serving, pooled_ends, ratios_of, rounded
-from service.evidence.service import curves_of
-from service.planning.hardware.distance import ServingEvidence, System, evidence_of
+from accuracy.spreads import FamilyRatios, MeasuredRatio, is_of_serving, pooled_ends, ratios_of, rounded
+from service.evidence.service import parse_curves
+from service.planning.hardware.distance import EvidenceSystem, ServingEvidence, build_evidence
 from service.resolve.catalog import CatalogView
 
 FOLD: Final = "fold"
@@ -57,40 +57,44 @@ class HoldOut(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedHoldOut:
     """A hold-out with the constants that were fitted without it, and its rows under them."""
 
     held: HoldOut
-    fitted: Fitted
-    scored: tuple[Scored, ...]
+    fitted: FittedConstants
+    scored: tuple[ScoredRow, ...]
 
 
-class Served(NamedTuple):
+class ServedSystem(NamedTuple):
     """What evidence knows of a row: its system, and the parameters of its model."""
 
-    system: System
+    system: EvidenceSystem
     parameter_count: int | None
 
 
-def systems_of(asked: Sequence[Asked], catalog: CatalogView) -> list[Served]:
+def systems_of(asked: Sequence[AskedRow], catalog: CatalogView) -> list[ServedSystem]:
     """The system of each row."""
     found = []
     for one in asked:
         served = served_system(one.shapes[0], catalog)
-        found.append(Served(*served) if served else Served(System(None, None, None, None), None))
+        found.append(
+            ServedSystem(*served) if served else ServedSystem(EvidenceSystem(None, None, None, None), None)
+        )
     return found
 
 
-def evidence_inside(served: Sequence[Served], outside: Sequence[int] = ()) -> ServingEvidence:
+def evidence_inside(served: Sequence[ServedSystem], outside: Sequence[int] = ()) -> ServingEvidence:
     """The evidence of all rows but those outside."""
     left = set(outside)
     inside = [one for place, one in enumerate(served) if place not in left]
-    return evidence_of(
+    return build_evidence(
         (one.system for one in inside), (one.parameter_count for one in inside if one.parameter_count)
     )
 
 
-def hold_outs(asked: Sequence[Asked], served: Sequence[Served], split: Mapping[str, int]) -> list[HoldOut]:
+def hold_outs(
+    asked: Sequence[AskedRow], served: Sequence[ServedSystem], split: Mapping[str, int]
+) -> list[HoldOut]:
     """Five folds of groups, and each device, model, release and engine with enough rows."""
     keys: dict[tuple[str, str], list[int]] = {}
     for place, (one, (system, count)) in enumerate(zip(asked, served, strict=True)):
@@ -117,7 +121,7 @@ def hold_outs(asked: Sequence[Asked], served: Sequence[Served], split: Mapping[s
     ]
 
 
-def thinned(asked: Sequence[Asked], most: int) -> list[int]:
+def thinned(asked: Sequence[AskedRow], most: int) -> list[int]:
     """At most so many rows of each group and metric, evenly from them, each figure of a run once."""
     groups: dict[tuple[str, str], dict[tuple[int, float], int]] = {}
     for place, one in enumerate(asked):
@@ -134,12 +138,12 @@ def thinned(asked: Sequence[Asked], most: int) -> list[int]:
 _UNCLEAR: Final = frozenset({"layout", "batch"})
 
 
-def is_clear(row: Row) -> bool:
+def is_clear(row: MeasuredRow) -> bool:
     """Whether a row says how many devices do what: one that does not is tried, but teaches nothing."""
     return not (_UNCLEAR & row.missing) and not is_contradicted(row)
 
 
-class _Linear(NamedTuple):
+class _LinearErrors(NamedTuple):
     """Errors of some rows around some constants."""
 
     rows: tuple[int, ...]
@@ -148,7 +152,7 @@ class _Linear(NamedTuple):
     slopes: Floats
     weights: Floats
 
-    def solved(self, problem: Problem, outside: Sequence[int] = ()) -> Fitted:
+    def solved(self, problem: FittingProblem, outside: Sequence[int] = ()) -> FittedConstants:
         """The constants that fit the rows inside best."""
         left = set(outside)
         inside = np.array([row not in left for row in self.rows])
@@ -156,23 +160,23 @@ class _Linear(NamedTuple):
             self.errors[inside], self.slopes[inside], self.weights[inside], self.at, problem.bounds
         )
         groups = {group_of(problem.asked[row].row) for row in self.rows if row not in left}
-        return Fitted(tuple(rounded(value) for value in values), int(inside.sum()), len(groups))
+        return FittedConstants(tuple(rounded(value) for value in values), int(inside.sum()), len(groups))
 
 
-def _aim(one: Asked) -> float:
+def _aim(one: AskedRow) -> float:
     target = METRICS[one.row.metric].target
     return target.median if target else 1.0
 
 
-def _linear(problem: Problem, values: Floats, rows: Sequence[int]) -> _Linear:
+def _linear(problem: FittingProblem, values: Floats, rows: Sequence[int]) -> _LinearErrors:
     errors = problem.errors(values.tolist(), rows)
     usable = np.isfinite(errors)
     rows = tuple(row for row, finite in zip(rows, usable, strict=True) if finite)
     errors = errors[usable]
-    return _Linear(rows, values, errors, problem.slopes(values, rows, errors), _weights(problem, rows))
+    return _LinearErrors(rows, values, errors, problem.slopes(values, rows, errors), _weights(problem, rows))
 
 
-def _weights(problem: Problem, rows: Sequence[int]) -> Floats:
+def _weights(problem: FittingProblem, rows: Sequence[int]) -> Floats:
     """How much each row weighs: a group as the root of all of its rows, an error as a share of its aim."""
     sizes = Counter(group_of(one.row) for one in problem.asked)
     taken = Counter(group_of(problem.asked[row].row) for row in rows)
@@ -184,19 +188,19 @@ def _weights(problem: Problem, rows: Sequence[int]) -> Floats:
     return np.array(weights)
 
 
-class Validation(NamedTuple):
+class HoldOutValidation(NamedTuple):
     """The fit to all rows, and every hold-out under constants that never saw it."""
 
-    fitted: Fitted
-    tried: tuple[Tried, ...]
-    served: tuple[Served, ...]
+    fitted: FittedConstants
+    tried: tuple[TriedHoldOut, ...]
+    served: tuple[ServedSystem, ...]
 
     @property
-    def folds(self) -> list[Tried]:
+    def folds(self) -> list[TriedHoldOut]:
         """The five folds."""
         return [one for one in self.tried if one.held.kind == FOLD]
 
-    def scored(self) -> list[Scored]:
+    def scored(self) -> list[ScoredRow]:
         """Every row under the constants of the fold that does not hold its group."""
         ordered = {
             place: scored
@@ -206,27 +210,31 @@ class Validation(NamedTuple):
         return [ordered[place] for place in sorted(ordered)]
 
 
-def validate(problem: Problem, split: Mapping[str, int]) -> Validation:
+def validate(problem: FittingProblem, split: Mapping[str, int]) -> HoldOutValidation:
     """Fit all rows, then try each hold-out."""
-    served = systems_of(problem.asked, problem.catalog(curves_of(problem.document)))
+    served = systems_of(problem.asked, problem.catalog(parse_curves(problem.document)))
     rows = [place for place in thinned(problem.asked, MOST_OF_GROUP) if is_clear(problem.asked[place].row)]
     held = hold_outs(problem.asked, served, split)
     values = problem.bounds[0].copy()
-    fitted = Fitted(tuple(values), 0, 0)
+    fitted = FittedConstants(tuple(values), 0, 0)
     for _ in range(LINEARISATIONS):
         linear = _linear(problem, values, rows)
         fitted = linear.solved(problem)
         values = np.array(fitted.values)
     tried = [
-        Tried(one, without := linear.solved(problem, one.outside), under(problem, without, one, served))
+        TriedHoldOut(
+            one, without := linear.solved(problem, one.outside), under(problem, without, one, served)
+        )
         for one in held
     ]
-    return Validation(fitted, tuple(tried), tuple(served))
+    return HoldOutValidation(fitted, tuple(tried), tuple(served))
 
 
-def under(problem: Problem, fitted: Fitted, held: HoldOut, served: Sequence[Served]) -> tuple[Scored, ...]:
+def under(
+    problem: FittingProblem, fitted: FittedConstants, held: HoldOut, served: Sequence[ServedSystem]
+) -> tuple[ScoredRow, ...]:
     """The rows of a hold-out under some constants, with the evidence that is left without them."""
-    curves = curves_of(with_values(problem.document, problem.constants, fitted.values))
+    curves = parse_curves(with_values(problem.document, problem.constants, fitted.values))
     left = replace(curves, serving_evidence=evidence_inside(served, held.outside))
     catalog, estimators = problem.catalog(left), answered_once(problem.estimators)
     return tuple(score_row(problem.asked[place], catalog, estimators) for place in held.tried)
@@ -238,7 +246,7 @@ _ALL_AS_GROUPS: Final = 12
 far off an estimate is where the engine is measured."""
 
 
-def spreads(tried: Sequence[Tried], without: Sequence[int] = ()) -> list[Residual]:
+def spreads(tried: Sequence[TriedHoldOut], without: Sequence[int] = ()) -> list[MeasuredRatio]:
     """What rows of all hold-outs were off by, by kind of answer and level, without some rows.
 
     A group weighs as the root of its rows; ends are drawn towards those of all levels where few groups stand
@@ -252,9 +260,9 @@ def spreads(tried: Sequence[Tried], without: Sequence[int] = ()) -> list[Residua
         if place not in left and is_clear(one.row)
     ]
     ratios = ratios_of(scored)
-    families: dict[str, Ratios] = {}
+    families: dict[str, FamilyRatios] = {}
     for (family, _), of in ratios.items():
-        every = families.setdefault(family, Ratios([], []))
+        every = families.setdefault(family, FamilyRatios([], []))
         every.figures.extend(of.figures)
         every.groups.extend(of.groups)
     found = []
@@ -264,7 +272,9 @@ def spreads(tried: Sequence[Tried], without: Sequence[int] = ()) -> list[Residua
         own, every_end = of.ends_by_group, families[family].ends_by_group
         low, high = pooled_ends(own, every_end, len(set(of.groups)), _ALL_AS_GROUPS)
         middle = percentile(of.figures, 0.5)
-        found.append(Residual(family, level, rounded(low), rounded(middle), rounded(high), len(of.figures)))
+        found.append(
+            MeasuredRatio(family, level, rounded(low), rounded(middle), rounded(high), len(of.figures))
+        )
     return found
 
 
@@ -275,11 +285,11 @@ def _evidence(evidence: ServingEvidence) -> Document:
     }
 
 
-def served_document(problem: Problem, found: Validation, provenance: Mapping[str, Any]) -> str:
+def served_document(problem: FittingProblem, found: HoldOutValidation, provenance: Mapping[str, Any]) -> str:
     """The reference set with fitted constants of serving, those of each hold-out, and the spreads."""
     names = [constant.name for constant in problem.constants]
 
-    def values(fitted: Fitted) -> dict[str, float]:
+    def values(fitted: FittedConstants) -> dict[str, float]:
         return dict(zip(names, fitted.values, strict=True))
 
     document = with_values(problem.document, problem.constants, found.fitted.values)
@@ -307,31 +317,31 @@ def served_document(problem: Problem, found: Validation, provenance: Mapping[str
     return text_of(document)
 
 
-def again(problem: Problem, split: Mapping[str, int]) -> list[Tried]:
+def again(problem: FittingProblem, split: Mapping[str, int]) -> list[TriedHoldOut]:
     """Whole devices, models, releases and engines of a set that was fitted, under what it keeps of each."""
-    served = systems_of(problem.asked, problem.catalog(curves_of(problem.document)))
+    served = systems_of(problem.asked, problem.catalog(parse_curves(problem.document)))
     section = problem.document.get("fitted_serving", {})
     kept = {(one["kind"], one["name"]): one["values"] for one in section.get("hold_outs", [])}
     tried = []
     for held in hold_outs(problem.asked, served, split):
         values = kept.get((held.kind, held.name))
         if values is not None:
-            fitted = Fitted(tuple(values[constant.name] for constant in problem.constants), 0, 0)
-            tried.append(Tried(held, fitted, under(problem, fitted, held, served)))
+            fitted = FittedConstants(tuple(values[constant.name] for constant in problem.constants), 0, 0)
+            tried.append(TriedHoldOut(held, fitted, under(problem, fitted, held, served)))
     return tried
 
 
 def serving_problem(
-    document: Document, asked: Sequence[Asked], estimators: Estimators, catalog: WithCurves
-) -> Problem:
+    document: Document, asked: Sequence[AskedRow], estimators: Estimators, catalog: WithCurves
+) -> FittingProblem:
     """The rows of serving that can be asked, and the constants that serve one of them."""
     rows = tuple(one for one in asked if is_serving(one) and not one.skipped)
     known = [constant for constant in constants_of(document) if any(constant.serves(one) for one in rows)]
     constants = tuple(constant._replace(besides=_own(constant, known)) for constant in known)
-    return Problem(document, constants, rows, estimators, catalog)
+    return FittingProblem(document, constants, rows, estimators, catalog)
 
 
-def _own(constant: Constant, known: Sequence[Constant]) -> frozenset[str]:
+def _own(constant: FitConstant, known: Sequence[FitConstant]) -> frozenset[str]:
     """Software with a constant of its own in the place of one that serves all."""
     if constant.software is not None:
         return frozenset()
@@ -340,13 +350,13 @@ def _own(constant: Constant, known: Sequence[Constant]) -> frozenset[str]:
     return frozenset(one.software for one in same if one.software and str(one.path[-1]).count("/") == 1)
 
 
-def is_serving(one: Asked) -> bool:
+def is_serving(one: AskedRow) -> bool:
     """Whether a row is of latency, rate, power or energy of serving."""
     metric = METRICS.get(one.row.metric)
-    return metric is not None and metric.family is Family.SERVING
+    return metric is not None and metric.family is MetricFamily.SERVING
 
 
-def by_kind(tried: Sequence[Tried]) -> Iterator[tuple[str, list[Tried]]]:
+def by_kind(tried: Sequence[TriedHoldOut]) -> Iterator[tuple[str, list[TriedHoldOut]]]:
     """Hold-outs of one kind together."""
     for kind in dict.fromkeys(one.held.kind for one in tried):
         yield kind, [one for one in tried if one.held.kind == kind]

@@ -19,7 +19,7 @@ class RowsError(Exception):
 
 
 @dataclass(slots=True)
-class Line:
+class RowLine:
     """The cells of one row, and where they stand; ``warnings`` are what is odd about it."""
 
     path: Path
@@ -72,14 +72,14 @@ def shown(text: object) -> str:
     return repr(str(text)[:40])
 
 
-class Lines(NamedTuple):
+class FileLines(NamedTuple):
     """The lines of one file, read as they are asked for, and the digest of its bytes."""
 
     sha256: str
-    lines: Iterator[Line]
+    lines: Iterator[RowLine]
 
 
-def read_lines(path: Path, columns: frozenset[str]) -> Lines:
+def read_lines(path: Path, columns: frozenset[str]) -> FileLines:
     """The lines of a file that has ``columns``, each under an id of its own.
 
     Raises :class:`RowsError` where the file or a line cannot be read.
@@ -91,10 +91,10 @@ def read_lines(path: Path, columns: frozenset[str]) -> Lines:
         raise RowsError(path, 0, "all", error.strerror or "cannot be read") from None
     except UnicodeDecodeError:
         raise RowsError(path, 0, "all", "is not UTF-8") from None
-    return Lines(hashlib.sha256(data).hexdigest(), _lines(path, text, columns))
+    return FileLines(hashlib.sha256(data).hexdigest(), _lines(path, text, columns))
 
 
-def _lines(path: Path, text: str, columns: frozenset[str]) -> Iterator[Line]:
+def _lines(path: Path, text: str, columns: frozenset[str]) -> Iterator[RowLine]:
     seen: set[str] = set()
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -112,7 +112,7 @@ def _lines(path: Path, text: str, columns: frozenset[str]) -> Iterator[Line]:
                 short = header[len(cells)] if len(cells) < len(header) else header[-1]
                 detail = f"the line has {len(cells)} cells, the header {len(header)}"
                 raise RowsError(path, reader.line_num, short, detail)
-            line = Line(path, reader.line_num, dict(zip(header, cells, strict=True)))
+            line = RowLine(path, reader.line_num, dict(zip(header, cells, strict=True)))
             name = line.required("id")
             if name in seen:
                 raise line.error("id", f"{shown(name)} stands twice")

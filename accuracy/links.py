@@ -19,20 +19,20 @@ from numpy.typing import NDArray
 from accuracy.hardware import HardwareRow
 from accuracy.scoring import percentile
 from accuracy.spreads import rounded, tail
-from service.evidence.service import link_curves
+from service.evidence.service import parse_link_curves
 from service.planning.hardware.calibration import LinkCalibration
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.collectives import (
-    Algorithm,
     Collective,
+    CollectiveAlgorithm,
+    build_fabric,
     bus_bandwidth,
     collective_seconds,
-    fabric_of,
 )
 from service.planning.hardware.links import Link, LinkKind
 
 Document = dict[str, Any]
-Group = tuple[str, str]
+FitGroup = tuple[str, str]
 Floats = NDArray[np.float64]
 ClusterOf = Callable[[str, int, int], Cluster | None]
 """The cluster of so many devices and devices a node of an accelerator, as the catalog has it."""
@@ -42,15 +42,19 @@ COPIED_BYTES: Final = 512.0 * 2.0**20
 
 _NETWORK = re.compile(r"(\d+)\s*x\s*(\d+(?:\.\d+)?) GB/s per node")
 _ALGORITHM = re.compile(r"algorithm (\w+)")
-_NAMED: Final = {"NVLS": Algorithm.IN_NETWORK, "RING": Algorithm.RING, "TREE": Algorithm.TREE}
+_NAMED: Final = {
+    "NVLS": CollectiveAlgorithm.IN_NETWORK,
+    "RING": CollectiveAlgorithm.RING,
+    "TREE": CollectiveAlgorithm.TREE,
+}
 
 
-class Setting(NamedTuple):
+class CollectiveSetting(NamedTuple):
     """What rows of different sizes share: the cluster, the collective and how it was carried out."""
 
     cluster: Cluster
     collective: Collective
-    algorithm: Algorithm | None = None
+    algorithm: CollectiveAlgorithm | None = None
     switched: bool = True
     """Whether switches that reduce were allowed."""
     directions: float = 1.0
@@ -61,7 +65,7 @@ class LinkProbe(NamedTuple):
     """A measured row as a collective on a known cluster."""
 
     row: HardwareRow
-    setting: Setting
+    setting: CollectiveSetting
     message_bytes: float
 
 
@@ -83,7 +87,9 @@ def _collective(row: HardwareRow, cluster: Cluster) -> LinkProbe | None:
     notes = row.text["notes"]
     named = _ALGORITHM.search(notes)
     algorithm = _NAMED.get(named[1].upper()) if named else None
-    setting = Setting(_network(row, cluster), kind, algorithm, switched="NVLS disabled" not in notes)
+    setting = CollectiveSetting(
+        _network(row, cluster), kind, algorithm, switched="NVLS disabled" not in notes
+    )
     return LinkProbe(row, setting, size)
 
 
@@ -95,9 +101,11 @@ def _copy(row: HardwareRow, cluster: Cluster, host_link: Link | None) -> LinkPro
     pair = cluster._replace(accelerator_count=2, accelerators_per_node=2)
     if operation in _TO_HOST and host_link is not None:
         between = pair._replace(intra_node_link=host_link)
-        return LinkProbe(row, Setting(between, Collective.POINT_TO_POINT), COPIED_BYTES)
+        return LinkProbe(row, CollectiveSetting(between, Collective.POINT_TO_POINT), COPIED_BYTES)
     if operation == "device to device read":
-        return LinkProbe(row, Setting(pair, Collective.POINT_TO_POINT, directions=2.0), COPIED_BYTES)
+        return LinkProbe(
+            row, CollectiveSetting(pair, Collective.POINT_TO_POINT, directions=2.0), COPIED_BYTES
+        )
     return None
 
 
@@ -126,7 +134,7 @@ def estimated(found: Sequence[LinkProbe], calibration: LinkCalibration) -> Float
     """The bus bandwidth of each probe in bytes/s."""
     rates = np.zeros(len(found))
     places: dict[int, list[int]] = {}
-    settings: dict[int, Setting] = {}
+    settings: dict[int, CollectiveSetting] = {}
     known: dict[tuple[Any, ...], int] = {}
     for place, probe in enumerate(found):
         cluster = probe.setting.cluster
@@ -141,9 +149,9 @@ def estimated(found: Sequence[LinkProbe], calibration: LinkCalibration) -> Float
     return rates
 
 
-def _rates(setting: Setting, sizes: Floats, calibration: LinkCalibration) -> Floats:
+def _rates(setting: CollectiveSetting, sizes: Floats, calibration: LinkCalibration) -> Floats:
     cluster, kind = setting.cluster, setting.collective
-    fabric = fabric_of(cluster, calibration)
+    fabric = build_fabric(cluster, calibration)
     if not setting.switched:
         fabric = fabric._replace(in_network=None)
     devices = float(cluster.accelerator_count)
@@ -187,7 +195,7 @@ def fit_links(document: Document, found: Sequence[LinkProbe]) -> Document:
     measured = np.array([probe.row.value for probe in found])
 
     def loss() -> float:
-        of = estimated(found, link_curves(document).value) / measured
+        of = estimated(found, parse_link_curves(document).value) / measured
         held = sum(
             abs(math.log(entry["value"] / entry["prior"])) / math.log(entry["range"][1] / entry["range"][0])
             for entry in constants.values()
@@ -209,7 +217,7 @@ def fit_links(document: Document, found: Sequence[LinkProbe]) -> Document:
     return document
 
 
-class LinkTried(NamedTuple):
+class FittedLinkProbe(NamedTuple):
     """A probe with estimated over measured rate, fitted with its group and without, and its interval."""
 
     probe: LinkProbe
@@ -228,14 +236,14 @@ class LinkFit(NamedTuple):
     """The constants fitted to all groups, and every probe under those and under fits without its group."""
 
     document: Document
-    tried: tuple[LinkTried, ...]
+    tried: tuple[FittedLinkProbe, ...]
 
 
 def fit_all_links(document: Document, found: Sequence[LinkProbe]) -> LinkFit:
     """Fit to all groups; then predict each group by constants fitted to the others."""
     whole = fit_links(document, found)
     measured = np.array([probe.row.value for probe in found])
-    fitted = estimated(found, link_curves(whole).value) / measured
+    fitted = estimated(found, parse_link_curves(whole).value) / measured
     groups = sorted({probe.row.group for probe in found})
     held = np.zeros(len(found))
     without = {}
@@ -243,12 +251,12 @@ def fit_all_links(document: Document, found: Sequence[LinkProbe]) -> LinkFit:
         own = np.array([probe.row.group == group for probe in found])
         rest = [probe for probe, out in zip(found, own, strict=True) if not out]
         without[group] = fit_links(document, rest)
-        held[own] = (estimated(found, link_curves(without[group]).value) / measured)[own]
+        held[own] = (estimated(found, parse_link_curves(without[group]).value) / measured)[own]
     tried = []
     for place, probe in enumerate(found):
         others = [1.0 / held[k] for k, other in enumerate(found) if other.row.group != probe.row.group]
         low, high = spread_of(others)
-        tried.append(LinkTried(probe, float(fitted[place]), float(held[place]), low, high))
+        tried.append(FittedLinkProbe(probe, float(fitted[place]), float(held[place]), low, high))
     fitted_document = _with_intervals(whole, list(without.values()), found)
     low, high = spread_of([1.0 / ratio for ratio in held])
     fitted_document["spread"] = {
@@ -260,12 +268,12 @@ def fit_all_links(document: Document, found: Sequence[LinkProbe]) -> LinkFit:
     return LinkFit(fitted_document, tuple(tried))
 
 
-def score_links(document: Document, found: Sequence[LinkProbe]) -> list[LinkTried]:
+def score_links(document: Document, found: Sequence[LinkProbe]) -> list[FittedLinkProbe]:
     """Every probe under constants as they are, and within the interval that comes with them."""
     measured = np.array([probe.row.value for probe in found])
-    of = estimated(found, link_curves(document).value) / measured
+    of = estimated(found, parse_link_curves(document).value) / measured
     low, high = document["spread"]["low"], document["spread"]["high"]
-    return [LinkTried(probe, float(r), float(r), low, high) for probe, r in zip(found, of, strict=True)]
+    return [FittedLinkProbe(probe, float(r), float(r), low, high) for probe, r in zip(found, of, strict=True)]
 
 
 def spread_of(ratios: Sequence[float]) -> tuple[float, float]:
@@ -300,7 +308,7 @@ def _reads(path: Sequence[str], probe: LinkProbe) -> bool:
             return True
 
 
-class LinkLine(NamedTuple):
+class LinkFitLine(NamedTuple):
     """Errors of a set of rows in per cent and the share that its intervals cover."""
 
     group: str
@@ -322,16 +330,16 @@ class LinkLine(NamedTuple):
         )
 
 
-def link_lines(tried: Sequence[LinkTried]) -> list[LinkLine]:
+def link_lines(tried: Sequence[FittedLinkProbe]) -> list[LinkFitLine]:
     """One line a metric and group, one a metric."""
-    sets: dict[tuple[str, str], list[LinkTried]] = {}
+    sets: dict[tuple[str, str], list[FittedLinkProbe]] = {}
     for one in tried:
         metric = one.probe.row.metric
         nodes = f", {one.probe.row.nodes} nodes" if one.probe.row.nodes > 1 else ""
         sets.setdefault((metric, " on ".join(one.probe.row.group) + nodes), []).append(one)
         sets.setdefault((metric, "all"), []).append(one)
     return [
-        LinkLine(
+        LinkFitLine(
             f"{metric} {group}",
             len(of),
             100.0 * statistics.median(abs(one.fitted - 1.0) for one in of),

@@ -16,52 +16,52 @@ from pydantic import MISSING
 from accuracy.fitting import Floats
 from accuracy.folds import committed_split, fold_of, group_of
 from accuracy.holdouts import is_clear
-from accuracy.metrics import METRICS, SERVING_TIMES, Family
-from accuracy.report import OWN_RUNS, Table
-from accuracy.scoring import Asked, Scored, percentile
+from accuracy.metrics import METRICS, SERVING_TIMES, MetricFamily
+from accuracy.report import OWN_RUNS, TextTable
+from accuracy.scoring import AskedRow, ScoredRow, percentile
 from accuracy.spreads import rounded
-from service.planning.hardware.distance import family_of
+from service.planning.hardware.distance import resolve_family
 from service.planning.hardware.local_evidence import (
     FURTHEST,
-    Deviations,
-    Group,
+    LogDeviations,
     MeasuredRun,
-    Neighbourhood,
-    Setting,
-    Settings,
-    fingerprint,
+    NearbyRuns,
+    RunGroup,
+    RunSetting,
+    RunSettings,
+    compute_fingerprint,
 )
-from service.planning.quantity import Spread
+from service.planning.quantity import IntervalFactors
 
-Placed = Callable[[Any], Setting | None]
+RunPlacement = Callable[[Any], RunSetting | None]
 """What the run of a question is of; it stands right of this room and is handed in."""
 
 _MEMORY: Final = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
 
 
-class Point(NamedTuple):
+class SourceRun(NamedTuple):
     """A run of a source, with the interval that its estimate has without it, as factors."""
 
     source: str
     group: str
     """Rows that are held out together."""
     run: MeasuredRun
-    prior: Spread
+    prior: IntervalFactors
 
 
-def family_of_row(one: Scored) -> str | None:
+def family_of_row(one: ScoredRow) -> str | None:
     """The kind of answer that a row is of; None where local evidence moves none such."""
     metric = METRICS[one.row.metric]
     if one.row.metric in _MEMORY:
         return f"{one.row.kind}_memory"
     if metric.spread is None:
         return None
-    return family_of(metric.spread, all_at_once=one.all_at_once and metric.spread in SERVING_TIMES)
+    return resolve_family(metric.spread, all_at_once=one.all_at_once and metric.spread in SERVING_TIMES)
 
 
-def points(pairs: Iterable[tuple[Asked, Scored]], placed: Placed) -> dict[str, list[Point]]:
+def points(pairs: Iterable[tuple[AskedRow, ScoredRow]], placed: RunPlacement) -> dict[str, list[SourceRun]]:
     """The rows that say what was run, by kind of answer: each setting of a source once."""
-    found: dict[str, dict[tuple[str, Setting], list[Point]]] = {}
+    found: dict[str, dict[tuple[str, RunSetting], list[SourceRun]]] = {}
     for asked, one in pairs:
         family = family_of_row(one) if one.row.metric in METRICS else None
         if family is None or one.figure is None or not is_clear(one.row) or not asked.shapes:
@@ -76,18 +76,18 @@ def points(pairs: Iterable[tuple[Asked, Scored]], placed: Placed) -> dict[str, l
     return {family: [_mean(same) for same in of.values()] for family, of in sorted(found.items())}
 
 
-def _point(one: Scored, setting: Setting) -> Point:
+def _point(one: ScoredRow, setting: RunSetting) -> SourceRun:
     metric, figure = METRICS[one.row.metric], one.figure
     assert figure is not None  # noqa: S101
     ratio, low, high = (each / figure.value for each in (one.row.value, figure.low, figure.high))
-    if metric.family is Family.THROUGHPUT and not metric.counts_time:
+    if metric.family is MetricFamily.THROUGHPUT and not metric.counts_time:
         # A step is slower by what its rate is lower.
         ratio, low, high = 1.0 / ratio, 1.0 / high, 1.0 / low
     run = MeasuredRun(setting, math.log(ratio), one.row.source)
-    return Point(one.row.source, group_of(one.row), run, Spread(low, high, ""))
+    return SourceRun(one.row.source, group_of(one.row), run, IntervalFactors(low, high, ""))
 
 
-def _mean(same: Sequence[Point]) -> Point:
+def _mean(same: Sequence[SourceRun]) -> SourceRun:
     mean = statistics.fmean(point.run.log_ratio for point in same)
     return same[0]._replace(run=same[0].run._replace(log_ratio=mean))
 
@@ -100,9 +100,9 @@ _LEAST: Final = 1e-6
 """Variances of the parts before the first step, and at least."""
 
 
-def fit(found: Sequence[Point]) -> Deviations:
+def fit(found: Sequence[SourceRun]) -> LogDeviations:
     """The standard deviations under which the log ratios are likeliest, each source a tenant of its own."""
-    by_source: dict[str, list[Point]] = {}
+    by_source: dict[str, list[SourceRun]] = {}
     for point in found:
         by_source.setdefault(point.source, []).append(point)
     evenly = [point for of in by_source.values() for point in _evenly(of, _MOST_OF_SOURCE)]
@@ -116,19 +116,19 @@ def fit(found: Sequence[Point]) -> Deviations:
         explained = parts @ weights @ weights
         expected = np.tensordot(parts, inverse, 2)
         variances = np.maximum(_LEAST, variances * np.sqrt(explained / expected))
-    return Deviations(*(rounded(float(each)) for each in np.sqrt(variances)))
+    return LogDeviations(*(rounded(float(each)) for each in np.sqrt(variances)))
 
 
-def _parts(taken: Sequence[Point]) -> Floats:
+def _parts(taken: Sequence[SourceRun]) -> Floats:
     """What each pair shares of each part; sources share nothing."""
     alike = np.array([[one.source == other.source for other in taken] for one in taken])
     own = [point.run.setting for point in taken]
-    settings = Settings(own)
-    parts: Floats = np.stack([settings.parts(setting) for setting in own], axis=1) * alike
+    settings = RunSettings(own)
+    parts: Floats = np.stack([settings.compute_shared_parts(setting) for setting in own], axis=1) * alike
     return parts
 
 
-def _evenly(found: Sequence[Point], most: int) -> list[Point]:
+def _evenly(found: Sequence[SourceRun], most: int) -> list[SourceRun]:
     if len(found) <= most:
         return list(found)
     return [found[int(k * len(found) / most)] for k in range(most)]
@@ -137,18 +137,18 @@ def _evenly(found: Sequence[Point], most: int) -> list[Point]:
 _FEWEST_OTHERS: Final = 80
 
 
-def unit_of(point: Point, found: Sequence[Point]) -> str:
+def unit_of(point: SourceRun, found: Sequence[SourceRun]) -> str:
     """What is held out with a point: its source, or its fold where the other sources have too few rows."""
     others = sum(other.source != point.source for other in found)
     return point.source if others >= _FEWEST_OTHERS else f"fold {fold_of(point.group, committed_split())}"
 
 
-class Tried(NamedTuple):
+class CorrectedRun(NamedTuple):
     """A run that is not among those that it is estimated with, before and after."""
 
     log_ratio: float
-    before: Spread
-    after: Spread
+    before: IntervalFactors
+    after: IntervalFactors
 
     def errors(self) -> tuple[float, float]:
         """Relative errors of the estimate, before and after."""
@@ -160,7 +160,7 @@ class Tried(NamedTuple):
         return self.after.low <= math.exp(self.log_ratio) <= self.after.high
 
 
-def local_document(found: Mapping[str, Sequence[Point]]) -> dict[str, Any]:
+def local_document(found: Mapping[str, Sequence[SourceRun]]) -> dict[str, Any]:
     """Deviations of each kind of answer, and those fitted without each unit that is held out."""
     document = {}
     for family, of in found.items():
@@ -181,16 +181,16 @@ def local_document(found: Mapping[str, Sequence[Point]]) -> dict[str, Any]:
     return document
 
 
-def without(point: Point, entry: Mapping[str, Any]) -> Deviations:
+def without(point: SourceRun, entry: Mapping[str, Any]) -> LogDeviations:
     """Deviations fitted without the source of a point, or its fold; of all where they hold neither."""
     held, fold = entry["held_out"], f"fold {fold_of(point.group, committed_split())}"
-    return Deviations(**(held.get(point.source) or held.get(fold) or entry["values"]))
+    return LogDeviations(**(held.get(point.source) or held.get(fold) or entry["values"]))
 
 
 _SEVERAL: Final = 3
 
 
-def _helps(tried: Sequence[Tried]) -> bool:
+def _helps(tried: Sequence[CorrectedRun]) -> bool:
     """Whether several own runs made the estimates of others better: a kind that they do not is left alone."""
     if not tried:
         return False
@@ -207,7 +207,7 @@ _KNOWN_AGAIN: Final = frozenset(
 """Metrics that stand in their rows as answers have them, those of power but for the number of devices."""
 
 
-def fingerprints(pairs: Iterable[tuple[Asked, Scored]], placed: Placed) -> list[str]:
+def fingerprints(pairs: Iterable[tuple[AskedRow, ScoredRow]], placed: RunPlacement) -> list[str]:
     """By which rows are known again that a tenant brings as its own."""
     found = set()
     for asked, one in pairs:
@@ -218,7 +218,7 @@ def fingerprints(pairs: Iterable[tuple[Asked, Scored]], placed: Placed) -> list[
             continue
         cluster = asked.shapes[0].cluster
         each = cluster.accelerator_count if family == "serving_power" and cluster is not MISSING else 1
-        found.add(fingerprint(family, setting, one.row.value / each))
+        found.add(compute_fingerprint(family, setting, one.row.value / each))
     return sorted(found)
 
 
@@ -227,23 +227,23 @@ _TRIED: Final = 8
 _SEED: Final = 20
 
 
-def _is_elsewhere(point: Point, other: Point) -> bool:
+def _is_elsewhere(point: SourceRun, other: SourceRun) -> bool:
     """Whether runs that were renamed to be of one group are of different models, or devices."""
     one, two = point.run.setting, other.run.setting
     return point.source == other.source and one.group == two.group and _renamed(one) != _renamed(two)
 
 
-def _renamed(setting: Setting) -> object:
+def _renamed(setting: RunSetting) -> object:
     assert isinstance(setting.system, tuple)  # noqa: S101
     first: object = setting.system[0]
     return first
 
 
 def try_out(
-    found: Sequence[Point], document: Mapping[str, Any], count: int, *, elsewhere: bool = False
-) -> list[Tried]:
+    found: Sequence[SourceRun], document: Mapping[str, Any], count: int, *, elsewhere: bool = False
+) -> list[CorrectedRun]:
     """Runs of each system and model, estimated with ``count`` of its others, or of those ``elsewhere``."""
-    targets: dict[tuple[str, Group, Any], list[Point]] = {}
+    targets: dict[tuple[str, RunGroup, Any], list[SourceRun]] = {}
     for point in found:
         setting = point.run.setting
         targets.setdefault((point.source, setting.group, setting.system), []).append(point)
@@ -256,33 +256,33 @@ def try_out(
         near = [pool[place].run for place in sorted(taken)]
         rest = of if elsewhere else [point for place, point in enumerate(pool) if place not in taken]
         chosen = random.choice(len(rest), min(_TRIED, len(rest)), replace=False)
-        neighbourhood = Neighbourhood(near, without(of[0], document))
+        neighbourhood = NearbyRuns(near, without(of[0], document))
         for point in (rest[int(place)] for place in sorted(chosen)):
-            after = neighbourhood.correction(point.run.setting).of(point.prior)
-            tried.append(Tried(point.run.log_ratio, point.prior, after))
+            after = neighbourhood.compute_correction(point.run.setting).apply_to_spread(point.prior)
+            tried.append(CorrectedRun(point.run.log_ratio, point.prior, after))
     return tried
 
 
-def _evenly_groups(targets: Sequence[list[Point]]) -> list[list[Point]]:
+def _evenly_groups(targets: Sequence[list[SourceRun]]) -> list[list[SourceRun]]:
     if len(targets) <= _GROUPS:
         return list(targets)
     return [targets[int(k * len(targets) / _GROUPS)] for k in range(_GROUPS)]
 
 
-def without_model(point: Point) -> Point:
+def without_model(point: SourceRun) -> SourceRun:
     """The run as if models of a system had a part in common."""
     setting = point.run.setting
     group = setting.group._replace(parameter_count=None)
     return _named(point, group, (setting.group.parameter_count, setting.system))
 
 
-def without_device(point: Point) -> Point:
+def without_device(point: SourceRun) -> SourceRun:
     """The run as if runs of a model on several devices had a part in common."""
     setting = point.run.setting
     return _named(point, setting.group._replace(device=None), (setting.group.device, setting.system))
 
 
-def _named(point: Point, group: Group, system: tuple[Hashable, Hashable]) -> Point:
+def _named(point: SourceRun, group: RunGroup, system: tuple[Hashable, Hashable]) -> SourceRun:
     setting = point.run.setting._replace(group=group, system=system)
     return point._replace(run=point.run._replace(setting=setting))
 
@@ -298,7 +298,7 @@ _RENAMED: Final = (
 )
 
 
-def local_table(found: Mapping[str, Sequence[Point]], document: Mapping[str, Any]) -> Table:
+def local_table(found: Mapping[str, Sequence[SourceRun]], document: Mapping[str, Any]) -> TextTable:
     """What own runs do to the estimates of further ones."""
     lines = []
     for family, of in found.items():
@@ -314,13 +314,13 @@ def local_table(found: Mapping[str, Sequence[Point]], document: Mapping[str, Any
                 tried = try_out(wide, fitted, ROWS[-1], elsewhere=True)
                 lines += _line(f"{family}: {ROWS[-1]} {title}", tried)
     head = ("kind of answer and own runs", "rows", "median before", "after", "p90 before", "after")
-    return Table(OWN_RUNS, (*head, "coverage", "width before", "after"), lines)
+    return TextTable(OWN_RUNS, (*head, "coverage", "width before", "after"), lines)
 
 
 _FEWEST_SHOWN: Final = 20
 
 
-def _line(title: str, tried: Sequence[Tried]) -> list[list[str]]:
+def _line(title: str, tried: Sequence[CorrectedRun]) -> list[list[str]]:
     if len(tried) < _FEWEST_SHOWN:
         return []
     before, after = zip(*(one.errors() for one in tried), strict=True)

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from pydantic import MISSING
 
 from accuracy.facts import cache_rounding, leaves_passing_out, view
-from accuracy.rows import Row, printed_half_unit, stated_count
-from service.evidence.measured import UNSEEN_COMPONENTS, Operation
-from service.planning.software.engines import EngineName, is_vllm_v0, rules_of
+from accuracy.rows import MeasuredRow, printed_half_unit, stated_count
+from service.evidence.measured import UNSEEN_COMPONENTS, MeasuredOperation
+from service.planning.software.engines import EngineName, is_vllm_v0, resolve_rules
 
-Answer = Mapping[str, Any]
+EstimateAnswer = Mapping[str, Any]
 
 
-class Family(StrEnum):
+class MetricFamily(StrEnum):
     """What is reported together."""
 
     MEMORY = "memory"
@@ -23,7 +23,7 @@ class Family(StrEnum):
     SERVING = "serving"
 
 
-class Figure(NamedTuple):
+class EstimatedFigure(NamedTuple):
     """An estimated figure with its 80% interval."""
 
     value: float
@@ -31,14 +31,14 @@ class Figure(NamedTuple):
     high: float
 
 
-class Target(NamedTuple):
+class AccuracyTarget(NamedTuple):
     """What the median and the 90th percentile of the relative error may be; None where none is set."""
 
     median: float
     p90: float | None = None
 
 
-class NotAnswered(Exception):
+class FigureNotAnswered(Exception):
     """The answer lacks the figure; ``gap`` is the code that it gives for that."""
 
     def __init__(self, gap: str) -> None:
@@ -46,14 +46,14 @@ class NotAnswered(Exception):
         super().__init__(gap)
 
 
-class Case(NamedTuple):
+class MetricCase(NamedTuple):
     """What an answer is read beside: the question, and the rows of the same run by metric."""
 
     question: Any
-    run: Mapping[str, Row]
+    run: Mapping[str, MeasuredRow]
 
 
-class Metric(NamedTuple):
+class MeasuredMetric(NamedTuple):
     """One metric of the measured rows.
 
     ``needs`` are the hints of the file that rule an estimate out; what is not among them only widens it.
@@ -62,11 +62,11 @@ class Metric(NamedTuple):
     """
 
     unit: str
-    family: Family
-    operation: Operation
-    read: Callable[[Answer, Case], Figure]
+    family: MetricFamily
+    operation: MeasuredOperation
+    read: Callable[[EstimateAnswer, MetricCase], EstimatedFigure]
     needs: frozenset[str]
-    target: Target | None = None
+    target: AccuracyTarget | None = None
     whole: bool = False
     signed: bool = False
     plain: bool = False
@@ -80,22 +80,22 @@ class Metric(NamedTuple):
         return self.unit in ("s", "device*s")
 
 
-def _member(answer: Answer, name: str) -> Figure:
+def _member(answer: EstimateAnswer, name: str) -> EstimatedFigure:
     figure = answer.get(name)
     if figure is None:
-        raise NotAnswered(_gap(answer))
-    return Figure(figure["value"], figure["low"], figure["high"])
+        raise FigureNotAnswered(_gap(answer))
+    return EstimatedFigure(figure["value"], figure["low"], figure["high"])
 
 
-def _gap(answer: Answer) -> str:
+def _gap(answer: EstimateAnswer) -> str:
     return str(answer["gaps"][0]["code"]) if answer["gaps"] else "ABSENT"
 
 
-def _quantity(name: str) -> Callable[[Answer, Case], Figure]:
+def _quantity(name: str) -> Callable[[EstimateAnswer, MetricCase], EstimatedFigure]:
     return lambda answer, _case: _member(answer, name)
 
 
-def _devices(answer: Answer) -> float:
+def _devices(answer: EstimateAnswer) -> float:
     layout = answer["parallelism"]
     return float(layout["tensor"] * layout["pipeline"] * layout["data"] * layout["context"])
 
@@ -107,15 +107,15 @@ OUTSIDE_COMPONENTS = frozenset({"runtime", "communication_buffers"})
 """Beside PyTorch's allocator; an engine measures after the context of the device is made."""
 
 
-def _components(answer: Answer) -> Mapping[str, float]:
+def _components(answer: EstimateAnswer) -> Mapping[str, float]:
     return {part["name"]: float(part["bytes"]) for part in answer["per_device"]["components"]}
 
 
-def _total(answer: Answer, _case: Case | None = None) -> Figure:
+def _total(answer: EstimateAnswer, _case: MetricCase | None = None) -> EstimatedFigure:
     return _member({**answer["per_device"], "gaps": answer["gaps"]}, "total_bytes")
 
 
-def _allocated(answer: Answer, case: Case) -> Figure:
+def _allocated(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     """All devices of a system together, as PyTorch's allocator counts them.
 
     Where the source adds the peaks of devices that work in turn, each has its own room for a prompt.
@@ -125,69 +125,69 @@ def _allocated(answer: Answer, case: Case) -> Figure:
     parts = _components(answer)
     beside = (rooms - 1) * parts["workspace"] - parts.get("device_context", 0.0)
     beside += cache_rounding(row) * parts["kv_cache"]
-    return Figure(*(end + beside for end in _total(answer)))
+    return EstimatedFigure(*(end + beside for end in _total(answer)))
 
 
-def _graph_change(answer: Answer, case: Case) -> Figure:
+def _graph_change(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     """Free memory before and after graphs are captured, which hands back what iterations kept (V1)."""
     graphs, change = _sum(answer, GRAPH_COMPONENTS), 0.0
     version = case.question.workload.engine.version
     if not is_vllm_v0(None if version is MISSING else version):
         change = _components(answer)["workspace"]
-    return Figure(*(3 * [graphs - change]))
+    return EstimatedFigure(*(3 * [graphs - change]))
 
 
 GRAPH_CHANGE = _graph_change
 
 
-def _peak(answer: Answer, case: Case) -> Figure:
+def _peak(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     """The peak as the source of the row reads it, under the interval of the whole."""
     total = _total(answer)
     unseen = UNSEEN_COMPONENTS[view(case.run["peak_memory_per_gpu"])]
     outside = sum(size for name, size in _components(answer).items() if name in unseen)
     share = 1.0 - outside / total.value
-    return Figure(*(end * share for end in total))
+    return EstimatedFigure(*(end * share for end in total))
 
 
-def _sum(answer: Answer, names: frozenset[str]) -> float:
+def _sum(answer: EstimateAnswer, names: frozenset[str]) -> float:
     parts = _components(answer)
     if not names & parts.keys():
-        raise NotAnswered("COMPONENT_ABSENT")
+        raise FigureNotAnswered("COMPONENT_ABSENT")
     return sum(size for name, size in parts.items() if name in names)
 
 
-def _part(names: frozenset[str]) -> Callable[[Answer, Case], Figure]:
+def _part(names: frozenset[str]) -> Callable[[EstimateAnswer, MetricCase], EstimatedFigure]:
     """Some components, which answers give without an interval."""
 
-    def read(answer: Answer, _case: Case) -> Figure:
+    def read(answer: EstimateAnswer, _case: MetricCase) -> EstimatedFigure:
         size = _sum(answer, names)
-        return Figure(size, size, size)
+        return EstimatedFigure(size, size, size)
 
     return read
 
 
-def _stored(answer: Answer, _case: Case) -> Figure:
+def _stored(answer: EstimateAnswer, _case: MetricCase) -> EstimatedFigure:
     """The weights as files hold them, wherever an engine puts them."""
     size = float(answer["stored_weight_bytes"])
-    return Figure(size, size, size)
+    return EstimatedFigure(size, size, size)
 
 
-def _cache_room(answer: Answer, case: Case) -> Figure:
+def _cache_room(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     """What the engine leaves to the KV cache: the usable bytes less everything else."""
     if "usable_bytes" not in answer:
-        raise NotAnswered(_gap(answer))
+        raise FigureNotAnswered(_gap(answer))
     total, cache = _total(answer), _sum(answer, frozenset({"kv_cache"}))
     low, value, high = sorted(_given_bytes(answer, case) - end + cache for end in total)
-    return Figure(value, low, high)
+    return EstimatedFigure(value, low, high)
 
 
-def _given_bytes(answer: Answer, case: Case) -> float:
+def _given_bytes(answer: EstimateAnswer, case: MetricCase) -> float:
     """What the engine gives away: vLLM minds its share alone, whatever is taken outside of it."""
     workload = case.question.workload
     engine: Any = workload.engine
     if engine is MISSING or engine.name != EngineName.VLLM.value:
         return float(answer["usable_bytes"])
-    rules = rules_of(EngineName.VLLM, None if engine.version is MISSING else engine.version)
+    rules = resolve_rules(EngineName.VLLM, None if engine.version is MISSING else engine.version)
     parts = _components(answer)
     outside = set(OUTSIDE_COMPONENTS if not rules.libraries_charged else ())
     outside |= set() if rules.graphs_charged else GRAPH_COMPONENTS
@@ -196,7 +196,7 @@ def _given_bytes(answer: Answer, case: Case) -> float:
     return fraction * float(answer["capacity_bytes"]) + sum(parts.get(part, 0.0) for part in outside)
 
 
-def _held_tokens(case: Case) -> float:
+def _held_tokens(case: MetricCase) -> float:
     """Tokens that the KV cache of the question holds; rows are asked in multiples of every block size."""
     workload = case.question.workload
     return float(workload.concurrency * (workload.input_tokens + workload.output_tokens))
@@ -205,7 +205,7 @@ def _held_tokens(case: Case) -> float:
 _COUNTED_ALIKE = 0.01
 
 
-def _token_bytes(answer: Answer, case: Case) -> float:
+def _token_bytes(answer: EstimateAnswer, case: MetricCase) -> float:
     """Bytes of one token on one device, as the engine counts tokens.
 
     Where layers keep different lengths, an engine counts other tokens than a request holds: the limit's.
@@ -219,62 +219,64 @@ def _token_bytes(answer: Answer, case: Case) -> float:
     return float(room / most)
 
 
-def _cache_tokens(answer: Answer, case: Case) -> Figure:
+def _cache_tokens(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     """Tokens of the cache: of the memory that the log gives it, else of what the estimate leaves."""
     logged = case.run.get("kv_cache_memory_per_gpu")
     if logged is not None:
         half = printed_half_unit(logged)
-        room = Figure(logged.value, logged.value - half, logged.value + half)
+        room = EstimatedFigure(logged.value, logged.value - half, logged.value + half)
     else:
         room = _cache_room(answer, case)
     per_token = _token_bytes(answer, case)
-    return Figure(*(max(0.0, end / per_token) for end in room))
+    return EstimatedFigure(*(max(0.0, end / per_token) for end in room))
 
 
-def _bytes_per_token(answer: Answer, case: Case) -> Figure:
+def _bytes_per_token(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     size = _token_bytes(answer, case) * answer["parallelism"]["tensor"]
-    return Figure(size, size, size)
+    return EstimatedFigure(size, size, size)
 
 
-def _fits(answer: Answer, _case: Case) -> Figure:
+def _fits(answer: EstimateAnswer, _case: MetricCase) -> EstimatedFigure:
     chance = answer.get("fit_probability")
     if chance is None:
         if answer.get("fits") is False:
-            return Figure(0.0, 0.0, 0.0)
-        raise NotAnswered(_gap(answer))
-    return Figure(chance, chance, chance)
+            return EstimatedFigure(0.0, 0.0, 0.0)
+        raise FigureNotAnswered(_gap(answer))
+    return EstimatedFigure(chance, chance, chance)
 
 
-_MEMORY_TARGET = Target(0.05, 0.15)
+_MEMORY_TARGET = AccuracyTarget(0.05, 0.15)
 _TRAINING_NEEDS = frozenset({"model_shape", "layout", "batch", "lengths"})
 _PLACED = frozenset({"model_shape", "layout"})
 
 
 def _memory(
-    read: Callable[[Answer, Case], Figure],
+    read: Callable[[EstimateAnswer, MetricCase], EstimatedFigure],
     *needs: str,
     unit: str = "bytes",
-    target: Target | None = _MEMORY_TARGET,
+    target: AccuracyTarget | None = _MEMORY_TARGET,
     whole: bool = False,
     signed: bool = False,
     plain: bool = False,
-) -> Metric:
+) -> MeasuredMetric:
     wanted = frozenset({"model_shape", *needs})
-    return Metric(unit, Family.MEMORY, Operation.MEMORY, read, wanted, target, whole, signed, plain)
+    return MeasuredMetric(
+        unit, MetricFamily.MEMORY, MeasuredOperation.MEMORY, read, wanted, target, whole, signed, plain
+    )
 
 
-_TRAINING_TARGET = Target(0.12, 0.35)
+_TRAINING_TARGET = AccuracyTarget(0.12, 0.35)
 """Of rows that state layout, device and recomputation."""
 
 
 _SPEED_NEEDS = frozenset({"model_shape", "accelerator", "layout", "batch", "lengths"})
 
 
-def _trained(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
-    return Metric(
+def _trained(read: Callable[[EstimateAnswer, MetricCase], EstimatedFigure], unit: str) -> MeasuredMetric:
+    return MeasuredMetric(
         unit,
-        Family.THROUGHPUT,
-        Operation.THROUGHPUT,
+        MetricFamily.THROUGHPUT,
+        MeasuredOperation.THROUGHPUT,
         read,
         _SPEED_NEEDS,
         _TRAINING_TARGET,
@@ -282,12 +284,12 @@ def _trained(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
     )
 
 
-SERVING_TARGETS: Mapping[str, Target] = {
-    "serving_tpot": Target(0.12, 0.40),
-    "serving_ttft": Target(0.25),
-    "serving_throughput": Target(0.12, 0.40),
-    "serving_power": Target(0.12),
-    "serving_energy": Target(0.12),
+SERVING_TARGETS: Mapping[str, AccuracyTarget] = {
+    "serving_tpot": AccuracyTarget(0.12, 0.40),
+    "serving_ttft": AccuracyTarget(0.25),
+    "serving_throughput": AccuracyTarget(0.12, 0.40),
+    "serving_power": AccuracyTarget(0.12),
+    "serving_energy": AccuracyTarget(0.12),
 }
 """By kind of answer, of rows that state engine, model, precision, batch and device."""
 
@@ -296,11 +298,13 @@ SERVING_TIMES = frozenset({"serving_tpot", "serving_ttft", "serving_throughput"}
 """Kinds of answer that follow from the time of iterations."""
 
 
-def _served(read: Callable[[Answer, Case], Figure], unit: str, spread: str) -> Metric:
-    return Metric(
+def _served(
+    read: Callable[[EstimateAnswer, MetricCase], EstimatedFigure], unit: str, spread: str
+) -> MeasuredMetric:
+    return MeasuredMetric(
         unit,
-        Family.SERVING,
-        Operation.THROUGHPUT,
+        MetricFamily.SERVING,
+        MeasuredOperation.THROUGHPUT,
         read,
         _SPEED_NEEDS,
         SERVING_TARGETS[spread],
@@ -308,10 +312,10 @@ def _served(read: Callable[[Answer, Case], Figure], unit: str, spread: str) -> M
     )
 
 
-def _middle(name: str) -> Callable[[Answer, Case], Figure]:
+def _middle(name: str) -> Callable[[EstimateAnswer, MetricCase], EstimatedFigure]:
     """The median of a figure, under the interval of its mean."""
 
-    def read(answer: Answer, _case: Case) -> Figure:
+    def read(answer: EstimateAnswer, _case: MetricCase) -> EstimatedFigure:
         mean = _member(answer, name)
         percentiles = answer.get(f"{name}_percentiles")
         return _scaled_by(mean, percentiles["p50"] / mean.value) if percentiles else mean
@@ -327,29 +331,29 @@ def _mean_tokens(length: Any) -> float:  # noqa: ANN401
     return float(sum(weighted) / sum(length.weights))
 
 
-def _total_tokens(answer: Answer, case: Case) -> Figure:
+def _total_tokens(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     """Tokens of prompts and answers."""
     workload = case.question.workload
     tokens = _mean_tokens(workload.input_tokens) + _mean_tokens(workload.output_tokens)
     return _scaled_by(_member(answer, "requests_per_second"), tokens)
 
 
-def _prompt_tokens(answer: Answer, case: Case) -> Figure:
+def _prompt_tokens(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     """Tokens of one prompt over the time to its first token."""
     value, low, high = _member(answer, "time_to_first_token_seconds")
     tokens = case.question.workload.input_tokens
-    return Figure(tokens / value, tokens / high, tokens / low)
+    return EstimatedFigure(tokens / value, tokens / high, tokens / low)
 
 
-def _all_devices(name: str) -> Callable[[Answer, Case], Figure]:
+def _all_devices(name: str) -> Callable[[EstimateAnswer, MetricCase], EstimatedFigure]:
     return lambda answer, case: _scaled_by(_member(answer, name), case.question.cluster.accelerator_count)
 
 
-def _scaled_by(figure: Figure, factor: float) -> Figure:
-    return Figure(*(end * factor for end in figure))
+def _scaled_by(figure: EstimatedFigure, factor: float) -> EstimatedFigure:
+    return EstimatedFigure(*(end * factor for end in figure))
 
 
-def _executed(answer: Answer, case: Case) -> Figure:
+def _executed(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     """FLOP/s with recomputation and whole attention.
 
     The older formula of Megatron-LM counted the matrices of blocks only: 96 B s l h^2 without the factor
@@ -368,17 +372,17 @@ def _executed(answer: Answer, case: Case) -> Figure:
     return _scaled_by(executed, 1.0 / whole)
 
 
-def _thousand_micro_batches(answer: Answer, case: Case) -> Figure:
+def _thousand_micro_batches(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
     """LitGPT's iterations are micro-batches."""
     steps = case.question.workload.gradient_accumulation_steps
     return _scaled_by(_member(answer, "step_seconds"), 1000.0 / steps)
 
 
-def _device_seconds(answer: Answer, _case: Case) -> Figure:
+def _device_seconds(answer: EstimateAnswer, _case: MetricCase) -> EstimatedFigure:
     return _scaled_by(_member(answer, "duration_seconds"), _devices(answer))
 
 
-METRICS: Mapping[str, Metric] = {
+METRICS: Mapping[str, MeasuredMetric] = {
     "peak_memory_per_gpu": _memory(_peak, "layout", "batch", "lengths"),
     "gpu_memory_total": _memory(_allocated, "batch", "lengths", whole=True),
     "weights_memory_per_gpu": _memory(_part(frozenset({"weights"})), "layout", plain=True),
@@ -439,7 +443,7 @@ METRIC_UNITS: Mapping[str, str] = {**{name: metric.unit for name, metric in METR
 """The unit of every known metric."""
 
 
-def error_of(metric: Metric, estimated: float, measured: float, scale: float | None) -> float:
+def error_of(metric: MeasuredMetric, estimated: float, measured: float, scale: float | None) -> float:
     """Signed relative error; of a probability, and of figures around 0, the difference itself.
 
     A figure that may be 0 or less is compared as a share of ``scale``, the device's memory.

@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 
 from accuracy.fitting import solve
 from accuracy.folds import FOLDS, fold_of, group_of
-from accuracy.rows import Row
+from accuracy.rows import MeasuredRow
 from accuracy.scoring import ask
 from accuracy.serving_facts import has_pictures
 from accuracy.spreads import rounded
-from service.evidence.service import power_calibration
+from service.evidence.service import parse_power_calibration
 from service.planning.cases import InferenceCase
-from service.planning.energy.power import DeviceWork, device_watts, iteration_work
+from service.planning.energy.power import DeviceWork, build_iteration_work, device_watts
 from service.planning.errors import PlanningError
 from service.planning.estimates.devices import compute_peak
 from service.planning.hardware.calibration import PowerCalibration
 from service.planning.hardware.cluster import Accelerator
-from service.planning.inference import Batch, iteration_model
-from service.planning.notes import Notes
-from service.planning.operators import machine_of
+from service.planning.inference import IterationBatch, build_iteration_model
+from service.planning.notes import AnswerNotes
+from service.planning.operators import build_machine
 from service.resolve import resolve_run
 from service.resolve.catalog import CatalogView
-from service.schemas.estimates import ThroughputQuestion
+from service.schemas.estimates import ThroughputEstimateRequest
 
 Document = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -41,10 +41,10 @@ _STEP: Final = 0.01
 """Of a range: how far a constant is moved for its derivative."""
 
 
-class Drawn(NamedTuple):
+class MeasuredPowerRow(NamedTuple):
     """A row of a mean draw, and what each of its devices did at the rate of the same run."""
 
-    row: Row
+    row: MeasuredRow
     watts: float
     """Of one device."""
     accelerator: Accelerator
@@ -59,11 +59,11 @@ class Drawn(NamedTuple):
 _READ = frozenset({"gpu_power_mean", "output_tokens_per_s"})
 
 
-def drawn(rows: Iterable[Row], catalog: CatalogView) -> Iterator[Drawn]:
+def drawn(rows: Iterable[MeasuredRow], catalog: CatalogView) -> Iterator[MeasuredPowerRow]:
     """Every row of a mean draw whose run states rate and batch, and whose model is known."""
     for one in ask([row for row in rows if row.metric in _READ], catalog):
         question = next(iter(one.shapes), None)
-        if one.row.metric != "gpu_power_mean" or not isinstance(question, ThroughputQuestion):
+        if one.row.metric != "gpu_power_mean" or not isinstance(question, ThroughputEstimateRequest):
             continue
         try:
             found = _drawn(one.row, one.run, question, catalog)
@@ -74,34 +74,39 @@ def drawn(rows: Iterable[Row], catalog: CatalogView) -> Iterator[Drawn]:
 
 
 def _drawn(
-    row: Row, run: Mapping[str, Row], question: ThroughputQuestion, catalog: CatalogView
-) -> Drawn | None:
+    row: MeasuredRow,
+    run: Mapping[str, MeasuredRow],
+    question: ThroughputEstimateRequest,
+    catalog: CatalogView,
+) -> MeasuredPowerRow | None:
     requests, rate = row.batch.get("average_batch"), run.get("output_tokens_per_s")
     if not requests or rate is None:
         return None
-    case = resolve_run(question, catalog, Notes())
+    case = resolve_run(question, catalog, AnswerNotes())
     if not isinstance(case, InferenceCase):
         return None
     cluster, layout, curves = case.cluster, case.layout, catalog.curves
     # Of pictures only the prompt beside them is counted.
     workload = case.workload._replace(input_tokens=case.prompt_tokens, source_tokens=None)
-    model = iteration_model(case.profile, workload, layout, cluster=cluster, calibration=curves.calibration)
-    machine = machine_of(cluster.accelerator, curves.calibration.operators)
+    model = build_iteration_model(
+        case.profile, workload, layout, cluster=cluster, calibration=curves.calibration
+    )
+    machine = build_machine(cluster.accelerator, curves.calibration.operators)
     if model is None or machine is None or cluster.accelerator.power_limit_watts is None:
         return None
     decoding = requests * layout.expert / layout.data
     inputs, outputs = workload.input_tokens, max(workload.output_tokens, 1.0)
     ending = decoding / outputs
-    time = model.time(
-        Batch(decoding, decoding * (inputs + outputs / 2.0), ending * inputs, inputs / 2.0, ending)
+    time = model.compute_time(
+        IterationBatch(decoding, decoding * (inputs + outputs / 2.0), ending * inputs, inputs / 2.0, ending)
     )
     number_format, peak = compute_peak(cluster, workload)
-    work = iteration_work(
+    work = build_iteration_work(
         time,
         sustained_flops_per_second=peak * machine.rates.matrix_peak[number_format],
-        is_narrow=workload.is_narrow,
+        is_narrow=workload.is_low_precision,
     )
-    return Drawn(
+    return MeasuredPowerRow(
         row,
         row.value / cluster.accelerator_count,
         cluster.accelerator,
@@ -119,7 +124,7 @@ def _at_rate(work: DeviceWork, seconds: float) -> DeviceWork:
     )
 
 
-class _Table(NamedTuple):
+class _GenerationRows(NamedTuple):
     """Rows of one generation as arrays."""
 
     generation: str
@@ -128,7 +133,7 @@ class _Table(NamedTuple):
     limits: Floats
 
 
-def _tables(found: Sequence[Drawn]) -> list[_Table]:
+def _tables(found: Sequence[MeasuredPowerRow]) -> list[_GenerationRows]:
     generations = [one.accelerator.generation for one in found]
     made = []
     for generation in sorted(set(generations)):
@@ -136,26 +141,26 @@ def _tables(found: Sequence[Drawn]) -> list[_Table]:
         columns = zip(*[found[place].work for place in places], strict=True)
         limits = np.array([found[place].accelerator.power_limit_watts for place in places], dtype=float)
         work = DeviceWork(*[np.array(column, dtype=float) for column in columns])  # type: ignore[arg-type]
-        made.append(_Table(generation, places, work, limits))
+        made.append(_GenerationRows(generation, places, work, limits))
     return made
 
 
-def _ratios(tables: Sequence[_Table], watts: Floats, calibration: PowerCalibration) -> Floats:
+def _ratios(tables: Sequence[_GenerationRows], watts: Floats, calibration: PowerCalibration) -> Floats:
     """Estimated over measured draw."""
     found = np.zeros(len(watts))
     for table in tables:
-        rates = calibration.rates(table.generation)
+        rates = calibration.get_rates(table.generation)
         limits: Any = table.limits
         found[table.places] = device_watts(table.work, limits, rates) / watts[table.places]
     return found
 
 
-def ratios(found: Sequence[Drawn], calibration: PowerCalibration) -> list[float]:
+def ratios(found: Sequence[MeasuredPowerRow], calibration: PowerCalibration) -> list[float]:
     """Estimated over measured draw of each row."""
     return list(map(float, _ratios(_tables(found), np.array([one.watts for one in found]), calibration)))
 
 
-def fit_constants(document: Document, found: Sequence[Drawn]) -> Document:
+def fit_constants(document: Document, found: Sequence[MeasuredPowerRow]) -> Document:
     """The constants that state a range, at the least sum of weighted relative errors.
 
     Groups weigh by the root of their size. The draw is linear in the constants but for the limit, so that the
@@ -172,7 +177,7 @@ def fit_constants(document: Document, found: Sequence[Drawn]) -> Document:
     def errors(values: Floats) -> Floats:
         for entry, value in zip(entries, values, strict=True):
             entry["value"] = float(value)
-        return _ratios(tables, watts, power_calibration(document)) - 1.0
+        return _ratios(tables, watts, parse_power_calibration(document)) - 1.0
 
     values, steps = bounds[0], _STEP * (bounds[2] - bounds[1])
     for _ in range(_LINEARISATIONS):
@@ -197,7 +202,7 @@ class PowerFit(NamedTuple):
     elsewhere: tuple[float, ...]
 
 
-def fit_power(document: Document, found: Sequence[Drawn]) -> PowerFit:
+def fit_power(document: Document, found: Sequence[MeasuredPowerRow]) -> PowerFit:
     """Fit to all groups; then each group and each generation by constants fitted to the others."""
     whole = fit_constants(document, found)
     values: dict[str, list[float]] = {name: [entry["value"]] for name, entry in whole["constants"].items()}
@@ -212,7 +217,7 @@ def fit_power(document: Document, found: Sequence[Drawn]) -> PowerFit:
             for name, entry in made["constants"].items():
                 values[name].append(entry["value"])
             own = [place for place, of in enumerate(keys) if of == key]
-            of_own = ratios([found[place] for place in own], power_calibration(made))
+            of_own = ratios([found[place] for place in own], parse_power_calibration(made))
             for place, each in zip(own, of_own, strict=True):
                 ratio[place] = each
         return ratio
@@ -223,11 +228,13 @@ def fit_power(document: Document, found: Sequence[Drawn]) -> PowerFit:
             entry["low"], entry["high"] = min(values[name]), max(values[name])
             entry["runs"] = sum(not has_pictures(one.row) for one in found)
     elsewhere = without([one.accelerator.generation for one in found])
-    fitted = ratios(found, power_calibration(whole))
+    fitted = ratios(found, parse_power_calibration(whole))
     return PowerFit(whole, tuple(fitted), tuple(held_out), tuple(elsewhere))
 
 
-def by_fold(document: Document, found: Sequence[Drawn], split: Mapping[str, int]) -> list[Document]:
+def by_fold(
+    document: Document, found: Sequence[MeasuredPowerRow], split: Mapping[str, int]
+) -> list[Document]:
     """Values of the fitted constants without the groups of each fold."""
     folds = [fold_of(one.group, split) for one in found]
     made = []
@@ -252,7 +259,7 @@ def power_held_out(document: Document, fold: int) -> Document:
     return document
 
 
-class Line(NamedTuple):
+class PowerFitLine(NamedTuple):
     """Errors of a set of rows in per cent: medians fitted, held out and of the other generation's constants.
 
     ``p90`` is of the held out.
@@ -274,7 +281,7 @@ class Line(NamedTuple):
         )
 
 
-def lines(found: Sequence[Drawn], of: PowerFit) -> list[Line]:
+def lines(found: Sequence[MeasuredPowerRow], of: PowerFit) -> list[PowerFitLine]:
     """One line a device and model, one a device, one in all."""
     sets: dict[str, list[int]] = {}
     for place, one in enumerate(found):
@@ -290,7 +297,7 @@ def lines(found: Sequence[Drawn], of: PowerFit) -> list[Line]:
         return statistics.median(known) if known else math.nan
 
     return [
-        Line(
+        PowerFitLine(
             name,
             len(places),
             median(of.fitted, places),

@@ -6,30 +6,30 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from accuracy import facts
-from accuracy.fitting import Fitted, Problem
-from accuracy.metrics import METRICS, Family
+from accuracy.fitting import FittedConstants, FittingProblem
+from accuracy.metrics import METRICS, MetricFamily
 from accuracy.scoring import (
     LEAST_ESTIMATED,
-    Scored,
-    Statistics,
+    ErrorStatistics,
+    ScoredRow,
     is_targeted,
     percentile,
     reasons,
     short_sources,
     statistics_of,
 )
-from accuracy.spreads import Residual
+from accuracy.spreads import MeasuredRatio
 
 
-def grouped(scored: Iterable[Scored], key: Callable[[Scored], str]) -> dict[str, list[Scored]]:
+def grouped(scored: Iterable[ScoredRow], key: Callable[[ScoredRow], str]) -> dict[str, list[ScoredRow]]:
     """Rows by a key, in its order."""
-    groups: dict[str, list[Scored]] = {}
+    groups: dict[str, list[ScoredRow]] = {}
     for one in scored:
         groups.setdefault(key(one), []).append(one)
     return dict(sorted(groups.items()))
 
 
-def document(scored: Sequence[Scored]) -> dict[str, Any]:
+def document(scored: Sequence[ScoredRow]) -> dict[str, Any]:
     """The scores as JSON: by metric, by source over its targeted metrics, and row by row."""
     metrics = grouped((one for one in scored if one.row.metric in METRICS), lambda one: one.row.metric)
     targeted = [one for one in scored if is_targeted(one.row)]
@@ -41,7 +41,7 @@ def document(scored: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
-def _row(one: Scored) -> dict[str, Any]:
+def _row(one: ScoredRow) -> dict[str, Any]:
     figure = one.figure
     return {
         "id": one.row.id,
@@ -55,7 +55,7 @@ def _row(one: Scored) -> dict[str, Any]:
     }
 
 
-class Verdicts(NamedTuple):
+class FitVerdicts(NamedTuple):
     """How the probabilities of fitting agree with what happened."""
 
     fits_said_fits: int
@@ -70,23 +70,23 @@ class Verdicts(NamedTuple):
 _LIKELY, _SURE = 0.5, 0.9
 
 
-Verdict = tuple[bool, float]
+FitVerdict = tuple[bool, float]
 """Whether a run fitted, and how likely the answer says that was."""
 
 
-def stated_verdicts(scored: Iterable[Scored]) -> list[Verdict]:
+def stated_verdicts(scored: Iterable[ScoredRow]) -> list[FitVerdict]:
     """Rows that say whether something fits."""
     rows = [one for one in scored if one.row.metric == "fits"]
     return [(one.row.value == 1.0, one.figure.value) for one in rows if one.figure is not None]
 
 
-def measured_verdicts(scored: Iterable[Scored]) -> list[Verdict]:
+def measured_verdicts(scored: Iterable[ScoredRow]) -> list[FitVerdict]:
     """Runs whose peak was measured on a device that is known: they fitted."""
     rows = [one for one in scored if one.row.metric == "peak_memory_per_gpu"]
     return [(True, one.chance) for one in rows if one.chance is not None]
 
 
-def verdicts(cases: Sequence[Verdict]) -> Verdicts | None:
+def verdicts(cases: Sequence[FitVerdict]) -> FitVerdicts | None:
     """The confusion table; None without cases."""
     if not cases:
         return None
@@ -94,7 +94,7 @@ def verdicts(cases: Sequence[Verdict]) -> Verdicts | None:
     def count(happened: bool, said: bool) -> int:  # noqa: FBT001
         return sum(fits is happened and (chance >= _LIKELY) is said for fits, chance in cases)
 
-    return Verdicts(
+    return FitVerdicts(
         fits_said_fits=count(happened=True, said=True),
         fits_said_not=count(happened=True, said=False),
         not_said_fits=count(happened=False, said=True),
@@ -104,7 +104,7 @@ def verdicts(cases: Sequence[Verdict]) -> Verdicts | None:
     )
 
 
-def constant_width(scored: Iterable[Scored]) -> float | None:
+def constant_width(scored: Iterable[ScoredRow]) -> float | None:
     """High over low of the one interval around every estimate that covers as many rows as theirs do."""
     ratios, covered = [], 0
     for one in scored:
@@ -127,7 +127,7 @@ def _share(value: float | None, *, signed: bool = False) -> str:
     return f"{value:+.1%}" if signed else f"{value:.1%}"
 
 
-def cells(found: Statistics) -> list[str]:
+def cells(found: ErrorStatistics) -> list[str]:
     """The statistics as a table shows them."""
     return [
         str(found.rows),
@@ -140,7 +140,7 @@ def cells(found: Statistics) -> list[str]:
     ]
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """A title, a head and lines of text."""
 
     title: str
@@ -167,10 +167,10 @@ class Table(NamedTuple):
         return "\n".join([lines[0], f"|{rule}|", *lines[1:], ""])
 
 
-def tables(scored: Sequence[Scored]) -> list[Table]:
+def tables(scored: Sequence[ScoredRow]) -> list[TextTable]:
     """Every table of the report, in its order."""
     made = []
-    for family in Family:
+    for family in MetricFamily:
         own = [
             one for one in scored if one.row.metric in METRICS and METRICS[one.row.metric].family is family
         ]
@@ -197,7 +197,7 @@ def tables(scored: Sequence[Scored]) -> list[Table]:
     return made
 
 
-class Speeds(NamedTuple):
+class StepTimeErrors(NamedTuple):
     """Median and 90th percentile of relative errors of the time of steps."""
 
     rows: int
@@ -209,17 +209,17 @@ class Speeds(NamedTuple):
         return [str(self.rows), _share(self.median), _share(self.p90)]
 
 
-def _speeds(errors: Sequence[float]) -> Speeds:
+def _speeds(errors: Sequence[float]) -> StepTimeErrors:
     sized = [abs(error) for error in errors]
-    return Speeds(len(sized), statistics.median(sized), percentile(sized, 0.9))
+    return StepTimeErrors(len(sized), statistics.median(sized), percentile(sized, 0.9))
 
 
-def _time_ratio(one: Scored) -> float:
+def _time_ratio(one: ScoredRow) -> float:
     """Estimated over measured seconds, whatever the metric counts."""
     return 1.0 + one.error if METRICS[one.row.metric].counts_time else 1.0 / (1.0 + one.error)
 
 
-def iron_law_errors(scored: Iterable[Scored]) -> list[float]:
+def iron_law_errors(scored: Iterable[ScoredRow]) -> list[float]:
     """Errors of the Iron Law with the one utilization that makes their median least.
 
     The same FLOPs at the same peak: its time is the estimate's by the ratio of utilizations.
@@ -238,7 +238,7 @@ def iron_law_errors(scored: Iterable[Scored]) -> list[float]:
     return errors(best)
 
 
-def step_table(scored: Sequence[Scored], pooled: Sequence[Scored]) -> Table | None:
+def step_table(scored: Sequence[ScoredRow], pooled: Sequence[ScoredRow]) -> TextTable | None:
     """Training rows by method, apart where recomputation is stated and where it is not.
 
     The model, the model without the constants of frameworks (``pooled``), and the Iron Law with the one
@@ -255,39 +255,39 @@ def step_table(scored: Sequence[Scored], pooled: Sequence[Scored]) -> Table | No
             law = _speeds(iron_law_errors(own))
             lines.append([f"{name}: Iron Law, one best utilization", *law.cells()])
     title = "throughput of training beside the Iron Law and without constants of frameworks"
-    return Table(title, ("rows and method", "rows", "median", "p90"), lines) if lines else None
+    return TextTable(title, ("rows and method", "rows", "median", "p90"), lines) if lines else None
 
 
-def _trained(scored: Iterable[Scored], *, stated: bool) -> list[Scored]:
+def _trained(scored: Iterable[ScoredRow], *, stated: bool) -> list[ScoredRow]:
     return [
         one
         for one in scored
         if one.figure is not None
         and one.row.kind == "training"
-        and METRICS[one.row.metric].family is Family.THROUGHPUT
+        and METRICS[one.row.metric].family is MetricFamily.THROUGHPUT
         and one.error > -1.0
         and (one.row.recomputation != "unknown") is stated
     ]
 
 
-def _by(what: str, family: str, own: Sequence[Scored], key: Callable[[Scored], str]) -> Table:
+def _by(what: str, family: str, own: Sequence[ScoredRow], key: Callable[[ScoredRow], str]) -> TextTable:
     lines = [[name, *cells(statistics_of(group))] for name, group in grouped(own, key).items()]
     lines.append(["overall", *cells(statistics_of(own))])
-    return Table(f"{family} by {what}", (what, *HEAD), lines)
+    return TextTable(f"{family} by {what}", (what, *HEAD), lines)
 
 
-def _reasons(scored: Sequence[Scored]) -> Table:
+def _reasons(scored: Sequence[ScoredRow]) -> TextTable:
     metrics = grouped((one for one in scored if one.skipped is not None), lambda one: one.row.metric)
     lines = [
         [reason, metric, str(count)]
         for metric, group in metrics.items()
         for reason, count in sorted(reasons(group).items())
     ]
-    return Table("rows skipped by reason", ("reason", "metric", "rows"), sorted(lines))
+    return TextTable("rows skipped by reason", ("reason", "metric", "rows"), sorted(lines))
 
 
-def _verdicts(title: str, found: Verdicts) -> Table:
-    return Table(
+def _verdicts(title: str, found: FitVerdicts) -> TextTable:
+    return TextTable(
         f"{title}: Brier score {found.brier:.4f}, {found.decided:.0%} below 10% or above 90%",
         ("what happened", "said to fit", "said not to fit"),
         [
@@ -297,7 +297,7 @@ def _verdicts(title: str, found: Verdicts) -> Table:
     )
 
 
-def shortfalls(scored: Sequence[Scored]) -> list[str]:
+def shortfalls(scored: Sequence[ScoredRow]) -> list[str]:
     """What makes the command fail, one line each."""
     return [
         f"{source}: {share:.0%} of the eligible rows of its targeted metrics are estimated, "
@@ -306,7 +306,7 @@ def shortfalls(scored: Sequence[Scored]) -> list[str]:
     ]
 
 
-def details(scored: Iterable[Scored]) -> Table:
+def details(scored: Iterable[ScoredRow]) -> TextTable:
     """What stands behind the rows that are not modelled yet."""
     counts: dict[tuple[str, str], int] = {}
     for one in scored:
@@ -314,10 +314,12 @@ def details(scored: Iterable[Scored]) -> Table:
             key = (one.skipped.value, f"{one.row.source}: {one.detail[:100]}")
             counts[key] = counts.get(key, 0) + 1
     lines = [[reason, detail, str(count)] for (reason, detail), count in sorted(counts.items())]
-    return Table("why rows were skipped", ("reason", "detail", "rows"), lines)
+    return TextTable("why rows were skipped", ("reason", "detail", "rows"), lines)
 
 
-def fit_table(problem: Problem, fitted: Fitted, folds: Sequence[Fitted]) -> Table:
+def fit_table(
+    problem: FittingProblem, fitted: FittedConstants, folds: Sequence[FittedConstants]
+) -> TextTable:
     """Each constant as its source has it, as fitted to all rows, and between which values over the folds."""
     lines = []
     for place, constant in enumerate(problem.constants):
@@ -332,12 +334,12 @@ def fit_table(problem: Problem, fitted: Fitted, folds: Sequence[Fitted]) -> Tabl
             ]
         )
     title = f"constants fitted to {fitted.rows} rows of {fitted.groups} groups"
-    return Table(title, ("constant", "range", "prior", "fitted", "over the folds"), lines)
+    return TextTable(title, ("constant", "range", "prior", "fitted", "over the folds"), lines)
 
 
-def residual_table(spread: Sequence[Residual]) -> Table:
+def residual_table(spread: Sequence[MeasuredRatio]) -> TextTable:
     """Measured over estimated, of rows outside of the fit."""
-    return Table(
+    return TextTable(
         "measured over estimated, rows outside of the fit",
         ("family", "level", "10%", "median", "90%", "rows"),
         [[r.family, r.level, f"{r.low:g}", f"{r.value:g}", f"{r.high:g}", str(r.rows)] for r in spread],
@@ -348,7 +350,7 @@ OWN_RUNS = "own runs beside the estimates"
 """Title of the table of local evidence."""
 
 
-class Provenance(NamedTuple):
+class PageProvenance(NamedTuple):
     """What a page was made from: the command, and each file of rows with its digest and its rows."""
 
     command: str
@@ -361,11 +363,11 @@ def _prose(name: str) -> str:
     return (files("accuracy") / "page" / f"{name}.md").read_text()
 
 
-def page(scored: Sequence[Scored], made: Provenance, beside: Sequence[Table] = ()) -> str:
+def page(scored: Sequence[ScoredRow], made: PageProvenance, beside: Sequence[TextTable] = ()) -> str:
     """The page that states how sure the estimates are; ``beside`` are tables of further estimates."""
     parts = [_prose("introduction"), "## Made from\n", f"Command: `{made.command}`\n"]
     lines = [[name, str(rows), f"`{digest}`"] for name, digest, rows in made.files]
-    parts.append(Table("", ("rows of", "rows", "sha256"), lines).markdown())
+    parts.append(TextTable("", ("rows of", "rows", "sha256"), lines).markdown())
     if made.held_out:
         parts.append(
             "Each row is estimated with constants fitted without its group (source, model, device): "
@@ -380,13 +382,15 @@ def page(scored: Sequence[Scored], made: Provenance, beside: Sequence[Table] = (
         parts += [f"## {table.title[0].upper()}{table.title[1:]}\n", table.markdown()]
         if table.title == OWN_RUNS:
             parts.append(_prose("local"))
-    if any(METRICS[one.row.metric].family is Family.SERVING for one in scored if one.row.metric in METRICS):
+    if any(
+        METRICS[one.row.metric].family is MetricFamily.SERVING for one in scored if one.row.metric in METRICS
+    ):
         parts.append(_prose("serving"))
     parts.append(_prose("columns"))
     return "\n".join(parts)
 
 
-def _widths(scored: Sequence[Scored]) -> Table:
+def _widths(scored: Sequence[ScoredRow]) -> TextTable:
     """Whether the intervals tell more than one width for all would."""
     own = [one for one in scored if is_targeted(one.row)]
     lines = []
@@ -395,14 +399,14 @@ def _widths(scored: Sequence[Scored]) -> Table:
         if constant is not None and median is not None:
             lines.append([name, f"{median:.2f}", f"{constant:.2f}"])
     title = "median width of intervals beside one constant width that covers as many rows"
-    return Table(title, ("source", "width", "constant width"), lines)
+    return TextTable(title, ("source", "width", "constant width"), lines)
 
 
 _CACHE = ("kv_cache_blocks", "kv_cache_tokens")
 _BLOCK_TOKENS, _CLOSE = 16, 0.05
 
 
-def _cache_tokens(scored: Sequence[Scored]) -> Table:
+def _cache_tokens(scored: Sequence[ScoredRow]) -> TextTable:
     """How far off the tokens of engine logs are."""
     logged = {one.row.run_id for one in scored if one.row.metric == "kv_cache_memory_per_gpu"}
     rows = [one for one in scored if one.row.metric in _CACHE and one.figure is not None]
@@ -420,4 +424,4 @@ def _cache_tokens(scored: Sequence[Scored]) -> Table:
         covered = sum(one.is_covered for one in own)
         lines.append([name, str(len(own)), str(blocks), str(covered), str(close)])
     head = ("memory of the cache", "rows", "within a block", "within the interval", "within 5%")
-    return Table("tokens of the KV cache in engine logs", head, lines)
+    return TextTable("tokens of the KV cache in engine logs", head, lines)

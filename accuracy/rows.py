@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from accuracy.lines import Line, read_lines, shown
+from accuracy.lines import RowLine, read_lines, shown
 
 TEXT_COLUMNS: Final = frozenset(
     {"id", "source", "kind", "model", "precision", "parallelism", "gpu", "n_gpus", "value"}
@@ -61,7 +61,7 @@ SHARDINGS: Final = frozenset({"none", "zero_1", "zero_2", "zero_3", "hybrid"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class MeasuredRow:
     """One measured figure. ``text`` holds the columns as the source has them; it wins over the others."""
 
     id: str
@@ -89,16 +89,16 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsFile:
+class MeasuredRowsFile:
     """Rows of one file, in its order, with what is odd about it but does not stop its reading."""
 
     path: Path
     sha256: str
-    rows: tuple[Row, ...]
+    rows: tuple[MeasuredRow, ...]
     warnings: tuple[str, ...]
 
 
-def _members(line: Line, column: str, known: Mapping[str, str]) -> Mapping[str, Any]:
+def _members(line: RowLine, column: str, known: Mapping[str, str]) -> Mapping[str, Any]:
     text = line.cells[column].strip()
     if not text:
         return MappingProxyType({})
@@ -112,7 +112,7 @@ def _members(line: Line, column: str, known: Mapping[str, str]) -> Mapping[str, 
     return MappingProxyType(document)
 
 
-def _check(line: Line, column: str, document: Mapping[str, Any], known: Mapping[str, str]) -> None:
+def _check(line: RowLine, column: str, document: Mapping[str, Any], known: Mapping[str, str]) -> None:
     for name, value in document.items():
         wanted = known.get(name)
         if name in ("prefill", "decode") and column == "layout_json" and isinstance(value, dict):
@@ -137,7 +137,7 @@ def _is(value: object, wanted: str) -> bool:
     return math.isfinite(value) and value >= 0 and (wanted == _NUMBER or value == int(value))
 
 
-def _unit(line: Line, metric: str, units: Mapping[str, str]) -> str:
+def _unit(line: RowLine, metric: str, units: Mapping[str, str]) -> str:
     unit = line.one_of("unit_si", UNITS)
     if metric not in units:
         line.warnings.append(
@@ -148,7 +148,7 @@ def _unit(line: Line, metric: str, units: Mapping[str, str]) -> str:
     return unit
 
 
-def _row(line: Line, units: Mapping[str, str]) -> Row:
+def _row(line: RowLine, units: Mapping[str, str]) -> MeasuredRow:
     hints = frozenset(filter(None, (hint.strip() for hint in line.cells["eligible_hint"].split(","))))
     if hints - HINTS:
         unknown = ", ".join(map(shown, sorted(hints - HINTS)))
@@ -158,7 +158,7 @@ def _row(line: Line, units: Mapping[str, str]) -> Row:
     value = line.value("value_si")
     if unit == "bool" and value not in (0.0, 1.0):
         raise line.error("value_si", "a bool is 0 or 1")
-    return Row(
+    return MeasuredRow(
         id=line.required("id"),
         run_id=line.required("run_id"),
         source=line.required("source"),
@@ -183,7 +183,7 @@ def _row(line: Line, units: Mapping[str, str]) -> Row:
     )
 
 
-def read_rows(path: Path, units: Mapping[str, str]) -> RowsFile:
+def read_rows(path: Path, units: Mapping[str, str]) -> MeasuredRowsFile:
     """The rows of one file; raises :class:`RowsError` at the first that cannot be read.
 
     ``units`` are those of the known metrics; a row of another metric is kept, with a warning.
@@ -193,18 +193,18 @@ def read_rows(path: Path, units: Mapping[str, str]) -> RowsFile:
     for line in read.lines:
         rows.append(_row(line, units))
         warnings.extend(line.warnings)
-    return RowsFile(path, read.sha256, tuple(rows), tuple(warnings))
+    return MeasuredRowsFile(path, read.sha256, tuple(rows), tuple(warnings))
 
 
-def by_run(rows: Iterable[Row]) -> Mapping[str, Mapping[str, Row]]:
+def by_run(rows: Iterable[MeasuredRow]) -> Mapping[str, Mapping[str, MeasuredRow]]:
     """The rows of each run by their metric; a run's metrics explain each other."""
-    runs: dict[str, dict[str, Row]] = {}
+    runs: dict[str, dict[str, MeasuredRow]] = {}
     for row in rows:
         runs.setdefault(row.run_id, {})[row.metric] = row
     return runs
 
 
-def printed_half_unit(row: Row) -> float:
+def printed_half_unit(row: MeasuredRow) -> float:
     """Half a unit of the last digit that the source prints, in the row's SI unit."""
     text = row.text["value"].strip()
     try:

@@ -12,50 +12,58 @@ from pydantic import MISSING, ValidationError
 
 from accuracy import facts
 from accuracy.asking.questions import Question, questions
-from accuracy.asking.skips import Skip, Skipped
+from accuracy.asking.skips import SkippedRowError, SkipReason
 from accuracy.folds import fold_of, group_of
-from accuracy.metrics import METRICS, Case, Family, Figure, Metric, NotAnswered, error_of
-from accuracy.rows import Row, by_run, printed_half_unit
-from service.evidence.measured import SHAPES, Operation
+from accuracy.metrics import (
+    METRICS,
+    EstimatedFigure,
+    FigureNotAnswered,
+    MeasuredMetric,
+    MetricCase,
+    MetricFamily,
+    error_of,
+)
+from accuracy.rows import MeasuredRow, by_run, printed_half_unit
+from service.evidence.measured import SHAPES, MeasuredOperation
 from service.planning.errors import PlanningError
-from service.planning.hardware.distance import System
-from service.planning.notes import Notes
-from service.planning.quantity import Spread
+from service.planning.hardware.distance import EvidenceSystem
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import IntervalFactors
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.resolve.model import resolve_model
-from service.resolve.software import software_of, system_of
-from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.resolve.software import get_software_name, resolve_system
+from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 Estimators = Mapping[str, Callable[[Any, CatalogView], Mapping[str, Any]]]
 """The estimates of the service by operation; they stand right of this room and are handed in."""
 
-_WANTED: Mapping[Operation, Mapping[str, bool]] = {
-    Operation.MEMORY: {},
-    Operation.THROUGHPUT: {"explain": False},
+_WANTED: Mapping[MeasuredOperation, Mapping[str, bool]] = {
+    MeasuredOperation.MEMORY: {},
+    MeasuredOperation.THROUGHPUT: {"explain": False},
 }
 """Rows are compared with figures: advice, each an estimate of its own, is left out."""
 
 _REFUSALS = {
-    "PARALLELISM_MISMATCH": Skip.LAYOUT_UNKNOWN,
-    "BATCH_MISMATCH": Skip.BATCH_UNKNOWN,
-    "BATCH_REQUIRED": Skip.BATCH_UNKNOWN,
-    "PEAK_RATE_UNKNOWN": Skip.ACCELERATOR_UNKNOWN,
-    "UNKNOWN_REFERENCE": Skip.ACCELERATOR_UNKNOWN,
-    "CAPACITY_UNKNOWN": Skip.ACCELERATOR_UNKNOWN,
-    "BANDWIDTH_UNKNOWN": Skip.ACCELERATOR_UNKNOWN,
+    "PARALLELISM_MISMATCH": SkipReason.LAYOUT_UNKNOWN,
+    "BATCH_MISMATCH": SkipReason.BATCH_UNKNOWN,
+    "BATCH_REQUIRED": SkipReason.BATCH_UNKNOWN,
+    "PEAK_RATE_UNKNOWN": SkipReason.ACCELERATOR_UNKNOWN,
+    "UNKNOWN_REFERENCE": SkipReason.ACCELERATOR_UNKNOWN,
+    "CAPACITY_UNKNOWN": SkipReason.ACCELERATOR_UNKNOWN,
+    "BANDWIDTH_UNKNOWN": SkipReason.ACCELERATOR_UNKNOWN,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredRow:
     """One row with its estimate, or why there is none."""
 
-    row: Row
-    figure: Figure | None
+    row: MeasuredRow
+    figure: EstimatedFigure | None
     error: float = math.nan
-    skipped: Skip | None = None
+    skipped: SkipReason | None = None
     detail: str = ""
     basis: str = ""
     """The evidence that the answer names for its total."""
@@ -91,20 +99,22 @@ class Scored:
         return self.figure.high / self.figure.low
 
 
-class Asked(NamedTuple):
+class AskedRow(NamedTuple):
     """A row with its questions as the service takes them; they do not depend on any constant."""
 
-    row: Row
-    run: Mapping[str, Row]
-    shapes: tuple[MemoryQuestion | ThroughputQuestion, ...]
-    skipped: Skip | None = None
+    row: MeasuredRow
+    run: Mapping[str, MeasuredRow]
+    shapes: tuple[MemoryEstimateRequest | ThroughputEstimateRequest, ...]
+    skipped: SkipReason | None = None
     detail: str = ""
 
 
-_Shape = MemoryQuestion | ThroughputQuestion
+_EstimateRequest = MemoryEstimateRequest | ThroughputEstimateRequest
 
 
-def _shape(question: Question, metric: Metric, known: dict[tuple[Operation, str], _Shape]) -> _Shape:
+def _shape(
+    question: Question, metric: MeasuredMetric, known: dict[tuple[MeasuredOperation, str], _EstimateRequest]
+) -> _EstimateRequest:
     """The question as the service takes it; rows of the same run share theirs."""
     text = json.dumps({**question, **_WANTED[metric.operation]})
     shape = known.get((metric.operation, text))
@@ -115,49 +125,49 @@ def _shape(question: Question, metric: Metric, known: dict[tuple[Operation, str]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         pointer = "/".join(str(part) for part in first["loc"])
-        raise Skipped(Skip.NOT_MODELLED_YET, f"{pointer}: {first['msg']}") from None
+        raise SkippedRowError(SkipReason.NOT_MODELLED_YET, f"{pointer}: {first['msg']}") from None
     known[metric.operation, text] = shape
     return shape
 
 
-def ask(rows: Sequence[Row], catalog: CatalogView) -> list[Asked]:
+def ask(rows: Sequence[MeasuredRow], catalog: CatalogView) -> list[AskedRow]:
     """Every row with its questions, or the reason why there are none."""
     runs = by_run(rows)
     asked = []
-    known: dict[tuple[Operation, str], _Shape] = {}
+    known: dict[tuple[MeasuredOperation, str], _EstimateRequest] = {}
     for row in rows:
         run = runs[row.run_id]
         try:
             shapes = tuple(
                 _shape(question, METRICS[row.metric], known) for question in questions(row, catalog, run)
             )
-            asked.append(Asked(row, run, shapes))
-        except Skipped as skipped:
-            asked.append(Asked(row, run, (), skipped.reason, skipped.detail))
+            asked.append(AskedRow(row, run, shapes))
+        except SkippedRowError as skipped:
+            asked.append(AskedRow(row, run, (), skipped.reason, skipped.detail))
     return asked
 
 
-def envelope(figures: Sequence[Figure]) -> Figure:
+def envelope(figures: Sequence[EstimatedFigure]) -> EstimatedFigure:
     """The likeliest value, between the lowest low and the highest high of all alternatives."""
-    return Figure(
+    return EstimatedFigure(
         figures[0].value, min(figure.low for figure in figures), max(figure.high for figure in figures)
     )
 
 
-def _chance(figures: Sequence[Figure]) -> Figure:
+def _chance(figures: Sequence[EstimatedFigure]) -> EstimatedFigure:
     """A probability over alternatives is their mean."""
     values = [figure.value for figure in figures]
-    return Figure(statistics.fmean(values), min(values), max(values))
+    return EstimatedFigure(statistics.fmean(values), min(values), max(values))
 
 
-def _read(metric: Metric, answer: Mapping[str, Any], case: Case) -> Figure:
+def _read(metric: MeasuredMetric, answer: Mapping[str, Any], case: MetricCase) -> EstimatedFigure:
     try:
         return metric.read(answer, case)
-    except NotAnswered as missing:
-        raise Skipped(_REFUSALS.get(missing.gap, Skip.NOT_MODELLED_YET), missing.gap) from None
+    except FigureNotAnswered as missing:
+        raise SkippedRowError(_REFUSALS.get(missing.gap, SkipReason.NOT_MODELLED_YET), missing.gap) from None
 
 
-def _scale(row: Row, answer: Mapping[str, Any]) -> float | None:
+def _scale(row: MeasuredRow, answer: Mapping[str, Any]) -> float | None:
     printed = facts.device_bytes(row)
     return float(printed) if printed else answer.get("capacity_bytes")
 
@@ -167,27 +177,29 @@ def _basis(answer: Mapping[str, Any]) -> str:
     return str(total["basis"]) if total else ""
 
 
-def _widened(figure: Figure, metric: Metric, spread: Spread | None) -> Figure:
+def _widened(
+    figure: EstimatedFigure, metric: MeasuredMetric, spread: IntervalFactors | None
+) -> EstimatedFigure:
     """A figure without an interval of its own, under what rows outside of the fit were off by."""
     if spread is None:
         return figure
     value, low, high = figure
     if metric.signed:
-        return Figure(value, min(value, low + spread.low), max(value, high + spread.high))
-    return Figure(value, min(value, low * spread.low), max(value, high * spread.high))
+        return EstimatedFigure(value, min(value, low + spread.low), max(value, high + spread.high))
+    return EstimatedFigure(value, min(value, low * spread.low), max(value, high * spread.high))
 
 
-def served_system(shape: _Shape, catalog: CatalogView) -> tuple[System, int | None] | None:
+def served_system(shape: _EstimateRequest, catalog: CatalogView) -> tuple[EvidenceSystem, int | None] | None:
     """Engine, accelerator and parameters of a serving question; None of training."""
     if not isinstance(shape.workload, InferenceWorkloadInput) or shape.cluster is MISSING:
         return None
-    notes = Notes()
+    notes = AnswerNotes()
     accelerator = resolve_cluster(shape.cluster, catalog, notes).accelerator
     count = resolve_model(shape.model, catalog, notes).profile.parameter_count
-    return system_of(shape.workload, accelerator), count
+    return resolve_system(shape.workload, accelerator), count
 
 
-def _all_at_once(shape: _Shape) -> bool:
+def _all_at_once(shape: _EstimateRequest) -> bool:
     workload = shape.workload
     if not isinstance(workload, InferenceWorkloadInput) or workload.horizon is MISSING:
         return False
@@ -195,37 +207,37 @@ def _all_at_once(shape: _Shape) -> bool:
     return total is not MISSING and together is not MISSING and total <= together
 
 
-def _level(shape: _Shape, catalog: CatalogView) -> str:
+def _level(shape: _EstimateRequest, catalog: CatalogView) -> str:
     """How near the measured systems are to that of a serving question."""
     served = served_system(shape, catalog)
-    return catalog.curves.serving_evidence.level(*served) if served else ""
+    return catalog.curves.serving_evidence.resolve_level(*served) if served else ""
 
 
-class _Estimate(NamedTuple):
+class _FigureEstimate(NamedTuple):
     """The figure of one question, and its whole answer."""
 
-    figure: Figure
+    figure: EstimatedFigure
     answer: Mapping[str, Any]
 
 
 def _estimates(
-    asked: Asked, catalog: CatalogView, estimators: Estimators
-) -> tuple[list[_Estimate], list[Skipped]]:
+    asked: AskedRow, catalog: CatalogView, estimators: Estimators
+) -> tuple[list[_FigureEstimate], list[SkippedRowError]]:
     """The estimates of a row's questions, and why others have none."""
     metric = METRICS[asked.row.metric]
-    estimates: list[_Estimate] = []
-    refused: list[Skipped] = []
+    estimates: list[_FigureEstimate] = []
+    refused: list[SkippedRowError] = []
     for shape in asked.shapes:
         try:
             answer = estimators[metric.operation](shape, catalog)
-            estimates.append(_Estimate(_read(metric, answer, Case(shape, asked.run)), answer))
-        except Skipped as skipped:
+            estimates.append(_FigureEstimate(_read(metric, answer, MetricCase(shape, asked.run)), answer))
+        except SkippedRowError as skipped:
             refused.append(skipped)
         except PlanningError as error:
-            reason = _REFUSALS.get(error.code, Skip.NOT_MODELLED_YET)
-            refused.append(Skipped(reason, f"{error.code} {error.pointer}: {error.detail}"))
+            reason = _REFUSALS.get(error.code, SkipReason.NOT_MODELLED_YET)
+            refused.append(SkippedRowError(reason, f"{error.code} {error.pointer}: {error.detail}"))
         except ArithmeticError as error:
-            refused.append(Skipped(Skip.NOT_MODELLED_YET, f"figures out of range: {error}"))
+            refused.append(SkippedRowError(SkipReason.NOT_MODELLED_YET, f"figures out of range: {error}"))
     return estimates, refused
 
 
@@ -235,22 +247,25 @@ _IMPOSSIBLE = 0.01
 _TUNED = 0.5
 
 
-def likeliest_first(asked: Asked, catalog: CatalogView, estimators: Estimators) -> Asked:
+def likeliest_first(asked: AskedRow, catalog: CatalogView, estimators: Estimators) -> AskedRow:
     """A training run that leaves recomputation open, with its likeliest question first.
 
     What was measured ran, and was tuned: nothing is computed again where the device holds everything, or
     would with less than half of the blocks computed again; all blocks are where it would not.
     """
-    if asked.row.recomputation != "unknown" or METRICS[asked.row.metric].operation is Operation.MEMORY:
+    if (
+        asked.row.recomputation != "unknown"
+        or METRICS[asked.row.metric].operation is MeasuredOperation.MEMORY
+    ):
         return asked
     ways = {_recomputed(shape): shape for shape in reversed(asked.shapes)}
     needed, usable = {}, None
     for name in ("none", "full"):
         if name not in ways:
             return asked
-        shape = MemoryQuestion.model_validate(ways[name].model_dump(include=set(_MEMORY_MEMBERS)))
+        shape = MemoryEstimateRequest.model_validate(ways[name].model_dump(include=set(_MEMORY_MEMBERS)))
         try:
-            answer = estimators[Operation.MEMORY](shape, catalog)
+            answer = estimators[MeasuredOperation.MEMORY](shape, catalog)
         except PlanningError:
             return asked
         needed[name] = answer["per_device"].get("total_bytes", {}).get("value")
@@ -262,7 +277,7 @@ def likeliest_first(asked: Asked, catalog: CatalogView, estimators: Estimators) 
     return asked._replace(shapes=(first, *(shape for shape in asked.shapes if shape is not first)))
 
 
-def _recomputed(shape: _Shape) -> str:
+def _recomputed(shape: _EstimateRequest) -> str:
     workload = shape.workload
     return workload.recomputation.strategy.value if isinstance(workload, TrainingWorkloadInput) else ""
 
@@ -270,59 +285,59 @@ def _recomputed(shape: _Shape) -> str:
 _MEMORY_MEMBERS = frozenset({"model", "workload", "cluster", "parallelism"})
 
 
-def _that_ran(estimates: list[_Estimate], metric: Metric) -> list[_Estimate]:
+def _that_ran(estimates: list[_FigureEstimate], metric: MeasuredMetric) -> list[_FigureEstimate]:
     """Without the ways to run that do not fit the device, as long as one is left: what was measured ran."""
-    if metric.family is not Family.MEMORY or metric.unit == "bool":
+    if metric.family is not MetricFamily.MEMORY or metric.unit == "bool":
         return estimates
     ran = [one for one in estimates if one.answer.get("fit_probability", 1.0) > _IMPOSSIBLE]
     return ran or estimates
 
 
-def score_row(asked: Asked, catalog: CatalogView, estimators: Estimators) -> Scored:
+def score_row(asked: AskedRow, catalog: CatalogView, estimators: Estimators) -> ScoredRow:
     """One row estimated and compared."""
     row = asked.row
     if asked.skipped:
-        return Scored(row, None, skipped=asked.skipped, detail=asked.detail)
+        return ScoredRow(row, None, skipped=asked.skipped, detail=asked.detail)
     metric = METRICS[row.metric]
     asked = likeliest_first(asked, catalog, estimators)
     estimates, refused = _estimates(asked, catalog, estimators)
     if not estimates:
-        return Scored(row, None, skipped=refused[0].reason, detail=refused[0].detail)
+        return ScoredRow(row, None, skipped=refused[0].reason, detail=refused[0].detail)
     estimates = _that_ran(estimates, metric)
     answer = estimates[0].answer
     figures = [one.figure for one in estimates]
     figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
-    serving = metric.family is Family.SERVING
+    serving = metric.family is MetricFamily.SERVING
     basis = _level(asked.shapes[0], catalog) if serving else _basis(answer)
     ways = (figure.low, figure.high) if metric.plain else None
     if serving:
         ways = (min(one.value for one in figures), max(one.value for one in figures))
     if metric.plain:
         figure = _widened(figure, metric, catalog.curves.residuals.get((row.metric, basis)))
-    return Scored(
+    return ScoredRow(
         row,
         figure,
         error_of(metric, figure.value, row.value, _scale(row, answer)),
         basis=basis,
         chance=answer.get("fit_probability"),
         utilization=answer.get("hardware_flops_utilization", {}).get("value"),
-        software=software_of(asked.shapes[0].workload),
+        software=get_software_name(asked.shapes[0].workload),
         all_at_once=_all_at_once(asked.shapes[0]),
         ways=ways,
     )
 
 
-def score(rows: Sequence[Row], catalog: CatalogView, estimators: Estimators) -> list[Scored]:
+def score(rows: Sequence[MeasuredRow], catalog: CatalogView, estimators: Estimators) -> list[ScoredRow]:
     """Every row estimated through the service's own questions, and compared."""
     return [score_row(asked, catalog, estimators) for asked in ask(rows, catalog)]
 
 
 def score_held_out(
-    rows: Sequence[Row],
+    rows: Sequence[MeasuredRow],
     catalogs: Sequence[CatalogView],
     split: Mapping[str, int],
     estimators: Estimators,
-) -> list[Scored]:
+) -> list[ScoredRow]:
     """Every row under the catalog, one of each fold, whose constants never saw the row's group."""
     return [
         score_row(asked, catalogs[fold_of(group_of(asked.row), split)], estimators)
@@ -330,7 +345,7 @@ def score_held_out(
     ]
 
 
-class Statistics(NamedTuple):
+class ErrorStatistics(NamedTuple):
     """How far the estimates of some rows are off; None where no row says."""
 
     rows: int
@@ -354,15 +369,15 @@ def percentile(values: Sequence[float], share: float) -> float:
 _P90 = 0.9
 
 
-def statistics_of(scored: Iterable[Scored]) -> Statistics:
+def statistics_of(scored: Iterable[ScoredRow]) -> ErrorStatistics:
     """Error, bias, coverage and width over rows; rows of metrics without an answer do not count."""
-    counted = [one for one in scored if one.skipped is not Skip.METRIC_NOT_ANSWERED]
+    counted = [one for one in scored if one.skipped is not SkipReason.METRIC_NOT_ANSWERED]
     estimated = [one for one in counted if one.figure is not None]
     errors = [one.error for one in estimated if math.isfinite(one.error)]
     sized = [abs(error) for error in errors]
     intervals = [one for one in estimated if METRICS[one.row.metric].unit != "bool"]
     widths = [one.width for one in intervals if one.width is not None]
-    return Statistics(
+    return ErrorStatistics(
         rows=len(estimated),
         skipped=len(counted) - len(estimated),
         median_error=statistics.median(sized) if sized else None,
@@ -373,7 +388,7 @@ def statistics_of(scored: Iterable[Scored]) -> Statistics:
     )
 
 
-def reasons(scored: Iterable[Scored]) -> Counter[Skip]:
+def reasons(scored: Iterable[ScoredRow]) -> Counter[SkipReason]:
     """Rows that were skipped, by reason."""
     return Counter(one.skipped for one in scored if one.skipped is not None)
 
@@ -382,13 +397,13 @@ LEAST_ESTIMATED = 0.8
 """Share of the eligible rows of a source that must be estimated."""
 
 
-def is_targeted(row: Row) -> bool:
+def is_targeted(row: MeasuredRow) -> bool:
     """Whether a target is set for the row's metric."""
     metric = METRICS.get(row.metric)
     return metric is not None and metric.target is not None
 
 
-def short_sources(scored: Iterable[Scored]) -> dict[str, float]:
+def short_sources(scored: Iterable[ScoredRow]) -> dict[str, float]:
     """Sources with a targeted metric of which too small a share of eligible rows was estimated."""
     eligible: dict[str, list[bool]] = {}
     for one in scored:

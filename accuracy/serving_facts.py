@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from accuracy.facts import engine
-from accuracy.rows import Row
+from accuracy.rows import MeasuredRow
 
 _RECIPES: Final = re.compile(r"#(20\d\d_\d\d_\d\d_|\w+_cfg\d+$|\w+_gap_analysis_)")
 
 
-def is_sweep_of_recipes(row: Row) -> bool:
+def is_sweep_of_recipes(row: MeasuredRow) -> bool:
     """Whether a row of the silicon sample is one of InferenceX: its keys have a date or a configuration."""
     return bool(_RECIPES.search(row.text.get("source_ref", "")))
 
@@ -21,7 +21,7 @@ _MEASURED: Final = re.compile(r"measured (20\d\d-\d\d)")
 _FIRST_WITH_HEADS: Final = "2026-01"
 
 
-def recipe_speculates(row: Row) -> bool | None:
+def recipe_speculates(row: MeasuredRow) -> bool | None:
     """Whether a recipe of InferenceX uses the model's own heads; None where release and month leave it open.
 
     Its perf-changelog.yaml: recipes of TensorRT-LLM without them moved to 1.2.0rc6.post2, those with them to
@@ -40,7 +40,7 @@ def recipe_speculates(row: Row) -> bool | None:
     return False
 
 
-def recipe_tokens_ahead(row: Row) -> int:
+def recipe_tokens_ahead(row: MeasuredRow) -> int:
     """Tokens that recipes have the model's own heads propose.
 
     TensorRT-LLM 3, with data-parallel attention 1; SGLang 2 (num-steps).
@@ -54,7 +54,7 @@ _SWEEPS: Final = "aiconfigurator silicon sample"
 _ALIGNED, _SPARE_TOKENS = 64, 1500
 
 
-def recipe_limits(row: Row) -> dict[str, int]:
+def recipe_limits(row: MeasuredRow) -> dict[str, int]:
     """Most requests and tokens of an iteration, where the recipes of a source set them.
 
     InferenceX has TensorRT-LLM take one prompt beside all requests; the rules by which the other sweeps of
@@ -92,7 +92,7 @@ _ANSWERS_ABOVE: Final = 240.0
 """Mean tokens above which the outputs of ShareGPT are answers alone."""
 
 
-def drawn_lengths(row: Row, name: str) -> tuple[tuple[float, float], ...]:
+def drawn_lengths(row: MeasuredRow, name: str) -> tuple[tuple[float, float], ...]:
     """Classes of a length as the source draws it: share of the requests, and length over the stated one.
 
     InferenceX draws evenly from 0.8 to 1.0. GPUStack sends ShareGPT with the data set's own outputs: at one
@@ -110,7 +110,7 @@ def drawn_lengths(row: Row, name: str) -> tuple[tuple[float, float], ...]:
 _PERFORMANCE_LAB: Final = "GPUStack performance lab"
 
 
-def is_share_gpt(row: Row) -> bool:
+def is_share_gpt(row: MeasuredRow) -> bool:
     """Whether a row of GPUStack sends ShareGPT: its random prompts are of round lengths of their own."""
     prompt = row.length.get("input_tokens") or 0.0
     return row.source == _PERFORMANCE_LAB and _LEAST_SHARE_GPT < prompt < _MOST_SHARE_GPT
@@ -124,7 +124,7 @@ _ONE_A_SECOND: Final = ((32_000.0, 100.0), (1_000.0, 2_000.0))
 """Prompt and output tokens of its profiles of long prompts and of long answers."""
 
 
-def arrivals_per_second(row: Row, run: Mapping[str, Row]) -> float | None:
+def arrivals_per_second(row: MeasuredRow, run: Mapping[str, MeasuredRow]) -> float | None:
     """Requests a second that a source sends evenly in time, whatever is under way; None where it does not.
 
     GPUStack's later pages are made with guidellm at a constant rate (their benchmark profiles): long prompts
@@ -151,7 +151,7 @@ _TEMPLATE: Final = 64.0
 """Tokens that a chat template may add to a prompt."""
 
 
-def rounds_of_requests(row: Row) -> int | None:
+def rounds_of_requests(row: MeasuredRow) -> int | None:
     """Requests in all over those at a time, where a source sends so many, all at once at the start.
 
     InferenceX takes ten. The other sweeps of the silicon sample do not say; ten is what scripts of their
@@ -175,7 +175,7 @@ exam questions are short; pictures take one to some thousand tokens, clips sever
 about what the mean interval between tokens of those rows has beyond the median."""
 
 
-def likely_prompts(row: Row) -> tuple[int, ...]:
+def likely_prompts(row: MeasuredRow) -> tuple[int, ...]:
     """Tokens of a prompt where a row names the data set alone, the likeliest first."""
     notes = row.text.get("notes", "")
     return next((tokens for name, tokens in _PROMPTS.items() if name in notes), ())
@@ -184,7 +184,7 @@ def likely_prompts(row: Row) -> tuple[int, ...]:
 _PICTURES: Final = ("task image-chat", "task video-chat")
 
 
-def has_pictures(row: Row) -> bool:
+def has_pictures(row: MeasuredRow) -> bool:
     """Whether requests carry pictures or clips.
 
     How many of their tokens pass the model is not stated, and the device waits for a host that decodes them.
@@ -199,12 +199,12 @@ _OUTPUTS: Final = {_SUMMARIES: 69, "dataset OpenOrca+GSM8K+MBXP": 145}
 characters; 69 tokens; Mixtral 145.9 tokens a sample is its accuracy target)."""
 
 
-def beams(row: Row) -> int:
+def beams(row: MeasuredRow) -> int:
     """Continuations of a request that are kept at a time: MLPerf's GPT-J has a beam search of four."""
     return 4 if row.source.startswith("MLPerf") and _SUMMARIES in row.text.get("notes", "") else 1
 
 
-def likely_output(row: Row) -> int:
+def likely_output(row: MeasuredRow) -> int:
     """Generated tokens of a request where a row names the data set alone."""
     notes = row.text.get("notes", "")
     return next((tokens for name, tokens in _OUTPUTS.items() if name in notes), 1)
@@ -214,7 +214,7 @@ _PERFORMANCE_TABLES: Final = "TensorRT-LLM perf overview"
 _WITH_EXPERTS: Final = ("deepseek-", "gpt-oss-", "llama-4-", "qwen3-30b-a3b", "qwen3-235b-a22b")
 
 
-def spreads_attention(row: Row) -> bool:
+def spreads_attention(row: MeasuredRow) -> bool:
     """Whether the devices of a group share requests and not heads, whatever a table calls it.
 
     The recipes behind NVIDIA's tables run every model with experts with ``enable_attention_dp``
@@ -223,7 +223,7 @@ def spreads_attention(row: Row) -> bool:
     return row.source == _PERFORMANCE_TABLES and row.model_id.startswith(_WITH_EXPERTS)
 
 
-def is_packed_by_vendor(row: Row) -> bool:
+def is_packed_by_vendor(row: MeasuredRow) -> bool:
     """Whether FP8 weights are those that NVIDIA publishes, with a scale for a matrix, and not the maker's."""
     return row.source == _PERFORMANCE_TABLES and not row.model_id.startswith("deepseek-")
 
@@ -231,7 +231,7 @@ def is_packed_by_vendor(row: Row) -> bool:
 _HALF: Final = ("h100", "h200", "gh200", "l40s", "mi300x")
 
 
-def submitted_weights(row: Row) -> str | None:
+def submitted_weights(row: MeasuredRow) -> str | None:
     """Format of MLPerf submissions: FP8 on every accelerator that computes in it."""
     if not row.source.startswith("MLPerf"):
         return None
@@ -241,7 +241,7 @@ def submitted_weights(row: Row) -> str | None:
 _LARGE: Final = ("h200", "gh200-144gb", "mi300x")
 
 
-def submitted_devices(row: Row) -> int | None:
+def submitted_devices(row: MeasuredRow) -> int | None:
     """Devices of a replica of an MLPerf submission: as few as hold weights and a cache as large.
 
     One for GPT-J, Mixtral (in FP8) and, on 141 GB and more, Llama-2-70B; else two.
@@ -267,7 +267,7 @@ TensorRT-LLM's PyTorch backend with RTX PRO 6000 (autumn 2025), Azure's guide (S
 (submissions of July 2024)."""
 
 
-def release(row: Row) -> str | None:
+def release(row: MeasuredRow) -> str | None:
     """The release of the engine: as stated, else that of the month of the source.
 
     Disaggregated rows of TensorRT-LLM print the version of Dynamo, whose 0.7 and 0.8 carry 1.2.0rc.
@@ -287,7 +287,7 @@ def release(row: Row) -> str | None:
 _CLUMPED: Final = frozenset({("GPUStack performance lab", "qwen3.5-9b", "tpot_median")})
 
 
-def is_contradicted(row: Row) -> bool:
+def is_contradicted(row: MeasuredRow) -> bool:
     """Whether the rates of its own runs contradict a figure.
 
     512 requests at 5,140 tokens a second have 100 milliseconds from token to token, where 4 are printed: the

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from accuracy.holdouts import Tried, by_kind
+from accuracy.holdouts import TriedHoldOut, by_kind
 from accuracy.metrics import METRICS, SERVING_TARGETS
-from accuracy.report import HEAD, Table, cells, grouped
-from accuracy.rows import Row
-from accuracy.scoring import Asked, Scored, statistics_of
-from service.schemas.estimates import ThroughputQuestion
+from accuracy.report import HEAD, TextTable, cells, grouped
+from accuracy.rows import MeasuredRow
+from accuracy.scoring import AskedRow, ScoredRow, statistics_of
+from service.schemas.estimates import ThroughputEstimateRequest
 from service.schemas.references import AssumedEfficiency
 
 ROOFLINE_SHARE: Final = 0.8
@@ -17,12 +17,12 @@ ROOFLINE_SHARE: Final = 0.8
 _LEFT_OPEN: Final = frozenset({"accelerator", "layout", "batch", "lengths"})
 
 
-def is_stated(row: Row) -> bool:
+def is_stated(row: MeasuredRow) -> bool:
     """Whether the row states device, layout, batch and lengths; its model stands in row or catalog."""
     return not (_LEFT_OPEN & row.missing)
 
 
-def _family(one: Scored) -> str:
+def _family(one: ScoredRow) -> str:
     metric = METRICS.get(one.row.metric)
     spread = metric.spread if metric else None
     return spread if spread and spread in SERVING_TARGETS else ""
@@ -33,7 +33,7 @@ def _aim(family: str) -> list[str]:
     return [f"{target.median:.0%}", "-" if target.p90 is None else f"{target.p90:.0%}"]
 
 
-def target_table(scored: Sequence[Scored]) -> Table:
+def target_table(scored: Sequence[ScoredRow]) -> TextTable:
     """Each kind of answer beside its aim: rows that state all, and those that leave something open."""
     lines = []
     for family in SERVING_TARGETS:
@@ -43,24 +43,24 @@ def target_table(scored: Sequence[Scored]) -> Table:
             if rows:
                 lines.append([f"{family}: {title}", *cells(statistics_of(rows)), *_aim(family)])
     head = ("kind of answer", *HEAD, "aim: median", "aim: p90")
-    return Table("serving beside what is aimed at", head, lines)
+    return TextTable("serving beside what is aimed at", head, lines)
 
 
-def hold_out_table(tried: Sequence[Tried], family: str = "serving_tpot") -> Table:
+def hold_out_table(tried: Sequence[TriedHoldOut], family: str = "serving_tpot") -> TextTable:
     """A kind of answer for whole groups, devices, models, releases and engines outside of the fit."""
     lines = []
     for kind, group in by_kind(tried):
-        pooled: list[Scored] = []
+        pooled: list[ScoredRow] = []
         for one in group:
             own = [scored for scored in one.scored if _family(scored) == family and is_stated(scored.row)]
             pooled += own
             if any(scored.figure for scored in own):
                 lines.append([f"{kind} {one.held.name}", *cells(statistics_of(own))])
         lines.append([f"every {kind}", *cells(statistics_of(pooled))])
-    return Table(f"{family}, held out whole (rows that state all)", ("held out", *HEAD), lines)
+    return TextTable(f"{family}, held out whole (rows that state all)", ("held out", *HEAD), lines)
 
 
-def as_roofline(asked: Sequence[Asked]) -> list[Asked]:
+def as_roofline(asked: Sequence[AskedRow]) -> list[AskedRow]:
     """The likeliest question of each row under an assumed share of peak and bandwidth."""
     share = AssumedEfficiency(
         source="assumed", utilization=ROOFLINE_SHARE, bandwidth_utilization=ROOFLINE_SHARE
@@ -68,11 +68,11 @@ def as_roofline(asked: Sequence[Asked]) -> list[Asked]:
     return [
         one._replace(shapes=tuple(shape.model_copy(update={"efficiency": share}) for shape in one.shapes[:1]))
         for one in asked
-        if all(isinstance(shape, ThroughputQuestion) for shape in one.shapes)
+        if all(isinstance(shape, ThroughputEstimateRequest) for shape in one.shapes)
     ]
 
 
-def roofline_table(scored: Sequence[Scored], roofline: Sequence[Scored]) -> Table:
+def roofline_table(scored: Sequence[ScoredRow], roofline: Sequence[ScoredRow]) -> TextTable:
     """The estimate and the plain roofline on the rows that both answer."""
     plain = {one.row.id: one for one in roofline if one.figure is not None}
     lines = []
@@ -85,4 +85,4 @@ def roofline_table(scored: Sequence[Scored], roofline: Sequence[Scored]) -> Tabl
             lines.append([f"{family}: {name}", cells(mine)[0], *cells(mine)[2:5], *cells(theirs)[2:5]])
     head = ("kind of answer and source", "rows", "median", "p90", "bias")
     wide = (*head, "roofline: median", "roofline: p90", "roofline: bias")
-    return Table(f"serving beside a plain roofline at {ROOFLINE_SHARE:.0%}", wide, lines)
+    return TextTable(f"serving beside a plain roofline at {ROOFLINE_SHARE:.0%}", wide, lines)

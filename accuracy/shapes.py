@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from accuracy.rows import Row, stated_count
+from accuracy.rows import MeasuredRow, stated_count
 from service.planning.errors import PlanningError
-from service.planning.models.profile import profile_of
+from service.planning.models.profile import build_profile
 from service.schemas.architectures import Architecture, to_planning
 
-Reference = Mapping[str, Any]
+ModelReference = Mapping[str, Any]
 
 SWEPT = re.compile(r"bloom-proto-")
 """Ids that stand for several shapes: the row's own counts."""
@@ -43,7 +43,7 @@ BACKBONES: Mapping[str, str] = {
 configurations): towers of 0.5 to 0.7 billion parameters run once for a prompt and are left out."""
 
 
-class _Shape(NamedTuple):
+class _DecoderShape(NamedTuple):
     """A decoder with equal blocks."""
 
     layers: int
@@ -98,17 +98,17 @@ class _Shape(NamedTuple):
         }
 
     def parameters(self) -> int:
-        return profile_of(to_planning(Architecture.model_validate(self.architecture()))).parameter_count
+        return build_profile(to_planning(Architecture.model_validate(self.architecture()))).parameter_count
 
 
-def _inner(row: Row, hidden: int, *, gated: bool) -> int:
+def _inner(row: MeasuredRow, hidden: int, *, gated: bool) -> int:
     stated = stated_count(row.text.get("ffn", ""))
     if stated:
         return stated
     return math.ceil(8 * hidden / 3 / _ROUNDING) * _ROUNDING if gated else 4 * hidden
 
 
-def _heads(row: Row, hidden: int) -> int:
+def _heads(row: MeasuredRow, hidden: int) -> int:
     """Heads where the source names none: such that tensor parallelism divides them, of 128 if that may be."""
     tensor = int(row.layout.get("tensor") or 1)
     counts = [n for n in range(tensor, hidden // 32 + 1, tensor) if hidden % n == 0]
@@ -120,12 +120,12 @@ def _head_sizes(hidden: int, heads: int) -> list[int]:
     return sizes + [size for size in _HEAD_SIZES if size not in sizes]
 
 
-def _vocabularies(row: Row) -> list[int]:
+def _vocabularies(row: MeasuredRow) -> list[int]:
     stated = stated_count(row.text.get("vocab", "")) or _PUBLISHED_VOCABULARIES.get(row.model_id)
     return [stated] if stated else [32000, 50304, 128256]
 
 
-def _shapes(row: Row) -> Iterator[_Shape]:
+def _shapes(row: MeasuredRow) -> Iterator[_DecoderShape]:
     hidden = stated_count(row.text.get("hidden", ""))
     if not hidden:
         return
@@ -139,7 +139,7 @@ def _shapes(row: Row) -> Iterator[_Shape]:
     gates = (False,) if _UNGATED.match(row.model_id) else (True,)
     choices = itertools.product(gates, _head_sizes(hidden, heads), (False, True), _vocabularies(row))
     for gated, head_size, tied, vocabulary in choices:
-        shape = _Shape(
+        shape = _DecoderShape(
             layers=stated_count(row.text.get("layers", "")) or 0,
             hidden=hidden,
             heads=heads,
@@ -167,7 +167,7 @@ def _rounding(count: int) -> float:
     return 0.5 * 10.0**zeros if zeros else count * _EXACT_COUNT
 
 
-def _alternatives(row: Row) -> list[_Shape]:
+def _alternatives(row: MeasuredRow) -> list[_DecoderShape]:
     shapes = list(dict.fromkeys(_shapes(row)))
     if not row.parameter_count:
         return shapes[:MOST_ALTERNATIVES]
@@ -177,7 +177,7 @@ def _alternatives(row: Row) -> list[_Shape]:
     return (within or sorted(shapes, key=lambda shape: off[shape])[:1])[:MOST_ALTERNATIVES]
 
 
-def model_references(row: Row, known: Mapping[str, Any]) -> list[Reference]:
+def model_references(row: MeasuredRow, known: Mapping[str, Any]) -> list[ModelReference]:
     """References of the row's model, the likeliest first; none where its shape is not known."""
     name = row.model_id if row.model_id in known else BACKBONES.get(row.model_id, row.model_id)
     if name in known and not SWEPT.match(name):

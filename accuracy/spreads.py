@@ -8,9 +8,9 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from accuracy.folds import group_of
-from accuracy.metrics import METRICS, SERVING_TARGETS, SERVING_TIMES, Family
-from accuracy.scoring import Scored, percentile
-from service.planning.hardware.distance import family_of
+from accuracy.metrics import METRICS, SERVING_TARGETS, SERVING_TIMES, MetricFamily
+from accuracy.scoring import ScoredRow, percentile
+from service.planning.hardware.distance import resolve_family
 
 DIGITS: Final = 6
 """Significant digits of a fitted value."""
@@ -21,7 +21,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.{DIGITS - 1}e}")
 
 
-class Residual(NamedTuple):
+class MeasuredRatio(NamedTuple):
     """What was measured over what was estimated: 10th percentile, median and 90th percentile.
 
     Of figures around 0 it is the difference of the two in bytes.
@@ -70,12 +70,12 @@ def pooled_ends(
 _TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
 
 
-def _families(one: Scored) -> list[str]:
+def _families(one: ScoredRow) -> list[str]:
     """The kinds of answer that a row tries: a device in all and under its software, else its metric."""
     metric = METRICS[one.row.metric]
-    if metric.family is Family.SERVING and metric.spread:
+    if metric.family is MetricFamily.SERVING and metric.spread:
         # Its levels know the engine.
-        return [family_of(metric.spread, all_at_once=one.all_at_once and metric.spread in SERVING_TIMES)]
+        return [resolve_family(metric.spread, all_at_once=one.all_at_once and metric.spread in SERVING_TIMES)]
     if metric.spread:
         family = metric.spread
     elif one.row.metric in _TOTALS:
@@ -90,7 +90,7 @@ def is_of_serving(family: str) -> bool:
     return family.partition("/")[0] in SERVING_TARGETS
 
 
-class Ratios(NamedTuple):
+class FamilyRatios(NamedTuple):
     """Measured over estimated of the rows of a family, and the groups that they are of."""
 
     figures: list[float]
@@ -122,9 +122,9 @@ class Ratios(NamedTuple):
         return low, high
 
 
-def ratios_of(scored: Sequence[Scored]) -> dict[tuple[str, str], Ratios]:
+def ratios_of(scored: Sequence[ScoredRow]) -> dict[tuple[str, str], FamilyRatios]:
     """What rows were off by, by kind of answer and level of evidence."""
-    ratios: dict[tuple[str, str], Ratios] = {}
+    ratios: dict[tuple[str, str], FamilyRatios] = {}
     for one in scored:
         metric = METRICS[one.row.metric]
         if one.figure is None or metric.unit == "bool" or not one.basis:
@@ -137,19 +137,19 @@ def ratios_of(scored: Sequence[Scored]) -> dict[tuple[str, str], Ratios]:
             found = measured - estimated
         elif measured > 0.0 < estimated:
             found = measured / estimated
-            if metric.family is Family.THROUGHPUT and not metric.counts_time:
+            if metric.family is MetricFamily.THROUGHPUT and not metric.counts_time:
                 # A step is slower by what its rate is lower.
                 found = estimated / measured
         else:
             continue
         for family in _families(one):
-            of = ratios.setdefault((family, one.basis), Ratios([], []))
+            of = ratios.setdefault((family, one.basis), FamilyRatios([], []))
             of.figures.append(found)
             of.groups.append(group_of(one.row))
     return ratios
 
 
-def residuals(scored: Sequence[Scored]) -> list[Residual]:
+def residuals(scored: Sequence[ScoredRow]) -> list[MeasuredRatio]:
     """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
     ratios = ratios_of(scored)
     found = []
@@ -161,5 +161,7 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
             every = ratios[family.partition("/")[0], level]
             low, high = pooled_ends(of.ends, every.ends, len(set(of.groups)))
         value = percentile(of.figures, 0.5)
-        found.append(Residual(family, level, rounded(low), rounded(value), rounded(high), len(of.figures)))
+        found.append(
+            MeasuredRatio(family, level, rounded(low), rounded(value), rounded(high), len(of.figures))
+        )
     return found

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from accuracy.metrics import METRIC_UNITS
-from accuracy.rows import Row, by_run, read_rows
+from accuracy.rows import MeasuredRow, by_run, read_rows
 from accuracy.scoring import ask
 from service.estimates.throughput import estimate_throughput
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from service.resolve.catalog import CatalogView
-from service.schemas.estimates import ThroughputQuestion
+from service.schemas.estimates import ThroughputEstimateRequest
 
 LEVELS = (0.25, 0.5, 0.75)
 """Service levels, as quantiles of the times per output token that were measured."""
 
 
-class Run(NamedTuple):
+class MeasuredConfiguration(NamedTuple):
     """A measured configuration: seconds per output token and tokens per second and device, twice."""
 
     layout: str
@@ -35,7 +35,7 @@ class Run(NamedTuple):
     rate: float
 
 
-class Choice(NamedTuple):
+class LevelChoice(NamedTuple):
     """What a level leads to: rate of the choice over the best, its time over the level, the same layout."""
 
     rate_share: float
@@ -43,7 +43,9 @@ class Choice(NamedTuple):
     same: bool
 
 
-def _run(rows: Sequence[Row], question: ThroughputQuestion, catalog: CatalogView) -> Run | None:
+def _run(
+    rows: Sequence[MeasuredRow], question: ThroughputEstimateRequest, catalog: CatalogView
+) -> MeasuredConfiguration | None:
     first, each = (next((row for row in rows if row.metric == name), None) for name in ("ttft", "tpot"))
     answer = estimate_throughput(question, catalog)
     tokens, paced = (
@@ -55,16 +57,18 @@ def _run(rows: Sequence[Row], question: ThroughputQuestion, catalog: CatalogView
     requests, outputs = float(each.batch["concurrency"]), float(each.length["output_tokens"])
     lasting = first.value + (outputs - 1.0) * each.value
     rate = requests * outputs / lasting / question.cluster.accelerator_count
-    return Run(str(sorted(each.layout.items())), each.value, rate, paced["value"], tokens["value"])
+    return MeasuredConfiguration(
+        str(sorted(each.layout.items())), each.value, rate, paced["value"], tokens["value"]
+    )
 
 
-def scenarios(path: Path, catalog: CatalogView) -> Iterator[list[Run]]:
+def scenarios(path: Path, catalog: CatalogView) -> Iterator[list[MeasuredConfiguration]]:
     """Runs that differ in layout and requests at a time, of scenarios with more than one layout."""
     rows = [row for row in read_rows(path, METRIC_UNITS).rows if "disagg" not in row.text["notes"]]
     rows = [row for row in rows if row.metric in ("ttft", "tpot") and "concurrency" in row.batch]
     runs, found = by_run(rows), defaultdict(list)
     for asked in ask([row for row in rows if row.metric == "tpot"], catalog):
-        if not asked.shapes or not isinstance(asked.shapes[0], ThroughputQuestion):
+        if not asked.shapes or not isinstance(asked.shapes[0], ThroughputEstimateRequest):
             continue
         row = asked.row
         run = _run(list(runs[row.run_id].values()), asked.shapes[0], catalog)
@@ -74,7 +78,7 @@ def scenarios(path: Path, catalog: CatalogView) -> Iterator[list[Run]]:
     yield from (one for one in found.values() if len({run.layout for run in one}) > 1)
 
 
-def choices(runs: Sequence[Run]) -> Iterator[Choice]:
+def choices(runs: Sequence[MeasuredConfiguration]) -> Iterator[LevelChoice]:
     """One for each level that the estimates say can be kept."""
     times = sorted(run.measured_seconds for run in runs)
     for share in LEVELS:
@@ -85,7 +89,7 @@ def choices(runs: Sequence[Run]) -> Iterator[Choice]:
             best = max(
                 (run for run in runs if run.measured_seconds <= level), key=lambda run: run.measured_rate
             )
-            yield Choice(
+            yield LevelChoice(
                 chosen.measured_rate / best.measured_rate,
                 chosen.measured_seconds / level,
                 chosen.layout == best.layout,
@@ -94,7 +98,7 @@ def choices(runs: Sequence[Run]) -> Iterator[Choice]:
 
 def main() -> None:
     """Print the figures of the page."""
-    catalog = shipped_snapshot()
+    catalog = build_shipped_snapshot()
     found = list(scenarios(Path(sys.argv[1]), catalog))
     chosen = [choice for runs in found for choice in choices(runs)]
     within = [choice for choice in chosen if choice.time_share <= 1.0]

@@ -26,17 +26,17 @@ from typing import Any, NamedTuple
 import httpx
 from sqlalchemy import func, select, text
 
-from bench.fleet_nodes import MEANT, Node, Operator, World
+from bench.fleet_nodes import MEANT, SimulatedNode, SimulatedOperator, SimulatedWorld
 from bench.fleet_service import NO_REQUEST
 from service.app.settings import Settings
-from service.app.storage import migrate
-from service.audit.service import Call, Writes
-from service.auth.schemas import ApiKeyInput
-from service.auth.service import Keys, settle
+from service.app.storage import migrate_database
+from service.audit.service import WriteContext, Writes
+from service.auth.schemas import ApiKeyRequest
+from service.auth.service import ApiKeys, initialize_installation
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.database.engine import Database
-from service.kit.security.subjects import ADMIN_SCOPES, LOCAL
+from service.kit.security.principals import ADMIN_SCOPES, LOCAL
 from service.nodes.tables import LeaseGrantRow, LeaseRow, NodeRow
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +46,7 @@ READY_SECONDS = 60.0
 SETTINGS = {"IRONLAW_MODE": "tenant", "IRONLAW_PORT": "0", "PYTHONUNBUFFERED": "1"}
 
 
-class Plan(NamedTuple):
+class FleetScenario(NamedTuple):
     """How large a fleet, for how long in its own time, and how much faster that passes than the clock's."""
 
     nodes: int = 200
@@ -56,12 +56,12 @@ class Plan(NamedTuple):
 
 
 @dataclass
-class Outcome:
+class FleetOutcome:
     """What was seen of one fleet on one database."""
 
     kind: str
-    plan: Plan
-    world: World
+    plan: FleetScenario
+    world: SimulatedWorld
     wall_seconds: float = 0.0
     enrolling_seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -80,7 +80,7 @@ class Outcome:
     """What should not have been."""
 
 
-class Service:
+class ServedProcess:
     """The served process, from outside."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -127,11 +127,11 @@ def new_key(data_dir: Path, url: str) -> str:
     keyring = Settings(data_dir=data_dir, database_url=url).keyring
     database = Database(url)
     try:
-        migrate(database)
-        writes, keys = Writes(database, keyring), Keys.of(keyring)
-        settle(database, keyring, writes)
-        asked = ApiKeyInput(name="the operator of the fleet", scopes=sorted(ADMIN_SCOPES))
-        call = Call(LOCAL, "create_api_key", "", "fleet")
+        migrate_database(database)
+        writes, keys = Writes(database, keyring), ApiKeys.from_keyring(keyring)
+        initialize_installation(database, keyring, writes)
+        asked = ApiKeyRequest(name="the operator of the fleet", scopes=sorted(ADMIN_SCOPES))
+        call = WriteContext(LOCAL, "create_api_key", "", "fleet")
         answer = writes.run(call, None, lambda session: keys.create(session, LOCAL, asked))
     finally:
         database.dispose()
@@ -139,7 +139,7 @@ def new_key(data_dir: Path, url: str) -> str:
 
 
 @contextlib.contextmanager
-def serving(data_dir: Path, url: str, speed: float) -> Iterator[tuple[Service, str]]:
+def serving(data_dir: Path, url: str, speed: float) -> Iterator[tuple[ServedProcess, str]]:
     """The service on a database, and an administrator's key."""
     key = new_key(data_dir, url)
     own = {name: value for name, value in os.environ.items() if not name.startswith("IRONLAW_")}
@@ -150,16 +150,16 @@ def serving(data_dir: Path, url: str, speed: float) -> Iterator[tuple[Service, s
         command = [sys.executable, "-m", "bench.fleet_service", "--speed", str(speed)]
         process = subprocess.Popen(command, env=environment, stderr=lines, cwd=ROOT)
     try:
-        yield Service(process, log), key
+        yield ServedProcess(process, log), key
     finally:
         process.terminate()
         process.wait(timeout=30)
 
 
-class Watch:
+class ServiceMonitor:
     """Looks at the service from outside while the fleet lives."""
 
-    def __init__(self, service: Service, database: Database, outcome: Outcome) -> None:
+    def __init__(self, service: ServedProcess, database: Database, outcome: FleetOutcome) -> None:
         self._service = service
         self._database = database
         self._outcome = outcome
@@ -195,16 +195,16 @@ class Watch:
             "SELECT state, count(*) AS number FROM pg_stat_activity WHERE datname = current_database()"
             " AND pid <> pg_backend_pid() GROUP BY state"
         )
-        with self._database.reading() as session:
+        with self._database.open_reader() as session:
             return {row.state: row.number for row in session.execute(states)}
 
 
-async def simulate(service: Service, key: str, database: Database, outcome: Outcome) -> None:
+async def simulate(service: ServedProcess, key: str, database: Database, outcome: FleetOutcome) -> None:
     """The whole life of a fleet: everybody joins, everybody waits, then there is work."""
     plan, world = outcome.plan, outcome.world
-    operator = Operator(world, key)
-    watch = Watch(service, database, outcome)
-    nodes = [Node(world, number) for number in range(plan.nodes)]
+    operator = SimulatedOperator(world, key)
+    watch = ServiceMonitor(service, database, outcome)
+    nodes = [SimulatedNode(world, number) for number in range(plan.nodes)]
     began, cpu = time.monotonic(), service.cpu_seconds()
     watching = [asyncio.create_task(watch.probe()), asyncio.create_task(watch.sample())]
     tokens = [await operator.token() for _ in nodes]
@@ -241,7 +241,7 @@ async def _outlasting(busy: "list[asyncio.Task[None]]", living: "list[asyncio.Ta
             task.result()
 
 
-async def _until_all_wait(watch: Watch, outcome: Outcome) -> None:
+async def _until_all_wait(watch: ServiceMonitor, outcome: FleetOutcome) -> None:
     """Until every claim waits, or for half of the time: connections open and in use while most wait."""
     plan = outcome.plan
     deadline = time.monotonic() + min(READY_SECONDS, plan.seconds / plan.speed / 2)
@@ -253,10 +253,10 @@ async def _until_all_wait(watch: Watch, outcome: Outcome) -> None:
             outcome.connections = await watch.connections()
 
 
-def stored(database: Database, operator: Operator, world: World) -> dict[str, Any]:
+def stored(database: Database, operator: SimulatedOperator, world: SimulatedWorld) -> dict[str, Any]:
     """What the database holds, against what was acknowledged."""
     found: dict[str, Any] = {}
-    with database.reading() as session:
+    with database.open_reader() as session:
         place = ("run_id", "fencing_token", "benchmark", "repeat")
         columns = ("id", "content_sha256", "content", "conflicts_with", "lease", *place)
         rows = session.execute(select(*(getattr(BenchmarkResultRow, name) for name in columns))).all()
@@ -315,7 +315,7 @@ NOTHING = (
 )
 
 
-def judge(outcome: Outcome) -> None:
+def judge(outcome: FleetOutcome) -> None:
     """Note what should not have been."""
     faults, tally = outcome.faults, outcome.world.tally
     faults += [f"{operation}: {status}, {count} times" for (operation, status), count in tally.errors.items()]
@@ -337,7 +337,7 @@ def judge(outcome: Outcome) -> None:
     faults += [f"logged: {line}" for line in outcome.log_problems[:20]]
 
 
-class Beats(NamedTuple):
+class HeartbeatCounts(NamedTuple):
     """Heartbeats, and the rows that were written to say when nodes were heard."""
 
     number: int
@@ -347,23 +347,23 @@ class Beats(NamedTuple):
     """Rows written with those of other nodes."""
 
     @classmethod
-    def of(cls, outcome: Outcome) -> "Beats":
+    def of(cls, outcome: FleetOutcome) -> "HeartbeatCounts":
         rows = outcome.counts["heard_rows"]
         number = outcome.counts["requests"]["heartbeat_node"]
         return cls(number, rows.get("heartbeat_node", 0), rows.get(NO_REQUEST, 0))
 
 
-def writes_without_news(outcome: Outcome) -> float:
+def writes_without_news(outcome: FleetOutcome) -> float:
     """Rows written for each heartbeat that said nothing new."""
-    beats = Beats.of(outcome)
+    beats = HeartbeatCounts.of(outcome)
     return beats.later / (beats.number - beats.news)
 
 
-def run(kind: str, url: str, data_dir: Path, plan: Plan) -> Outcome:
+def run(kind: str, url: str, data_dir: Path, plan: FleetScenario) -> FleetOutcome:
     """One fleet on one database, whose schema is brought up to date first."""
     with serving(data_dir, url, plan.speed) as (service, key):
-        world = World(service.address, speed=plan.speed, seconds=plan.seconds)
-        outcome = Outcome(kind, plan, world)
+        world = SimulatedWorld(service.address, speed=plan.speed, seconds=plan.seconds)
+        outcome = FleetOutcome(kind, plan, world)
         database = Database(url)
         try:
             asyncio.run(simulate(service, key, database, outcome))
@@ -382,7 +382,7 @@ def _p99(values: list[float]) -> float:
     return sorted(values)[-(-len(values) * 99 // 100) - 1]
 
 
-def _operations(outcome: Outcome) -> Iterator[str]:
+def _operations(outcome: FleetOutcome) -> Iterator[str]:
     tally, counts = outcome.world.tally, outcome.counts
     yield "| operation | answers | sent again after a lost answer | median ms | p99 ms | longest ms |"
     yield "|---|---|---:|---:|---:|---:|"
@@ -412,12 +412,12 @@ def _latency(seconds: list[float] | None) -> str:
     return "| " + " | ".join(_milliseconds(one) for one in (median(seconds), _p99(seconds), max(seconds)))
 
 
-def section(outcome: Outcome) -> Iterator[str]:
+def section(outcome: FleetOutcome) -> Iterator[str]:
     """The report of one fleet."""
     plan, tally, held = outcome.plan, outcome.world.tally, outcome.stored
     answered = sum(tally.answers.values())
     refused = {key: count for key, count in tally.answers.items() if key in MEANT}
-    beats = Beats.of(outcome)
+    beats = HeartbeatCounts.of(outcome)
     pace = "real time" if plan.speed == 1 else f"every interval {plan.speed:g} times as short"
     yield f"## {'SQLite' if outcome.kind == 'sqlite' else 'PostgreSQL'}\n"
     yield (
@@ -488,7 +488,7 @@ one moment.
 """
 
 
-def report(outcomes: list[Outcome]) -> str:
+def report(outcomes: list[FleetOutcome]) -> str:
     """The whole report."""
     model = next(
         line.partition(":")[2].strip()
@@ -517,7 +517,7 @@ def postgresql(folder: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    plan = Plan()
+    plan = FleetScenario()
     parser = argparse.ArgumentParser(prog="fleet", description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=plan.nodes)
     parser.add_argument("--seconds", type=float, default=plan.seconds, help="of node time")
@@ -528,7 +528,7 @@ def main() -> int:
     parser.add_argument("--databases", nargs="*", default=["sqlite", "postgresql"])
     parser.add_argument("--out", type=Path, default=REPORT)
     given = parser.parse_args()
-    plan = Plan(given.nodes, given.seconds, given.speed, given.every)
+    plan = FleetScenario(given.nodes, given.seconds, given.speed, given.every)
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="ironlaw-fleet-") as name, contextlib.ExitStack() as stack:
         for kind in given.databases:

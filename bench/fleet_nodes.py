@@ -21,30 +21,30 @@ import httpx
 from pydantic import BaseModel
 
 from bench.fleet_records import WORKER_VERSION, inventory, measured, repeat_seconds
-from service.protocol.canonical import digest
+from service.protocol.canonical import compute_digest
 from service.protocol.leases import (
-    Claim,
-    Completed,
-    Completion,
-    Lease,
-    Progress,
-    Renewal,
-    Renewed,
-    Step,
-    StoredResult,
+    AcknowledgedBenchmarkResult,
+    BenchmarkLease,
+    BenchmarkProgress,
+    LeaseClaimRequest,
+    LeaseCompletion,
+    LeaseCompletionRequest,
+    LeaseProgress,
+    LeaseRenewal,
+    LeaseRenewalRequest,
 )
 from service.protocol.nodes import (
-    Enrolled,
-    Enrolment,
-    Heartbeat,
-    HeartbeatAnswer,
-    NewCredential,
-    SpoolState,
+    IssuedNodeCredential,
+    NodeEnrolment,
+    NodeEnrolmentRequest,
+    NodeHeartbeatRequest,
+    NodeInstructions,
+    NodeSpoolState,
 )
-from service.protocol.results import Receipt, content_sha256
+from service.protocol.results import BenchmarkResultReceipt, content_sha256
 from service.worker.client import ANSWER_SECONDS, IDLE_SECONDS, UPLOAD_SECONDS
 from service.worker.credential import SETTLED_SECONDS
-from service.worker.ids import hex_128
+from service.worker.ids import generate_hex_128
 
 CLAIM_SECONDS = 30.0
 LOST_SHARE = 0.02
@@ -73,7 +73,7 @@ AWAY_SECONDS: Mapping[Restart, float] = {"short": 5.0, "reboot": 40.0, "forgetfu
 
 
 @dataclass
-class Tally:
+class RequestTally:
     """What was asked and answered."""
 
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ class Tally:
         }
 
 
-class World:
+class SimulatedWorld:
     """What nodes and operator share: the service, the time that passes for them, and the tally."""
 
     def __init__(self, address: str, *, speed: float, seconds: float) -> None:
@@ -103,7 +103,7 @@ class World:
         self.speed = speed
         self.seconds = seconds
         """How long nodes live, in their time."""
-        self.tally = Tally()
+        self.tally = RequestTally()
         self.sent: dict[str, str] = {}
         self.acknowledged: dict[str, str] = {}
         """Digests by id of the results that were sent, and of those that have a receipt."""
@@ -138,10 +138,10 @@ def named(answer: httpx.Response) -> str:
     return str(answer.status_code)
 
 
-class Caller:
+class RetryingCaller:
     """Sends requests again until they are answered, and notes what came of each."""
 
-    def __init__(self, world: World, chance: random.Random) -> None:
+    def __init__(self, world: SimulatedWorld, chance: random.Random) -> None:
         self.world = world
         self.tally = world.tally
         self.chance = chance
@@ -213,20 +213,20 @@ def _says_the_same(first: httpx.Response, second: httpx.Response) -> bool:
     return one == other
 
 
-class Node(Caller):
+class SimulatedNode(RetryingCaller):
     """One host and its worker."""
 
-    def __init__(self, world: World, number: int) -> None:
+    def __init__(self, world: SimulatedWorld, number: int) -> None:
         super().__init__(world, random.Random(number))  # noqa: S311
         self.number = number
         self.device: Literal["cpu", "cuda"] = "cuda" if number % 4 == 3 else "cpu"  # noqa: PLR2004
         self.inventory = inventory(number, self.device)
-        self.inventory_sha256 = digest(self.inventory)
+        self.inventory_sha256 = compute_digest(self.inventory)
         self.boot = self._new_boot()
         self.id = self.credential = ""
-        self.lease: Lease | None = None
+        self.lease: BenchmarkLease | None = None
         self.request_id: str | None = None
-        self.kept: list[StoredResult] = []
+        self.kept: list[AcknowledgedBenchmarkResult] = []
         """What is on its disk beside its credential: lease, claim under way, acknowledged results."""
         self.activity: Literal["idle", "measuring"] = "idle"
         self._due = asyncio.Event()
@@ -240,9 +240,9 @@ class Node(Caller):
 
     async def enrol(self, token: str) -> None:
         """Join."""
-        enrolment = Enrolment(
+        enrolment = NodeEnrolmentRequest(
             token=token,
-            installation_id=hex_128(),
+            installation_id=generate_hex_128(),
             name=f"simulated-{self.number}",
             device=self.device,
             worker_version=WORKER_VERSION,
@@ -252,7 +252,7 @@ class Node(Caller):
             "enrol_node",
             lambda: self._once("enrol_node", "POST", "/v1/nodes:enrol", ANSWER_SECONDS, **request),
         )
-        enrolled = Enrolled.model_validate_json(answer.content)
+        enrolled = NodeEnrolment.model_validate_json(answer.content)
         self.id, self.credential = enrolled.node_id, enrolled.credential
 
     async def live(self, until: float) -> None:
@@ -351,19 +351,19 @@ class Node(Caller):
         self._given_up_at = self.world.now()
         self.tally.cut += 1
 
-    async def _beat(self, acknowledged: list[str] | None = None) -> HeartbeatAnswer | None:
-        beat = Heartbeat(
+    async def _beat(self, acknowledged: list[str] | None = None) -> NodeInstructions | None:
+        beat = NodeHeartbeatRequest(
             boot_id_sha256=self.boot,
             worker_version=WORKER_VERSION,
             inventory_sha256=self.inventory_sha256,
             activity=self.activity,
-            spool=SpoolState(waiting_count=0, waiting_bytes=0, free_bytes=10**11),
+            spool=NodeSpoolState(waiting_count=0, waiting_bytes=0, free_bytes=10**11),
             acknowledged=acknowledged or [],
         )
         answered = await self.ask("heartbeat_node", "POST", f"/v1/nodes/{self.id}:heartbeat", beat)
         if not answered.is_success:
             return None
-        answer = HeartbeatAnswer.model_validate_json(answered.content)
+        answer = NodeInstructions.model_validate_json(answered.content)
         if answer.missing or answer.state != "active":
             self.tally.wrong.append(f"heartbeat: {answer.state}, {len(answer.missing)} results missing")
         if answer.send_inventory:
@@ -399,7 +399,7 @@ class Node(Caller):
                 )
                 if not answer.is_success:
                     return False
-                self.credential = NewCredential.model_validate_json(answer.content).credential
+                self.credential = IssuedNodeCredential.model_validate_json(answer.content).credential
                 self.tally.rotations += 1
                 return True
             finally:
@@ -418,24 +418,26 @@ class Node(Caller):
                 await self._run(self.lease)
                 self._due.set()
 
-    async def _claim(self) -> Lease | None:
+    async def _claim(self) -> BenchmarkLease | None:
         """A lease, or None after a wait; asked again after a restart, under the same id."""
-        self.request_id = self.request_id or hex_128()
+        self.request_id = self.request_id or generate_hex_128()
         waits = CLAIM_SECONDS / self.world.speed
-        claim = Claim(request_id=self.request_id, wait_seconds=waits, inventory_sha256=self.inventory_sha256)
+        claim = LeaseClaimRequest(
+            request_id=self.request_id, wait_seconds=waits, inventory_sha256=self.inventory_sha256
+        )
         patience = waits + ANSWER_SECONDS
         answer = await self.ask(
             "claim_lease", "POST", "/v1/leases:claim", claim, seconds=patience, waits=waits
         )
         if answer.status_code == httpx.codes.OK:
-            return Lease.model_validate_json(answer.content)
+            return BenchmarkLease.model_validate_json(answer.content)
         if answer.status_code != httpx.codes.NO_CONTENT:
             await self.world.sleep(float(answer.headers.get("Retry-After", PAUSE_SECONDS)))
         return None
 
-    async def _run(self, lease: Lease) -> None:
+    async def _run(self, lease: BenchmarkLease) -> None:
         """Measure the suite of a lease, and end it."""
-        done: list[StoredResult] = []
+        done: list[AcknowledgedBenchmarkResult] = []
         measuring = asyncio.create_task(self._measure(lease, done))
         holding = asyncio.create_task(self._hold(lease, done))
         try:
@@ -454,7 +456,7 @@ class Node(Caller):
         else:
             await self._complete("completed", done)
 
-    async def _measure(self, lease: Lease, done: list[StoredResult]) -> None:
+    async def _measure(self, lease: BenchmarkLease, done: list[AcknowledgedBenchmarkResult]) -> None:
         for benchmark in lease.suite.benchmarks:
             for repeat in range(1, benchmark.repeats + 1):
                 await self.world.sleep(repeat_seconds(benchmark))
@@ -470,51 +472,55 @@ class Node(Caller):
                 )
                 done.append(await self._report(record.result_id, record.to_json()))
 
-    async def _report(self, result_id: str, content: bytes) -> StoredResult:
+    async def _report(self, result_id: str, content: bytes) -> AcknowledgedBenchmarkResult:
         content_digest = content_sha256(content)
         self.world.sent[result_id] = content_digest
         path = f"/v1/benchmark-results/{result_id}"
         answer = await self.ask("report_benchmark_result", "PUT", path, content, seconds=UPLOAD_SECONDS)
-        stored = StoredResult(result_id=result_id, content_sha256=content_digest)
+        stored = AcknowledgedBenchmarkResult(result_id=result_id, content_sha256=content_digest)
         if answer.is_success:
-            receipt = Receipt.model_validate_json(answer.content)
+            receipt = BenchmarkResultReceipt.model_validate_json(answer.content)
             if (receipt.result_id, receipt.content_sha256) != (result_id, content_digest):
                 self.tally.wrong.append("a receipt for another result")
             self.world.acknowledged[result_id] = content_digest
             self.kept.append(stored)
         return stored
 
-    async def _hold(self, lease: Lease, done: list[StoredResult]) -> str:
+    async def _hold(self, lease: BenchmarkLease, done: list[AcknowledgedBenchmarkResult]) -> str:
         """Renew a lease for as long as it is needed: "lost" or "cancelled" once it is not."""
         path = f"/v1/leases/{lease.id}:renew"
         while True:
             await self.world.sleep(lease.renew_seconds)
             first = lease.suite.benchmarks[0].name
-            steps = [Step(benchmark=first, state="running", repeat=len(done))]
-            renewal = Renewal(fencing_token=lease.fencing_token, progress=Progress(steps=steps))
+            steps = [BenchmarkProgress(benchmark=first, state="running", repeat=len(done))]
+            renewal = LeaseRenewalRequest(
+                fencing_token=lease.fencing_token, progress=LeaseProgress(steps=steps)
+            )
             answer = await self.ask("renew_lease", "POST", path, renewal)
             if answer.status_code == httpx.codes.CONFLICT:
                 return "lost"
-            if answer.is_success and Renewed.model_validate_json(answer.content).cancel:
+            if answer.is_success and LeaseRenewal.model_validate_json(answer.content).cancel:
                 return "cancelled"
 
-    async def _complete(self, outcome: str, done: list[StoredResult] | None = None, **why: str) -> None:
+    async def _complete(
+        self, outcome: str, done: list[AcknowledgedBenchmarkResult] | None = None, **why: str
+    ) -> None:
         lease = self.lease
         if lease is None:
             return
-        completion = Completion.model_validate(
+        completion = LeaseCompletionRequest.model_validate(
             {"fencing_token": lease.fencing_token, "outcome": outcome, "results": done or [], **why}
         )
         answer = await self.ask("complete_lease", "POST", f"/v1/leases/{lease.id}:complete", completion)
         if answer.is_success:
-            Completed.model_validate_json(answer.content)
+            LeaseCompletion.model_validate_json(answer.content)
         self.lease = None
 
 
-class Operator(Caller):
+class SimulatedOperator(RetryingCaller):
     """Makes tokens, asks for runs, looks at lists, cancels some runs and has some credentials replaced."""
 
-    def __init__(self, world: World, key: str) -> None:
+    def __init__(self, world: SimulatedWorld, key: str) -> None:
         super().__init__(world, random.Random(0))  # noqa: S311
         self.http.headers["Authorization"] = f"Bearer {key}"
         self.asked: set[str] = set()
@@ -535,7 +541,7 @@ class Operator(Caller):
             if (secret := answer.json().get("token")) is not None:
                 return str(secret)
 
-    async def ask_for_runs(self, nodes: list[Node], every_seconds: float) -> None:
+    async def ask_for_runs(self, nodes: list[SimulatedNode], every_seconds: float) -> None:
         """Ask for a run every so often: one in ten of accelerators, one in five of a certain node."""
         async with asyncio.TaskGroup() as group:
             number = 0
@@ -544,7 +550,7 @@ class Operator(Caller):
                 group.create_task(self._ask_for_run(number, nodes))
                 await self.world.sleep(every_seconds)
 
-    async def _ask_for_run(self, number: int, nodes: list[Node]) -> None:
+    async def _ask_for_run(self, number: int, nodes: list[SimulatedNode]) -> None:
         device = "cuda" if number % 10 == 1 else "cpu"
         body = {"suite_id": "gpu-quick" if device == "cuda" else "cpu-standard", "note": f"number {number}"}
         if number % 5 == 0:
@@ -573,7 +579,7 @@ class Operator(Caller):
                 await self.ask("get_benchmark_run", "GET", f"/v1/benchmark-runs/{run_id}")
             await self.world.sleep(every_seconds)
 
-    async def replace_credentials(self, nodes: list[Node], *, over_seconds: float) -> None:
+    async def replace_credentials(self, nodes: list[SimulatedNode], *, over_seconds: float) -> None:
         """Have every tenth node replace its credential, one after the other."""
         chosen = nodes[5::10]
         for node in chosen:

@@ -5,11 +5,18 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from service.protocol.leases import Lease
-from service.protocol.nodes import Accelerator, DeviceKind, Host, Inventory, Software
-from service.protocol.results import Correctness, Failure, Measurement, Result, Spread, Telemetry
+from service.protocol.leases import BenchmarkLease
+from service.protocol.nodes import DeviceKind, NodeAccelerator, NodeHost, NodeInventory, NodeSoftware
+from service.protocol.results import (
+    BenchmarkMeasurement,
+    BenchmarkResultReport,
+    CorrectnessCheck,
+    DeviceTelemetry,
+    MeasurementFailure,
+    ReadingSpread,
+)
 from service.protocol.suites import Benchmark
-from service.worker.ids import uuid7
+from service.worker.ids import generate_uuid7
 
 WORKER_VERSION = "1.0"
 STARTING_SECONDS = 1.0
@@ -24,9 +31,9 @@ _SECONDS_A_PART = 4e-6
 _READINGS = {"bytes": 5.1e8, "watts": 90.0}
 
 
-def inventory(number: int, device: DeviceKind) -> Inventory:
+def inventory(number: int, device: DeviceKind) -> NodeInventory:
     """What one host is made of."""
-    host = Host(
+    host = NodeHost(
         operating_system="Linux",
         kernel="6.8.0",
         architecture="x86_64",
@@ -34,7 +41,7 @@ def inventory(number: int, device: DeviceKind) -> Inventory:
         cpu_count=64,
         memory_bytes=2**39,
     )
-    accelerator = Accelerator(
+    accelerator = NodeAccelerator(
         index=0,
         uuid_sha256=sha256(f"device {number}".encode()).hexdigest(),
         name="NVIDIA H100 80GB HBM3",
@@ -43,8 +50,8 @@ def inventory(number: int, device: DeviceKind) -> Inventory:
         power_limit_watts=700.0,
     )
     accelerators = [accelerator] if device == "cuda" else []
-    software = [Software(name="numpy", version="2.3.4"), Software(name="python", version="3.11.7")]
-    return Inventory(device=device, host=host, accelerators=accelerators, software=software)
+    software = [NodeSoftware(name="numpy", version="2.3.4"), NodeSoftware(name="python", version="3.11.7")]
+    return NodeInventory(device=device, host=host, accelerators=accelerators, software=software)
 
 
 def repeat_seconds(benchmark: Benchmark) -> float:
@@ -63,8 +70,10 @@ def _rate(benchmark: Benchmark, device: str) -> float:
     return _BYTES.get(benchmark.work.kind, 2.4e12)
 
 
-def _measurement(benchmark: Benchmark, device: str, chance: random.Random, speed: float) -> Measurement:
-    sampling, amount = benchmark.sampling, benchmark.work.amount()
+def _measurement(
+    benchmark: Benchmark, device: str, chance: random.Random, speed: float
+) -> BenchmarkMeasurement:
+    sampling, amount = benchmark.sampling, benchmark.work.count_work()
     count = min(chance.randint(sampling.least_samples, 6 * sampling.least_samples), sampling.most_samples)
     tail = [1 + chance.lognormvariate(-6, 1) for _ in range(count)]
     values: dict[str, Any] = {"stop_reason": "spread"}
@@ -83,20 +92,20 @@ def _measurement(benchmark: Benchmark, device: str, chance: random.Random, speed
         values["inner_iterations"] = inner
         values["samples_ns"] = [round(seconds * inner * 1e9 * one) for one in tail]
         window = 1.1 * sum(values["samples_ns"]) / 1e9
-    clock = Spread(minimum=1.7e9, median=1.75e9, maximum=1.98e9)
+    clock = ReadingSpread(minimum=1.7e9, median=1.75e9, maximum=1.98e9)
     telemetry = (
-        Telemetry(window_seconds=window, sample_count=10, sm_clock_hz=clock)
+        DeviceTelemetry(window_seconds=window, sample_count=10, sm_clock_hz=clock)
         if device == "cuda"
-        else Telemetry(window_seconds=window, cpu_clock_hz=clock, load_average=0.7)
+        else DeviceTelemetry(window_seconds=window, cpu_clock_hz=clock, load_average=0.7)
     )
-    return Measurement(
+    return BenchmarkMeasurement(
         library="own kernel stream_copy" if device == "cuda" else "numpy 2.3.4",
         data="normal(0, 1)",
         timer="cuda_event" if device == "cuda" else "host_clock",
         warmup_seconds=sampling.warmup_seconds / speed,
         warmup_iterations=500,
         working_set_bytes=2**33,
-        correctness=Correctness(
+        correctness=CorrectnessCheck(
             method="float64 on sampled tiles",
             largest_error=1e-7,
             tolerance=1e-5,
@@ -109,26 +118,26 @@ def _measurement(benchmark: Benchmark, device: str, chance: random.Random, speed
 
 
 def measured(
-    lease: Lease,
+    lease: BenchmarkLease,
     benchmark: Benchmark,
     repeat: int,
     *,
     chance: random.Random,
     speed: float,
     **node: Any,  # noqa: ANN401
-) -> Result:
+) -> BenchmarkResultReport:
     """The record of one repeat that has just ended; the node does everything ``speed`` times as fast."""
     device, seconds = lease.suite.device, repeat_seconds(benchmark) / speed
     ended = datetime.now(UTC)
     if chance.random() < FAILED_SHARE:
         outcome: dict[str, Any] = {
             "status": "failed",
-            "failure": Failure(reason="PROCESS_DIED", detail="the process ended", exit_code=-11),
+            "failure": MeasurementFailure(reason="PROCESS_DIED", detail="the process ended", exit_code=-11),
         }
     else:
         outcome = {"status": "ok", "measurement": _measurement(benchmark, device, chance, speed)}
-    return Result(
-        result_id=uuid7(),
+    return BenchmarkResultReport(
+        result_id=generate_uuid7(),
         run_id=lease.id,
         fencing_token=lease.fencing_token,
         attempt=lease.attempt,
@@ -145,7 +154,7 @@ def measured(
         started_monotonic_seconds=1000.0,
         finished_monotonic_seconds=1000.0 + seconds,
         clock_offset_seconds=chance.uniform(-0.01, 0.01),
-        software=[Software(name="python", version="3.11.7")],
+        software=[NodeSoftware(name="python", version="3.11.7")],
         **({"accelerator_index": 0, "concurrent_accelerators": 1} if device == "cuda" else {}),
         **node,
         **outcome,

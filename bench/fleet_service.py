@@ -31,7 +31,7 @@ def _operation() -> str:
     return NO_REQUEST if scope is None else getattr(scope.get("route"), "name", "(no operation)")
 
 
-class Counts:
+class OperationCounts:
     """Requests, statements and rows written by operation, and connections in use."""
 
     def __init__(self) -> None:
@@ -80,10 +80,10 @@ class Counts:
             return {**shown, "held": self.held, "most_held": self.most_held}
 
 
-class Counting:
+class CountingMiddleware:
     """Middleware around all others."""
 
-    def __init__(self, app: ASGIApp, *, counts: Counts, application: FastAPI) -> None:
+    def __init__(self, app: ASGIApp, *, counts: OperationCounts, application: FastAPI) -> None:
         self._app, self._counts, self._application = app, counts, application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,14 +109,14 @@ async def _answer(send: Send, body: bytes) -> None:
 
 def count() -> None:
     """Count from now on."""
-    counts, create = Counts(), application.create_app
+    counts, create = OperationCounts(), application.create_app
     event.listen(Engine, "after_cursor_execute", counts.executed)
     event.listen(Pool, "checkout", counts.taken)
     event.listen(Pool, "checkin", counts.given_back)
 
     def counted(*arguments: Any) -> FastAPI:  # noqa: ANN401
         app = create(*arguments)
-        app.add_middleware(Counting, counts=counts, application=app)
+        app.add_middleware(CountingMiddleware, counts=counts, application=app)
         return app
 
     application.create_app = counted

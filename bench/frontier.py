@@ -14,8 +14,8 @@ import httpx
 from pydantic import TypeAdapter
 
 from service.estimates.frontier import estimate_frontier
-from service.evidence.snapshot import shipped_snapshot
-from service.schemas.frontier import FrontierAnswer, FrontierQuestion
+from service.evidence.snapshot import build_shipped_snapshot
+from service.schemas.frontier import ThroughputFrontier, ThroughputFrontierRequest
 
 PATH = "/v1/estimates/throughput:frontier"
 QUESTION: Final[dict[str, Any]] = {
@@ -64,7 +64,7 @@ MANY: Final[dict[str, dict[str, Any]]] = {
 """Questions with 10,000 configurations."""
 
 
-class Searched(NamedTuple):
+class SearchCost(NamedTuple):
     """Processor seconds of a search, what it went through and what it found."""
 
     seconds: float
@@ -72,17 +72,17 @@ class Searched(NamedTuple):
     points: int
 
 
-def searched(question: dict[str, Any]) -> Searched:
+def searched(question: dict[str, Any]) -> SearchCost:
     """The least of three, from the bytes of the question to those of the answer."""
-    catalog, body = shipped_snapshot(), json.dumps(question).encode()
-    write = TypeAdapter(FrontierAnswer).serializer.to_json
+    catalog, body = build_shipped_snapshot(), json.dumps(question).encode()
+    write = TypeAdapter(ThroughputFrontier).serializer.to_json
 
     def ask() -> bytes:
-        return write(estimate_frontier(FrontierQuestion.model_validate_json(body), catalog))
+        return write(estimate_frontier(ThroughputFrontierRequest.model_validate_json(body), catalog))
 
     seconds = min(timeit.repeat(ask, timer=time.process_time, number=1, repeat=3))
     answer = json.loads(ask())
-    return Searched(seconds, answer["configurations"]["considered"], len(answer["points"]))
+    return SearchCost(seconds, answer["configurations"]["considered"], len(answer["points"]))
 
 
 def http_seconds(address: str, key: str) -> tuple[float, float]:

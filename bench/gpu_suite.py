@@ -59,7 +59,7 @@ MOST_SHARE = 1.05
 NO_TORCH = 3
 
 
-class NotHere(Exception):
+class MissingDependency(Exception):
     """What this machine or this interpreter lacks, in one line."""
 
 
@@ -79,10 +79,10 @@ def device_name() -> str:
     nvml = importlib.import_module("service.worker.nvml")
     unsupported = importlib.import_module("service.worker.benchmark").Unsupported
     try:
-        with nvml.opened() as bindings:
-            return nvml.text(bindings.nvmlDeviceGetName(nvml.device(bindings, 0)))
+        with nvml.open_nvml() as bindings:
+            return nvml.decode_text(bindings.nvmlDeviceGetName(nvml.get_handle(bindings, 0)))
     except unsupported as error:
-        raise NotHere(f"no NVIDIA GPU: {error}") from None
+        raise MissingDependency(f"no NVIDIA GPU: {error}") from None
 
 
 def catalogued(name: str) -> dict[str, Any] | None:
@@ -98,7 +98,7 @@ def suite_of(suite_id: str) -> Any:  # noqa: ANN401  # imported where its packag
     """A suite for accelerators."""
     shipped = importlib.import_module("service.protocol.suites").shipped_suites()
     if suite_id not in shipped or shipped[suite_id].device != "cuda":
-        raise NotHere(f"no suite for accelerators is called {suite_id}")
+        raise MissingDependency(f"no suite for accelerators is called {suite_id}")
     return shipped[suite_id]
 
 
@@ -141,11 +141,11 @@ def chosen(suite: Any, patterns: Sequence[str], part: int | None, folder: Path) 
         one for one in suite.benchmarks if any(fnmatch.fnmatch(one.name, name) for name in patterns or ["*"])
     ]
     if not kept:
-        raise NotHere(f"no benchmark is called {' or '.join(patterns)}")
+        raise MissingDependency(f"no benchmark is called {' or '.join(patterns)}")
     if part is not None:
         divided = parts(kept)
         if not 1 <= part <= len(divided):
-            raise NotHere(f"there are {len(divided)} parts")
+            raise MissingDependency(f"there are {len(divided)} parts")
         kept = with_bounds(divided[part - 1])
     if len(kept) == len(suite.benchmarks):
         return suite.id
@@ -181,7 +181,7 @@ def against_window(
 def figure_of(record: Any) -> float:  # noqa: ANN401
     """The figure of one record."""
     measurement = record.measurement
-    return record.benchmark.figure(measurement.values, inner_iterations=measurement.inner_iterations)
+    return record.benchmark.compute_figure(measurement.values, inner_iterations=measurement.inner_iterations)
 
 
 def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def rate(repeats: Sequence[Any], amount: str) -> float | None:
         for one in repeats
         if one.status == "ok" and one.benchmark.metric not in ("bytes", "watts")
     ]
-    return getattr(repeats[0].benchmark.work.amount(), amount) / median(times) if times else None
+    return getattr(repeats[0].benchmark.work.count_work(), amount) / median(times) if times else None
 
 
 def against_torch(folder: Path, patterns: Sequence[str]) -> list[dict[str, Any]] | None:
@@ -241,7 +241,7 @@ def against_torch(folder: Path, patterns: Sequence[str]) -> list[dict[str, Any]]
     if done.returncode == NO_TORCH:
         return None
     if done.returncode:
-        raise NotHere(f"the comparison with PyTorch ended with {done.returncode}")
+        raise MissingDependency(f"the comparison with PyTorch ended with {done.returncode}")
     return json.loads((folder / "torch.json").read_text())
 
 
@@ -293,14 +293,14 @@ def measured(folder: Path, suite: str) -> dict[str, list[Any]]:
     subprocess.run(command, check=False)
     found = records(folder)
     if not found:
-        raise NotHere("the worker wrote no record")
+        raise MissingDependency("the worker wrote no record")
     return found
 
 
 def _demand(lacking: list[str]) -> None:
     if lacking:
         names = ", ".join(lacking)
-        raise NotHere(f"{sys.executable} lacks {names}: install the package with its cuda extra")
+        raise MissingDependency(f"{sys.executable} lacks {names}: install the package with its cuda extra")
 
 
 def main() -> int:
@@ -326,7 +326,7 @@ def main() -> int:
         found = measured(folder, suite)
         rows = [row(*item, device_id) for item in found.items()]
         pairs = against_torch(folder, list(found))
-    except NotHere as error:
+    except MissingDependency as error:
         print(f"gpu-suite: {error}", file=sys.stderr)
         return 2
     judged, shares = verdicts(pairs), ceilings(found, device)

@@ -19,17 +19,17 @@ FIRST_DROPPED = 10
 FLUSH_BYTES = 256 * 2**20
 NO_TORCH = 3
 
-Call = Callable[[int], Any]
+TorchCall = Callable[[int], Any]
 
 
-class Torch:
+class TorchDevice:
     """Calls of PyTorch on one device, timed as the worker times its own."""
 
     def __init__(self, torch: Any) -> None:  # noqa: ANN401
         self.torch = torch
         self.flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
 
-    def timed(self, call: Call, iterations: int) -> float:
+    def timed(self, call: TorchCall, iterations: int) -> float:
         """Nanoseconds of some calls between two events, after a flush."""
         start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
         self.flush.zero_()
@@ -40,7 +40,7 @@ class Torch:
         stop.synchronize()
         return start.elapsed_time(stop) * 1e6
 
-    def product(self, work: Any, sets: int) -> tuple[Call, str]:  # noqa: ANN401
+    def product(self, work: Any, sets: int) -> tuple[TorchCall, str]:  # noqa: ANN401
         """C = A B^T by PyTorch, on as many sets of matrices as the worker takes in turn; its name."""
         torch, kind = self.torch, work.dtype
         torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
@@ -71,7 +71,7 @@ class Torch:
         }
         return torch.randn(rows, columns, device="cuda").to(types.get(kind, torch.float32))
 
-    def copies(self, size: int) -> dict[str, Call]:
+    def copies(self, size: int) -> dict[str, TorchCall]:
         """Ways in which PyTorch copies an array, by name."""
         torch = self.torch
         source = torch.randint(0, 2**22, (size // 4,), dtype=torch.int32, device="cuda")
@@ -93,7 +93,7 @@ def compared(torch: Any, benchmark: Any) -> dict[str, Any]:  # noqa: ANN401
     """The pairs of one benchmark: the worker's figure and PyTorch's, in the benchmark's metric."""
     from service.worker.cuda import PREPARE  # noqa: PLC0415
 
-    work, theirs = benchmark.work, Torch(torch)
+    work, theirs = benchmark.work, TorchDevice(torch)
     with PREPARE[work.kind](benchmark, SEED, 0) as timed:
         if work.kind == "gemm":
             calls = dict([theirs.product(work, timed.facts.rotated_buffers)[::-1]])
@@ -103,7 +103,7 @@ def compared(torch: Any, benchmark: Any) -> dict[str, Any]:  # noqa: ANN401
         for name, call in calls.items():
             found[name] = in_turns(timed.execute, lambda times, call=call: theirs.timed(call, times))
     best = min(found, key=lambda name: found[name][1])
-    mine, other = (benchmark.figure([ns / 1e9], inner_iterations=1) for ns in found[best])
+    mine, other = (benchmark.compute_figure([ns / 1e9], inner_iterations=1) for ns in found[best])
     return {
         "name": benchmark.name,
         "kind": work.kind,

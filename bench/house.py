@@ -35,7 +35,7 @@ _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 _DECISIONS: Final = (*_LOOPS, ast.If, ast.IfExp, ast.ExceptHandler, ast.match_case, ast.Assert)
 
 
-class Function(NamedTuple):
+class CodeFunction(NamedTuple):
     """A function and the file that it stands in, its lines from ``def`` to its last one."""
 
     path: str
@@ -60,11 +60,11 @@ class Function(NamedTuple):
         return name.startswith("__") and name.endswith("__")
 
 
-class House(NamedTuple):
+class CodeFigures(NamedTuple):
     """The figures of one state of the code; those without a part in their name are of `service`."""
 
     lines: Mapping[str, int]
-    functions: Mapping[str, Sequence[Function]]
+    functions: Mapping[str, Sequence[CodeFunction]]
     comments: Counter[str]
     asserts: int
     classes: Counter[str]
@@ -104,19 +104,19 @@ class House(NamedTuple):
         return self.count_short_names(part) / sum(not one.is_dunder for one in self.functions[part])
 
 
-class Figure(NamedTuple):
+class FigureLine(NamedTuple):
     """A line of a table: its name and how it is read off a house."""
 
     name: str
-    show: Callable[[House], str]
+    show: Callable[[CodeFigures], str]
 
 
-class Bound(NamedTuple):
+class FigureBound(NamedTuple):
     """A figure that the project holds itself to."""
 
-    figure: Figure
+    figure: FigureLine
     limit: str
-    is_met: Callable[[House], bool]
+    is_met: Callable[[CodeFigures], bool]
 
 
 def _read_tree() -> dict[str, str]:
@@ -161,10 +161,10 @@ def _list_functions(node: ast.AST, scope: str = "") -> Iterator[tuple[str, Funct
         yield from _list_functions(child, inner)
 
 
-def _measure_functions(path: str, tree: ast.Module) -> Iterator[Function]:
+def _measure_functions(path: str, tree: ast.Module) -> Iterator[CodeFunction]:
     for name, node in _list_functions(tree):
         lines = (node.end_lineno or node.lineno) - node.lineno + 1
-        yield Function(path, name, lines, 1 + sum(map(_count_decisions, node.body)))
+        yield CodeFunction(path, name, lines, 1 + sum(map(_count_decisions, node.body)))
 
 
 def _list_codes(texts: Iterable[str]) -> Iterator[str]:
@@ -227,16 +227,16 @@ def _is_missing_check(node: ast.AST) -> bool:
     )
 
 
-def _measure(texts: Mapping[str, str]) -> House:
+def _measure(texts: Mapping[str, str]) -> CodeFigures:
     """All figures of a state of the code."""
     trees = {path: ast.parse(text, path) for path, text in texts.items()}
     service = {path: tree for path, tree in trees.items() if path.startswith("service/")}
-    functions: dict[str, list[Function]] = {part: [] for part in PARTS}
+    functions: dict[str, list[CodeFunction]] = {part: [] for part in PARTS}
     for path, tree in trees.items():
         functions[path.split("/")[0]].extend(_measure_functions(path, tree))
     nodes = [node for tree in service.values() for node in ast.walk(tree)]
     estimates = [tree for path, tree in service.items() if path.startswith("service/estimates/")]
-    return House(
+    return CodeFigures(
         lines={path: text.count("\n") for path, text in texts.items()},
         functions=functions,
         comments=Counter(_list_codes(texts[path] for path in service)),
@@ -247,30 +247,30 @@ def _measure(texts: Mapping[str, str]) -> House:
     )
 
 
-def _list_bounds(before: House | None) -> Iterator[Bound]:
+def _list_bounds(before: CodeFigures | None) -> Iterator[FigureBound]:
     """The bounds of the project; that on lines only where there is a state to hold the code against."""
-    yield Bound(
-        Figure("functions named by one word", lambda house: f"{house.share_short_names('service'):.1%}"),
+    yield FigureBound(
+        FigureLine("functions named by one word", lambda house: f"{house.share_short_names('service'):.1%}"),
         f"at most {MOST_SHORT_NAMES:.0%}",
         lambda house: house.share_short_names("service") <= MOST_SHORT_NAMES,
     )
-    yield Bound(
-        Figure("`assert` statements", lambda house: f"{house.asserts}"),
+    yield FigureBound(
+        FigureLine("`assert` statements", lambda house: f"{house.asserts}"),
         f"at most {MOST_ASSERTS}",
         lambda house: house.asserts <= MOST_ASSERTS,
     )
-    yield Bound(
-        Figure("`# noqa: S101` comments", lambda house: f"{house.comments['S101']}"),
+    yield FigureBound(
+        FigureLine("`# noqa: S101` comments", lambda house: f"{house.comments['S101']}"),
         "none",
         lambda house: not house.comments["S101"],
     )
-    yield Bound(
-        Figure("loose files in `service/`", lambda house: f"{house.count_loose('service')}"),
+    yield FigureBound(
+        FigureLine("loose files in `service/`", lambda house: f"{house.count_loose('service')}"),
         f"at most {MOST_LOOSE}",
         lambda house: house.count_loose("service") <= MOST_LOOSE,
     )
-    yield Bound(
-        Figure(
+    yield FigureBound(
+        FigureLine(
             f"functions above complexity {TANGLED}", lambda house: f"{house.count_above('service', TANGLED)}"
         ),
         "none",
@@ -278,72 +278,74 @@ def _list_bounds(before: House | None) -> Iterator[Bound]:
     )
     if before is not None:
         most = int(MOST_LINES * before.count_lines("service"))
-        yield Bound(
-            Figure("lines of `service`", lambda house: f"{house.count_lines('service'):,}"),
+        yield FigureBound(
+            FigureLine("lines of `service`", lambda house: f"{house.count_lines('service'):,}"),
             f"a tenth fewer: at most {most:,}",
             lambda house: house.count_lines("service") <= most,
         )
 
 
-def _list_function_figures(part: str) -> Iterator[Figure]:
+def _list_function_figures(part: str) -> Iterator[FigureLine]:
     """Figures of the functions of a part."""
-    yield Figure(f"functions of `{part}`", lambda house: f"{len(house.functions[part]):,}")
-    yield Figure(f"over {LONG} lines", lambda house: f"{house.count_longer(part):,}")
-    yield Figure(
+    yield FigureLine(f"functions of `{part}`", lambda house: f"{len(house.functions[part]):,}")
+    yield FigureLine(f"over {LONG} lines", lambda house: f"{house.count_longer(part):,}")
+    yield FigureLine(
         "their share", lambda house: f"{house.count_longer(part) / max(len(house.functions[part]), 1):.1%}"
     )
-    yield Figure(f"above complexity {COMPLEX}", lambda house: f"{house.count_above(part, COMPLEX):,}")
-    yield Figure(f"above complexity {TANGLED}", lambda house: f"{house.count_above(part, TANGLED):,}")
+    yield FigureLine(f"above complexity {COMPLEX}", lambda house: f"{house.count_above(part, COMPLEX):,}")
+    yield FigureLine(f"above complexity {TANGLED}", lambda house: f"{house.count_above(part, TANGLED):,}")
     if part == "service":
-        yield Figure("named by one word", lambda house: f"{house.count_short_names(part):,}")
-        yield Figure("their share", lambda house: f"{house.share_short_names(part):.1%}")
+        yield FigureLine("named by one word", lambda house: f"{house.count_short_names(part):,}")
+        yield FigureLine("their share", lambda house: f"{house.share_short_names(part):.1%}")
 
 
-def _make_lines_figure(room: str) -> Figure:
+def _make_lines_figure(room: str) -> FigureLine:
     """Lines of a room, empty where a house does not have it."""
-    return Figure(f"`{room}`", lambda house: f"{lines:,}" if (lines := house.count_lines(room)) else "")
+    return FigureLine(f"`{room}`", lambda house: f"{lines:,}" if (lines := house.count_lines(room)) else "")
 
 
-def _make_code_figure(code: str) -> Figure:
-    return Figure(f"`# noqa: {code}`", lambda house: f"{house.comments[code]:,}")
+def _make_code_figure(code: str) -> FigureLine:
+    return FigureLine(f"`# noqa: {code}`", lambda house: f"{house.comments[code]:,}")
 
 
-def _list_room_figures(houses: Iterable[House], package: str) -> Iterator[Figure]:
+def _list_room_figures(houses: Iterable[CodeFigures], package: str) -> Iterator[FigureLine]:
     """Lines of each room of a package that any of the houses has."""
     rooms = {room for house in houses for room in house.list_rooms(package)}
     yield from map(_make_lines_figure, sorted(rooms))
 
 
-def _list_part_figures() -> Iterator[Figure]:
+def _list_part_figures() -> Iterator[FigureLine]:
     """Lines of each part, and of the two between which code moves."""
     yield from map(_make_lines_figure, PARTS)
-    yield Figure(
+    yield FigureLine(
         "`service` and `accuracy`", lambda house: f"{sum(map(house.count_lines, ('service', 'accuracy'))):,}"
     )
 
 
-def _list_loose_figures() -> Iterator[Figure]:
+def _list_loose_figures() -> Iterator[FigureLine]:
     """Files outside of the rooms of a package."""
-    yield Figure("loose files in `service/`", lambda house: f"{house.count_loose('service')}")
-    yield Figure(
+    yield FigureLine("loose files in `service/`", lambda house: f"{house.count_loose('service')}")
+    yield FigureLine(
         "loose files in `service/planning/`", lambda house: f"{house.count_loose('service/planning')}"
     )
 
 
-def _list_check_figures(houses: Iterable[House]) -> Iterator[Figure]:
+def _list_check_figures(houses: Iterable[CodeFigures]) -> Iterator[FigureLine]:
     """Figures of comments, checks and classes."""
     codes = {code for house in houses for code in house.comments} - {"S101"}
     yield from map(_make_code_figure, ["S101", *sorted(codes)])
-    yield Figure("`# noqa`, all codes", lambda house: f"{house.comments.total():,}")
-    yield Figure("`assert` statements", lambda house: f"{house.asserts:,}")
-    yield Figure("pydantic models", lambda house: f"{house.classes['pydantic']:,}")
-    yield Figure("named tuples", lambda house: f"{house.classes['NamedTuple']:,}")
-    yield Figure("dataclasses", lambda house: f"{house.classes['dataclass']:,}")
-    yield Figure("`isinstance` of a kind of workload", lambda house: f"{house.workload_checks:,}")
-    yield Figure("files of `service/estimates` that test `MISSING`", lambda house: f"{house.missing_checks}")
+    yield FigureLine("`# noqa`, all codes", lambda house: f"{house.comments.total():,}")
+    yield FigureLine("`assert` statements", lambda house: f"{house.asserts:,}")
+    yield FigureLine("pydantic models", lambda house: f"{house.classes['pydantic']:,}")
+    yield FigureLine("named tuples", lambda house: f"{house.classes['NamedTuple']:,}")
+    yield FigureLine("dataclasses", lambda house: f"{house.classes['dataclass']:,}")
+    yield FigureLine("`isinstance` of a kind of workload", lambda house: f"{house.workload_checks:,}")
+    yield FigureLine(
+        "files of `service/estimates` that test `MISSING`", lambda house: f"{house.missing_checks}"
+    )
 
 
-def _write_table(houses: Mapping[str, House], figures: Iterable[Figure]) -> Iterator[str]:
+def _write_table(houses: Mapping[str, CodeFigures], figures: Iterable[FigureLine]) -> Iterator[str]:
     """A table with one column for each house."""
     yield f"| | {' | '.join(houses)} |"
     yield f"|---|{'---:|' * len(houses)}"
@@ -352,7 +354,7 @@ def _write_table(houses: Mapping[str, House], figures: Iterable[Figure]) -> Iter
     yield ""
 
 
-def _write_highest(houses: Mapping[str, House], field: Callable[[Function], int]) -> Iterator[str]:
+def _write_highest(houses: Mapping[str, CodeFigures], field: Callable[[CodeFunction], int]) -> Iterator[str]:
     """The functions of `service` with the highest values of a field, of each house."""
     for name, house in houses.items():
         yield f"| {name} | |"
@@ -362,7 +364,7 @@ def _write_highest(houses: Mapping[str, House], field: Callable[[Function], int]
         yield ""
 
 
-def _write_bounds(houses: Mapping[str, House], bounds: Iterable[Bound]) -> Iterator[str]:
+def _write_bounds(houses: Mapping[str, CodeFigures], bounds: Iterable[FigureBound]) -> Iterator[str]:
     """The bounds, what is measured, and which are met."""
     yield f"| | bound | {' | '.join(houses)} | |"
     yield f"|---|---:|{'---:|' * len(houses)}---|"
@@ -379,7 +381,7 @@ def _write_bounds(houses: Mapping[str, House], bounds: Iterable[Bound]) -> Itera
     yield ""
 
 
-def _write_page(houses: Mapping[str, House], revision: str | None) -> Iterator[str]:
+def _write_page(houses: Mapping[str, CodeFigures], revision: str | None) -> Iterator[str]:
     """All lines of the page."""
     yield from (
         "# Structure of the code",

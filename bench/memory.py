@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from service.estimates.memory import estimate_memory
-from service.evidence.snapshot import shipped_snapshot
-from service.planning.memory.training import memory_of_layouts, training_memory
-from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.evidence.snapshot import build_shipped_snapshot
+from service.planning.memory.training import estimate_layout_memory, estimate_training_memory
+from service.planning.models.architecture import Architecture, LayerBlock, ModelEmbeddings, ModelHead
 from service.planning.models.layers import (
     Attention,
     FeedForward,
@@ -20,11 +20,11 @@ from service.planning.models.layers import (
     MixtureOfExperts,
     Normalization,
 )
-from service.planning.models.profile import Profile, profile_of
+from service.planning.models.profile import ModelProfile, build_profile
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
-from service.schemas.estimates import MemoryQuestion
+from service.schemas.estimates import MemoryEstimateRequest
 
 LAYOUTS = 100_000
 WORKLOAD = TrainingWorkload(
@@ -38,21 +38,21 @@ WORKLOAD = TrainingWorkload(
 )
 
 
-def llama_3_70b() -> Profile:
+def llama_3_70b() -> ModelProfile:
     """70,553,706,496 parameters."""
     norm = Normalization(size=8192)
     attention = Attention(hidden_size=8192, query_heads=64, key_value_heads=8, head_size=128)
     feed_forward = FeedForward(hidden_size=8192, inner_size=28_672, gated=True)
-    return profile_of(
+    return build_profile(
         Architecture(
-            embeddings=Embeddings(size=8192, vocabulary_size=128_256),
-            layers=(Block(layers=(norm, attention, norm, feed_forward), count=80), norm),
-            heads=(Head(kind="language_model", input_size=8192, output_size=128_256),),
+            embeddings=ModelEmbeddings(size=8192, vocabulary_size=128_256),
+            layers=(LayerBlock(layers=(norm, attention, norm, feed_forward), count=80), norm),
+            heads=(ModelHead(kind="language_model", input_size=8192, output_size=128_256),),
         )
     )
 
 
-def deepseek_v3() -> Profile:
+def deepseek_v3() -> ModelProfile:
     """671 billion parameters: 3 dense blocks, 58 with 256 experts and a shared one."""
     norm = Normalization(size=7168)
     attention = LatentAttention(
@@ -73,15 +73,15 @@ def deepseek_v3() -> Profile:
         shared_inner_size=2048,
         router_bias=True,
     )
-    return profile_of(
+    return build_profile(
         Architecture(
-            embeddings=Embeddings(size=7168, vocabulary_size=129_280),
+            embeddings=ModelEmbeddings(size=7168, vocabulary_size=129_280),
             layers=(
-                Block(layers=(norm, attention, norm, dense), count=3),
-                Block(layers=(norm, attention, norm, experts), count=58),
+                LayerBlock(layers=(norm, attention, norm, dense), count=3),
+                LayerBlock(layers=(norm, attention, norm, experts), count=58),
                 norm,
             ),
-            heads=(Head(kind="language_model", input_size=7168, output_size=129_280),),
+            heads=(ModelHead(kind="language_model", input_size=7168, output_size=129_280),),
         )
     )
 
@@ -99,8 +99,8 @@ def served(engine: str | None) -> Callable[[], object]:
         workload["engine"] = {"name": engine}
     cluster = {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 1}
     asked = {"model": {"source": "catalog", "id": "llama-3.1-8b"}, "cluster": cluster, "workload": workload}
-    question = MemoryQuestion.model_validate(asked)
-    catalog = shipped_snapshot()
+    question = MemoryEstimateRequest.model_validate(asked)
+    catalog = build_shipped_snapshot()
     return lambda: estimate_memory(question, catalog)
 
 
@@ -109,17 +109,21 @@ def main() -> None:
     llama, deepseek = llama_3_70b(), deepseek_v3()
     layout = Parallelism(tensor=8, pipeline=4, data=8, sequence_parallel=True, sharding=Sharding.ZERO_1)
     spread = layout._replace(expert=8)
-    alone = microseconds(lambda: training_memory(llama, WORKLOAD, layout)[0].total_bytes, number=500)
-    wide = microseconds(lambda: training_memory(deepseek, WORKLOAD, spread)[0].total_bytes, number=500)
+    alone = microseconds(lambda: estimate_training_memory(llama, WORKLOAD, layout)[0].total_bytes, number=500)
+    wide = microseconds(
+        lambda: estimate_training_memory(deepseek, WORKLOAD, spread)[0].total_bytes, number=500
+    )
     adapted = WORKLOAD._replace(optimizer=Optimizer.ADAFACTOR)
-    shaped = microseconds(lambda: training_memory(deepseek, adapted, spread)[0].total_bytes, number=200)
+    shaped = microseconds(
+        lambda: estimate_training_memory(deepseek, adapted, spread)[0].total_bytes, number=200
+    )
     random = np.random.default_rng(1)
     tensor, pipeline, data, batch = (
         random.choice(degrees, LAYOUTS) for degrees in ([1, 2, 4, 8], [1, 2, 4, 8, 16], [1, 8, 64], [1, 2, 4])
     )
     many = layout._replace(tensor=tensor, pipeline=pipeline, data=data)
     workload = WORKLOAD._replace(micro_batch_size=batch)
-    at_once = microseconds(lambda: memory_of_layouts(llama, workload, many), number=1)
+    at_once = microseconds(lambda: estimate_layout_memory(llama, workload, many), number=1)
     print(f"Llama-3-70B, one layout: {alone:.0f} microseconds")
     print(f"DeepSeek-V3, one layout: {wide:.0f} microseconds; with Adafactor {shaped:.0f}")
     print(f"Llama-3-70B, {LAYOUTS} layouts in one call: {at_once / 1e6:.2f} seconds")

@@ -9,47 +9,47 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.memory import WORKLOAD, deepseek_v3, llama_3_70b, microseconds
-from service.evidence.service import reference_curves
+from service.evidence.service import load_reference_curves
 from service.planning.hardware.calibration import MachineFacts
-from service.planning.models.profile import Profile
+from service.planning.models.profile import ModelProfile
 from service.planning.operators import (
-    Machine,
-    Work,
+    DeviceMachine,
+    PassWork,
     block_times,
-    choice_of,
+    build_shard,
+    build_widths,
     embedding_operators,
     head_operators,
     optimizer_operators,
-    shard_of,
-    widths_of,
-    work_of,
+    resolve_choice,
+    sum_work,
 )
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
 from service.planning.workload import TrainingWorkload
 
 LAYOUTS = 50_000
-MACHINE = Machine(
+MACHINE = DeviceMachine(
     {NumberFormat.BF16: 989e12},
     3.35e12,
     MachineFacts(132, 128, 128, ""),
-    reference_curves().calibration.operators.rates("hopper"),
+    load_reference_curves().calibration.operators.get_rates("hopper"),
 )
 
 
-def seconds(profile: Profile, workload: TrainingWorkload, layout: Parallelism) -> float:
+def seconds(profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism) -> float:
     """Forward, backward and recomputed work of every block, table, head, loss and update on one device."""
-    shard = shard_of(workload.micro_batch_size, workload.sequence_length, layout)
-    widths = widths_of(workload.recipe, NumberFormat.BF16)
-    choice = choice_of(profile, workload)
+    shard = build_shard(workload.micro_batch_size, workload.sequence_length, layout)
+    widths = build_widths(workload.recipe, NumberFormat.BF16)
+    choice = resolve_choice(profile, workload)
     total = 0.0
-    for templates, block in zip(profile.operators.of(choice), profile.blocks, strict=True):
+    for templates, block in zip(profile.operators.get_block_templates(choice), profile.blocks, strict=True):
         times = block_times(templates, shard, widths, workload, MACHINE)
         total += block.repeats * (times.forward.seconds + times.backward.seconds + times.recomputed.seconds)
     for backward in (False, True):
         table = embedding_operators(profile, shard, widths, backward=backward)
         head = head_operators(profile, shard, widths, choice, loss=workload.loss, backward=backward)
-        outside: Work = work_of([*table, *head], MACHINE)
+        outside: PassWork = sum_work([*table, *head], MACHINE)
         total += outside.seconds
     update = optimizer_operators(
         gradient_bytes=1e9,
@@ -58,10 +58,10 @@ def seconds(profile: Profile, workload: TrainingWorkload, layout: Parallelism) -
         state_bytes=2e9,
         framework=workload.framework,
     )
-    return total + work_of(update, MACHINE).seconds
+    return total + sum_work(update, MACHINE).seconds
 
 
-class Measured(NamedTuple):
+class MeasuredTimes(NamedTuple):
     """Microseconds of one layout of each model, and of many layouts of the first in one call."""
 
     llama: float
@@ -69,7 +69,7 @@ class Measured(NamedTuple):
     many: float
 
 
-def measured() -> Measured:
+def measured() -> MeasuredTimes:
     """Least processor times of several runs."""
     llama, deepseek = llama_3_70b(), deepseek_v3()
     layout = Parallelism(tensor=8, pipeline=4, data=8, sequence_parallel=True)
@@ -79,7 +79,7 @@ def measured() -> Measured:
     )
     many = layout._replace(tensor=tensor, context=context, data=data)
     workload = WORKLOAD._replace(micro_batch_size=batch)
-    return Measured(
+    return MeasuredTimes(
         microseconds(lambda: seconds(llama, WORKLOAD, layout), number=300),
         microseconds(lambda: seconds(deepseek, WORKLOAD, layout._replace(expert=8)), number=150),
         microseconds(lambda: seconds(llama, workload, many), number=1),

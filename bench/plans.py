@@ -9,18 +9,18 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from service.evidence.snapshot import shipped_snapshot
-from service.plans.search import merged, pieces, search
-from service.plans.space import Outcome, Space
-from service.plans.supplies import space_of
-from service.schemas.plans import PlanQuestion
+from service.evidence.snapshot import build_shipped_snapshot
+from service.plans.search import merge_outcomes, search_space, split_search
+from service.plans.space import SearchOutcome, SearchSpace
+from service.plans.supplies import build_space
+from service.schemas.plans import PlanRequest
 
 ACCELERATORS = ("a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
 COUNTS = (32, 64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536)
 RATE = {"price_per_device_hour": {"amount": "2", "currency_code": "USD"}}
 
 
-def _space(model: str, goal: str) -> Space:
+def _space(model: str, goal: str) -> SearchSpace:
     rented = [
         {
             "name": accelerator,
@@ -53,13 +53,13 @@ def _space(model: str, goal: str) -> Space:
         "search": {"offers": False, "accelerator_counts": COUNTS, "training": varied},
         "rented": rented,
     }
-    return space_of(PlanQuestion.model_validate_json(json.dumps(question)), shipped_snapshot())
+    return build_space(PlanRequest.model_validate_json(json.dumps(question)), build_shipped_snapshot())
 
 
-class Searched(NamedTuple):
+class SearchCost(NamedTuple):
     """What became of a space, and the processor time of its pieces and of merging them."""
 
-    outcome: Outcome
+    outcome: SearchOutcome
     pieces: list[float]
     merging: float
 
@@ -69,17 +69,17 @@ class Searched(NamedTuple):
         return sum(self.pieces) + self.merging
 
 
-def searched(model: str, goal: str) -> Searched:
+def searched(model: str, goal: str) -> SearchCost:
     """A space, searched piece by piece."""
     space = _space(model, goal)
     outcomes, taken = [], []
-    for piece in pieces(space):
+    for piece in split_search(space):
         began = time.process_time()
-        outcomes.append(search(space, piece))
+        outcomes.append(search_space(space, piece))
         taken.append(time.process_time() - began)
     began = time.process_time()
-    whole = merged(outcomes, space.question.search.depth)
-    return Searched(whole, taken, time.process_time() - began)
+    whole = merge_outcomes(outcomes, space.question.search.depth)
+    return SearchCost(whole, taken, time.process_time() - began)
 
 
 def report() -> Iterator[str]:
@@ -92,7 +92,7 @@ def report() -> Iterator[str]:
     )
     yield "| | target | cheapest: time alone counts | pareto: power too |\n|---|---:|---:|---:|"
     cheapest, pareto = (searched("mixtral-8x22b", goal) for goal in ("cheapest", "pareto"))
-    lines: dict[str, tuple[str, Callable[[Searched], str]]] = {
+    lines: dict[str, tuple[str, Callable[[SearchCost], str]]] = {
         "candidates": ("1,000,000", lambda one: f"{one.outcome.considered:,}"),
         "decided in": ("20 s", lambda one: f"{one.seconds:.1f} s"),
         "scored for memory and time": ("200,000", lambda one: f"{one.outcome.scored:,}"),

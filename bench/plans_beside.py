@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter
 
-from service.estimates.service import answer
+from service.estimates.service import answer_question
 from service.estimates.throughput import estimate_throughput
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from service.plans.service import estimate_plan
-from service.schemas.estimates import ThroughputQuestion
-from service.schemas.plan_answers import PlanAnswer
-from service.schemas.plans import PlanQuestion
+from service.schemas.estimates import ThroughputEstimateRequest
+from service.schemas.plan_answers import PlanResult
+from service.schemas.plans import PlanRequest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 QUESTIONS: Final = sorted((ROOT / "tests" / "data" / "plans").glob("*.json"))
@@ -46,11 +46,11 @@ LAYOUT: Final = {
     "sequence_parallel": "sp",
 }
 PLAIN: Final = ("one_f_one_b", "none", False)
-_WRITE = TypeAdapter(PlanAnswer).serializer.to_json
+_WRITE = TypeAdapter(PlanResult).serializer.to_json
 _GIB: Final = 2**30
 
 
-class Beside(NamedTuple):
+class ComparedPlan(NamedTuple):
     """A file, and the answer to its question."""
 
     name: str
@@ -74,11 +74,15 @@ class Beside(NamedTuple):
         return bool(self.file["question"]["workload"]["kind"] == "training")
 
 
-def asked(path: Path) -> Beside:
+def asked(path: Path) -> ComparedPlan:
     """The file of a question with its answer, as a caller reads it."""
     file = json.loads(path.read_text())
-    question = PlanQuestion.model_validate_json(json.dumps(file["question"]))
-    return Beside(path.stem, file, json.loads(_WRITE(answer(estimate_plan, question, shipped_snapshot()))))
+    question = PlanRequest.model_validate_json(json.dumps(file["question"]))
+    return ComparedPlan(
+        path.stem,
+        file,
+        json.loads(_WRITE(answer_question(estimate_plan, question, build_shipped_snapshot()))),
+    )
 
 
 def settings(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +91,7 @@ def settings(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**chosen, **{name: row["parallelism"][name] for name in LAYOUT if name in row["parallelism"]}}
 
 
-def differing(beside: Beside) -> list[str]:
+def differing(beside: ComparedPlan) -> list[str]:
     """Settings in which the first row and the published configuration differ."""
     ours, theirs = settings(beside.best), settings(beside.published)
     return [name for name in ours if name in theirs and ours[name] != theirs[name]]
@@ -124,14 +128,14 @@ def figure(row: Mapping[str, Any], name: str) -> float:
     return float(row[name]["value"])
 
 
-def _place(beside: Beside, row: Mapping[str, Any]) -> str:
+def _place(beside: ComparedPlan, row: Mapping[str, Any]) -> str:
     if "ruled_out_by" in row:
         return f"- ({row['ruled_out_by']})"
     depth = beside.file["question"]["search"].get("depth", math.inf)
     return f"{row['rank']}" if row["rank"] <= depth else f"> {depth}"
 
 
-def _training_line(beside: Beside, name: str, row: Mapping[str, Any]) -> str:
+def _training_line(beside: ComparedPlan, name: str, row: Mapping[str, Any]) -> str:
     cells = (
         name,
         _place(beside, row),
@@ -146,7 +150,7 @@ def _training_line(beside: Beside, name: str, row: Mapping[str, Any]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _serving_line(beside: Beside, name: str, row: Mapping[str, Any]) -> str:
+def _serving_line(beside: ComparedPlan, name: str, row: Mapping[str, Any]) -> str:
     cells = (
         name,
         _place(beside, row),
@@ -170,7 +174,7 @@ _SERVING_HEAD = (
 )
 
 
-def _rows(beside: Beside) -> Iterator[str]:
+def _rows(beside: ComparedPlan) -> Iterator[str]:
     yield _TRAINING_HEAD if beside.is_training else _SERVING_HEAD
     line = _training_line if beside.is_training else _serving_line
     for row in beside.answer["rows"][:SHOWN_ROWS]:
@@ -183,7 +187,7 @@ def _counted(counts: Sequence[Mapping[str, Any]], what: str) -> str:
     return ", ".join(f"{each[what]} {each['candidates']:,}" for each in counts) or "none"
 
 
-def _counts(beside: Beside) -> str:
+def _counts(beside: ComparedPlan) -> str:
     found = beside.answer["candidates"]
     return (
         f"{found['considered']:,} configurations, {found['scored']:,} scored, "
@@ -193,7 +197,7 @@ def _counts(beside: Beside) -> str:
     )
 
 
-def _measured(beside: Beside) -> Iterator[str]:
+def _measured(beside: ComparedPlan) -> Iterator[str]:
     """What was measured, and what others estimate, beside the estimates of the same configurations."""
     rows = {row["name"]: row for row in beside.answer["given"]}
     stated = [("measured", each) for each in beside.file["published"]["measured"]]
@@ -210,12 +214,12 @@ def _measured(beside: Beside) -> Iterator[str]:
         )
 
 
-def _phases(beside: Beside) -> Iterator[str]:
+def _phases(beside: ComparedPlan) -> Iterator[str]:
     """Where the time of both goes: the same figures as those of the throughput question of each row."""
     split = []
     for row in (beside.best, beside.published):
-        question = ThroughputQuestion.model_validate_json(json.dumps(row["requests"]["throughput"]))
-        found = estimate_throughput(question, shipped_snapshot())["breakdown"]
+        question = ThroughputEstimateRequest.model_validate_json(json.dumps(row["requests"]["throughput"]))
+        found = estimate_throughput(question, build_shipped_snapshot())["breakdown"]
         split.append({part["phase"]: part["seconds"]["value"] for part in found})
     ours, theirs = split
     yield f"\n| seconds | the plan | {beside.published['name']} |\n|---|---:|---:|"
@@ -223,7 +227,7 @@ def _phases(beside: Beside) -> Iterator[str]:
         yield f"| {name} | {ours.get(name, 0.0):.3f} | {theirs.get(name, 0.0):.3f} |"
 
 
-def _why(beside: Beside) -> Iterator[str]:
+def _why(beside: ComparedPlan) -> Iterator[str]:
     names = differing(beside)
     if not names:
         yield "\nThe plan is the published configuration."
@@ -238,7 +242,7 @@ def _why(beside: Beside) -> Iterator[str]:
         yield f"- `{name}` {ours[name]} for {theirs[name]}: {sentences[name]}"
 
 
-def section(beside: Beside) -> Iterator[str]:
+def section(beside: ComparedPlan) -> Iterator[str]:
     """One question."""
     told = beside.file["published"]
     yield f"\n## {beside.file['title']}\n"
@@ -264,7 +268,7 @@ v chunks of a stage, sp sequence parallel. Intervals are 80%.
 """
 
 
-def page(besides: Sequence[Beside]) -> str:
+def page(besides: Sequence[ComparedPlan]) -> str:
     """The whole page."""
     lines = [HEAD]
     for beside in besides:

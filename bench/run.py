@@ -25,7 +25,7 @@ from pydantic_core import to_json
 from bench import frontier, operators, plans, tariff
 from bench.questions import COUNT, catalog_questions, parameter_count_questions
 from service.estimates.service import ESTIMATES
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from service.resolve.catalog import CatalogView
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,7 +55,7 @@ SETTINGS = {
 IRONLAW = Path(sys.executable).with_name("ironlaw")
 
 
-class Load(NamedTuple):
+class WrkResult(NamedTuple):
     """What one run of wrk saw, and the processor time that the server took for a request."""
 
     per_second: float
@@ -64,11 +64,11 @@ class Load(NamedTuple):
     cpu_seconds: float
 
 
-class Row(NamedTuple):
+class BenchRow(NamedTuple):
     """One line of the table."""
 
     name: str
-    load: Load
+    load: WrkResult
     share_of_empty: float
 
 
@@ -90,7 +90,7 @@ def new_key(data_dir: str) -> str:
     return done.stdout.strip()
 
 
-class Service:
+class ServedProcess:
     """The served process and where it listens."""
 
     key = ""
@@ -115,7 +115,7 @@ class Service:
         *,
         seconds: int = SECONDS,
         connections: int = CONNECTIONS,
-    ) -> Load:
+    ) -> WrkResult:
         """Load one route; every answer must be a success."""
         command = [
             TASKSET,
@@ -146,20 +146,20 @@ class Service:
         if "Non-2xx" in out or "Socket errors" in out:
             raise RuntimeError(f"{path}: {out}")
         words = out.split()
-        return Load(
+        return WrkResult(
             per_second=float(words[words.index("Requests/sec:") + 1]),
             median_seconds=seconds_of(words[words.index("50%") + 1]),
             p99_seconds=seconds_of(words[words.index("99%") + 1]),
             cpu_seconds=used / int(words[words.index("requests") - 1]),
         )
 
-    def against_empty(self, name: str, path: str, bodies: list[Any]) -> Row:
+    def against_empty(self, name: str, path: str, bodies: list[Any]) -> BenchRow:
         """A route between two runs of the empty one; the run of median p99 of three."""
         first = self.load("/livez", seconds=2).per_second
         # The median of three: what else the machine does shows in one.
         loads = sorted((self.load(path, bodies) for _ in range(3)), key=lambda load: load.p99_seconds)
         last = self.load("/livez", seconds=2).per_second
-        return Row(name, loads[1], loads[1].per_second / statistics.mean((first, last)))
+        return BenchRow(name, loads[1], loads[1].per_second / statistics.mean((first, last)))
 
     def batch_rates(self, path: str, questions: list[Any], *, connections: int) -> tuple[float, float]:
         """Estimates per second in single calls and in batches."""
@@ -170,7 +170,7 @@ class Service:
 
 
 @contextlib.contextmanager
-def served(data_dir: str) -> Iterator[Service]:
+def served(data_dir: str) -> Iterator[ServedProcess]:
     """The service on one core, ready."""
     environment = {**os.environ, **SETTINGS, "IRONLAW_DATA_DIR": data_dir}
     log = Path(data_dir) / "log"
@@ -186,7 +186,7 @@ def served(data_dir: str) -> Iterator[Service]:
         with httpx.Client(base_url=address, trust_env=False) as client:
             while client.get("/readyz").status_code != httpx.codes.OK:
                 time.sleep(0.005)
-        yield Service(process, address, time.monotonic() - started)
+        yield ServedProcess(process, address, time.monotonic() - started)
     finally:
         process.terminate()
         process.wait(timeout=15)
@@ -228,7 +228,7 @@ KINDS: tuple[tuple[str, Callable[[str], list[Any]]], ...] = (
 
 def measure() -> Iterator[str]:
     """The report, line by line."""
-    catalog = shipped_snapshot()
+    catalog = build_shipped_snapshot()
     with tempfile.TemporaryDirectory() as data_dir:
         with served(data_dir) as service:
             first_start, resting = service.ready_seconds, service.resident_bytes()
@@ -266,7 +266,7 @@ def measure() -> Iterator[str]:
 
 
 def _report(
-    rows: list[Row],
+    rows: list[BenchRow],
     overheads: list[tuple[str, float, float, float]],
     batches: list[tuple[str, float, float, float, float]],
 ) -> Iterator[str]:

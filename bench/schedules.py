@@ -8,14 +8,20 @@ import sys
 import time
 from decimal import Decimal
 
-from service.planning.scheduling.schedule import Fleet, Mode, Schedule, Task, schedule
+from service.planning.scheduling.schedule import (
+    FleetDevices,
+    FleetSchedule,
+    FleetTask,
+    TaskMode,
+    find_schedule,
+)
 
 DAY = 86_400
 SIZES = (4, 6, 8, 10, 12, 20, 40)
 CAPACITIES = (16, 32, 64, 128)
 
 
-def _task(chance: random.Random, capacities: tuple[int, ...], slack: float) -> Task:
+def _task(chance: random.Random, capacities: tuple[int, ...], slack: float) -> FleetTask:
     """Work that runs on 8 devices or doublings of them on every pool, and a window of some of its time."""
     work, earliest = chance.randint(1, 40) * DAY * 16, chance.randint(0, 20) * DAY
     modes = []
@@ -25,20 +31,22 @@ def _task(chance: random.Random, capacities: tuple[int, ...], slack: float) -> T
             if devices <= capacity:
                 seconds = int(work / devices * (1 + 0.05 * doubling) * chance.uniform(0.8, 1.3))
                 cost = Decimal(int(seconds * devices * chance.uniform(1, 3) / 3600))
-                modes.append(Mode(pool, devices, seconds, cost))
+                modes.append(TaskMode(pool, devices, seconds, cost))
     window = int(chance.uniform(1.2, 4) * slack * min(mode.seconds for mode in modes))
-    return Task(chance.randint(1, 3), earliest, earliest + window, tuple(modes))
+    return FleetTask(chance.randint(1, 3), earliest, earliest + window, tuple(modes))
 
 
-def _fleet(chance: random.Random, size: int, pools: int, slack: float) -> tuple[list[Task], Fleet]:
+def _fleet(
+    chance: random.Random, size: int, pools: int, slack: float
+) -> tuple[list[FleetTask], FleetDevices]:
     capacities = tuple(chance.choice(CAPACITIES) for _ in range(pools))
     tasks = [_task(chance, capacities, slack) for _ in range(size)]
     least = sum((min(mode.cost for mode in task.modes) for task in tasks), Decimal(0))
     budget = chance.choice((None, least * Decimal("0.7"), least))
-    return tasks, Fleet(capacities, budget, chance.choice(("cheapest", "earliest")))
+    return tasks, FleetDevices(capacities, budget, chance.choice(("cheapest", "earliest")))
 
 
-def _gap(found: Schedule) -> int:
+def _gap(found: FleetSchedule) -> int:
     return found.bound.most_in_all - len(found.placed)
 
 
@@ -48,11 +56,11 @@ def main() -> None:
     print("pools  workloads  optimal  slowest s  left out / more than the bound says can be placed")
     for pools, slack in ((3, 3.0), (1, 8.0)):
         for size in SIZES:
-            chance, found, slowest = random.Random(size), list[Schedule](), 0.0  # noqa: S311
+            chance, found, slowest = random.Random(size), list[FleetSchedule](), 0.0  # noqa: S311
             for _ in range(fleets):
                 asked = _fleet(chance, size, pools, slack)
                 begun = time.process_time()
-                found.append(schedule(*asked))
+                found.append(find_schedule(*asked))
                 slowest = max(slowest, time.process_time() - begun)
             optimal = sum(one.is_optimal for one in found)
             out = sum(size - len(one.placed) for one in found)

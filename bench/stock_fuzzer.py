@@ -29,7 +29,7 @@ _SETTLE_SECONDS: Final = 60
 _SAMPLE_SECONDS: Final = 1.0
 
 
-class Service:
+class ServedProcess:
     """A served process with an empty folder, and how its memory moved."""
 
     def __init__(self, folder: Path) -> None:
@@ -77,7 +77,7 @@ class Service:
             time.sleep(_SAMPLE_SECONDS)
 
 
-class Found(NamedTuple):
+class FailureKind(NamedTuple):
     """A kind of failure that was reported: how often, of which operations."""
 
     type: str
@@ -86,16 +86,16 @@ class Found(NamedTuple):
     operations: list[str]
 
 
-class Report(NamedTuple):
+class FuzzerReport(NamedTuple):
     """What a run did and found."""
 
     seconds: float
     requests: int
     phases: dict[str, str]
-    found: list[Found]
+    found: list[FailureKind]
 
 
-def run(service: Service, seconds: int, folder: Path) -> Report:
+def run(service: ServedProcess, seconds: int, folder: Path) -> FuzzerReport:
     """Ask for ``seconds``, and read what was reported."""
     command = [
         str(Path(sys.executable).parent / "schemathesis"),
@@ -109,15 +109,15 @@ def run(service: Service, seconds: int, folder: Path) -> Report:
     with (folder / "out").open("wb") as out:
         subprocess.run(command, cwd=folder, check=False, stdout=out)
     told = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    return Report(
+    return FuzzerReport(
         told["running_time"],
         told["test_cases"]["generated"],
         {name: phase["status"] for name, phase in told["phases"].items()},
-        [Found(one["type"], one["title"], one["count"], one["operations"]) for one in told["failures"]],
+        [FailureKind(one["type"], one["title"], one["count"], one["operations"]) for one in told["failures"]],
     )
 
 
-def page(service: Service, report: Report, *, was_alive: bool, ended: float) -> str:
+def page(service: ServedProcess, report: FuzzerReport, *, was_alive: bool, ended: float) -> str:
     """What is written of a run."""
     quarter = max(1, len(service.megabytes) // 4)
     early, late = service.megabytes[quarter : 2 * quarter], service.megabytes[-quarter:]
@@ -152,7 +152,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        service = Service(folder)
+        service = ServedProcess(folder)
         service.wait()
         report = run(service, given.seconds, folder)
         was_alive = service.is_alive

@@ -16,18 +16,18 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from service.planning.tariff.bill import Load
-from service.planning.tariff.billing import bill
-from service.planning.tariff.calendar import clock
+from service.planning.tariff.bill import MeteredLoad
+from service.planning.tariff.billing import compute_bill
+from service.planning.tariff.calendar import build_clock
 from service.planning.tariff.charges import (
     DemandCharge,
     EnergyCharge,
     FixedCharge,
+    LocalTimeWindow,
     PricePeriod,
-    Revision,
+    PriceTier,
     Tariff,
-    Tier,
-    Window,
+    TariffRevision,
 )
 
 SUMMER, WINTER = frozenset(range(5, 11)), frozenset({1, 2, 3, 4, 11, 12})
@@ -58,9 +58,9 @@ def _periods(prices: dict[str, str]) -> tuple[PricePeriod, ...]:
     return tuple(
         PricePeriod(
             name=name,
-            tiers=(Tier(price=Decimal(price)),),
+            tiers=(PriceTier(price=Decimal(price)),),
             windows=tuple(
-                Window(months=months, weekdays=days, from_minute=start * 60, to_minute=end * 60)
+                LocalTimeWindow(months=months, weekdays=days, from_minute=start * 60, to_minute=end * 60)
                 for (of, months, days), hours in HOURS.items()
                 for begin, until in hours
                 for start, end in (((begin, 24), (0, until)) if until < begin else ((begin, until),))
@@ -73,14 +73,14 @@ def _periods(prices: dict[str, str]) -> tuple[PricePeriod, ...]:
 
 def tariff() -> Tariff:
     """Time-of-use energy and demand as in PG&E's E-20 of 2017, with a demand charge of all hours."""
-    everything = (PricePeriod(name="all", tiers=(Tier(price=Decimal(FLAT_DEMAND)),)),)
+    everything = (PricePeriod(name="all", tiers=(PriceTier(price=Decimal(FLAT_DEMAND)),)),)
     charges = (
         FixedCharge(name="customer", price=Decimal(FIXED)),
         EnergyCharge(name="energy", periods=_periods(ENERGY)),
         DemandCharge(name="peaks", periods=_periods(DEMAND)),
         DemandCharge(name="demand", periods=everything),
     )
-    revision = Revision(effective_from=date(1, 1, 1), charges=charges)
+    revision = TariffRevision(effective_from=date(1, 1, 1), charges=charges)
     return Tariff(currency_code="USD", time_zone="Etc/GMT+8", revisions=(revision,))
 
 
@@ -94,14 +94,14 @@ def _milliseconds(run: Callable[[], object], repeats: int = REPEATS) -> tuple[fl
     return min(taken), statistics.median(taken)
 
 
-def _load(minutes: int) -> Load:
+def _load(minutes: int) -> MeteredLoad:
     kw = np.random.default_rng(8).uniform(200.0, 1000.0, 365 * 24 * 60 // minutes)
-    return Load(datetime(2018, 1, 1, 8, tzinfo=UTC), minutes, kw)
+    return MeteredLoad(datetime(2018, 1, 1, 8, tzinfo=UTC), minutes, kw)
 
 
-def _cold(terms: Tariff, load: Load) -> None:
-    clock.cache_clear()
-    bill(replace(terms), load)  # calendars are kept by the tariff itself: an equal one is another
+def _cold(terms: Tariff, load: MeteredLoad) -> None:
+    build_clock.cache_clear()
+    compute_bill(replace(terms), load)  # calendars are kept by the tariff itself: an equal one is another
 
 
 def _schedule(days: frozenset[int], names: Sequence[str]) -> list[list[int]]:
@@ -174,12 +174,12 @@ def report() -> Iterator[str]:
     limits = {15: LIMIT_MS, 60: None if theirs is None else 2.0 * theirs[0]}
     yield "| | target | least | median | of its target |\n|---|---:|---:|---:|---:|"
     for minutes, load in loads.items():
-        bill(terms, load)
-        yield _row(f"{minutes} min", limits[minutes], _milliseconds(partial(bill, terms, load)))
+        compute_bill(terms, load)
+        yield _row(f"{minutes} min", limits[minutes], _milliseconds(partial(compute_bill, terms, load)))
         yield _row(f"{minutes} min, cold", limits[minutes], _milliseconds(partial(_cold, terms, load)))
     if theirs is not None:
         yield _row("60 min, PySAM", None, theirs)
-        yield f"\nPySAM says {_pysam(kw):.4f} USD, the engine {bill(terms, loads[60]).total:.4f} USD."
+        yield f"\nPySAM says {_pysam(kw):.4f} USD, the engine {compute_bill(terms, loads[60]).total:.4f} USD."
     yield ""
 
 

@@ -13,21 +13,21 @@ import numpy as np
 
 from bench.memory import WORKLOAD, deepseek_v3, llama_3_70b
 from service.estimates.throughput import estimate_throughput
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.links import Link, LinkKind
-from service.planning.models.profile import Profile
+from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism, Sharding
-from service.planning.training import modelled_step
+from service.planning.training import estimate_step
 from service.planning.workload import TrainingWorkload
-from service.schemas.estimates import ThroughputQuestion
+from service.schemas.estimates import ThroughputEstimateRequest
 
 LAYOUTS = 100_000
 DEVICES = 1024
 
 
 def _cluster() -> Cluster:
-    accelerator = shipped_snapshot().accelerators["h100-sxm"].accelerator
+    accelerator = build_shipped_snapshot().accelerators["h100-sxm"].accelerator
     links = Link(LinkKind.NVLINK, 450e9, joined=8), Link(LinkKind.INFINIBAND, 50e9)
     return Cluster(accelerator, DEVICES, 8, None, *links)
 
@@ -42,12 +42,12 @@ def _layouts() -> tuple[Parallelism, TrainingWorkload]:
     return layouts, WORKLOAD._replace(micro_batches=np.maximum(1, 4096 // data))
 
 
-def measure(name: str, profile: Profile) -> None:
+def measure(name: str, profile: ModelProfile) -> None:
     """Print milliseconds of one estimate and layouts a second."""
-    cluster, calibration = _cluster(), shipped_snapshot().curves.calibration
+    cluster, calibration = _cluster(), build_shipped_snapshot().curves.calibration
 
     def step(layout: Parallelism, workload: TrainingWorkload) -> None:
-        modelled_step(
+        estimate_step(
             profile,
             workload,
             layout,
@@ -68,7 +68,7 @@ def measure(name: str, profile: Profile) -> None:
 
 def measure_answers() -> None:
     """Print milliseconds of whole answers about a pipeline and about sharded replicas."""
-    snapshot = shipped_snapshot()
+    snapshot = build_shipped_snapshot()
     layouts: dict[str, dict[str, Any]] = {
         "pipeline": {"tensor": 8, "pipeline": 4, "data": 32, "sharding": "zero_1"},
         "sharded": {"data": DEVICES, "sharding": "zero_3"},
@@ -85,7 +85,7 @@ def measure_answers() -> None:
         }
 
         def seconds(question: dict[str, Any]) -> float:
-            shape = ThroughputQuestion.model_validate_json(json.dumps(question))
+            shape = ThroughputEstimateRequest.model_validate_json(json.dumps(question))
             once = partial(estimate_throughput, shape, snapshot)
             return min(timeit.repeat(once, timer=time.process_time, number=10, repeat=5)) / 10
 

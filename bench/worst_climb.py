@@ -16,7 +16,7 @@ _VALID, _REFUSED = 0.75, 400
 """How often a step goes on from what was answered, and the first status that is none of those."""
 
 
-class Request(NamedTuple):
+class ClimbRequest(NamedTuple):
     """A body, where it comes from, and what it took."""
 
     name: str
@@ -27,7 +27,7 @@ class Request(NamedTuple):
     seconds: float = 0.0
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """A value within a body, in its container, and its shape."""
 
     holder: Any
@@ -35,7 +35,7 @@ class Place(NamedTuple):
     schema: Schema
 
 
-class Shapes:
+class DocumentShapes:
     """The shapes of the document, and values of each that were seen."""
 
     def __init__(self, document: Schema) -> None:
@@ -78,9 +78,9 @@ class Shapes:
             if name and len(self._seen.setdefault(name, [])) < 100:  # noqa: PLR2004
                 self._seen[name].append(place.holder[place.key])
 
-    def places(self, holder: Any, key: Any, schema: Schema) -> Iterator[Place]:  # noqa: ANN401
+    def places(self, holder: Any, key: Any, schema: Schema) -> Iterator[ValuePlace]:  # noqa: ANN401
         """Every value within one that has a shape; of long lists the first ones."""
-        yield Place(holder, key, schema)
+        yield ValuePlace(holder, key, schema)
         value = holder[key]
         shape = self.resolved(schema, value)
         if isinstance(value, dict):
@@ -156,7 +156,7 @@ def _longer(value: list[Any], shape: Schema, chance: random.Random) -> list[Any]
     ]
 
 
-def _step(shapes: Shapes, place: Place, chance: random.Random) -> None:
+def _step(shapes: DocumentShapes, place: ValuePlace, chance: random.Random) -> None:
     """Change one value of a body for another of its shape."""
     value = place.holder[place.key]
     shape = shapes.resolved(place.schema, value)
@@ -181,7 +181,7 @@ def _other_text(value: str, shape: Schema, chance: random.Random) -> str:
     return (value * (length // max(1, len(value)) + 1))[:length]
 
 
-def _change_members(shapes: Shapes, value: Schema, shape: Schema, chance: random.Random) -> None:
+def _change_members(shapes: DocumentShapes, value: Schema, shape: Schema, chance: random.Random) -> None:
     members = shape.get("properties", {})
     missing = [name for name in members if name not in value]
     optional = [name for name in value if name not in shape.get("required", ())]
@@ -192,7 +192,7 @@ def _change_members(shapes: Shapes, value: Schema, shape: Schema, chance: random
         del value[chance.choice(optional)]
 
 
-def _stepped(shapes: Shapes, schema: Schema, raw: bytes, chance: random.Random) -> bytes:
+def _stepped(shapes: DocumentShapes, schema: Schema, raw: bytes, chance: random.Random) -> bytes:
     body = {"": json.loads(raw)}
     for _ in range(chance.choice((1, 1, 2, 3))):
         _step(shapes, chance.choice(list(shapes.places(body, "", schema))), chance)
@@ -200,14 +200,14 @@ def _stepped(shapes: Shapes, schema: Schema, raw: bytes, chance: random.Random) 
 
 
 def climb(
-    shapes: Shapes,
+    shapes: DocumentShapes,
     schema: Schema,
-    found: list[Request],
-    ask: Callable[[Request], Request],
+    found: list[ClimbRequest],
+    ask: Callable[[ClimbRequest], ClimbRequest],
     *,
     seconds: float,
     seed: str,
-) -> list[Request]:
+) -> list[ClimbRequest]:
     """The dearest of what was found and of steps from there, the dearest first; within a time."""
     chance, ends = random.Random(seed), time.monotonic() + seconds  # noqa: S311
     by_cost = sorted(found, key=lambda each: -each.cpu_seconds)
@@ -221,6 +221,6 @@ def climb(
             continue  # it was no JSON, or is none any more
         if raw == origin.raw or len(raw) > MOST_BYTES:
             continue
-        asked = ask(Request(origin.name, raw, origin.steps + 1))
+        asked = ask(ClimbRequest(origin.name, raw, origin.steps + 1))
         by_cost = sorted([*by_cost, asked], key=lambda each: -each.cpu_seconds)[:20]
     return by_cost

@@ -17,8 +17,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.worst_cases import large, seeds
-from bench.worst_climb import Request, Shapes, climb
-from bench.worst_server import UNANSWERED, Answer, Operation, Server, Watch, operations, prepare, served
+from bench.worst_climb import ClimbRequest, DocumentShapes, climb
+from bench.worst_server import (
+    UNANSWERED,
+    BenchServer,
+    LatencyWatch,
+    ServerAnswer,
+    ServerOperation,
+    operations,
+    prepare,
+    served,
+)
 from service.app.examples import EXAMPLES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +45,7 @@ _REFUSED_BY = 0.25
 """What may pass between the moment that an answer's time is over and the refusal at the caller."""
 
 
-class Figures(NamedTuple):
+class RequestFigures(NamedTuple):
     """What a request took; the bounds have the same shape."""
 
     answer: float
@@ -50,22 +59,22 @@ class Figures(NamedTuple):
     end: float
 
 
-BOUNDS = Figures(5.0 + _REFUSED_BY, 200, 0.1, 5.0 + _REFUSED_BY, 400, 0.3, 1.0, 2.0, 10)
+BOUNDS = RequestFigures(5.0 + _REFUSED_BY, 200, 0.1, 5.0 + _REFUSED_BY, 400, 0.3, 1.0, 2.0, 10)
 
 
-class Row(NamedTuple):
+class BenchRow(NamedTuple):
     """A line of the table."""
 
-    operation: Operation
-    dearest: Request
+    operation: ServerOperation
+    dearest: ClimbRequest
     statuses: str
-    figures: Figures
+    figures: RequestFigures
 
     def over(self) -> list[str]:
         return [name for name, most in BOUNDS._asdict().items() if getattr(self.figures, name) > most]
 
 
-def _measured(server: Server, operation: Operation, request: Request) -> Request:
+def _measured(server: BenchServer, operation: ServerOperation, request: ClimbRequest) -> ClimbRequest:
     before = server.cpu_seconds()
     answer = server.call(operation, request.raw if operation.schema else None)
     if answer.seconds > 1:
@@ -74,7 +83,7 @@ def _measured(server: Server, operation: Operation, request: Request) -> Request
     return request._replace(status=answer.status, cpu_seconds=cpu, seconds=answer.seconds)
 
 
-def _wait_until_idle(server: Server) -> float:
+def _wait_until_idle(server: BenchServer) -> float:
     """Seconds until no thread works any more."""
     began = time.monotonic()
     while server.works() and time.monotonic() - began < _MOST_GOING_ON:
@@ -82,15 +91,17 @@ def _wait_until_idle(server: Server) -> float:
     return time.monotonic() - began
 
 
-def _dearest(server: Server, operation: Operation, shapes: Shapes, given: list[tuple[str, bytes]]) -> Request:
+def _dearest(
+    server: BenchServer, operation: ServerOperation, shapes: DocumentShapes, given: list[tuple[str, bytes]]
+) -> ClimbRequest:
     """What the seeds and the steps from them found."""
     ask = partial(_measured, server, operation)
     if operation.schema is None:
-        return ask(Request("no body", b""))
-    ask(Request(*given[0]))  # the first answer of a kind loads what the others share
+        return ask(ClimbRequest("no body", b""))
+    ask(ClimbRequest(*given[0]))  # the first answer of a kind loads what the others share
     found = []
     for name, raw in (*given, *large(EXAMPLES[operation.name])):
-        found.append(ask(Request(name, raw)))
+        found.append(ask(ClimbRequest(name, raw)))
         if server.process.poll() is not None:
             return found[-1]
     seconds = float(os.environ.get("SECONDS") or SECONDS)
@@ -103,28 +114,32 @@ def _dearest(server: Server, operation: Operation, shapes: Shapes, given: list[t
     return found[0]
 
 
-def _alone(server: Server, operation: Operation, raw: bytes | None) -> tuple[Answer, float, float, float]:
+def _alone(
+    server: BenchServer, operation: ServerOperation, raw: bytes | None
+) -> tuple[ServerAnswer, float, float, float]:
     """The answer, megabytes, the longest wait of the loop, and how long a thread went on."""
     held = server.memory_bytes("VmRSS")
     server.forget_peak()
-    with Watch(partial(server.ask, "GET", "/livez", None, {}), 0.01) as alive:
+    with LatencyWatch(partial(server.ask, "GET", "/livez", None, {}), 0.01) as alive:
         answer = server.call(operation, raw)
     grown = max(0, server.memory_bytes("VmHWM") - held) / _SIZE
     return answer, grown, alive.longest, _wait_until_idle(server)
 
 
-def _together(server: Server, operation: Operation, raw: bytes | None) -> tuple[list[Answer], Figures]:
+def _together(
+    server: BenchServer, operation: ServerOperation, raw: bytes | None
+) -> tuple[list[ServerAnswer], RequestFigures]:
     """Eight of them side by side."""
     held = server.memory_bytes("VmRSS")
     server.forget_peak()
     small = partial(server.ask, "POST", "/v1/estimates/memory", SMALL, JSON)
     ready = partial(server.ask, "GET", "/readyz", None, {})
-    answers: list[Answer] = []
+    answers: list[ServerAnswer] = []
     threads = [
         threading.Thread(target=lambda: answers.append(server.call(operation, raw)))
         for _ in range(SIDE_BY_SIDE)
     ]
-    with Watch(small, 0.02) as neighbour, Watch(ready, 0.05) as asked:
+    with LatencyWatch(small, 0.02) as neighbour, LatencyWatch(ready, 0.05) as asked:
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -132,10 +147,10 @@ def _together(server: Server, operation: Operation, raw: bytes | None) -> tuple[
     grown = max(0, server.memory_bytes("VmHWM") - held) / _SIZE
     slowest = max(answer.seconds for answer in answers)
     goes_on = _wait_until_idle(server)
-    return answers, Figures(0, 0, 0, slowest, grown, neighbour.longest, asked.longest, goes_on, 0)
+    return answers, RequestFigures(0, 0, 0, slowest, grown, neighbour.longest, asked.longest, goes_on, 0)
 
 
-def _end_seconds(server: Server, operation: Operation, raw: bytes | None) -> float:
+def _end_seconds(server: BenchServer, operation: ServerOperation, raw: bytes | None) -> float:
     """From the word to stop, eight under way, until the process has ended."""
     for _ in range(SIDE_BY_SIDE):
         threading.Thread(target=server.call, args=(operation, raw), daemon=True).start()
@@ -146,10 +161,10 @@ def _end_seconds(server: Server, operation: Operation, raw: bytes | None) -> flo
     return time.monotonic() - began
 
 
-def _row(server: Server, operation: Operation, dearest: Request) -> Row:
+def _row(server: BenchServer, operation: ServerOperation, dearest: ClimbRequest) -> BenchRow:
     """The least of each figure, of as many times as one is over its bound: others use the machine too."""
     raw = dearest.raw if operation.schema else None
-    best, statuses = Figures._make([float("inf")] * (len(BOUNDS) - 1) + [0.0]), set[int]()
+    best, statuses = RequestFigures._make([float("inf")] * (len(BOUNDS) - 1) + [0.0]), set[int]()
     for _ in range(TIMES):
         answer, grown, hold, goes_on = _alone(server, operation, raw)
         answers, together = _together(server, operation, raw)
@@ -157,24 +172,24 @@ def _row(server: Server, operation: Operation, dearest: Request) -> Row:
         now = together._replace(
             answer=answer.seconds, megabytes=grown, loop=hold, goes_on=max(goes_on, together.goes_on)
         )
-        best = Figures._make(map(min, best, now))
+        best = RequestFigures._make(map(min, best, now))
         if all(figure <= most for figure, most in zip(best, BOUNDS, strict=True)):
             break
     end = _end_seconds(server, operation, raw) if dearest.cpu_seconds > _LONG else 0.0
     best = best._replace(end=end)
     shown = ", ".join(str(status) if status != UNANSWERED else "none" for status in sorted(statuses))
-    return Row(operation, dearest, shown, best)
+    return BenchRow(operation, dearest, shown, best)
 
 
-class Bench:
+class DatabaseBench:
     """Processes on copies of one database; one is kept until it was stopped, or has asked for one noun."""
 
     def __init__(self, directory: Path, document: dict[str, Any]) -> None:
         self.listed = operations(document)
-        self._shapes, self._given = Shapes(document), seeds()
+        self._shapes, self._given = DocumentShapes(document), seeds()
         self._data, self._ids = directory / "data", dict[str, str]()
         self._open = contextlib.ExitStack()
-        self._server: Server | None = None
+        self._server: BenchServer | None = None
         self._data.mkdir()
         for operation in self.listed:
             for _, raw in self._given.get(operation.name, ()) if operation.schema else ():
@@ -189,13 +204,13 @@ class Bench:
         self._open.close()
         self._server = None
 
-    def _running(self) -> Server:
+    def _running(self) -> BenchServer:
         if self._server is None or self._server.process.poll() is not None:
             self.close()
             self._server = self._open.enter_context(served(self._data, self._ids))
         return self._server
 
-    def row(self, operation: Operation) -> Row:
+    def row(self, operation: ServerOperation) -> BenchRow:
         """Search, and measure in a process that has answered this kind of request before."""
         dearest = _dearest(self._running(), operation, self._shapes, self._given.get(operation.name, []))
         if keep := os.environ.get("KEEP"):
@@ -212,11 +227,11 @@ class Bench:
         return row
 
 
-def rows(document: dict[str, Any]) -> Iterator[Row]:
+def rows(document: dict[str, Any]) -> Iterator[BenchRow]:
     """Every operation, or those that are named."""
     only = os.environ.get("ONLY", "").split()
     with tempfile.TemporaryDirectory() as directory:
-        bench = Bench(Path(directory), document)
+        bench = DatabaseBench(Path(directory), document)
         noun = ""
         for operation in bench.listed:
             if only and operation.name not in only:
@@ -259,12 +274,12 @@ A figure in bold is above its bound.
 """
 
 
-def _cell(row: Row, name: str, digits: int = 2) -> str:
+def _cell(row: BenchRow, name: str, digits: int = 2) -> str:
     text = f"{getattr(row.figures, name):.{digits}f}"
     return f"**{text}**" if name in row.over() else text
 
 
-def _line(row: Row) -> str:
+def _line(row: BenchRow) -> str:
     steps = f", {row.dearest.steps} steps on" if row.dearest.steps else ""
     cells = (
         f"`{row.operation.name}`",

@@ -35,7 +35,7 @@ _OF_NODES = ("/v1/nodes/{id}/inventory", "/v1/nodes/{id}:heartbeat", "/v1/nodes/
 _numbers = count()
 
 
-class Operation(NamedTuple):
+class ServerOperation(NamedTuple):
     """One that changes or asks something, as the document has it."""
 
     name: str
@@ -44,10 +44,10 @@ class Operation(NamedTuple):
     schema: dict[str, Any] | None
 
 
-def operations(document: dict[str, Any]) -> list[Operation]:
+def operations(document: dict[str, Any]) -> list[ServerOperation]:
     """Those with a body, or that may have one."""
     return [
-        Operation(said["operationId"], method.upper(), path, _schema(said))
+        ServerOperation(said["operationId"], method.upper(), path, _schema(said))
         for path, methods in document["paths"].items()
         for method, said in methods.items()
         if method in ("post", "put", "patch")
@@ -59,7 +59,7 @@ def _schema(said: dict[str, Any]) -> dict[str, Any] | None:
     return content.get("application/json", {}).get("schema")  # type: ignore[no-any-return]
 
 
-class Answer(NamedTuple):
+class ServerAnswer(NamedTuple):
     """What came back, and when."""
 
     status: int
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
     content: bytes
 
 
-class Server:
+class BenchServer:
     """The process, where it listens, and a node's credential and rows in its database."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", port: int, rows: dict[str, str]) -> None:
@@ -78,7 +78,7 @@ class Server:
         """Processor time of all its threads."""
         return time.clock_gettime(self._clock)
 
-    def ask(self, method: str, path: str, raw: bytes | None, headers: dict[str, str]) -> Answer:
+    def ask(self, method: str, path: str, raw: bytes | None, headers: dict[str, str]) -> ServerAnswer:
         """One request on a connection of its own."""
         began = time.monotonic()
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
@@ -90,9 +90,9 @@ class Server:
             status, content = UNANSWERED, b""
         finally:
             connection.close()
-        return Answer(status, time.monotonic() - began, content)
+        return ServerAnswer(status, time.monotonic() - began, content)
 
-    def call(self, operation: Operation, raw: bytes | None, *, renamed: bool = True) -> Answer:
+    def call(self, operation: ServerOperation, raw: bytes | None, *, renamed: bool = True) -> ServerAnswer:
         """One request of an operation; where it makes a row, of a name of its own."""
         noun = operation.path.split("/")[2].partition(":")[0]
         path = operation.path.replace("{id}", self.rows.get(noun, EXAMPLE_IDS.get(noun, "none")))
@@ -124,7 +124,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def served(data: Path, rows: dict[str, str]) -> Iterator[Server]:
+def served(data: Path, rows: dict[str, str]) -> Iterator[BenchServer]:
     """The service on a copy of a data directory, ready."""
     own = data.with_name("serving")
     shutil.rmtree(own, ignore_errors=True)
@@ -142,7 +142,7 @@ def served(data: Path, rows: dict[str, str]) -> Iterator[Server]:
             if time.monotonic() > deadline or process.poll() is not None:
                 raise RuntimeError(f"{process.poll()}: {log.read_text()[-2000:]}")
             time.sleep(0.01)
-        server = Server(process, int(said[1]), rows)
+        server = BenchServer(process, int(said[1]), rows)
         while server.ask("GET", "/readyz", None, {}).status != OK:
             time.sleep(0.01)
         yield server
@@ -151,13 +151,13 @@ def served(data: Path, rows: dict[str, str]) -> Iterator[Server]:
         process.wait()
 
 
-def _makes_a_row(operation: Operation) -> bool:
+def _makes_a_row(operation: ServerOperation) -> bool:
     """Whether a body of it says what its row is called."""
     makes = operation.name.startswith(("create_", "import_", "copy_"))
     return makes and "id" in EXAMPLES[operation.name]
 
 
-def prepare(server: Server, listed: list[Operation]) -> None:
+def prepare(server: BenchServer, listed: list[ServerOperation]) -> None:
     """Make a row of whatever the examples make, and keep what they are called, and a node's credential."""
     named = {operation.name: operation for operation in listed}
     server.rows["policy-changes"] = server.rows["background-jobs"] = "none"
@@ -172,7 +172,7 @@ def prepare(server: Server, listed: list[Operation]) -> None:
     _enrol(server, named)
 
 
-def _told(server: Server, operation: Operation, **members: object) -> dict[str, Any]:
+def _told(server: BenchServer, operation: ServerOperation, **members: object) -> dict[str, Any]:
     answer = server.call(operation, json.dumps({**EXAMPLES[operation.name], **members}).encode())
     told: dict[str, Any] = json.loads(answer.content)
     if answer.status >= 300:  # noqa: PLR2004
@@ -180,7 +180,7 @@ def _told(server: Server, operation: Operation, **members: object) -> dict[str, 
     return told
 
 
-def _submit(server: Server, named: dict[str, Operation]) -> None:
+def _submit(server: BenchServer, named: dict[str, ServerOperation]) -> None:
     """Have a quote that waits for an approval."""
     quote = json.loads(server.ask("GET", f"/v1/quotes/{server.rows['quotes']}", None, {}).content)
     _told(server, named["submit_quote"], content_digest=quote["content_digest"])
@@ -188,7 +188,7 @@ def _submit(server: Server, named: dict[str, Operation]) -> None:
     server.rows["approvals"] = waiting[0]["id"] if waiting else "none"
 
 
-def _enrol(server: Server, named: dict[str, Operation]) -> None:
+def _enrol(server: BenchServer, named: dict[str, ServerOperation]) -> None:
     """Have a node that sends its inventory and claims the run."""
     token = _told(server, named["create_enrolment_token"])["token"]
     enrolled = _told(server, named["enrol_node"], token=token)
@@ -197,10 +197,10 @@ def _enrol(server: Server, named: dict[str, Operation]) -> None:
     _told(server, named["claim_lease"], wait_seconds=0)
 
 
-class Watch:
+class LatencyWatch:
     """Asks beside others, again and again, and keeps the longest that it waited."""
 
-    def __init__(self, ask: Callable[[], Answer], every_seconds: float) -> None:
+    def __init__(self, ask: Callable[[], ServerAnswer], every_seconds: float) -> None:
         self.longest, self.refused = 0.0, 0
         self._ask, self._every = ask, every_seconds
         self._stop = threading.Event()

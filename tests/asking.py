@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.estimates.service import ESTIMATES
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.errors import PlanningError
 from service.resolve.catalog import CatalogView
 
@@ -15,7 +15,7 @@ from service.resolve.catalog import CatalogView
 @cache
 def shipped() -> CatalogView:
     """The shipped catalog, without a database."""
-    return shipped_snapshot()
+    return build_shipped_snapshot()
 
 
 def ask(catalog: Any, operation: str, question: dict[str, Any]) -> dict[str, Any]:

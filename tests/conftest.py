@@ -16,7 +16,7 @@ from hypothesis import settings
 from sqlalchemy import text
 
 from service.app.application import create_app
-from service.app.storage import upgrade
+from service.app.storage import upgrade_schema
 from service.kit.database.engine import Database
 from service.resolve.catalog import CatalogView
 from tests.applications import OPEN, TENANT, Callers, attach, quiet_logs
@@ -185,7 +185,7 @@ class Databases:
     def loaded(self) -> Database:
         if self._template is None:
             database = self.empty()
-            upgrade(database)
+            upgrade_schema(database)
             database.dispose()
             self._first = database
             self._template = database.url.database

@@ -12,23 +12,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.planning.hardware.collectives import fabric_of
+from service.planning.hardware.collectives import build_fabric
 from service.planning.inference.passes import (
     RUNTIMES,
-    Heads,
-    Part,
+    HeadPositions,
+    PartRole,
     PassModel,
-    Role,
-    Runtime,
+    PassPart,
+    PassRuntime,
     Sampler,
-    decodes_latents,
-    denoised,
-    part_of,
-    pass_machine,
-    pass_widths,
+    build_denoiser_parts,
+    build_part,
+    build_pass_machine,
+    is_latent_decoder,
+    select_pass_widths,
 )
-from service.planning.models.positions import Sample
-from service.planning.notes import Notes
+from service.planning.models.positions import SampleShape
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BITS, NumberFormat
 from service.resolve.hardware import resolve_cluster
@@ -37,7 +37,7 @@ from tests.asking import shipped
 from tests.shapes import catalog_architecture
 
 FP16, TF32 = NumberFormat.FP16, NumberFormat.TF32
-Widthed = tuple[Part, NumberFormat]
+Widthed = tuple[PassPart, NumberFormat]
 
 
 class Measured(NamedTuple):
@@ -51,28 +51,37 @@ class Measured(NamedTuple):
     parts: tuple[Widthed, ...]
 
 
-def _text(model: str, tokens: int, runtime: Runtime) -> tuple[Widthed, ...]:
+def _text(model: str, tokens: int, runtime: PassRuntime) -> tuple[Widthed, ...]:
     architecture = catalog_architecture(model)
-    return ((part_of(architecture, Sample(tokens=tokens), runtime, Role.FORWARD), FP16),)
+    return ((build_part(architecture, SampleShape(tokens=tokens), runtime, PartRole.FORWARD), FP16),)
 
 
-def _picture(model: str, side: int, runtime: Runtime) -> tuple[Widthed, ...]:
-    sample = Sample(height=side, width=side)
-    return ((part_of(catalog_architecture(model), sample, runtime, Role.FORWARD, heads=Heads.ALL), FP16),)
+def _picture(model: str, side: int, runtime: PassRuntime) -> tuple[Widthed, ...]:
+    sample = SampleShape(height=side, width=side)
+    return (
+        (
+            build_part(
+                catalog_architecture(model), sample, runtime, PartRole.FORWARD, heads=HeadPositions.ALL
+            ),
+            FP16,
+        ),
+    )
 
 
 def _steps(
-    model: str, side: int, runtime: Runtime, *, steps: int = 1, guided: float = 0.0, text: int = 77
+    model: str, side: int, runtime: PassRuntime, *, steps: int = 1, guided: float = 0.0, text: int = 77
 ) -> tuple[Widthed, ...]:
-    sample = Sample(height=side, width=side, source_tokens=text)
-    denoiser = part_of(catalog_architecture(model), sample, runtime, Role.DENOISER)
-    return tuple((part, FP16) for part in denoised(denoiser, Sampler.DDIM, steps, guided_share=guided))
+    sample = SampleShape(height=side, width=side, source_tokens=text)
+    denoiser = build_part(catalog_architecture(model), sample, runtime, PartRole.DENOISER)
+    return tuple(
+        (part, FP16) for part in build_denoiser_parts(denoiser, Sampler.DDIM, steps, guided_share=guided)
+    )
 
 
-def _decoder(side: int, runtime: Runtime, number_format: NumberFormat) -> tuple[Widthed, ...]:
+def _decoder(side: int, runtime: PassRuntime, number_format: NumberFormat) -> tuple[Widthed, ...]:
     architecture = catalog_architecture("stable-diffusion-vae")
-    sample = Sample(height=side, width=side)
-    part = part_of(architecture, sample, runtime, Role.AUTOENCODER, chosen=decodes_latents)
+    sample = SampleShape(height=side, width=side)
+    part = build_part(architecture, sample, runtime, PartRole.AUTOENCODER, chosen=is_latent_decoder)
     return ((part, number_format),)
 
 
@@ -193,16 +202,18 @@ def measured_passes() -> list[Measured]:
 def estimated_seconds(measured: Measured) -> float:
     """What the model of passes says."""
     reference = CatalogAccelerator(source="catalog", id=measured.accelerator)
-    cluster = resolve_cluster(ClusterInput(accelerator=reference), shipped(), Notes(), communicates=False)
+    cluster = resolve_cluster(
+        ClusterInput(accelerator=reference), shipped(), AnswerNotes(), communicates=False
+    )
     calibration = shipped().curves.calibration
-    machine = pass_machine(cluster.accelerator, calibration, RUNTIMES[measured.runtime])
+    machine = build_pass_machine(cluster.accelerator, calibration, RUNTIMES[measured.runtime])
     assert machine is not None
     peaks = cluster.accelerator.peak_flops_per_second
     parts = tuple(
-        (part, pass_widths(number_format, float(ELEMENT_BITS[number_format]), peaks))
+        (part, select_pass_widths(number_format, float(ELEMENT_BITS[number_format]), peaks))
         for part, number_format in measured.parts
     )
     layout = Parallelism()
-    fabric = fabric_of(cluster, calibration.links.value)
+    fabric = build_fabric(cluster, calibration.links.value)
     model = PassModel(parts, layout, machine=machine, fabric=fabric)
-    return float(model.seconds(np.array([float(measured.batch)]))[0])
+    return float(model.compute_seconds(np.array([float(measured.batch)]))[0])

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from service.app.application import create_app
-from service.app.storage import upgrade
+from service.app.storage import upgrade_schema
 from service.kit.database.engine import Database
 from tests.applications import OPEN, attach, quiet_logs
 from tests.conftest import Client
@@ -42,7 +42,7 @@ def _client() -> Client:
     if not _clients:
         quiet_logs()
         database = Database(f"sqlite:///{tempfile.mkdtemp(prefix='ironlaw-answers-')}/own.db")
-        upgrade(database)
+        upgrade_schema(database)
         app = create_app(OPEN)
         attach(app, database)
         _clients.append(Client(app))

@@ -7,7 +7,7 @@ import time
 import pytest
 from sqlalchemy import select
 
-from service.app.background.service import schedules
+from service.app.background.service import list_schedules
 from service.kit.database.engine import Database
 from service.kit.jobs.tables import JobRow
 from tests import forked
@@ -19,7 +19,7 @@ LOOPBACK = pytest.mark.allow_hosts(["127.0.0.1"])
 
 def states(url):
     database = Database(url)
-    with database.reading() as session:
+    with database.open_reader() as session:
         found = {row.kind: row.state for row in session.scalars(select(JobRow))}
     database.dispose()
     return found
@@ -67,7 +67,7 @@ def test_a_worker_stops_when_asked(database, tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
         assert process.errors() == "the schema is current\n" or database.is_sqlite
-    assert states(database.url)[schedules((), MEANS)[0].kind.name] == "waiting"
+    assert states(database.url)[list_schedules((), MEANS)[0].kind.name] == "waiting"
 
 
 def test_a_worker_without_threads_is_refused(tmp_path):

@@ -15,8 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 from service.app import storage
-from service.app.backup import BackupRefused, _instant, back_up, restore, restored
-from service.app.storage import SchemaMismatch, upgrade
+from service.app.backup import BackupRefused, _open_snapshot, migrate_restored, restore_backup, write_backup
+from service.app.storage import SchemaMismatch, upgrade_schema
 from service.kit.database.engine import Base, Json, UtcDateTime
 from tests.waiting import until
 
@@ -97,7 +97,7 @@ def tree(tmp_path, monkeypatch, source):
     """The migrations of this version with one more."""
     folder = tmp_path / f"tree {len(list(tmp_path.iterdir()))}"
     shutil.copytree(storage.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "later.py").write_text(source.format(head=storage.head()))
+    (folder / "versions" / "later.py").write_text(source.format(head=storage.get_head_revision()))
     monkeypatch.setattr(storage, "MIGRATIONS", folder)
 
 
@@ -106,8 +106,8 @@ def hard(tmp_path, monkeypatch, databases):
     """A database with the shipped catalog and tables of hard values."""
     database = databases.loaded()
     tree(tmp_path, monkeypatch, HARD)
-    upgrade(database)
-    with database.writing() as session:
+    upgrade_schema(database)
+    with database.open_writer() as session:
         for row in ROWS:
             session.execute(sa.insert(A_VALUES).values(**row))
         session.execute(sa.insert(Z_VALUES), [{"value_id": number} for number in (1, 2, 2)])
@@ -134,7 +134,7 @@ def tables_of(database):
 def rows(database):
     """Every row of every table, NULL and null of documents told apart."""
     found = {}
-    with database.reading() as session:
+    with database.open_reader() as session:
         for table in (*Base.metadata.sorted_tables, A_VALUES, Z_VALUES):
             if table.name in tables_of(database):
                 nulls = [column.is_(None) for column in table.columns if column.type is Json]
@@ -146,20 +146,20 @@ def rows(database):
 def test_a_backup_restores_on_either_engine(hard, target, file):
     before = rows(hard)
     assert all(before[name] for name in ("a_values", "z_values", "offers", "catalog_state"))
-    written = back_up(hard, file)
-    assert restore(target, file) == written
+    written = write_backup(hard, file)
+    assert restore_backup(target, file) == written
     assert rows(target) == before
     assert tables_of(target) == tables_of(hard)
     assert {name: len(found) for name, found in before.items()} == {
         content.table_name: content.row_count for content in written if content.table_name in before
     }
-    assert "0 rows changed" in restored(target)
+    assert "0 rows changed" in migrate_restored(target)
 
 
 def test_what_is_restored_counts_on(hard, target, file):
-    back_up(hard, file)
-    restore(target, file)
-    with target.writing() as session:
+    write_backup(hard, file)
+    restore_backup(target, file)
+    with target.open_writer() as session:
         inserted = session.execute(sa.insert(A_VALUES).values(text="next").returning(A_VALUES.c.id))
         assert inserted.scalar_one() == len(ROWS) + 1
 
@@ -172,7 +172,7 @@ def test_a_backup_holds_one_instant(hard, target, file):
     def write():
         nonlocal written
         while not stop.is_set():
-            with hard.writing() as session:
+            with hard.open_writer() as session:
                 made = session.execute(sa.insert(A_VALUES).values(text="a").returning(A_VALUES.c.id))
                 session.execute(sa.insert(Z_VALUES).values(value_id=made.scalar_one()))
             written += 1
@@ -183,14 +183,14 @@ def test_a_backup_holds_one_instant(hard, target, file):
         while written < 3:
             pass
         before = written
-        contents = {content.table_name: content.row_count for content in back_up(hard, file)}
+        contents = {content.table_name: content.row_count for content in write_backup(hard, file)}
         after = written
     finally:
         stop.set()
         writer.join()
     assert after > before
     assert contents["a_values"] - len(ROWS) == contents["z_values"] - 3 >= before
-    restore(target, file)
+    restore_backup(target, file)
     kept = rows(target)
     assert [row.id for row in kept["a_values"][len(ROWS) :]] == [row.value_id for row in kept["z_values"][3:]]
 
@@ -199,11 +199,11 @@ def test_a_backup_holds_one_instant(hard, target, file):
 def test_no_migration_runs_beside_a_backup(database):
     """One that rewrites a table would empty it for a transaction that began before."""
     turn = sa.select(sa.func.pg_try_advisory_xact_lock(storage.ONE_MIGRATION_AT_A_TIME))
-    with _instant(database), database.reading() as session:
+    with _open_snapshot(database), database.open_reader() as session:
         assert not session.scalar(turn)
 
     def is_free():
-        with database.reading() as session:
+        with database.open_reader() as session:
             return session.scalar(turn)
 
     until(is_free)  # the server ends a closed connection in its own time
@@ -226,18 +226,18 @@ def killed(at, operation, database, file):
 
 
 def test_a_backup_that_is_killed_leaves_no_file(database, file):
-    killed("_contents", "back_up", database, file)
+    killed("_list_contents", "write_backup", database, file)
     (unfinished,) = file.parent.iterdir()
     assert unfinished.suffix == ".part"
-    back_up(database, file)
+    write_backup(database, file)
 
 
 def test_a_restore_that_is_killed_leaves_nothing(database, databases, file):
-    back_up(database, file)
+    write_backup(database, file)
     target = databases.empty()
-    killed("_fill", "restore", target, file)
+    killed("_copy_rows", "restore_backup", target, file)
     assert tables_of(target) == set()
-    restore(target, file)
+    restore_backup(target, file)
     assert rows(target) == rows(database)
 
 
@@ -252,14 +252,14 @@ def kept(databases, backups, file):
     """The backup of a database with the shipped catalog."""
     written = backups / databases.kind
     if not written.exists():
-        back_up(databases.unchanged(), written)
+        write_backup(databases.unchanged(), written)
     return Path(shutil.copy2(written, file))
 
 
 def refused(databases, file, saying):
     target = databases.empty()
     with pytest.raises(BackupRefused, match=saying) as error:
-        restore(target, file)
+        restore_backup(target, file)
     assert "\n" not in str(error.value)
     assert not target.is_sqlite or not Path(target.url.database).exists()
     assert tables_of(target) == set()
@@ -309,14 +309,14 @@ def test_a_file_that_is_no_backup_is_refused(databases, file, content):
 def test_a_database_that_is_not_empty_is_refused(database, kept):
     before = rows(database)
     with pytest.raises(BackupRefused, match="not empty"):
-        restore(database, kept)
+        restore_backup(database, kept)
     assert rows(database) == before
 
 
 def test_a_file_that_exists_is_kept(database, file):
     file.write_text("mine")
     with pytest.raises(BackupRefused, match="exists"):
-        back_up(database, file)
+        write_backup(database, file)
     assert file.read_text() == "mine"
     assert list(file.parent.iterdir()) == [file]
 
@@ -325,15 +325,15 @@ def test_an_empty_database_has_nothing_to_back_up(databases, file):
     database = databases.empty()
     for _ in range(2):
         with pytest.raises(BackupRefused, match="nothing to back up"):
-            back_up(database, file)
+            write_backup(database, file)
         assert not list(file.parent.iterdir())
-        assert database.answers()  # from here on SQLite has a file, without a table
+        assert database.is_answering()  # from here on SQLite has a file, without a table
 
 
 def test_a_file_is_for_its_owner_alone_and_unchanged_by_a_restore(databases, kept):
     assert kept.stat().st_mode & 0o777 == 0o600
     before = kept.read_bytes()
-    restore(databases.empty(), kept)
+    restore_backup(databases.empty(), kept)
     assert kept.read_bytes() == before
     assert list(kept.parent.iterdir()) == [kept]
 
@@ -342,16 +342,16 @@ def test_a_backup_of_an_older_version_restores_into_a_newer_one(databases, kept,
     before = rows(databases.unchanged())
     tree(tmp_path, monkeypatch, HARD)
     target = databases.empty()
-    restore(target, kept)
+    restore_backup(target, kept)
     assert "a_values" not in tables_of(target)
-    assert "migrated the schema from" in restored(target)
+    assert "migrated the schema from" in migrate_restored(target)
     assert rows(target) == {**before, "a_values": [], "z_values": []}
 
 
 def test_a_backup_of_a_later_version_is_refused(hard, databases, file, monkeypatch):
-    back_up(hard, file)
+    write_backup(hard, file)
     monkeypatch.undo()
     target = databases.empty()
     with pytest.raises(SchemaMismatch, match="later version"):
-        restore(target, file)
+        restore_backup(target, file)
     assert tables_of(target) == set()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.app import backups
-from service.app.backup import BackupRefused, restore
+from service.app.backup import BackupRefused, restore_backup
 from service.app.backups import Backups
 
 START = datetime(2026, 11, 24, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -43,7 +43,7 @@ def test_the_newest_stay_and_what_is_not_ours_too(database, folder, clock):
         (folder / name).touch()
     for day in (22, 23):
         (folder / f"ironlaw-202611{day}T120000Z.backup").touch()
-    kept.take(database, keep=2)
+    kept.take_backup(database, keep=2)
     assert clock.time == START
     assert names(folder) == [
         "ironlaw-20261123T120000Z.backup",
@@ -55,26 +55,26 @@ def test_the_newest_stay_and_what_is_not_ours_too(database, folder, clock):
 
 
 def test_what_is_kept_restores(database, folder, clock, databases):
-    path = Backups(folder).take(database, keep=1)
-    assert restore(databases.empty(), path)
+    path = Backups(folder).take_backup(database, keep=1)
+    assert restore_backup(databases.empty(), path)
     assert clock.time == START
 
 
 def test_one_that_does_not_restore_never_counts(database, folder, clock, monkeypatch):
     """The good one before it stays."""
     kept = Backups(folder)
-    before = kept.take(database, keep=1)
+    before = kept.take_backup(database, keep=1)
     clock.time += DAY
 
     def cut_short(database, path):
         back_up(database, path)
         path.write_bytes(path.read_bytes()[:-4096])
 
-    back_up = backups.back_up
-    monkeypatch.setattr(backups, "back_up", cut_short)
+    back_up = backups.write_backup
+    monkeypatch.setattr(backups, "write_backup", cut_short)
     with pytest.raises(BackupRefused, match="damaged"):
-        kept.take(database, keep=1)
-    assert kept.kept() == [before]
+        kept.take_backup(database, keep=1)
+    assert kept.list_backups() == [before]
     assert names(folder) == [before.name]
 
 
@@ -82,31 +82,31 @@ def test_what_an_interrupted_run_left_is_cleared(database, folder, clock):
     kept = Backups(folder)
     (folder / ".unfinished").mkdir()
     (folder / ".unfinished" / "written").write_text("half a backup")
-    path = kept.take(database, keep=1)
+    path = kept.take_backup(database, keep=1)
     assert names(folder) == [path.name]
     assert clock.time == START
 
 
 def test_it_is_due_an_interval_after_the_newest(folder, clock):
     kept = Backups(folder)
-    assert kept.due_in(DAY) == timedelta(0)
+    assert kept.compute_wait(DAY) == timedelta(0)
     (folder / "ironlaw-20261124T000000Z.backup").touch()
-    assert kept.due_in(DAY) == timedelta(hours=11, minutes=59, seconds=59, microseconds=750_000)
+    assert kept.compute_wait(DAY) == timedelta(hours=11, minutes=59, seconds=59, microseconds=750_000)
     clock.time += timedelta(days=3)
-    assert kept.due_in(DAY) == timedelta(0)
+    assert kept.compute_wait(DAY) == timedelta(0)
     clock.time = START - timedelta(days=30)  # the clock was wrong when the newest was written
-    assert kept.due_in(DAY) == DAY
+    assert kept.compute_wait(DAY) == DAY
 
 
 def test_one_process_at_a_time(folder):
     with (
-        Backups(folder).held(),
+        Backups(folder).lock_folder(),
         pytest.raises(BackupRefused, match="another process"),
-        Backups(folder).held(),
+        Backups(folder).lock_folder(),
     ):
         pass
-    with Backups(folder).held():
+    with Backups(folder).lock_folder():
         pass
     shutil.rmtree(folder)
-    with pytest.raises(FileNotFoundError), Backups(folder).held():
+    with pytest.raises(FileNotFoundError), Backups(folder).lock_folder():
         pass

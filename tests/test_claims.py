@@ -10,14 +10,14 @@ import pytest
 from service.planning.hardware.storage import PLAIN_FORMATS
 from service.planning.memory.activations import activation_bytes_per_token
 from service.planning.memory.serving import inference_weight_bytes
-from service.planning.memory.training import training_memory
+from service.planning.memory.training import estimate_training_memory
 from service.planning.models.architecture import Architecture
 from service.planning.models.layers import EmbeddingTable
-from service.planning.models.positions import Sample, block_positions
-from service.planning.models.profile import profile_of, profile_of_count
+from service.planning.models.positions import SampleShape, block_positions
+from service.planning.models.profile import build_profile, build_profile_from_count
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.training import flops_per_token
+from service.planning.training import count_flops_per_token
 from service.planning.workload import AttentionKernel, Recomputation
 from tests.planning.test_memory import gpt_block, training
 from tests.shapes import catalog_architecture
@@ -38,7 +38,7 @@ ROWS = re.findall(r"^\| ([CMSDTG]\d+) \| .+ \| (.+) \|$", TABLE, flags=re.MULTIL
 def test_m17_a_chip_of_900_mb_holds_450_million_parameters():
     def held(count):
         return inference_weight_bytes(
-            profile_of_count(count), PLAIN_FORMATS[NumberFormat.FP16], Parallelism()
+            build_profile_from_count(count), PLAIN_FORMATS[NumberFormat.FP16], Parallelism()
         ).total
 
     assert held(450_000_000) == 900e6
@@ -48,7 +48,7 @@ def test_m17_a_chip_of_900_mb_holds_450_million_parameters():
 def test_m18_complex_vectors_are_twice_as_long():
     """A complex number is two real ones; a table of DistMult against one of ComplEx."""
     real, complex_ = (
-        profile_of(Architecture(layers=(EmbeddingTable(rows=14_541, size=size),))).parameter_count
+        build_profile(Architecture(layers=(EmbeddingTable(rows=14_541, size=size),))).parameter_count
         for size in (200, 400)
     )
     assert complex_ == 2 * real
@@ -57,13 +57,13 @@ def test_m18_complex_vectors_are_twice_as_long():
 def test_t040_a_vision_transformer_does_not_fit_at_4096_images():
     """Blocks alone, without the patches' own layers: the claim's 64 GB, accepted from 50 to 400."""
     architecture = catalog_architecture("vit-base-patch16-224")
-    (block,) = profile_of(architecture).blocks
+    (block,) = build_profile(architecture).blocks
     stack = next(
-        places for places in block_positions(architecture, Sample(height=224)) if len(places.layers) > 3
+        places for places in block_positions(architecture, SampleShape(height=224)) if len(places.layers) > 3
     )
     stored = activation_bytes_per_token(
         block.activations, element_bytes=2.0, kernel=AttentionKernel.FLASH
-    ).at(stack.entering)
+    ).compute_bytes(stack.entering)
     held = 4096 * stack.entering * block.repeats * stored
     assert stack.entering == 14 * 14 + 1
     assert 50e9 < held < 400e9
@@ -71,10 +71,12 @@ def test_t040_a_vision_transformer_does_not_fit_at_4096_images():
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_t049_recomputing_saves_half_or_more_of_the_activations(k):
-    profile = profile_of(Architecture(layers=(gpt_block(1024, 16, 24),)))
+    profile = build_profile(Architecture(layers=(gpt_block(1024, 16, 24),)))
 
     def activations(**changes):
-        return training_memory(profile, training(**changes), Parallelism())[0].components["activations"]
+        return estimate_training_memory(profile, training(**changes), Parallelism())[0].components[
+            "activations"
+        ]
 
     again = activations(recomputation=Recomputation.EVERY_K, interval=k)
     assert 0.5 < 1 - again / activations() < 0.95
@@ -83,9 +85,9 @@ def test_t049_recomputing_saves_half_or_more_of_the_activations(k):
 @pytest.mark.parametrize(("hidden", "heads", "length"), [(768, 12, 1024), (1024, 16, 512), (12288, 96, 2048)])
 def test_t051_selective_recomputation_costs_a_tenth_and_more(hidden, heads, length):
     """The claim's 10 to 15% of a step, accepted from 5 to 20."""
-    profile = profile_of(Architecture(layers=(gpt_block(hidden, heads, 12),)))
+    profile = build_profile(Architecture(layers=(gpt_block(hidden, heads, 12),)))
     workload = training(recomputation=Recomputation.SELECTIVE, sequence_length=length)
-    flops = flops_per_token(profile, workload)
+    flops = count_flops_per_token(profile, workload)
     assert 0.05 < flops.recomputation / flops.model < 0.20
 
 

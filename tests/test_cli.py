@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.app.examples import EXAMPLES, REFERENCE_QUESTION, REFERENCE_SITE
-from service.cli.terminal import bar, figure
+from service.cli.terminal import format_figure, render_bar
 from tests.asking import ask
 from tests.serving import run, serving
 
@@ -229,14 +229,14 @@ def test_planning_answers_alike_at_the_terminal_and_in_process(snapshot, data_di
     """The printed device-hours are those of the answer."""
     hours = ask(snapshot, "utility-bill", REFERENCE_QUESTION)["device_hours"]["value"]
     out, _, _ = run("estimate", asked(REFERENCE_QUESTION), data_dir=data_dir)
-    assert figure(hours) in out
+    assert format_figure(hours) in out
 
 
 @pytest.mark.parametrize(
     ("share", "drawn"), [(0.0, ""), (1.0, "████"), (0.5, "██"), (0.53125, "██▏"), (2.0, "████"), (-1.0, "")]
 )
 def test_bars(share, drawn):
-    assert bar(share, 4) == drawn
+    assert render_bar(share, 4) == drawn
 
 
 @pytest.mark.parametrize(
@@ -244,4 +244,4 @@ def test_bars(share, drawn):
     [(1234567.8, "1,234,568"), (0.012345, "0.01235"), (8.4e23, "8.4e+23"), (999.9, "999.9")],
 )
 def test_figures(value, text):
-    assert figure(value) == text
+    assert format_figure(value) == text

@@ -10,9 +10,16 @@ import pytest
 from typer.testing import CliRunner
 
 from service.cli import plan as plan_cli
-from service.cli.diff_figures import difference
-from service.cli.diff_markdown import MARKER, MOST_CHARACTERS, code, markdown
-from service.cli.diff_questions import Asked, Unreadable, operation_of, pairs, settings, with_settings
+from service.cli.diff_figures import compute_difference
+from service.cli.diff_markdown import MARKER, MOST_CHARACTERS, format_code, render_markdown
+from service.cli.diff_questions import (
+    FileQuestion,
+    UnreadableFileError,
+    apply_settings,
+    detect_operation,
+    list_changed_settings,
+    list_pairs,
+)
 from service.cli.main import app
 from tests.asking import shipped
 from tests.test_plan_cli import QUESTION as PLAN
@@ -39,7 +46,7 @@ OWNED = {
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """Two directories of questions, and the command on them with the shipped catalog."""
-    monkeypatch.setattr(plan_cli, "local_catalog", shipped)
+    monkeypatch.setattr(plan_cli, "load_local_catalog", shipped)
     (tmp_path / "base").mkdir()
     (tmp_path / "head").mkdir()
 
@@ -219,22 +226,22 @@ class TestFiles:
         (tmp_path / "head").mkdir()
         (tmp_path / "head" / "a.json").symlink_to(secret)
         (tmp_path / "head" / "all").symlink_to(tmp_path)
-        assert list(pairs(tmp_path / "base", tmp_path / "head")) == []
+        assert list(list_pairs(tmp_path / "base", tmp_path / "head")) == []
 
     def test_a_link_in_place_of_the_directory_is_refused(self, tmp_path):
         (tmp_path / "base").mkdir()
         (tmp_path / "head").symlink_to("/")
-        with pytest.raises(Unreadable, match="head: a link"):
-            list(pairs(tmp_path / "base", tmp_path / "head"))
+        with pytest.raises(UnreadableFileError, match="head: a link"):
+            list(list_pairs(tmp_path / "base", tmp_path / "head"))
 
     def test_two_that_are_not_there(self, tmp_path):
-        with pytest.raises(Unreadable, match="neither"):
-            list(pairs(tmp_path / "base", tmp_path / "head"))
+        with pytest.raises(UnreadableFileError, match="neither"):
+            list(list_pairs(tmp_path / "base", tmp_path / "head"))
 
     def test_two_files(self, tmp_path):
         (tmp_path / "old.json").write_text(json.dumps(COST))
-        (pair,) = pairs(tmp_path / "none.json", tmp_path / "old.json")
-        assert pair == ("old.json", None, Asked("cost", COST))
+        (pair,) = list_pairs(tmp_path / "none.json", tmp_path / "old.json")
+        assert pair == ("old.json", None, FileQuestion("cost", COST))
 
     @pytest.mark.parametrize(
         ("members", "operation"),
@@ -247,16 +254,16 @@ class TestFiles:
         ],
     )
     def test_the_narrowest_question_is_asked(self, members, operation):
-        assert operation_of(members) == operation
+        assert detect_operation(members) == operation
 
 
 class TestSettings:
     def test_all_together_are_the_whole_change(self):
         before = {"a": [1, {"b": 2}], "c": True, "d": {"kind": "x", "e": 1}, "g": [1]}
         after = {"a": [1, {"b": 3}], "c": 1, "d": {"kind": "y", "e": 1}, "f": {"h": 1}, "g": [1, 2]}
-        changes = settings(before, after)
+        changes = list_changed_settings(before, after)
         assert [change.pointer for change in changes] == ["/a/1/b", "/c", "/d", "/g", "/f"]
-        assert with_settings(before, changes) == after
+        assert apply_settings(before, changes) == after
         assert before["a"] == [1, {"b": 2}]
 
     def test_intervals_that_meet_are_no_sure_difference(self):
@@ -265,7 +272,7 @@ class TestSettings:
             ({"value": 13.0, "low": 12.0, "high": 15.0}, False),
             (dict(old, low=12.1, high=13.0), True),
         ):
-            assert difference("step_seconds", old, new)["is_beyond_intervals"] is beyond
+            assert compute_difference("step_seconds", old, new)["is_beyond_intervals"] is beyond
 
 
 class TestARunningService:
@@ -343,10 +350,10 @@ class TestTheComment:
     def test_is_cut_to_what_is_taken(self):
         figures = [{"name": "layout", "before": "a" * 90, "after": str(place)} for place in range(30)]
         files = [{"file": f"{place}.json", "change": "changed", "figures": figures} for place in range(100)]
-        told = markdown({"files": files, "totals": [], "unknown": []})
+        told = render_markdown({"files": files, "totals": [], "unknown": []})
         assert len(told) <= MOST_CHARACTERS + 1
         assert "more files are left out" in told
         assert told.count("<details>") == told.count("</details>")
 
     def test_long_texts_are_cut(self):
-        assert code("x" * 300) == f"<code>{'x' * 97}...</code>"
+        assert format_code("x" * 300) == f"<code>{'x' * 97}...</code>"

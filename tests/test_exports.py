@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.app.examples import EXAMPLES
-from service.formats.focus import plain
-from service.kit.http.csv_tables import csv_text, neutral
+from service.formats.focus import strip_apostrophe
+from service.kit.http.csv_tables import neutralize_text, render_csv
 from tests.approvals.bills import bill, imported, row
 from tests.approvals.test_budgets import budget
 from tests.benchmarks.measured_nodes import MeasuredNodes
@@ -93,14 +93,14 @@ def test_numbers_below_zero_stay_numbers(client, database):
     ["=1", "+1", "-12.5", "@A1", "\t1", "\r1", "\n1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201", "  =1"],
 )
 def test_what_begins_as_a_formula_is_text(text):
-    ((cell,),) = list(csv.reader(io.StringIO(csv_text(["name"], [[text]]), newline="")))[1:]
+    ((cell,),) = list(csv.reader(io.StringIO(render_csv(["name"], [[text]]), newline="")))[1:]
     assert cell == f"'{text}"
 
 
 @given(st.text(max_size=20))
 def test_what_an_export_marks_is_read_as_it_was(text):
     """Bills are read back: both sides mean the same by a formula."""
-    assert plain(neutral(text)) == text or text.startswith("'")
+    assert strip_apostrophe(neutralize_text(text)) == text or text.startswith("'")
 
 
 def writes_csv(path):

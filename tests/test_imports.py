@@ -153,6 +153,7 @@ AWAITED = {
     "verdict",
     "bucket_bytes",
     "buckets",
+    "build_uniform_lengths",
 }
 """Held against formulas and measurements."""
 

@@ -154,14 +154,14 @@ def threads(monkeypatch):
 class TestWhereTheyAreAnswered:
     @pytest.mark.parametrize("operation", ESTIMATES)
     def test_short_ones_on_the_loop_and_batches_beside_it(self, reader, threads, operation):
-        threads.watch(endpoints, "answer")
+        threads.watch(endpoints, "answer_question")
         body = EXAMPLES[f"estimate_{operation.replace('-', '_')}"]
         assert reader.post(f"/v1/estimates/{operation}", body).status_code == 200
         assert not threads.are_aside()
 
     @pytest.mark.parametrize("name", LONG)
     def test_long_ones_beside_it(self, reader, threads, name):
-        threads.watch(endpoints, "answer")
+        threads.watch(endpoints, "answer_question")
         operation, body = LONG[name]
         assert reader.post(f"/v1/estimates/{operation}", body).status_code in (200, 422)
         assert threads.are_aside()
@@ -170,7 +170,7 @@ class TestWhereTheyAreAnswered:
         ("watched", "url", "example"),
         [
             *(
-                ((endpoints, "answer"), f"/v1/estimates/{name}", f"estimate_{said}")
+                ((endpoints, "answer_question"), f"/v1/estimates/{name}", f"estimate_{said}")
                 for name, said in {
                     "throughput:frontier": "throughput_frontier",
                     "cost:compare": "cost_comparison",
@@ -183,17 +183,17 @@ class TestWhereTheyAreAnswered:
                     "utility-bill:batch": "utility_bill_batch",
                 }.items()
             ),
-            ((endpoints, "answer"), "/v1/tariffs:bill", "bill_tariff"),
-            ((fleets, "answer"), "/v1/plans:fleet", "plan_fleet"),
-            ((plans, "answer"), "/v1/plans", "create_plan"),
-            ((quotes, "freeze"), "/v1/quotes", "create_quote"),
+            ((endpoints, "answer_question"), "/v1/tariffs:bill", "bill_tariff"),
+            ((fleets, "answer_question"), "/v1/plans:fleet", "plan_fleet"),
+            ((plans, "answer_question"), "/v1/plans", "create_plan"),
+            ((quotes, "build_quote"), "/v1/quotes", "create_quote"),
             ((models, "read_config"), "/v1/models:import", "import_model"),
             ((grids, "read_table"), "/v1/grids:import", "import_grid"),
             ((tariffs, "read_tariff"), "/v1/tariffs:import", "import_tariff"),
             ((offers, "read_list"), "/v1/offers:import", "import_offers"),
             ((token_prices, "read_list"), "/v1/token-prices:import", "import_token_prices"),
-            ((evidence, "read"), "/v1/evidence:import", "import_evidence"),
-            ((actuals, "read"), "/v1/actuals:import", "import_actuals"),
+            ((evidence, "read_evidence"), "/v1/evidence:import", "import_evidence"),
+            ((actuals, "parse_bill"), "/v1/actuals:import", "import_actuals"),
         ],
     )
     @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
@@ -207,11 +207,11 @@ class TestWhereTheyAreAnswered:
     @pytest.mark.parametrize(
         ("written", "example"),
         [
-            ((catalog, "create", "/v1/models"), "create_model"),
-            ((catalog, "create", "/v1/tariffs"), "create_tariff"),
-            ((catalog, "create", "/v1/grids"), "create_grid"),
-            ((catalog, "change", "/v1/models/example-decoder"), "update_model"),
-            ((catalog, "change", "/v1/tariffs/example-large-power"), "update_tariff"),
+            ((catalog, "create_row", "/v1/models"), "create_model"),
+            ((catalog, "create_row", "/v1/tariffs"), "create_tariff"),
+            ((catalog, "create_row", "/v1/grids"), "create_grid"),
+            ((catalog, "update_row", "/v1/models/example-decoder"), "update_model"),
+            ((catalog, "update_row", "/v1/tariffs/example-large-power"), "update_tariff"),
             ((offers, "store_list", "/v1/offers:import"), "import_offers"),
             ((token_prices, "store_list", "/v1/token-prices:import"), "import_token_prices"),
         ],

@@ -79,11 +79,11 @@ def stand(callers):
     ask_job(database)
     ask_job(database, state="dead")
     count_request("tests", 500, 0.1)
-    with database.writing() as session:
+    with database.open_writer() as session:
         session.execute(update(NodeRow).values(last_seen_at=now() - DAY))
         late = {"submitted_at": now() - DAY, "acts_at": now() - DAY / 2}
         session.execute(update(ApprovalRow).where(ApprovalRow.id == approvals[1]["id"]).values(late))
-        webhook = webhooks.get(session, "default", made["id"])
+        webhook = webhooks.get_webhook(session, "default", made["id"])
         webhooks.add_delivery(session, webhook, delivery_id="d", event_id="e", event_type="webhook.test")
         session.execute(update(WebhookRow).where(WebhookRow.id == webhook.id).values(disabled_reason="GONE"))
         # A moment of purchase that the budget of two days has.

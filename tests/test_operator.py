@@ -13,10 +13,10 @@ from service.app.key_file import KeyFile, KeyFileRefused
 from service.app.operator import KeyExists, Operator
 from service.app.settings import Settings
 from service.audit.service import Writes
-from service.auth.repository import live_keys
-from service.kit.security.credentials import API_KEY, is_whole, mint, new_id
+from service.auth.repository import list_live_keys
+from service.kit.security.credentials import API_KEY, generate_id, is_well_formed, mint_credential
 from tests.applications import KEYRING
-from tests.auth.test_keys import id_of
+from tests.auth.test_keys import parse_id
 from tests.serving import run, serving
 
 PRICES = Path(__file__).parent / "data/offers/aws-vms-v8-excerpt.csv"
@@ -52,7 +52,7 @@ def test_the_first_key_opens_and_a_revoked_one_closes_within_two_seconds(data_di
         assert server.client.get("/v1/tenants").status_code == 401
         assert server.client.get("/v1/tenants", headers=headers).json()["items"][0]["id"] == "default"
         assert b"ironlaw_requests_total" in server.client.get("/metrics", headers=headers).content
-        assert run("keys", "revoke", id_of(key), data_dir=data_dir)[2] == 0
+        assert run("keys", "revoke", parse_id(key), data_dir=data_dir)[2] == 0
         revoked = time.monotonic()
         asked = revoked
         while server.client.get("/v1/tenants", headers=headers).status_code == 200:
@@ -65,7 +65,7 @@ def test_the_first_key_opens_and_a_revoked_one_closes_within_two_seconds(data_di
 def test_one_key_is_enough_where_one_is_asked_for(data_dir):
     first = run("keys", "create", "--admin", "--if-none", data_dir=data_dir)
     again = run("keys", "create", "--admin", "--if-none", data_dir=data_dir)
-    assert id_of(first[0].strip())
+    assert parse_id(first[0].strip())
     assert again == ("", "there is a key already\n", 0)
 
 
@@ -149,15 +149,15 @@ class TestKeyFile:
         operating.create_key_file(file, "first", "default", [], admin=True, first_only=True, **options)
 
     def live(self, operating):
-        with operating._database.reading() as session:
-            return [row.id for row in live_keys(session, ["default"])]
+        with operating._database.open_reader() as session:
+            return [row.id for row in list_live_keys(session, ["default"])]
 
     def test_only_its_owner_reads_it_and_the_log_does_not_show_it(self, data_dir, tmp_path):
         path = tmp_path / "operator.key"
         arguments = ("keys", "create", "--admin", "--if-none", "--to", path)
         assert run(*arguments, data_dir=data_dir) == (f"wrote the key to {path}\n", "", 0)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert is_whole(path.read_text().strip())
+        assert is_well_formed(path.read_text().strip())
         assert [each.name for each in tmp_path.iterdir() if each.name != "data"] == ["operator.key"]
         written = path.read_text()
         assert run(*arguments, data_dir=data_dir) == ("", "there is a key already\n", 0)
@@ -175,11 +175,11 @@ class TestKeyFile:
             self.create(operating, file)
         monkeypatch.undo()
         monkeypatch.setattr(Settings, "keyring", KEYRING)
-        assert file.drafted()
+        assert file.read_draft()
         assert self.live(operating) == []
         self.create(operating, file)
-        assert self.live(operating) == [id_of(file.path.read_text().strip())]
-        assert not file.drafted()
+        assert self.live(operating) == [parse_id(file.path.read_text().strip())]
+        assert not file.read_draft()
 
     def test_a_key_that_works_is_not_lost(self, operating, file, monkeypatch):
         """Cut short after the commit and before the file has its name."""
@@ -187,12 +187,12 @@ class TestKeyFile:
             broken.setattr(KeyFile, "finish", cut_short)
             with pytest.raises(KeyboardInterrupt):
                 self.create(operating, file)
-        made = file.drafted()
-        assert self.live(operating) == [id_of(made)]
+        made = file.read_draft()
+        assert self.live(operating) == [parse_id(made)]
         self.create(operating, file)
         assert file.path.read_text().strip() == made
         assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
-        assert self.live(operating) == [id_of(made)]
+        assert self.live(operating) == [parse_id(made)]
         with pytest.raises(KeyExists):
             self.create(operating, file)
 
@@ -201,13 +201,13 @@ class TestKeyFile:
             broken.setattr(KeyFile, "finish", cut_short)
             with pytest.raises(KeyboardInterrupt):
                 operating.create_key_file(file, "reads", "default", ["models:read"], admin=False)
-        with pytest.raises(KeyFileRefused, match=id_of(file.drafted())):
+        with pytest.raises(KeyFileRefused, match=parse_id(file.read_draft())):
             self.create(operating, file)
         assert not file.path.exists()
         assert len(self.live(operating)) == 1
 
     def test_what_others_left_as_a_draft_opens_nothing(self, operating, file):
-        planted = mint(API_KEY, new_id())
+        planted = mint_credential(API_KEY, generate_id())
         file.path.with_name(".operator.key.part").write_text(planted)
         self.create(operating, file)
         assert file.path.read_text().strip() != planted
@@ -217,7 +217,7 @@ class TestKeyFile:
             done = [pool.submit(self.create, operating, file) for _ in range(4)]
         outcomes = [each.exception() for each in done]
         assert all(outcome is None or isinstance(outcome, KeyExists) for outcome in outcomes)
-        assert self.live(operating) == [id_of(file.path.read_text().strip())]
+        assert self.live(operating) == [parse_id(file.path.read_text().strip())]
 
 
 class TestSecret:

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from service.cli import plan as plan_cli
 from service.cli.main import app
-from service.cli.plan_answer import layout_text
+from service.cli.plan_answer import format_layout
 from service.plans.configuration import read_configuration
 from service.plans.service import estimate_plan
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 from tests import forked
 from tests.asking import shipped
 from tests.serving import environment, run
@@ -69,7 +69,7 @@ def asked(tmp_path):
 
 @pytest.fixture(scope="module")
 def answer():
-    question = PlanQuestion.model_validate_json(json.dumps(QUESTION))
+    question = PlanRequest.model_validate_json(json.dumps(QUESTION))
     return from_json(to_json(estimate_plan(question, shipped())))
 
 
@@ -85,7 +85,7 @@ def test_a_plan_at_the_terminal(asked, answer, tmp_path):
     out, errors, status = run("plan", asked(), data_dir=tmp_path / "none", COLUMNS="160")
     assert (errors, status) == ("", 0)
     first = answer["rows"][0]
-    assert f"1  our nodes  {first['accelerator_count']} x h100-sxm  {layout_text(first)}" in out
+    assert f"1  our nodes  {first['accelerator_count']} x h100-sxm  {format_layout(first)}" in out
     for part in ("Best configurations", "What separates the first from the second", "Launch the first"):
         assert part in out
     assert f"{answer['candidates']['considered']} configurations" in out
@@ -105,10 +105,10 @@ def test_processes_find_the_same(here, asked, monkeypatch):
     question = asked(owned=[*QUESTION["owned"], {"name": "older nodes", "cluster": older}])
     alone = here(question, "--json")
     monkeypatch.setattr(plan_cli, "_FEW_CANDIDATES", 0)
-    monkeypatch.setattr(plan_cli._Searcher, "question", None)
+    monkeypatch.setattr(plan_cli._SearchProcess, "question", None)
     together = here(question, "--json", "--processes", "2")
     assert alone.exit_code == together.exit_code == 0, together.stderr
-    assert plan_cli._Searcher.question is None  # this process searched none of it
+    assert plan_cli._SearchProcess.question is None  # this process searched none of it
     assert json.loads(together.stdout) == json.loads(alone.stdout)
     assert len(json.loads(alone.stdout)["rows"]) > 3
 
@@ -295,7 +295,7 @@ def test_a_process_that_dies_is_told(here, asked, monkeypatch):
         raise BrokenProcessPool
         yield
 
-    monkeypatch.setattr(plan_cli, "_one_by_one", dies)
+    monkeypatch.setattr(plan_cli, "_iterate_outcomes", dies)
     told = here(asked())
     assert told.exit_code == 1
     assert "a process that searched has died" in told.stderr

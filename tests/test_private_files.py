@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from service.app.storage import make_room, migrate
+from service.app.storage import migrate_database, secure_embedded_file
 from service.kit.database.engine import Database
 from service.kit.security import private
-from service.kit.security.keyring import read_or_create
+from service.kit.security.keyring import read_or_create_secret
 from tests.serving import IRONLAW, environment, served
 
 COMMON_UMASK = 0o022
@@ -74,16 +74,16 @@ def test_what_an_earlier_version_left_open_is_closed_at_the_next_start(databases
     folder.mkdir(0o755)
     for name in ("ironlaw.db", "ironlaw-20260101T000000000000.backup.db"):
         shutil.copyfile(loaded.url.database, folder / name)
-    read_or_create(folder / "secret.key")
+    read_or_create_secret(folder / "secret.key")
     folder.chmod(0o755)
     for path in folder.iterdir():
         path.chmod(0o644)
     database = Database(f"sqlite:///{folder / 'ironlaw.db'}")
-    with database.reading() as held:
+    with database.open_reader() as held:
         held.connection()
         assert {0o644} == {mode for name, mode in modes(folder).items() if name != "."}
-        migrate(database)
-        read_or_create(folder / "secret.key")
+        migrate_database(database)
+        read_or_create_secret(folder / "secret.key")
         assert len(modes(folder)) >= 6  # with log and shared memory
         assert is_closed(folder)
     database.dispose()
@@ -91,10 +91,10 @@ def test_what_an_earlier_version_left_open_is_closed_at_the_next_start(databases
 
 def test_the_copy_before_a_migration_is_closed_whatever_its_folder_is(tmp_path, monkeypatch):
     database = Database(f"sqlite:///{tmp_path / 'own.db'}")
-    migrate(database)
+    migrate_database(database)
     tmp_path.chmod(0o755)
-    monkeypatch.setattr("service.app.storage.head", lambda: "a later one")
-    migrate(database)
+    monkeypatch.setattr("service.app.storage.get_head_revision", lambda: "a later one")
+    migrate_database(database)
     database.dispose()
     (copy,) = tmp_path.glob("*.backup.db")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
@@ -108,7 +108,7 @@ def test_a_folder_of_others_is_left_as_it_is(tmp_path):
         (folder / "another's").touch()
         (folder / ("first.db" if folder is shared else "own.db")).touch()
         database = Database(f"sqlite:///{folder / 'own.db'}")
-        assert make_room(database) == folder / "own.db"
+        assert secure_embedded_file(database) == folder / "own.db"
         database.dispose()
         assert stat.S_IMODE(folder.stat().st_mode) == mode
         assert stat.S_IMODE((folder / "own.db").stat().st_mode) == 0o600
@@ -116,7 +116,7 @@ def test_a_folder_of_others_is_left_as_it_is(tmp_path):
 
 def test_a_file_that_is_there_keeps_what_it_holds(tmp_path):
     kept = tmp_path / "kept"
-    private.create(kept, b"first")
-    private.create(kept, b"second")
+    private.create_file(kept, b"first")
+    private.create_file(kept, b"second")
     assert kept.read_bytes() == b"first"
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]

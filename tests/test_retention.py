@@ -8,21 +8,27 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from service.app.background.service import kinds, schedules
+from service.app.background.service import list_kinds, list_schedules
 from service.app.tables import TABLES
 from service.auth.service import KEYS_KEPT
 from service.auth.tables import ApiKeyRow
 from service.kit.clock import now
-from service.kit.http.idempotency import IdempotencyKeyRow, Kept, Key, begin, finish
+from service.kit.http.idempotency import (
+    IdempotencyKeyRow,
+    StoredAnswer,
+    StoredKey,
+    begin_request,
+    store_answer,
+)
 from service.kit.jobs import events
-from service.kit.jobs.repository import enqueue, get
-from service.kit.jobs.runner import Runner
-from service.kit.jobs.schedules import Nothing
+from service.kit.jobs.repository import enqueue_job, get_job
+from service.kit.jobs.runner import JobRunner
+from service.kit.jobs.schedules import NoArguments
 from tests.applications import MEANS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "retention.md").read_text()
-KINDS = kinds(MEANS)
-SCHEDULES = schedules(KINDS, MEANS)
+KINDS = list_kinds(MEANS)
+SCHEDULES = list_schedules(KINDS, MEANS)
 JOBS = {kind.name: kind for kind in KINDS}
 
 
@@ -65,15 +71,15 @@ def test_every_job_that_is_named_is_there():
 
 def ran(database, name):
     """The result of one job."""
-    with database.writing() as session:
-        job = enqueue(session, JOBS[name], Nothing(), tenant_id="system", effect_key="test")
-    runner = Runner(database, KINDS, threads=1)
+    with database.open_writer() as session:
+        job = enqueue_job(session, JOBS[name], NoArguments(), tenant_id="system", effect_key="test")
+    runner = JobRunner(database, KINDS, threads=1)
     runner.start()
     try:
         deadline = time.monotonic() + 60
         while True:
-            with database.reading() as session:
-                row = get(session, "system", job)
+            with database.open_reader() as session:
+                row = get_job(session, "system", job)
             if row.state == "done":
                 return row.result
             assert time.monotonic() < deadline, row.state
@@ -98,7 +104,7 @@ def key_row(key_id, **times):
 
 def test_keys_go_long_after_they_ended(database):
     long_ago, lately = now() - KEYS_KEPT - timedelta(days=1), now() - KEYS_KEPT + timedelta(days=1)
-    with database.writing() as session:
+    with database.open_writer() as session:
         session.add_all(
             [
                 key_row("open"),
@@ -111,17 +117,17 @@ def test_keys_go_long_after_they_ended(database):
             ]
         )
     assert ran(database, "api-keys.expire") == {"deleted": 3}
-    with database.reading() as session:
+    with database.open_reader() as session:
         left = set(session.scalars(select(ApiKeyRow.id)))
     assert left == {"open", "open-until", "revoked-lately", "expired-lately"}
 
 
 @pytest.mark.parametrize(("age", "deleted"), [(timedelta(hours=23), 0), (timedelta(hours=25), 1)])
 def test_kept_answers_go_after_a_day(database, age, deleted):
-    key = Key("default", "api_key:one", "create_offer", "digest")
-    with database.writing() as session:
-        begin(session, key, "request")
-        finish(session, key, Kept(201, {}, b"{}"))
+    key = StoredKey("default", "api_key:one", "create_offer", "digest")
+    with database.open_writer() as session:
+        begin_request(session, key, "request")
+        store_answer(session, key, StoredAnswer(201, {}, b"{}"))
         row = session.scalars(select(IdempotencyKeyRow)).one()
         row.expires_at -= age
     assert ran(database, "idempotency-keys.expire") == {"deleted": deleted}
@@ -151,9 +157,9 @@ def test_schedules():
 
 def test_a_job_deletes_until_nothing_is_left(database, monkeypatch):
     monkeypatch.setattr(events, "_EXPIRED_AT_ONCE", 2)
-    with database.writing() as session:
+    with database.open_writer() as session:
         for number in range(5):
-            events.write(session, "default", "webhook.test", {}, event_id=str(number))
+            events.write_event(session, "default", "webhook.test", {}, event_id=str(number))
         old = now() - timedelta(days=91)
         session.execute(update(events.EventRow).values(occurred_at=old))
     assert ran(database, "events.expire") == {"deleted": 5}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.app.settings import Settings
-from service.kit.security.subjects import OPERATOR_RESOURCES
+from service.kit.security.principals import OPERATOR_RESOURCES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {name: (ROOT / name).read_text() for name in ("SECURITY.md", "docs/security.md", "docs/asvs.md")}

@@ -60,7 +60,7 @@ def test_one_that_is_missing_is_named(settings, tmp_path):
 
 def test_the_secret_of_the_service_is_read_from_its_file(settings, file):
     made = settings(IRONLAW_SECRET_KEY_FILE=file)
-    assert made.keyring.fingerprint() == Keyring(SECRET.encode()).fingerprint()
+    assert made.keyring.compute_fingerprint() == Keyring(SECRET.encode()).compute_fingerprint()
 
 
 def test_the_secret_of_the_client_is_read_from_its_file_and_may_be_none(settings, file):

@@ -25,16 +25,16 @@ from service.app.operator import Operator
 from service.app.settings import Settings
 from service.app.tables import TABLES
 from service.app.tenants import _KEPT
-from service.audit.repository import forget_subjects
-from service.audit.service import Call, Change
+from service.audit.repository import redact_subjects
+from service.audit.service import WriteContext, WriteOutcome
 from service.audit.tables import AuditEventRow
 from service.auth.errors import TenantExists, TenantNotFound
-from service.auth.schemas import TenantInput
+from service.auth.schemas import TenantRequest
 from service.auth.service import create_tenant
 from service.auth.tables import TenantRow
 from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import SECRET
-from service.kit.security.subjects import Subject, SubjectKind
+from service.kit.security.principals import Principal, PrincipalKind
 from tests.applications import KEYRING, bearing
 from tests.serving import run
 
@@ -71,10 +71,10 @@ def filled(operating, tenant_id, subject_id):
     """A tenant that has a row in every table, and has written as somebody."""
     operating.create_tenant(tenant_id, MARKER)
     operating.create_key(MARKER, tenant_id, ["models:read"], admin=False)
-    subject = Subject(SubjectKind.TOKEN, subject_id, tenant_id, frozenset())
-    change = Change(resource="offers/one", before={"name": MARKER}, after={})
-    operating._writes.run(Call(subject, "change_offer", "", "test", MARKER), None, lambda _: change)
-    with operating._database.writing() as session:
+    subject = Principal(PrincipalKind.TOKEN, subject_id, tenant_id, frozenset())
+    change = WriteOutcome(resource="offers/one", before={"name": MARKER}, after={})
+    operating._writes.run(WriteContext(subject, "change_offer", "", "test", MARKER), None, lambda _: change)
+    with operating._database.open_writer() as session:
         for table in TABLES:
             if table not in _KEPT:
                 values = {column.name: filling(column) for column in table.columns}
@@ -103,7 +103,7 @@ def found(database, text):
 
 def rows_of(database, tenant_id):
     """How many rows a tenant has, by table."""
-    with database.reading() as session:
+    with database.open_reader() as session:
         counted = {
             table.name: len(session.execute(select(literal(1)).where(table.c.tenant_id == tenant_id)).all())
             for table in TABLES
@@ -158,7 +158,7 @@ class TestExport:
             yield b"{}\n"
             raise OSError("no space")
 
-        monkeypatch.setattr(operator, "lines", broken)
+        monkeypatch.setattr(operator, "export_lines", broken)
         with pytest.raises(OSError, match="no space"):
             operating.export_tenant("default", tmp_path / "file")
         assert list(tmp_path.iterdir()) == []
@@ -185,7 +185,7 @@ class TestRedaction:
         filled(operating, "leaving", MARKER)
         operating.redact_tenant("leaving")
         assert set(faults(operating).values()) == {None}
-        with database.reading() as session:
+        with database.open_reader() as session:
             events = session.scalars(
                 select(AuditEventRow)
                 .where(AuditEventRow.tenant_id == "leaving")
@@ -219,9 +219,9 @@ class TestRedaction:
         if when == "after":
             operating.create_key("again", "leaving", ["models:read"], admin=False)
         last = select(AuditEventRow.sequence).where(AuditEventRow.tenant_id == "leaving")
-        with database.writing() as session:
+        with database.open_writer() as session:
             if when == "with the redaction":
-                forget_subjects(session, "leaving")
+                redact_subjects(session, "leaving")
             else:
                 newest = session.scalars(last.order_by(AuditEventRow.sequence.desc())).first()
                 statement = update(AuditEventRow).where(
@@ -244,20 +244,20 @@ class TestRedaction:
         copied = callers.client.post("/v1/accelerators/h100-sxm:copy", {}, headers=key)
         other = SnapshotStore(database)
         other.refresh()
-        assert (copied.status_code, other.current("leaving").revision) == (201, 2)
+        assert (copied.status_code, other.get_current("leaving").revision) == (201, 2)
         operating.redact_tenant("leaving")
         callers.client.app.state.held_keys.refresh()
         other.refresh()
         assert callers.client.get("/v1/accelerators", headers=key).status_code == 401
         assert not callers.client.app.state.held_keys.has_tenant("leaving")
-        assert other.current("leaving") is other.current("nobody")
+        assert other.get_current("leaving") is other.get_current("nobody")
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("tenant_id", ["shipped", "system", "default"])
 def test_reserved_ids(database, operating, tenant_id):
-    with database.writing() as session, pytest.raises(TenantExists):
-        create_tenant(session, TenantInput(id=tenant_id, name="Mine"))
+    with database.open_writer() as session, pytest.raises(TenantExists):
+        create_tenant(session, TenantRequest(id=tenant_id, name="Mine"))
     assert operating.verify_audit()
 
 

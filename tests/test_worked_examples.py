@@ -10,25 +10,30 @@ from typing import Any
 
 import pytest
 
-from service.catalog.shipped import shipped_documents
-from service.planning.cost import break_even_runs, charge
+from service.catalog.shipped import list_shipped_documents
+from service.planning.cost import break_even_runs, compute_charge
 from service.planning.energy.carbon import location_based_kg_co2e
 from service.planning.energy.power import energy_kwh, facility_kwh, power_watts
 from service.planning.hardware.storage import PLAIN_FORMATS
 from service.planning.memory.activations import activation_bytes_per_token
 from service.planning.memory.caches import key_value_bytes
 from service.planning.memory.states import state_bytes_per_parameter
-from service.planning.memory.training import training_memory
-from service.planning.models.architecture import Architecture, Block, Embeddings, Input
+from service.planning.memory.training import estimate_training_memory
+from service.planning.models.architecture import Architecture, LayerBlock, ModelEmbeddings, ModelInputShape
 from service.planning.models.layers import Attention, Convolution, FeedForward, Linear, Normalization
-from service.planning.models.positions import Sample, block_positions, forward_flops_of_sample
-from service.planning.models.profile import ActivationTerms, activation_terms, profile_of, profile_of_count
+from service.planning.models.positions import SampleShape, block_positions, forward_flops_of_sample
+from service.planning.models.profile import (
+    ActivationTerms,
+    activation_terms,
+    build_profile,
+    build_profile_from_count,
+)
 from service.planning.models.profile.saved import sampled_terms
 from service.planning.operators import (
     arithmetic_intensity,
+    compute_roofline,
     forward_flops_per_token,
     ridge_point,
-    roofline,
     step_flops,
     wave_rounds,
 )
@@ -41,7 +46,7 @@ from service.planning.precision import (
     Optimizer,
     TrainingPrecision,
 )
-from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
+from service.planning.training import IRON_LAW_TERMS, IronLawTechnique, compute_utilization, iron_law_seconds
 from service.planning.units import GIBIBYTE_BYTES
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
 from tests import worked_communication, worked_costs, worked_energy, worked_runs  # noqa: F401
@@ -64,7 +69,7 @@ def gpt2(i):
     return {
         "gpt2_params_gb_fp32": i["params"] * FP32_ADAM.weights / 1e9,
         "gpt2_adam_gb": i["params"] * FP32_ADAM.optimizer_states / 1e9,
-        "gpt2_layers": profile_of(catalog_architecture("gpt2-xl")).block_count,
+        "gpt2_layers": build_profile(catalog_architecture("gpt2-xl")).block_count,
     }
 
 
@@ -86,7 +91,7 @@ def first_convolution(**changes):
 
 def picture(*layers):
     return Architecture(
-        inputs=(Input(name="image", kind="image", height=224),), layers=(Block(layers=layers),)
+        inputs=(ModelInputShape(name="image", kind="image", height=224),), layers=(LayerBlock(layers=layers),)
     )
 
 
@@ -94,7 +99,7 @@ def picture(*layers):
 def first_feature_map(i):
     """What the norm behind the convolution keeps is what the convolution gave."""
     norm = Normalization(size=i["c"], norm="batch")
-    places = block_positions(picture(first_convolution(), norm), Sample())[0].layers
+    places = block_positions(picture(first_convolution(), norm), SampleShape())[0].layers
     assert places[0].leaving == i["h"] * i["w"]
     size = sampled_terms(norm, places[1]).whole_elements * i["bytes"] / 1e6
     batch = size * i["batch"]
@@ -106,8 +111,8 @@ def backward_tensors(i):
     """The input that the convolution keeps, and a gradient as large as what it gives, of 64 images."""
     del i
     convolution = first_convolution()
-    places = block_positions(picture(convolution), Sample())[0].layers[0]
-    kernel = next(iter(convolution.tensors()))
+    places = block_positions(picture(convolution), SampleShape())[0].layers[0]
+    kernel = next(iter(convolution.list_tensors()))
     return {
         "input_mb": 64 * sampled_terms(convolution, places).whole_elements * 4 / 1e6,
         "grad_mb": 64 * places.leaving * convolution.output_channels * 4 / 1e6,
@@ -120,11 +125,11 @@ def convolution_work(i):
     """Without padding and in steps of one, as the example counts."""
     layer = first_convolution(stride=1, padded=False, output_channels=i["filters"], kernel_height=i["k"])
     architecture = picture(layer)
-    (positions,) = block_positions(architecture, Sample(height=i["hw"]))
+    (positions,) = block_positions(architecture, SampleShape(height=i["hw"]))
     return {
-        "ops_per_pos": next(iter(layer.tensors())).size / i["filters"],
+        "ops_per_pos": next(iter(layer.list_tensors())).size / i["filters"],
         "spatial": math.isqrt(positions.leaving),
-        "total_macs": i["batch"] * forward_flops_of_sample(architecture, Sample(height=i["hw"])) / 2,
+        "total_macs": i["batch"] * forward_flops_of_sample(architecture, SampleShape(height=i["hw"])) / 2,
     }
 
 
@@ -136,7 +141,9 @@ def separable(i):
         shape = {"input_channels": channels, "output_channels": channels}
         whole, each, across = (
             next(
-                iter(Convolution(**shape, kernel_height=side, kernel_width=side, groups=groups).tensors())
+                iter(
+                    Convolution(**shape, kernel_height=side, kernel_width=side, groups=groups).list_tensors()
+                )
             ).size
             for side, groups in ((3, 1), (3, channels), (1, 1))
         )
@@ -149,16 +156,18 @@ def separable(i):
 def gpt2_parameters(i):
     hidden = i["H"]
     attention = Attention(hidden_size=hidden, query_heads=25, key_value_heads=25, head_size=hidden // 25)
-    block = Block(layers=(attention, FeedForward(hidden_size=hidden, inner_size=4 * hidden)), count=i["L"])
-    table = Embeddings(size=hidden, vocabulary_size=i["vocab"], position_count=i["ctx"])
-    blocks = profile_of(Architecture(layers=(block,))).parameter_count
-    total = profile_of(Architecture(layers=(block,), embeddings=table)).parameter_count
+    block = LayerBlock(
+        layers=(attention, FeedForward(hidden_size=hidden, inner_size=4 * hidden)), count=i["L"]
+    )
+    table = ModelEmbeddings(size=hidden, vocabulary_size=i["vocab"], position_count=i["ctx"])
+    blocks = build_profile(Architecture(layers=(block,))).parameter_count
+    total = build_profile(Architecture(layers=(block,), embeddings=table)).parameter_count
     return {"block_params": blocks, "embed_params": total - blocks, "total_params": total}
 
 
 @example("gpt2-head-dim")
 def gpt2_head(i):
-    blocks = catalog_architecture("gpt2-xl").blocks()
+    blocks = catalog_architecture("gpt2-xl").list_blocks()
     attention = next(layer for block in blocks for layer in block.layers if layer.kind == "attention")
     assert (attention.hidden_size, attention.query_heads) == (i["hidden_dim"], i["heads"])
     return {"head_dim": attention.head_size}
@@ -177,7 +186,9 @@ def intensity(i):
     "roofline-point-flash-attention",
 )
 def attainable(i):
-    times = roofline(i["ai"], 1.0, peak_flops_per_second=i["peak"], bandwidth_bytes_per_second=i["bw"])
+    times = compute_roofline(
+        i["ai"], 1.0, peak_flops_per_second=i["peak"], bandwidth_bytes_per_second=i["bw"]
+    )
     return {"attainable": i["ai"] / times.seconds}
 
 
@@ -189,13 +200,15 @@ def ridge(i):
 
 @example("roofline-classify-a100-96", "roofline-classify-a100-200", "roofline-classify-h100-200")
 def classify(i):
-    bound = roofline(i["ai"], 1.0, peak_flops_per_second=i["ridge"], bandwidth_bytes_per_second=1.0).bound
+    bound = compute_roofline(
+        i["ai"], 1.0, peak_flops_per_second=i["ridge"], bandwidth_bytes_per_second=1.0
+    ).bound
     return {"bound": f"{bound}-bound"}
 
 
 @example("mlsys-bottleneck")
 def bottleneck(i):
-    times = roofline(
+    times = compute_roofline(
         i["ops"], i["bytes"], peak_flops_per_second=i["peak"], bandwidth_bytes_per_second=i["bw"]
     )
     return {
@@ -221,13 +234,13 @@ def iron_law_terms(_):
         for technique, terms in IRON_LAW_TERMS.items()
     }
     return {
-        "mixed_precision": written[Technique.MIXED_PRECISION],
-        "prefetch": written[Technique.PREFETCH],
-        "checkpointing": written[Technique.RECOMPUTATION],
-        "grad_accumulation": written[Technique.GRADIENT_ACCUMULATION],
-        "fusion": written[Technique.OPERATOR_FUSION],
+        "mixed_precision": written[IronLawTechnique.MIXED_PRECISION],
+        "prefetch": written[IronLawTechnique.PREFETCH],
+        "checkpointing": written[IronLawTechnique.RECOMPUTATION],
+        "grad_accumulation": written[IronLawTechnique.GRADIENT_ACCUMULATION],
+        "fusion": written[IronLawTechnique.OPERATOR_FUSION],
         "flash_attention": {"O+,eta+,HBM bytes-": "O+ (about 20% more in backward), eta+, HBM bytes -"}[
-            written[Technique.FLASH_ATTENTION]
+            written[IronLawTechnique.FLASH_ATTENTION]
         ],
     }
 
@@ -235,7 +248,7 @@ def iron_law_terms(_):
 @example("ub-flops", "cf-flops")
 def flops(i):
     parameters, tokens = i.get("params") or i["cf_params"], i.get("tokens") or i["cf_tokens"]
-    forward = forward_flops_per_token(profile_of_count(int(parameters)), 2048)
+    forward = forward_flops_per_token(build_profile_from_count(int(parameters)), 2048)
     value = step_flops(forward).model * tokens
     return {"total_flops": value, "cf_total_flops": value}
 
@@ -265,12 +278,12 @@ def cluster_days(i):
 @example("ub-rental")
 def rental(i):
     hours = i["num_gpus"] * 24 * i["cluster_days"]
-    return {"rental_cost": float(charge(hours, Decimal(i["rental_rate"]), "USD"))}
+    return {"rental_cost": float(compute_charge(hours, Decimal(i["rental_rate"]), "USD"))}
 
 
 @example("ub-purchase")
 def purchase(i):
-    return {"purchase_cost": float(charge(i["num_gpus"], Decimal(i["purchase_price"]), "USD"))}
+    return {"purchase_cost": float(compute_charge(i["num_gpus"], Decimal(i["purchase_price"]), "USD"))}
 
 
 @example("ub-breakeven", "ub-breakeven-hours", "ub-guards")
@@ -293,7 +306,7 @@ def energy_of_bill(i):
     watts = power_watts(accelerators=i["gpus"], accelerator_watts=i["tdp"])
     it = energy_kwh(watts, i["days"] * DAY)
     facility = facility_kwh(it, i["pue"])
-    electricity = float(charge(facility, Decimal(str(i["price"])), "USD"))
+    electricity = float(compute_charge(facility, Decimal(str(i["price"])), "USD"))
     return {
         "it_kwh": it,
         "facility_kwh": facility,
@@ -314,7 +327,7 @@ def carbon_time(i):
 
 @example("cf-mfu")
 def carbon_utilization(i):
-    return {"util": utilization_of(i["sustained"], peak_flops_per_second=i["peak"])}
+    return {"util": compute_utilization(i["sustained"], peak_flops_per_second=i["peak"])}
 
 
 @example("cf-power")
@@ -358,8 +371,8 @@ def carbon_total(i):
 @example("cf-cost")
 def carbon_cost(i):
     return {
-        "usd_012": float(charge(i["kwh"], Decimal("0.12"), "USD")),
-        "usd_010": float(charge(i["kwh"], Decimal("0.10"), "USD")),
+        "usd_012": float(compute_charge(i["kwh"], Decimal("0.12"), "USD")),
+        "usd_010": float(compute_charge(i["kwh"], Decimal("0.10"), "USD")),
     }
 
 
@@ -376,7 +389,7 @@ def grid(i):
 def kv_cache(i):
     shape = {"hidden_size": i["H"] * i["D"], "query_heads": i["H"], "key_value_heads": i["H"]}
     attention = Attention(head_size=i["D"], **shape)
-    profile = profile_of(Architecture(layers=(Block(layers=(attention,), count=i["L"]),)))
+    profile = build_profile(Architecture(layers=(LayerBlock(layers=(attention,), count=i["L"]),)))
     size = i["B"] * key_value_bytes(profile, i["S"], NumberFormat.FP16)
     assert ELEMENT_BYTES[NumberFormat.FP16] == i["b"]
     return {"bytes_": size, "gb": size / 1e9}
@@ -384,8 +397,10 @@ def kv_cache(i):
 
 @example("sum-quant-8x")
 def quantised(_):
-    one = profile_of_count(10**9).weights
-    wide, narrow = (one.stored(PLAIN_FORMATS[n]).total for n in (NumberFormat.FP32, NumberFormat.INT4))
+    one = build_profile_from_count(10**9).weights
+    wide, narrow = (
+        one.get_stored_weights(PLAIN_FORMATS[n]).total for n in (NumberFormat.FP32, NumberFormat.INT4)
+    )
     return {"ratio": wide / narrow}
 
 
@@ -393,7 +408,7 @@ def quantised(_):
 def query_key_value_flops(i):
     hidden = i["hidden_dim"]
     attention = Attention(hidden_size=hidden, query_heads=25, key_value_heads=25, head_size=hidden // 25)
-    projections = [tensor for tensor in attention.tensors() if tensor.name != "output"]
+    projections = [tensor for tensor in attention.list_tensors() if tensor.name != "output"]
     per_token = sum(tensor.size * tensor.multiplied for tensor in projections)
     macs = per_token * i["batch"] * i["seq_len"]
     return {"macs_qkv": macs, "flops_qkv": 2 * macs}
@@ -527,9 +542,11 @@ def accumulated(i):
             recomputation=Recomputation.NONE,
         )._replace(**changes)
         attention = Attention(hidden_size=64, query_heads=1, key_value_heads=1, head_size=64)
-        blocks = Block(layers=(attention, FeedForward(hidden_size=64, inner_size=256)), count=i.get("L", 1))
-        profile = profile_of(Architecture(layers=(blocks,)))
-        stage = training_memory(profile, workload, Parallelism())[0]
+        blocks = LayerBlock(
+            layers=(attention, FeedForward(hidden_size=64, inner_size=256)), count=i.get("L", 1)
+        )
+        profile = build_profile(Architecture(layers=(blocks,)))
+        stage = estimate_training_memory(profile, workload, Parallelism())[0]
         one = activation_bytes_per_token(
             profile.blocks[0].activations, element_bytes=2.0, kernel=AttentionKernel.FLASH
         ).linear
@@ -552,7 +569,7 @@ def binary(_):
 
 @example("scn-backward-2x", "ckpt-33")
 def backward(i):
-    forward = forward_flops_per_token(profile_of_count(int(i.get("params", 1))), 2048)
+    forward = forward_flops_per_token(build_profile_from_count(int(i.get("params", 1))), 2048)
     flops = step_flops(forward, recomputed=forward)
     return {
         "train_per_token": flops.model,
@@ -572,7 +589,7 @@ def scores(i):
     heads, size = i.get("heads") or i["H"], i.get("head_dim") or i["D"]
     length, batch = i.get("seq_len") or i["N"], i.get("batch") or i["B"]
     attention = Attention(hidden_size=heads * size, query_heads=heads, key_value_heads=heads, head_size=size)
-    profile = profile_of(Architecture(layers=(Block(layers=(attention,)),)))
+    profile = build_profile(Architecture(layers=(LayerBlock(layers=(attention,)),)))
     both = forward_flops_per_token(profile, length) - profile.matmul_flops_per_token
     flops = both / 2 * batch * length
     return {"macs_score": flops / 2, "flops_score": flops, "flops": flops}
@@ -585,7 +602,7 @@ def layer_flops(i):
     inner = FeedForward(hidden_size=hidden, inner_size=4 * hidden)
 
     def flops(*layers):
-        profile = profile_of(Architecture(layers=(Block(layers=layers),)))
+        profile = build_profile(Architecture(layers=(LayerBlock(layers=layers),)))
         return forward_flops_per_token(profile, length) * length * batch
 
     return {
@@ -597,8 +614,8 @@ def layer_flops(i):
 
 @example("layer-ops")
 def linear_flops(i):
-    profile = profile_of(
-        Architecture(layers=(Block(layers=(Linear(input_size=i["h"], output_size=i["w"]),)),))
+    profile = build_profile(
+        Architecture(layers=(LayerBlock(layers=(Linear(input_size=i["h"], output_size=i["w"]),)),))
     )
     flops = profile.matmul_flops_per_token * i["batch"]
     return {"macs": flops / 2, "flops": flops}
@@ -608,7 +625,9 @@ def linear_flops(i):
 def training_flops(i):
     tokens = i["steps"] * i["batch"] * i["seq"]
     return {
-        "flops_6nd": step_flops(forward_flops_per_token(profile_of_count(int(i["N"])), i["seq"])).model
+        "flops_6nd": step_flops(
+            forward_flops_per_token(build_profile_from_count(int(i["N"])), i["seq"])
+        ).model
         * tokens
     }
 
@@ -628,9 +647,9 @@ def seconds_of(i):
 def utilization(i):
     rate = i.get("achieved") or i.get("flops_per_step", 0) * i.get("steps_per_s", 0)
     if "N" in i:
-        forward = forward_flops_per_token(profile_of_count(int(i["N"])), i["tokens"])
+        forward = forward_flops_per_token(build_profile_from_count(int(i["N"])), i["tokens"])
         rate = step_flops(forward).model * i["tokens"] / i["t"]
-    share = utilization_of(rate, peak_flops_per_second=i["peak"])
+    share = compute_utilization(rate, peak_flops_per_second=i["peak"])
     return {"mfu": share, "fraction": share}
 
 
@@ -779,7 +798,7 @@ def test_what_is_placed_as_a_fact_is_looked_up():
 @pytest.mark.parametrize("example_id", sorted(CATALOG_FACTS))
 def test_the_catalog_holds_the_fact(example_id):
     noun, row_id = PLACED[example_id]["reference"].split("/")
-    row = next(row for row in shipped_documents()[noun] if row["id"] == row_id)
+    row = next(row for row in list_shipped_documents()[noun] if row["id"] == row_id)
     facts = CATALOG_FACTS[example_id]
     assert facts.keys() == EXAMPLES[example_id]["expected"].keys()
     for name, read in facts.items():

@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from bench.worst_cases import large, seeds
-from bench.worst_climb import Request, Shapes, climb
+from bench.worst_climb import ClimbRequest, DocumentShapes, climb
 from bench.worst_server import operations
 from service.app.examples import EXAMPLES
 from service.estimates.service import ESTIMATES
@@ -97,19 +97,19 @@ class TestTheSearch:
             assert operation.schema is None or given[name]
 
     def test_it_finds_what_grows(self):
-        operation, shapes = OPERATIONS["estimate_memory_batch"], Shapes(DOCUMENT)
+        operation, shapes = OPERATIONS["estimate_memory_batch"], DocumentShapes(DOCUMENT)
         raw = json.dumps(EXAMPLES["estimate_memory_batch"]).encode()
 
         def ask(request):
             questions = len(json.loads(request.raw).get("requests", []))
             return request._replace(status=200, cpu_seconds=float(questions))
 
-        found = climb(shapes, operation.schema, [ask(Request("it", raw))], ask, seconds=0.5, seed="")
+        found = climb(shapes, operation.schema, [ask(ClimbRequest("it", raw))], ask, seconds=0.5, seed="")
         assert found[0].cpu_seconds == 500
         assert found[0].steps
 
     def test_it_tries_what_the_document_allows(self):
-        shapes, schema = Shapes(DOCUMENT), OPERATIONS["estimate_memory"].schema
+        shapes, schema = DocumentShapes(DOCUMENT), OPERATIONS["estimate_memory"].schema
         example = EXAMPLES["estimate_memory"]
         shapes.learn(schema, example)
         asked = []
@@ -118,7 +118,9 @@ class TestTheSearch:
             asked.append(json.loads(request.raw))
             return request._replace(status=200)
 
-        climb(shapes, schema, [ask(Request("it", json.dumps(example).encode()))], ask, seconds=0.5, seed="")
+        climb(
+            shapes, schema, [ask(ClimbRequest("it", json.dumps(example).encode()))], ask, seconds=0.5, seed=""
+        )
         question = TypeAdapter(ESTIMATES["memory"].question)
         right = 0
         for body in asked:

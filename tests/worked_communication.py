@@ -2,25 +2,31 @@
 
 import math
 
-from service.planning.hardware.collectives import Algorithm, Collective, Fabric, Rail, collective_seconds
+from service.planning.hardware.collectives import (
+    ClusterFabric,
+    Collective,
+    CollectiveAlgorithm,
+    LevelRate,
+    collective_seconds,
+)
 from service.planning.hardware.traffic import (
-    Exchanged,
-    Message,
+    CollectiveMessage,
+    ReplicaExchange,
+    compute_message_seconds,
     replica_messages,
-    seconds,
     total_seconds,
 )
-from service.planning.parallelism import Group, Parallelism, Sharding, placement
-from service.planning.training.communication import exposed
+from service.planning.parallelism import DeviceGroup, Parallelism, Sharding, build_placement
+from service.planning.training.communication import split_exposed
 from tests.worked import example
 
 MANY = 1e12
 """Devices of the texts' factor of 2, which is the limit of 2 (n - 1) / n."""
 
 
-def between_nodes(bandwidth: float, latency: float = 0.0) -> Fabric:
+def between_nodes(bandwidth: float, latency: float = 0.0) -> ClusterFabric:
     """Devices that are alone in their nodes."""
-    return Fabric(Rail(math.inf, 0.0), Rail(bandwidth, latency), 1)
+    return ClusterFabric(LevelRate(math.inf, 0.0), LevelRate(bandwidth, latency), 1)
 
 
 def reduced(message: float, devices: float, bandwidth: float, latency: float = 0.0) -> float:
@@ -30,16 +36,16 @@ def reduced(message: float, devices: float, bandwidth: float, latency: float = 0
         devices=devices,
         per_domain=1,
         fabric=between_nodes(bandwidth, latency),
-        algorithm=Algorithm.RING,
+        algorithm=CollectiveAlgorithm.RING,
     )
 
 
 @example("network-wall")
 def wall(i):
     """In GB and GB/s."""
-    exchanged = Exchanged(i["params_b"], 0.0, i["bytes_per_param"], i["bytes_per_param"], 1.0)
+    exchanged = ReplicaExchange(i["params_b"], 0.0, i["bytes_per_param"], i["bytes_per_param"], 1.0)
     layout = Parallelism(data=1024)
-    (gradients,) = replica_messages(exchanged, layout, placement(layout, 1), 1.0)
+    (gradients,) = replica_messages(exchanged, layout, build_placement(layout, 1), 1.0)
     return {
         "gradient_size_gb": gradients.message_bytes,
         "allreduce_gb": reduced(gradients.message_bytes, MANY, 1.0),
@@ -66,7 +72,7 @@ def nvlink(i):
 def verdict_of_the_wall(i):
     compute, communication = i["t_compute"], i["t_comm"]
     serial, hidden = (
-        compute + exposed(communication, overlap=share, behind=compute).seconds for share in (0.0, 1.0)
+        compute + split_exposed(communication, overlap=share, behind=compute).seconds for share in (0.0, 1.0)
     )
     return {
         "network_bound": hidden > compute,
@@ -79,11 +85,14 @@ def verdict_of_the_wall(i):
 @example("ga-gpt2-comm")
 def accumulated(i):
     """Plain replicas exchange once a step, however many micro-batches it has."""
-    layout, exchanged = Parallelism(data=8, sharding=Sharding.NONE), Exchanged(1.5e9, 0.0, 2.0, 2.0, 1.0)
+    layout, exchanged = (
+        Parallelism(data=8, sharding=Sharding.NONE),
+        ReplicaExchange(1.5e9, 0.0, 2.0, 2.0, 1.0),
+    )
     every = between_nodes(25e9)
 
     def sent(micro_batches: float) -> float:
-        messages = replica_messages(exchanged, layout, placement(layout, 1), micro_batches)
+        messages = replica_messages(exchanged, layout, build_placement(layout, 1), micro_batches)
         return total_seconds(messages, every)
 
     steps = i["accum_steps"]
@@ -91,8 +100,8 @@ def accumulated(i):
 
 
 def sending(bandwidth: float) -> float:
-    message = Message("tensor", Collective.POINT_TO_POINT, Group(2, 1), 1e9)
-    return seconds(message, between_nodes(bandwidth))
+    message = CollectiveMessage("tensor", Collective.POINT_TO_POINT, DeviceGroup(2, 1), 1e9)
+    return compute_message_seconds(message, between_nodes(bandwidth))
 
 
 @example("nvlink-vs-pcie")
@@ -127,13 +136,15 @@ def ring(i):
 def tree(i):
     """The package's tree is not pipelined: every level waits for the whole message, up and down."""
     fabric = between_nodes(i["beta"], i["alpha"])
-    message = Message("tree", Collective.POINT_TO_POINT, Group(2, 1), i["M"], 2 * math.log2(i["N"]))
-    return {"t": seconds(message, fabric)}
+    message = CollectiveMessage(
+        "tree", Collective.POINT_TO_POINT, DeviceGroup(2, 1), i["M"], 2 * math.log2(i["N"])
+    )
+    return {"t": compute_message_seconds(message, fabric)}
 
 
 @example("mlsys-network-latency")
 def fibre(i):
     """Light passes 200,000 km of fibre a second; a round trip is two messages of no size."""
     there = i["d"] / 200_000
-    message = Message("ping", Collective.POINT_TO_POINT, Group(2, 1), 0.0, 2.0)
-    return {"ms": 1000 * seconds(message, between_nodes(1e9, there))}
+    message = CollectiveMessage("ping", Collective.POINT_TO_POINT, DeviceGroup(2, 1), 0.0, 2.0)
+    return {"ms": 1000 * compute_message_seconds(message, between_nodes(1e9, there))}

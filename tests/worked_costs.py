@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from service.planning.cost import YEAR_HOURS, charge, equal_work
+from service.planning.cost import YEAR_HOURS, compare_equal_work, compute_charge
 from service.planning.energy.power import energy_kwh
 from service.planning.training import iron_law_seconds
 from service.planning.units import GIGABYTE_BYTES
@@ -13,7 +13,7 @@ DAY, HOUR = 86_400, 3_600
 
 def usd(quantity, price):
     """An amount of USD as a number."""
-    return float(charge(quantity, Decimal(str(price)), "USD"))
+    return float(compute_charge(quantity, Decimal(str(price)), "USD"))
 
 
 @example("scn-3am-loss")
@@ -39,7 +39,7 @@ def implied_price(i):
 
 @example("mp-cost-saving")
 def saved_by_a_format(i):
-    found = equal_work(
+    found = compare_equal_work(
         i["fp16"], 32 * i["d16"] * 24, i["d16"] * DAY, against=(i["fp32"], 32 * i["d32"] * 24, i["d32"] * DAY)
     )
     return {
@@ -74,7 +74,7 @@ def same_work(i):
     hours = i["hours32"] * 4 * (1 + i["overhead"])
     costs = usd(32 * i["hours32"], i["rate"]), usd(8 * hours, i["rate"])
     against = (costs[0], 32 * i["hours32"], i["hours32"] * HOUR)
-    found = equal_work(costs[1], 8 * hours, hours * HOUR, against=against)
+    found = compare_equal_work(costs[1], 8 * hours, hours * HOUR, against=against)
     return {"cost32": costs[0], "hours8": hours, "cost8": costs[1], "ratio": found.cost}
 
 
@@ -82,7 +82,7 @@ def same_work(i):
 def distributed(i):
     """Faster by the clock, twice as dear: the claim holds for device-hours alone."""
     single, cluster = i["single_h"], i["cluster_h"]
-    found = equal_work(
+    found = compare_equal_work(
         cluster * i["gpus"], cluster * i["gpus"], cluster * HOUR, against=(single, single, single * HOUR)
     )
     return {

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from service.planning.cost import charge
+from service.planning.cost import compute_charge
 from service.planning.energy.carbon import household_months, location_based_kg_co2e
 from service.planning.energy.power import energy_kwh, facility_kwh, power_watts
 from tests.worked import example
@@ -25,8 +25,8 @@ def physical_summary(i):
         "power_kw": watts / 1000,
         "b_kwh": before,
         "o_kwh": after,
-        "b_usd": float(charge(before, price, "USD")),
-        "o_usd": float(charge(after, price, "USD")),
+        "b_usd": float(compute_charge(before, price, "USD")),
+        "o_usd": float(compute_charge(after, price, "USD")),
         "b_co2_t": location_based_kg_co2e(before, i["ci"]) / 1000,
         "o_co2_t": location_based_kg_co2e(after, i["ci"]) / 1000,
         "reduction_pct": (1 - after / before) * 100,

@@ -2,12 +2,13 @@
 
 import math
 
+from service.planning.hardware.cluster import unnamed_cluster
 from service.planning.memory.stages import stage_start
-from service.planning.memory.states import held_parameters, state_bytes_per_parameter
-from service.planning.models.architecture import Architecture, Block
+from service.planning.memory.states import shard_parameters, state_bytes_per_parameter
+from service.planning.models.architecture import Architecture, LayerBlock
 from service.planning.models.layers import FeedForward
-from service.planning.models.profile import StageParameters, profile_of
-from service.planning.notes import Notes
+from service.planning.models.profile import StageParameters, build_profile
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.planning.precision import (
     ELEMENT_BYTES,
@@ -26,23 +27,23 @@ from service.planning.training.data_pipeline import (
     INT64_BYTES,
     StageSeconds,
     buffer_bytes,
+    compute_step_seconds,
+    count_needed_workers,
     device_utilization,
     prefetched_batches,
     preprocessing_seconds,
     read_seconds,
-    step_seconds,
     storage_bytes_per_second,
-    workers_needed,
 )
 from service.planning.training.scaling import (
     TIME_LIMIT_SECONDS,
-    Scale,
+    RunScale,
     amdahl_speedup,
     communication_tax_speedup,
-    rule_of_thumb,
     strong_efficiency,
+    suggest_scale,
 )
-from service.resolve.training import laid_out_on, training_workload
+from service.resolve.training import apply_layout, resolve_training_workload
 from service.schemas.workloads import TrainingWorkloadInput
 from tests.worked import example
 
@@ -77,15 +78,15 @@ def transformed(i):
     seconds = preprocessing_seconds(1.0, i["t_transform"], workers=i["workers"])
     return {
         "batches_per_s": 1 / seconds,
-        "gpu_batches_per_s": 1 / step_seconds(i["t_gpu"], StageSeconds(), prefetched=True),
-        "workers_needed": workers_needed(i["t_transform"], i["t_gpu"]),
+        "gpu_batches_per_s": 1 / compute_step_seconds(i["t_gpu"], StageSeconds(), prefetched=True),
+        "workers_needed": count_needed_workers(i["t_transform"], i["t_gpu"]),
     }
 
 
 @example("training-bottleneck-min3")
 def slowest(i):
     stages = StageSeconds(preprocessing=i["t_pre"], transfer=i["t_xfer"])
-    return {"throughput": 1000 / step_seconds(i["t_gpu"], stages, prefetched=True)}
+    return {"throughput": 1000 / compute_step_seconds(i["t_gpu"], stages, prefetched=True)}
 
 
 @example("pipeline-tokens")
@@ -115,13 +116,15 @@ def verdict(i):
     stages = StageSeconds(preprocessing=i["tok_ms"])
 
     def limit(compute):
-        return "compute" if step_seconds(compute, stages, prefetched=True) == compute else "tokenization"
+        return (
+            "compute" if compute_step_seconds(compute, stages, prefetched=True) == compute else "tokenization"
+        )
 
     a100 = i["a100_ms"]
     return {
         "v100_limit": limit(i["v100_ms"]),
         "a100_limit": limit(a100),
-        "a100_util": device_utilization(a100, step_seconds(a100, stages, prefetched=True)),
+        "a100_util": device_utilization(a100, compute_step_seconds(a100, stages, prefetched=True)),
     }
 
 
@@ -130,26 +133,26 @@ def fed(i):
     stages = StageSeconds(storage=1 / i["pipeline"])
 
     def busy(rate):
-        return 100 * device_utilization(1 / rate, step_seconds(1 / rate, stages, prefetched=True))
+        return 100 * device_utilization(1 / rate, compute_step_seconds(1 / rate, stages, prefetched=True))
 
     return {
         "util": busy(i["gpu"]),
         "util_fast": busy(i["gpu_fast"]),
-        "system_rate": 1 / step_seconds(1 / i["gpu"], stages, prefetched=True),
+        "system_rate": 1 / compute_step_seconds(1 / i["gpu"], stages, prefetched=True),
     }
 
 
 @example("iteration-time-max")
 def overlapped(i):
     stages = StageSeconds(storage=i["fetch"])
-    together, serial = (step_seconds(i["compute"], stages, prefetched=way) for way in (True, False))
+    together, serial = (compute_step_seconds(i["compute"], stages, prefetched=way) for way in (True, False))
     return {"overlapped": together, "serial": serial, "speedup": serial / together}
 
 
 @example("stage-optimise-20pct")
 def optimised(i):
     def takes(load, compute):
-        return step_seconds(compute, StageSeconds(storage=load), prefetched=True)
+        return compute_step_seconds(compute, StageSeconds(storage=load), prefetched=True)
 
     before = takes(i["load"], i["compute"])
     return {
@@ -167,8 +170,8 @@ def buffers(i):
 @example("pipeline-condition")
 def condition(i):
     return {
-        "workers_worst": workers_needed(i["t_pre_max"], i["t_gpu_min"]),
-        "workers_best": workers_needed(i["t_pre_min"], i["t_gpu_max"]),
+        "workers_worst": count_needed_workers(i["t_pre_max"], i["t_gpu_min"]),
+        "workers_best": count_needed_workers(i["t_pre_min"], i["t_gpu_max"]),
     }
 
 
@@ -196,7 +199,7 @@ def ready_images(i):
 def idle(i):
     def without(share):
         waiting = StageSeconds(storage=share)
-        return step_seconds(1 - share, waiting, prefetched=False) / (1 - share)
+        return compute_step_seconds(1 - share, waiting, prefetched=False) / (1 - share)
 
     return {"speedup_lo": without(i["lo"]), "speedup_hi": without(i["hi"])}
 
@@ -210,7 +213,7 @@ def streamed(i):
 @example("gpt2-profile")
 def without_data(i):
     computing = i["attn"] + i["matmul"]
-    whole = step_seconds(computing, StageSeconds(storage=i["data"]), prefetched=False)
+    whole = compute_step_seconds(computing, StageSeconds(storage=i["data"]), prefetched=False)
     return {"total": whole, "amdahl_no_data": whole / computing}
 
 
@@ -220,7 +223,7 @@ def dominant(i):
     stages = StageSeconds(storage=i["data"], transfer=beside)
     longest = "data" if stages.slowest == i["data"] > i["compute"] else "other"
     return {
-        "total": step_seconds(i["compute"], stages, prefetched=False),
+        "total": compute_step_seconds(i["compute"], stages, prefetched=False),
         "dominant": longest,
         "diagnosis": f"{longest}-bound",
     }
@@ -231,10 +234,10 @@ def accumulated(i):
     given = TrainingWorkloadInput(
         kind="training", micro_batch_size=i["micro_batch"], global_batch_size=i["effective_batch"]
     )
-    plain = training_workload(given, None, Notes())
+    plain = resolve_training_workload(given, unnamed_cluster(1), AnswerNotes())
 
     def steps(devices):
-        laid_out = laid_out_on(plain, given, Parallelism(data=devices))
+        laid_out = apply_layout(plain, given, Parallelism(data=devices))
         return laid_out and laid_out.micro_batches
 
     per_device = i["micro_batch"] * steps(i["gpus_accum"])
@@ -281,10 +284,10 @@ def synchronised(i):
 def stages_of_layers(_):
     def first(blocks, stages):
         architecture = Architecture(
-            layers=(Block(layers=(FeedForward(hidden_size=8, inner_size=8),), count=blocks),)
+            layers=(LayerBlock(layers=(FeedForward(hidden_size=8, inner_size=8),), count=blocks),)
         )
         layout = Parallelism(pipeline=stages)
-        return stage_start(profile_of(architecture), layout, 1)
+        return stage_start(build_profile(architecture), layout, 1)
 
     return {"a": first(24, 4), "b": first(48, 3)}
 
@@ -311,7 +314,7 @@ def split(i):
     parameters = StageParameters(i["P"], 0.0, 0.0)
 
     def held(layout):
-        return held_parameters(parameters, layout).weights * width / 1e9
+        return shard_parameters(parameters, layout).weights * width / 1e9
 
     return {
         "dp_mem_gb": held(Parallelism(data=i["N"])),
@@ -329,11 +332,11 @@ def split(i):
 )
 def decided(i):
     names = {
-        Scale.SINGLE_DEVICE: "single-gpu",
-        Scale.SINGLE_NODE: "single-node",
-        Scale.CLUSTER: "multi-node",
+        RunScale.SINGLE_DEVICE: "single-gpu",
+        RunScale.SINGLE_NODE: "single-node",
+        RunScale.CLUSTER: "multi-node",
     }
-    hint = rule_of_thumb(i["params"], i["data_gb"] * 1e9)
+    hint = suggest_scale(i["params"], i["data_gb"] * 1e9)
     return {"approach": names[hint.scale] + ("+streaming" if hint.streaming else "")}
 
 

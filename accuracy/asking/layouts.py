@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from accuracy import serving_facts
 from accuracy.asking import serve_line
-from accuracy.asking.skips import Skip, Skipped
-from accuracy.rows import Row, stated_count
+from accuracy.asking.skips import SkippedRowError, SkipReason
+from accuracy.rows import MeasuredRow, stated_count
 
 
-class Arrangement(NamedTuple):
+class ServingArrangement(NamedTuple):
     """How a served model lies on devices; empty members are left to the service."""
 
     devices: int
@@ -18,27 +18,27 @@ class Arrangement(NamedTuple):
     disaggregated: Mapping[str, Any] = {}
 
 
-def arrangements(row: Row) -> list[Arrangement]:
-    """The layouts that a serving row may mean, the likeliest first; raises :class:`Skipped`."""
+def arrangements(row: MeasuredRow) -> list[ServingArrangement]:
+    """The layouts that a serving row may mean, the likeliest first; raises :class:`SkippedRowError`."""
     devices = stated_count(row.text["n_gpus"]) or 0
     if "decode" in row.layout:
         return _disaggregated(row)
     if not row.layout:
         if not devices:
-            raise Skipped(Skip.LAYOUT_UNKNOWN)
+            raise SkippedRowError(SkipReason.LAYOUT_UNKNOWN)
         tensor = serving_facts.submitted_devices(row)
         if tensor and devices % tensor == 0:
             return [_arrangement({"tensor": tensor, "data": devices // tensor})]
-        return [Arrangement(devices)]
+        return [ServingArrangement(devices)]
     return [_arrangement(layout) for layout in _readings(row, devices)]
 
 
-def _arrangement(layout: Mapping[str, int]) -> Arrangement:
+def _arrangement(layout: Mapping[str, int]) -> ServingArrangement:
     devices = math.prod(layout.get(name, 1) for name in ("tensor", "pipeline", "data"))
-    return Arrangement(devices, layout)
+    return ServingArrangement(devices, layout)
 
 
-def _readings(row: Row, devices: int) -> list[dict[str, int]]:
+def _readings(row: MeasuredRow, devices: int) -> list[dict[str, int]]:
     stated = row.layout
     pipeline = max(1, int(stated.get("pipeline") or 1), serve_line.number(row, "pipeline") or 1)
     data = int(stated.get("attention_data") or stated.get("data") or 1)
@@ -62,7 +62,7 @@ def _readings(row: Row, devices: int) -> list[dict[str, int]]:
     return [plain]
 
 
-def _replicas(row: Row) -> int:
+def _replicas(row: MeasuredRow) -> int:
     """Replicas of a row that counts no devices: its requests over those of one rank."""
     held, concurrency = row.batch.get("batch_per_rank"), row.batch.get("concurrency")
     return max(1, round(concurrency / held)) if held and concurrency else 1
@@ -88,7 +88,7 @@ _FEW_REQUESTS, _MANY_REQUESTS = 200, 2048
 _LONG_PROMPT = 4
 
 
-def _workers(row: Row) -> list[tuple[int, int]]:
+def _workers(row: MeasuredRow) -> list[tuple[int, int]]:
     """Prefill and decode workers where a source counts none, the likeliest first.
 
     As recipes of InferenceX have it (nvidia-master.yaml): 1 and 5 for few requests; for many 1 and 4 or,
@@ -119,7 +119,7 @@ def _pool(stated: Mapping[str, Any], replicas: int) -> tuple[dict[str, Any], int
     return {"parallelism": layout, "replicas": replicas}, tensor * pipeline * data * replicas
 
 
-def _disaggregated(row: Row) -> list[Arrangement]:
+def _disaggregated(row: MeasuredRow) -> list[ServingArrangement]:
     prefill, decode = row.layout.get("prefill", {}), row.layout["decode"]
     stated = int(prefill.get("workers") or 0), int(decode.get("workers") or 0)
     ways = [stated] if all(stated) else _workers(row)
@@ -131,5 +131,5 @@ def _disaggregated(row: Row) -> list[Arrangement]:
             # Prompts that a rank takes at a time.
             first["max_num_seqs"] = int(prefill["batch_size"])
         parts = {"prefill": first, "decode": second}
-        found.append(Arrangement(first_devices + second_devices, disaggregated=parts))
+        found.append(ServingArrangement(first_devices + second_devices, disaggregated=parts))
     return found

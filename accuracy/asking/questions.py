@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accuracy import facts
-from accuracy.asking.layouts import Arrangement, arrangements
+from accuracy.asking.layouts import ServingArrangement, arrangements
 from accuracy.asking.serving import serving_workloads
-from accuracy.asking.skips import Skip, Skipped
+from accuracy.asking.skips import SkippedRowError, SkipReason
 from accuracy.asking.training import (
     documented,
     sequences_of_step,
     training_layout,
     training_workloads,
 )
-from accuracy.metrics import METRICS, Metric
-from accuracy.rows import Row, stated_count
+from accuracy.metrics import METRICS, MeasuredMetric
+from accuracy.rows import MeasuredRow, stated_count
 from accuracy.shapes import model_references
-from service.evidence.measured import Operation
+from service.evidence.measured import MeasuredOperation
 from service.planning.hardware.cluster import memory_capacity
 from service.planning.quantity import Quantity
 from service.resolve.catalog import CatalogView
@@ -32,14 +32,16 @@ MOST_QUESTIONS = 12
 """Of one row: the product of its open facts is cut here, the likeliest kept."""
 
 
-def questions(row: Row, catalog: CatalogView, run: Mapping[str, Row] | None = None) -> list[Question]:
-    """The questions of a row of ``run``, the likeliest first; raises :class:`Skipped`."""
+def questions(
+    row: MeasuredRow, catalog: CatalogView, run: Mapping[str, MeasuredRow] | None = None
+) -> list[Question]:
+    """The questions of a row of ``run``, the likeliest first; raises :class:`SkippedRowError`."""
     metric = METRICS.get(row.metric)
     if metric is None:
-        raise Skipped(Skip.METRIC_NOT_ANSWERED)
+        raise SkippedRowError(SkipReason.METRIC_NOT_ANSWERED)
     models = model_references(row, catalog.models)
     if not models:
-        raise Skipped(Skip.MODEL_SHAPE_UNKNOWN, row.model_id)
+        raise SkippedRowError(SkipReason.MODEL_SHAPE_UNKNOWN, row.model_id)
     asked: list[Question] = []
     for arrangement in _arrangements(row, metric):
         clusters = _clusters(row, metric, arrangement.devices, catalog)
@@ -54,29 +56,29 @@ def questions(row: Row, catalog: CatalogView, run: Mapping[str, Row] | None = No
     return asked[:MOST_QUESTIONS]
 
 
-def _arrangements(row: Row, metric: Metric) -> list[Arrangement]:
+def _arrangements(row: MeasuredRow, metric: MeasuredMetric) -> list[ServingArrangement]:
     if metric.whole:
-        return [Arrangement(1)]
-    if row.kind == "inference" and metric.operation is Operation.THROUGHPUT:
+        return [ServingArrangement(1)]
+    if row.kind == "inference" and metric.operation is MeasuredOperation.THROUGHPUT:
         return arrangements(row)
     if _is_laid_out_by_service(row, metric):
-        return [Arrangement(stated_count(row.text["n_gpus"]) or 1)]
+        return [ServingArrangement(stated_count(row.text["n_gpus"]) or 1)]
     layout = _layout(row, metric)
     count = math.prod(layout.get(name, 1) for name in ("tensor", "pipeline", "context", "data"))
-    return [Arrangement(count, layout)]
+    return [ServingArrangement(count, layout)]
 
 
-def _is_laid_out_by_service(row: Row, metric: Metric) -> bool:
+def _is_laid_out_by_service(row: MeasuredRow, metric: MeasuredMetric) -> bool:
     """Whether a training row says how much runs on how many devices, but not in which layout."""
     devices = stated_count(row.text["n_gpus"]) or 0
     known = row.layout or documented(row).layout
-    if known or row.kind != "training" or metric.operation is not Operation.THROUGHPUT:
+    if known or row.kind != "training" or metric.operation is not MeasuredOperation.THROUGHPUT:
         return False
     return devices > 1 and sequences_of_step(row) is not None
 
 
 def _workloads(
-    row: Row, arrangement: Arrangement, run: Mapping[str, Row], catalog: CatalogView
+    row: MeasuredRow, arrangement: ServingArrangement, run: Mapping[str, MeasuredRow], catalog: CatalogView
 ) -> list[dict[str, Any]]:
     if row.kind == "training":
         return list(training_workloads(row, arrangement.parallelism))
@@ -88,11 +90,11 @@ def _workloads(
     return [{**workload, "disaggregated": arrangement.disaggregated} for workload in workloads]
 
 
-def _layout(row: Row, metric: Metric) -> dict[str, Any]:
+def _layout(row: MeasuredRow, metric: MeasuredMetric) -> dict[str, Any]:
     stated = row.layout or documented(row).layout
     devices = stated_count(row.text["n_gpus"]) or 0
     if not stated and (devices > 1 or (not devices and "layout" in metric.needs)):
-        raise Skipped(Skip.LAYOUT_UNKNOWN)
+        raise SkippedRowError(SkipReason.LAYOUT_UNKNOWN)
     held = 1
     layout: dict[str, Any] = {}
     for name in ("tensor", "pipeline", "context"):
@@ -113,7 +115,7 @@ def _layout(row: Row, metric: Metric) -> dict[str, Any]:
     return layout
 
 
-def _capacities(row: Row, catalog: CatalogView) -> list[int]:
+def _capacities(row: MeasuredRow, catalog: CatalogView) -> list[int]:
     """Bytes of a device outside the catalog: what the log prints, else its label with its doubt."""
     printed = facts.device_bytes(row)
     if printed:
@@ -130,14 +132,14 @@ def _capacities(row: Row, catalog: CatalogView) -> list[int]:
     return [round(end) for end in (capacity.value, capacity.low, capacity.high)]
 
 
-def _variants(row: Row, catalog: CatalogView) -> list[Mapping[str, Any]]:
+def _variants(row: MeasuredRow, catalog: CatalogView) -> list[Mapping[str, Any]]:
     """What a row outside the catalog runs on: a part with other figures, or one of several parts."""
     parts = facts.EITHER.get(row.accelerator_id, ())
     if parts:
         return [{"accelerator": {"source": "catalog", "id": part}} for part in parts]
     variant = facts.VARIANTS.get(row.accelerator_id)
     if variant is None:
-        raise Skipped(Skip.ACCELERATOR_UNKNOWN, row.accelerator_id)
+        raise SkippedRowError(SkipReason.ACCELERATOR_UNKNOWN, row.accelerator_id)
     part = catalog.accelerators[variant.part]
     known = part.accelerator
     specification = {
@@ -158,7 +160,7 @@ def _variants(row: Row, catalog: CatalogView) -> list[Mapping[str, Any]]:
     return [cluster]
 
 
-def _network(row: Row) -> dict[str, Any]:
+def _network(row: MeasuredRow) -> dict[str, Any]:
     """The network of a cluster, where the row says."""
     known = facts.network(row)
     if known is None or row.kind != "training":
@@ -171,12 +173,12 @@ def _network(row: Row) -> dict[str, Any]:
 
 
 def _clusters(
-    row: Row, metric: Metric, count: int, catalog: CatalogView
+    row: MeasuredRow, metric: MeasuredMetric, count: int, catalog: CatalogView
 ) -> Sequence[Mapping[str, Any] | None]:
     if metric.whole:
         return [None]
     known = row.accelerator_id in catalog.accelerators
-    speed = metric.operation is Operation.THROUGHPUT
+    speed = metric.operation is MeasuredOperation.THROUGHPUT
     if known and (speed or facts.device_bytes(row) is None):
         accelerator = {"source": "catalog", "id": row.accelerator_id}
         beside = {**_network(row), **documented(row).cluster}

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, Final
 
-from accuracy.rows import Row
+from accuracy.rows import MeasuredRow
 
 _SERVE: Final = re.compile(r"\bserve: (?P<command>.*?)(?:; variant: (?P<variant>.*))?$")
 _VALUE: Final = r"[= ]\s*(\d+)\b"
@@ -21,7 +21,7 @@ _OWN_HEADS: Final = frozenset({"mtp", "deepseek_mtp", "qwen3_next_mtp", "EAGLE",
 """What engines call the proposals of a model's own heads."""
 
 
-def command(row: Row) -> str:
+def command(row: MeasuredRow) -> str:
     """The command of the row's server, flags of a variant behind; empty where none is stated."""
     match = _SERVE.search(row.text.get("notes", ""))
     if match is None:
@@ -30,7 +30,7 @@ def command(row: Row) -> str:
     return f"{match['command']} {variant if variant.startswith('--') else ''}"
 
 
-def number(row: Row, name: str) -> int | None:
+def number(row: MeasuredRow, name: str) -> int | None:
     """A setting that counts; the last one counts where a flag stands twice."""
     text = command(row)
     found = [
@@ -39,7 +39,7 @@ def number(row: Row, name: str) -> int | None:
     return int(max(found)[1]) if found else None
 
 
-def speculation(row: Row) -> dict[str, Any] | None:
+def speculation(row: MeasuredRow) -> dict[str, Any] | None:
     """Speculative decoding with the model's own heads, as the command asks for it."""
     text = command(row)
     stated = _SPECULATIVE.search(text)
@@ -53,13 +53,13 @@ def speculation(row: Row) -> dict[str, Any] | None:
     return None
 
 
-def cache_precision(row: Row) -> str | None:
+def cache_precision(row: MeasuredRow) -> str | None:
     """Format of the KV cache."""
     stated = _CACHE.search(command(row))
     return stated[1].partition("_")[0] if stated and stated[1] != "auto" else None
 
 
-def chunked_prefill(row: Row) -> bool | None:
+def chunked_prefill(row: MeasuredRow) -> bool | None:
     """Whether the command turns chunked prefill on or off."""
     text = command(row).replace("_", "-")
     if "--no-enable-chunked-prefill" in text:
@@ -67,7 +67,7 @@ def chunked_prefill(row: Row) -> bool | None:
     return True if "--enable-chunked-prefill" in text else None
 
 
-def client_batch(row: Row) -> int | None:
+def client_batch(row: MeasuredRow) -> int | None:
     """Requests that the client keeps at a time, where the variant says so."""
     match = _SERVE.search(row.text.get("notes", ""))
     found = _CLIENT_BATCH.search(match["variant"] or "") if match else None

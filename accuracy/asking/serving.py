@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from accuracy import facts, serving_facts
 from accuracy.asking import serve_line
-from accuracy.asking.skips import Skip, Skipped
-from accuracy.metrics import GRAPH_CHANGE, METRICS, Metric
-from accuracy.rows import Row
-from service.evidence.measured import Operation
+from accuracy.asking.skips import SkippedRowError, SkipReason
+from accuracy.metrics import GRAPH_CHANGE, METRICS, MeasuredMetric
+from accuracy.rows import MeasuredRow
+from service.evidence.measured import MeasuredOperation
 from service.planning.software.engines import is_vllm_v0
 
 _RESERVING = frozenset({"vllm", "sglang", "tensorrt-llm"})
@@ -34,7 +34,7 @@ _PACKED = (
 """Formats by what rows call the weights and the tool that packed them."""
 
 
-def _weights(row: Row) -> str:
+def _weights(row: MeasuredRow) -> str:
     stated = (
         row.precision.get("weights") or row.precision.get("compute") or serving_facts.submitted_weights(row)
     )
@@ -59,14 +59,14 @@ _BLOCKS_ALONE = ("deepseek-", "minimax-m2", "glm-5")
 _PLAIN = frozenset({"fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"})
 
 
-def _stored(row: Row) -> dict[str, Any]:
+def _stored(row: MeasuredRow) -> dict[str, Any]:
     name = _weights(row)
     return {"weight_precision" if name in _PLAIN else "weight_format": name}
 
 
-def _lengths(row: Row, metric: Metric) -> list[tuple[int, int]]:
+def _lengths(row: MeasuredRow, metric: MeasuredMetric) -> list[tuple[int, int]]:
     given = row.length
-    speed = metric.operation is Operation.THROUGHPUT
+    speed = metric.operation is MeasuredOperation.THROUGHPUT
     if "input_tokens" in given or ("output_tokens" in given and not speed):
         inputs, outputs = (max(1, round(given.get(name, 1))) for name in _LENGTHS)
         return [(inputs, outputs)]
@@ -78,7 +78,7 @@ def _lengths(row: Row, metric: Metric) -> list[tuple[int, int]]:
     if longest:
         return [(max(1, int(longest) - 1), 1)]
     if speed and row.source != _DEMO:
-        raise Skipped(Skip.LENGTHS_UNKNOWN)
+        raise SkippedRowError(SkipReason.LENGTHS_UNKNOWN)
     return [_SHORT, _LONG] if "lengths" in metric.needs and not speed else [_SHORT if speed else _LONG]
 
 
@@ -87,9 +87,11 @@ _DEMO: Final = "LitGPT"
 """Whose rows time its demo: one prompt of a few words, 50 tokens."""
 
 
-def _drawn(row: Row, metric: Metric, tokens: int, name: str) -> int | dict[str, Any]:
+def _drawn(row: MeasuredRow, metric: MeasuredMetric, tokens: int, name: str) -> int | dict[str, Any]:
     """A length as the source draws it."""
-    classes = serving_facts.drawn_lengths(row, name) if metric.operation is Operation.THROUGHPUT else ()
+    classes = (
+        serving_facts.drawn_lengths(row, name) if metric.operation is MeasuredOperation.THROUGHPUT else ()
+    )
     lengths = [max(1, round(tokens * ratio)) for _, ratio in classes]
     if len(set(lengths)) < len(classes) or not classes:
         return tokens
@@ -102,15 +104,17 @@ _QUEUED: Final = 2048
 takes into a batch of one device."""
 
 
-def _load(row: Row, metric: Metric, run: Mapping[str, Row], devices: int) -> dict[str, Any]:
+def _load(
+    row: MeasuredRow, metric: MeasuredMetric, run: Mapping[str, MeasuredRow], devices: int
+) -> dict[str, Any]:
     """Arrivals, or requests at a time and how many there are in all where the first begin together."""
     batch = row.batch
     rate = serving_facts.arrivals_per_second(row, run)
-    if rate and metric.operation is Operation.THROUGHPUT:
+    if rate and metric.operation is MeasuredOperation.THROUGHPUT:
         return {"request_rate_per_second": rate, "arrivals": {"process": "uniform"}}
-    if metric.operation is Operation.THROUGHPUT and batch.get("scenario"):
+    if metric.operation is MeasuredOperation.THROUGHPUT and batch.get("scenario"):
         return {"concurrency": _QUEUED * devices}
-    if batch.get("requests") and metric.operation is Operation.THROUGHPUT:
+    if batch.get("requests") and metric.operation is MeasuredOperation.THROUGHPUT:
         count = max(1, int(batch["requests"]))
         at_a_time = serve_line.client_batch(row) or batch.get("concurrency") or count
         if at_a_time == serve_line.number(row, "max_num_seqs"):
@@ -125,25 +129,25 @@ def _load(row: Row, metric: Metric, run: Mapping[str, Row], devices: int) -> dic
     if not stated and decode.get("batch_size"):
         stated = decode["batch_size"] * max(1, decode.get("workers") or 1)
     if not stated:
-        if metric.operation is Operation.THROUGHPUT:
-            raise Skipped(Skip.BATCH_UNKNOWN)
+        if metric.operation is MeasuredOperation.THROUGHPUT:
+            raise SkippedRowError(SkipReason.BATCH_UNKNOWN)
         return {"concurrency": 1}
     concurrency = max(1, round(stated))
     load: dict[str, Any] = {"concurrency": concurrency}
     rounds = serving_facts.rounds_of_requests(row)
-    if rounds and metric.operation is Operation.THROUGHPUT:
+    if rounds and metric.operation is MeasuredOperation.THROUGHPUT:
         load["horizon"] = {"total_requests": rounds * concurrency}
     return load
 
 
-def _engines(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any] | None]:
+def _engines(row: MeasuredRow, run: Mapping[str, MeasuredRow]) -> Iterator[dict[str, Any] | None]:
     name = facts.engine(row)
     if name is None:
         yield None
         return
     given: dict[str, Any] = {"name": name}
     metric = METRICS[row.metric]
-    speed = metric.operation is Operation.THROUGHPUT
+    speed = metric.operation is MeasuredOperation.THROUGHPUT
     most = (
         row.batch.get("max_num_seqs")
         or facts.setting(row, "max_num_seqs")
@@ -181,7 +185,7 @@ _OTHER_SHARES = (0.95, 0.8)
 """Shares of a device beside the default that logs show most."""
 
 
-def _fractions(row: Row, run: Mapping[str, Row]) -> list[float | None]:
+def _fractions(row: MeasuredRow, run: Mapping[str, MeasuredRow]) -> list[float | None]:
     """The share of the device that is stated, or those that are likely."""
     stated = facts.setting(row, "gpu_memory_utilization")
     name = facts.engine(row)
@@ -205,7 +209,7 @@ _CACHE_NARROW: Final = frozenset({"fp8", "nvfp4", "mxfp4"})
 _NARROW_GENERATIONS: Final = frozenset({"blackwell"})
 
 
-def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
+def _cache(row: MeasuredRow, metric: MeasuredMetric, generation: str | None) -> dict[str, Any]:
     """Format of the KV cache: as stated, else as the recipes of the source have it.
 
     Submissions to MLPerf keep it in FP8 where weights are. NVIDIA's FP8 and FP4 checkpoints ask for an FP8
@@ -214,7 +218,7 @@ def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
     stated = serve_line.cache_precision(row) or row.precision.get("kv_cache")
     if (
         not stated
-        and metric.operation is Operation.THROUGHPUT
+        and metric.operation is MeasuredOperation.THROUGHPUT
         and row.precision.get("weights") in _CACHE_NARROW
     ):
         recipes = serving_facts.is_sweep_of_recipes(row) and generation in _NARROW_GENERATIONS
@@ -222,16 +226,16 @@ def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
             stated = "fp8"
     if (
         not stated
-        and metric.operation is Operation.THROUGHPUT
+        and metric.operation is MeasuredOperation.THROUGHPUT
         and serving_facts.submitted_weights(row) == "fp8"
     ):
         stated = "fp8"
     return {"kv_cache_precision": stated} if stated else {}
 
 
-def _speculations(row: Row, metric: Metric) -> list[dict[str, Any] | None]:
+def _speculations(row: MeasuredRow, metric: MeasuredMetric) -> list[dict[str, Any] | None]:
     """Ways to speculate: as the command says, else both where the recipes of the source have both."""
-    if metric.operation is not Operation.THROUGHPUT:
+    if metric.operation is not MeasuredOperation.THROUGHPUT:
         return [None]
     beams = serving_facts.beams(row)
     if beams > 1:
@@ -265,7 +269,7 @@ def _mostly_decodes(inputs: int, outputs: int, concurrency: int) -> bool:
 
 
 def serving_workloads(
-    row: Row, run: Mapping[str, Row], generation: str | None = None
+    row: MeasuredRow, run: Mapping[str, MeasuredRow], generation: str | None = None
 ) -> Iterator[dict[str, Any]]:
     """The workloads of a row of ``run`` on a generation of devices, the likeliest first."""
     metric = METRICS[row.metric]

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Skip(StrEnum):
+class SkipReason(StrEnum):
     """Why a row is not estimated. All but the last two are facts in neither the row nor the catalog."""
 
     MODEL_SHAPE_UNKNOWN = "MODEL_SHAPE_UNKNOWN"
@@ -17,9 +17,9 @@ class Skip(StrEnum):
     """The question's shape, or the model of it, does not take a fact of the row."""
 
 
-class Skipped(Exception):
+class SkippedRowError(Exception):
     """A row that cannot be asked."""
 
-    def __init__(self, reason: Skip, detail: str = "") -> None:
+    def __init__(self, reason: SkipReason, detail: str = "") -> None:
         self.reason, self.detail = reason, detail
         super().__init__(f"{reason}: {detail}")

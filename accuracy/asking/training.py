@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from accuracy import facts
-from accuracy.asking.skips import Skip, Skipped
+from accuracy.asking.skips import SkippedRowError, SkipReason
 from accuracy.metrics import METRICS
-from accuracy.rows import Row
-from service.evidence.measured import Operation
+from accuracy.rows import MeasuredRow
+from service.evidence.measured import MeasuredOperation
 
 
-class Documented(NamedTuple):
+class DocumentedRun(NamedTuple):
     """What the paper of a run says beside its rows."""
 
     sequences: int | None = None
@@ -20,9 +20,9 @@ class Documented(NamedTuple):
     cluster: Mapping[str, Any] = {}
 
 
-_DOCUMENTED: Mapping[str, Documented] = {
-    "DeepSeek-V3 report": Documented(sequences=15_360),
-    "PaLM paper": Documented(
+_DOCUMENTED: Mapping[str, DocumentedRun] = {
+    "DeepSeek-V3 report": DocumentedRun(sequences=15_360),
+    "PaLM paper": DocumentedRun(
         layout={"tensor": 12, "data": 512, "sharding": "hybrid", "sharding_group_size": 256},
         recomputation="full",
         cluster={
@@ -45,12 +45,12 @@ second of its two utilizations counts what is computed again; 81 Tbit/s between 
 six links of 50 GB/s (Jouppi et al. 2023)."""
 
 
-def documented(row: Row) -> Documented:
+def documented(row: MeasuredRow) -> DocumentedRun:
     """What the paper of a row's run says; empty where it says no more than the row."""
-    return _DOCUMENTED.get(row.source, Documented())
+    return _DOCUMENTED.get(row.source, DocumentedRun())
 
 
-def sequences_of_step(row: Row) -> int | None:
+def sequences_of_step(row: MeasuredRow) -> int | None:
     """Sequences of an optimizer step of all replicas; None where row and paper leave them open."""
     stated, length = row.batch.get("global_batch_size"), row.length.get("sequence_length")
     if stated is None and "global_batch_tokens" in row.batch and length:
@@ -62,16 +62,16 @@ def sequences_of_step(row: Row) -> int | None:
 _TOTAL = re.compile(r"(\d+(?:\.\d+)?)T tokens")
 
 
-def _total_tokens(row: Row) -> int:
+def _total_tokens(row: MeasuredRow) -> int:
     """Tokens of the whole run, as method or notes have them."""
     text = f"{row.text.get('method', '')} {row.text.get('notes', '')}"
     match = _TOTAL.search(text)
     if match is None:
-        raise Skipped(Skip.LENGTHS_UNKNOWN, "the tokens of the run")
+        raise SkippedRowError(SkipReason.LENGTHS_UNKNOWN, "the tokens of the run")
     return round(float(match[1]) * 1e12)
 
 
-def training_layout(row: Row) -> dict[str, Any]:
+def training_layout(row: MeasuredRow) -> dict[str, Any]:
     """What training adds to the degrees of a layout."""
     stated = row.layout or documented(row).layout
     layout: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def training_layout(row: Row) -> dict[str, Any]:
     return layout
 
 
-def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
+def _micro_batch(row: MeasuredRow, layout: Mapping[str, Any]) -> tuple[int, int]:
     """Sequences of a micro-batch, and micro-batches of a step."""
     micro = row.batch.get("micro_batch_size")
     data = layout.get("data", 1)
@@ -101,7 +101,7 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
     steps = facts.micro_batches(row) or row.batch.get("gradient_accumulation_steps")
     if micro is None:
         if total is None:
-            raise Skipped(Skip.BATCH_UNKNOWN)
+            raise SkippedRowError(SkipReason.BATCH_UNKNOWN)
         # Pipelines are fed by the smallest micro-batches: their number is what keeps stages busy.
         micro = 1 if layout.get("pipeline", 1) > 1 else max(1, total // (data * (steps or 1)))
     micro = max(1, int(micro))
@@ -113,18 +113,18 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
     return micro, int(steps or layout.get("pipeline", 1))
 
 
-def _batch(row: Row, layout: Mapping[str, Any]) -> dict[str, int]:
+def _batch(row: MeasuredRow, layout: Mapping[str, Any]) -> dict[str, int]:
     """Sequences of a step; where the service chooses the layout, it divides them as well."""
     if layout:
         micro, steps = _micro_batch(row, layout)
         return {"micro_batch_size": micro, "gradient_accumulation_steps": steps}
     sequences = sequences_of_step(row)
     if sequences is None:
-        raise Skipped(Skip.BATCH_UNKNOWN)
+        raise SkippedRowError(SkipReason.BATCH_UNKNOWN)
     return {"global_batch_size": sequences}
 
 
-def _recomputations(row: Row) -> list[str]:
+def _recomputations(row: MeasuredRow) -> list[str]:
     if row.recomputation in ("none", "selective", "full"):
         return [row.recomputation]
     known, said = facts.framework(row), documented(row).recomputation
@@ -134,7 +134,7 @@ def _recomputations(row: Row) -> list[str]:
     return sorted(("none", "selective", "full"), key=lambda strategy: strategy != likeliest)
 
 
-def _training_precision(row: Row) -> str:
+def _training_precision(row: MeasuredRow) -> str:
     known = facts.framework(row)
     text = row.text["precision"].lower()
     compute = row.precision.get("compute") or ("fp16" if "fp16" in text else "bf16")
@@ -148,7 +148,7 @@ _FP8 = {"fp8": "fp8_delayed", "mxfp8": "mxfp8", "fp4": "nvfp4", "nvfp4": "nvfp4"
 """Recipes of the formats that rows name; FP8 without more words scales a tensor at a time."""
 
 
-def _optimizer(row: Row) -> str | None:
+def _optimizer(row: MeasuredRow) -> str | None:
     if facts.says(row, "paged"):
         return "paged_adamw_8bit"
     if facts.is_one_device_recipe(row):
@@ -156,7 +156,7 @@ def _optimizer(row: Row) -> str | None:
     return "adam_8bit" if facts.says(row, "8-bit optimizer", "8bit optimizer") else None
 
 
-def _adaptation(row: Row) -> dict[str, Any]:
+def _adaptation(row: MeasuredRow) -> dict[str, Any]:
     """Which parameters are trained, in the terms of the question.
 
     LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains norms, and
@@ -181,7 +181,7 @@ def _adaptation(row: Row) -> dict[str, Any]:
     return given
 
 
-def _habits(row: Row) -> dict[str, Any]:
+def _habits(row: MeasuredRow) -> dict[str, Any]:
     """What the framework of a row does, as far as its source or the row says."""
     known = facts.framework(row)
     if known is None:
@@ -195,14 +195,14 @@ def _habits(row: Row) -> dict[str, Any]:
     return habits
 
 
-def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def training_workloads(row: MeasuredRow, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The workloads of a row, the likeliest first."""
     length = row.length.get("sequence_length")
-    if METRICS[row.metric].operation is Operation.THROUGHPUT:
+    if METRICS[row.metric].operation is MeasuredOperation.THROUGHPUT:
         # Memory is that of the longest sample, time that of all.
         length = facts.mean_tokens(row) or length
     if not length:
-        raise Skipped(Skip.LENGTHS_UNKNOWN)
+        raise SkippedRowError(SkipReason.LENGTHS_UNKNOWN)
     workload: dict[str, Any] = {
         "kind": "training",
         "sequence_length": int(length),
@@ -221,7 +221,7 @@ def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str
     if facts.says(row, "cpu offload"):
         workload["framework"] = {"name": "deepspeed"}
         workload["offload"] = {"optimizer": "cpu", "parameters": "cpu"}
-    in_memory = METRICS[row.metric].operation is Operation.MEMORY
+    in_memory = METRICS[row.metric].operation is MeasuredOperation.MEMORY
     if in_memory and facts.may_offload_activations(row):
         yield workload | {"recomputation": {"strategy": "full"}, "offload": {"activations": "cpu"}}
     for strategy in _recomputations(row):

@@ -1,9 +1,9 @@
 import ironlaw.api.ApprovalsApi;
 import ironlaw.api.QuotesApi;
 import ironlaw.model.ApprovalState;
-import ironlaw.model.QuoteInput;
-import ironlaw.model.Submission;
-import ironlaw.model.UtilityBillQuoteInput;
+import ironlaw.model.QuoteRequest;
+import ironlaw.model.QuoteSubmissionRequest;
+import ironlaw.model.UtilityBillQuoteRequest;
 import java.util.UUID;
 
 /** Quote a run, ask for its approval and follow it until it is decided; 0 where it is approved. */
@@ -16,13 +16,13 @@ public final class AskedApproval {
     public static void main(String[] arguments) throws Exception {
         Connection.run(client -> {
             var quotes = new QuotesApi(client);
-            var asked = new UtilityBillQuoteInput()
-                    .operation(UtilityBillQuoteInput.OperationEnum.UTILITY_BILL)
+            var asked = new UtilityBillQuoteRequest()
+                    .operation(UtilityBillQuoteRequest.OperationEnum.UTILITY_BILL)
                     .name("Pre-training, next quarter")
                     .request(Questions.run());
-            var quote = quotes.createQuote(new QuoteInput(asked), null, key());
+            var quote = quotes.createQuote(new QuoteRequest(asked), null, key());
             System.out.println("quote " + quote.getId() + ": " + Connection.money(quote.getHeadlines().getTotal()));
-            var seen = new Submission().contentDigest(quote.getContentDigest());
+            var seen = new QuoteSubmissionRequest().contentDigest(quote.getContentDigest());
             for (var step : quotes.submitQuote(quote.getId(), seen, true, null).getSteps()) {
                 var approvers = String.join(", ", step.getApprovers());
                 System.out.println(step.getName() + ": " + step.getQuorum() + " of " + approvers);

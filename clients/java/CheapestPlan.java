@@ -2,7 +2,7 @@ import ironlaw.api.PlansApi;
 import ironlaw.model.CatalogModel;
 import ironlaw.model.ModelReference;
 import ironlaw.model.PlanGoal;
-import ironlaw.model.PlanQuestion;
+import ironlaw.model.PlanRequest;
 import ironlaw.model.PlanSearch;
 import ironlaw.model.PlanState;
 import ironlaw.model.RentedDevices;
@@ -19,14 +19,14 @@ public final class CheapestPlan {
                 .rental(Questions.at(price));
     }
 
-    private static PlanQuestion question() {
+    private static PlanRequest question() {
         var model = new CatalogModel().source(CatalogModel.SourceEnum.CATALOG).id("llama-3.1-8b");
         var workload = new TrainingWorkloadInput()
                 .kind(TrainingWorkloadInput.KindEnum.TRAINING)
                 .sequenceLength(8192L)
                 .globalBatchSize(64L)
                 .totalTokens(1_000_000_000L);
-        return new PlanQuestion()
+        return new PlanRequest()
                 .model(new ModelReference(model))
                 .workload(new WorkloadInput(workload))
                 .goal(PlanGoal.CHEAPEST)

@@ -1,5 +1,5 @@
 import ironlaw.api.EstimatesApi;
-import ironlaw.model.Gap;
+import ironlaw.model.EstimateGap;
 
 /** Rent or buy: what a training run on a thousand devices costs, either way. */
 public final class Estimate {
@@ -12,7 +12,7 @@ public final class Estimate {
                 var runs = bill.getBreakEvenRuns().getValue();
                 System.out.printf("the purchase pays itself back after %.2f runs%n", runs);
             }
-            for (Gap gap : bill.getGaps()) {
+            for (EstimateGap gap : bill.getGaps()) {
                 System.out.println("not known: " + gap.getPointer() + ", " + gap.getDetail());
             }
         });

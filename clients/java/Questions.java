@@ -8,7 +8,7 @@ import ironlaw.model.ParameterCountModel;
 import ironlaw.model.Purchase;
 import ironlaw.model.Rental;
 import ironlaw.model.TrainingWorkloadInput;
-import ironlaw.model.UtilityBillQuestion;
+import ironlaw.model.UtilityBillRequest;
 import ironlaw.model.WorkloadInput;
 
 /** What several examples ask. */
@@ -25,7 +25,7 @@ final class Questions {
     }
 
     /** A training run on a thousand devices, rented or bought. */
-    static UtilityBillQuestion run() {
+    static UtilityBillRequest run() {
         var model = new ParameterCountModel()
                 .source(ParameterCountModel.SourceEnum.PARAMETER_COUNT)
                 .parameterCount(70_000_000_000L);
@@ -34,7 +34,7 @@ final class Questions {
                 .totalTokens(2_000_000_000_000L)
                 .sequenceLength(4096L);
         var half = new AssumedEfficiency().source(AssumedEfficiency.SourceEnum.ASSUMED).utilization(0.5);
-        return new UtilityBillQuestion()
+        return new UtilityBillRequest()
                 .model(new ModelReference(model))
                 .workload(new WorkloadInput(workload))
                 .cluster(devices("h100-sxm", 1000))

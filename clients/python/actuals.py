@@ -5,13 +5,13 @@ from pathlib import Path
 
 from connection import connected, expected, money
 from ironlaw_client.api.actuals import get_quote_actuals, import_actuals
-from ironlaw_client.models import Actuals, ActualsImport, QuoteActuals
+from ironlaw_client.models import Actuals, ActualsImportRequest, QuoteActuals
 from ironlaw_client.types import Unset
 
 
 def main(bill: Path, quote_id: str) -> None:
     """Look at the bill first, import it, and compare."""
-    body = ActualsImport(source=bill.stem, content=bill.read_text(), note="Monthly bill")
+    body = ActualsImportRequest(source=bill.stem, content=bill.read_text(), note="Monthly bill")
     with connected() as client:
         seen = expected(Actuals, import_actuals.sync(client=client, body=body, validate_only=True))
         for note in seen.notes:

@@ -8,10 +8,16 @@ from connection import connected, expected, money, retried
 from estimate import QUESTION
 from ironlaw_client.api.approvals import get_approval
 from ironlaw_client.api.quotes import create_quote, submit_quote
-from ironlaw_client.models import Approval, ApprovalState, Quote, Submission, UtilityBillQuoteInput
+from ironlaw_client.models import (
+    Approval,
+    ApprovalState,
+    Quote,
+    QuoteSubmissionRequest,
+    UtilityBillQuoteRequest,
+)
 
 POLL_SECONDS = 1.0
-REQUEST = UtilityBillQuoteInput(
+REQUEST = UtilityBillQuoteRequest(
     operation="utility-bill", name="Pre-training, next quarter", request=QUESTION, note="Rented, not bought."
 )
 
@@ -23,7 +29,7 @@ def main() -> None:
         key = uuid.uuid4().hex
         made = retried(lambda: create_quote.sync(client=client, body=REQUEST, idempotency_key=key))
         quote = expected(Quote, made)
-        seen = Submission(content_digest=quote.content_digest)
+        seen = QuoteSubmissionRequest(content_digest=quote.content_digest)
         print(f"quote {quote.id}: {money(quote.headlines.total)}")
         asked = submit_quote.sync(quote.id, client=client, body=seen, validate_only=True)
         for step in expected(Approval, asked).steps:

@@ -5,12 +5,19 @@ import sys
 from connection import connected, expected, money
 from ironlaw_client.api.budgets import create_budget, get_budget
 from ironlaw_client.api.cost_centers import create_cost_center
-from ironlaw_client.models import Budget, BudgetAmount, BudgetInput, CostCenter, CostCenterInput, Enforcement
+from ironlaw_client.models import (
+    Budget,
+    BudgetAmount,
+    BudgetEnforcement,
+    BudgetRequest,
+    CostCenter,
+    CostCenterRequest,
+)
 
 
 def main(name: str) -> None:
     """Make both, and show the budget."""
-    body = BudgetInput(
+    body = BudgetRequest(
         id=f"{name}-2027",
         name=f"{name}, 2027",
         cost_center_id=name,
@@ -18,10 +25,10 @@ def main(name: str) -> None:
         ends_on="2027-12-31",
         amount=BudgetAmount("2000000", "USD"),
         thresholds=[0.8, 1.0],
-        enforcement=Enforcement.BLOCK,
+        enforcement=BudgetEnforcement.BLOCK,
     )
     with connected() as client:
-        center = create_cost_center.sync(client=client, body=CostCenterInput(id=name, name=name))
+        center = create_cost_center.sync(client=client, body=CostCenterRequest(id=name, name=name))
         expected(CostCenter, center)
         expected(Budget, create_budget.sync(client=client, body=body))
         budget = expected(Budget, get_budget.sync(body.id, client=client))

@@ -11,8 +11,8 @@ from ironlaw_client.models import (
     Citation,
     ImportedModel,
     Model,
-    ModelImport,
-    ModelImportConfig,
+    ModelImportRequest,
+    ModelImportRequestConfig,
     ModelPage,
     ModelPatch,
     Problem,
@@ -22,8 +22,8 @@ from ironlaw_client.models import (
 def main(config: Path, model_id: str) -> None:
     """Import the config.json of a model, list, change and delete it."""
     read = Citation(pointers=[""], citation="config.json of the model card", as_of="2026-11-20")
-    settings = ModelImportConfig.from_dict(json.loads(config.read_text()))
-    body = ModelImport(id=model_id, name="Ours", config=settings, sources=[read], note="To be checked")
+    settings = ModelImportRequestConfig.from_dict(json.loads(config.read_text()))
+    body = ModelImportRequest(id=model_id, name="Ours", config=settings, sources=[read], note="To be checked")
     with connected() as client:
         made = import_model.sync_detailed(client=client, body=body)
         model = expected(ImportedModel, made.parsed).model

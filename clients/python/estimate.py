@@ -11,12 +11,12 @@ from ironlaw_client.models import (
     Purchase,
     Rental,
     TrainingWorkloadInput,
-    UtilityBillAnswer,
-    UtilityBillQuestion,
+    UtilityBill,
+    UtilityBillRequest,
 )
 from ironlaw_client.types import Unset
 
-QUESTION = UtilityBillQuestion(
+QUESTION = UtilityBillRequest(
     model=ParameterCountModel(source="parameter_count", parameter_count=70_000_000_000),
     workload=TrainingWorkloadInput(kind="training", total_tokens=2_000_000_000_000, sequence_length=4096),
     cluster=ClusterInput(CatalogAccelerator(source="catalog", id="h100-sxm"), accelerator_count=1000),
@@ -29,7 +29,7 @@ QUESTION = UtilityBillQuestion(
 def main() -> None:
     """Ask and show."""
     with connected() as client:
-        answer = expected(UtilityBillAnswer, estimate_utility_bill.sync(client=client, body=QUESTION))
+        answer = expected(UtilityBill, estimate_utility_bill.sync(client=client, body=QUESTION))
     print(f"rent {money(answer.rent.total)}, purchase {money(answer.purchase.total)}")
     if not isinstance(answer.break_even_runs, Unset):
         print(f"the purchase pays itself back after {answer.break_even_runs.value:.2f} runs")

@@ -11,13 +11,13 @@ from ironlaw_client.models import (
     CatalogAccelerator,
     CatalogModel,
     ClusterInput,
-    Engine,
-    EnrolmentTokenInput,
+    EnrolmentTokenRequest,
     EvidenceFormat,
-    EvidenceImport,
+    EvidenceImportRequest,
     ImportedEvidence,
     InferenceWorkloadInput,
     IssuedEnrolmentToken,
+    ServingEngineInput,
     WeightPrecision,
 )
 from ironlaw_client.types import Unset
@@ -26,7 +26,7 @@ TABLE = """metric,value,statistic,workload.concurrency,workload.input_tokens,wor
 time_per_output_token_seconds,0.0092,mean,16,1024,256
 time_to_first_token_seconds,0.081,p50,16,1024,256
 """
-EVIDENCE = EvidenceImport(
+EVIDENCE = EvidenceImportRequest(
     format_=EvidenceFormat.OWN_CSV,
     content=TABLE,
     model=CatalogModel(source="catalog", id="llama-3.1-8b"),
@@ -34,7 +34,7 @@ EVIDENCE = EvidenceImport(
     workload=InferenceWorkloadInput(
         kind="inference",
         weight_precision=WeightPrecision.BF16,
-        engine=Engine(name="vllm"),
+        engine=ServingEngineInput(name="vllm"),
     ),
     note="Load test of the chat service",
 )
@@ -46,7 +46,7 @@ def main(token_file: Path) -> None:
         evidence = expected(ImportedEvidence, import_evidence.sync(client=client, body=EVIDENCE))
         for figure in evidence.answers:
             print(f"{figure.family}: measured {figure.measured:.4g}, estimated {figure.estimated:.4g}")
-        body = EnrolmentTokenInput(node_name="rack-1", lifetime_seconds=900)
+        body = EnrolmentTokenRequest(node_name="rack-1", lifetime_seconds=900)
         issued = expected(IssuedEnrolmentToken, create_enrolment_token.sync(client=client, body=body))
     if isinstance(issued.token, Unset):
         raise SystemExit("the token was shown before")

@@ -11,7 +11,7 @@ from ironlaw_client.models import (
     MoneyInput,
     Plan,
     PlanGoal,
-    PlanQuestion,
+    PlanRequest,
     PlanSearch,
     PlanState,
     Rental,
@@ -32,7 +32,7 @@ def devices(accelerator: str, price: str) -> RentedDevices:
     )
 
 
-QUESTION = PlanQuestion(
+QUESTION = PlanRequest(
     model=CatalogModel(source="catalog", id="llama-3.1-8b"),
     workload=TrainingWorkloadInput(
         kind="training", sequence_length=8192, global_batch_size=64, total_tokens=1_000_000_000

@@ -14,12 +14,16 @@ from typing import Any
 
 from connection import connected, expected
 from ironlaw_client.api.webhooks import create_webhook, test_webhook
-from ironlaw_client.models import EventType, IssuedWebhook, WebhookDelivery, WebhookInput
+from ironlaw_client.models import IssuedWebhook, WebhookDelivery, WebhookEventType, WebhookRequest
 from ironlaw_client.types import Unset
 
 MOST_BYTES = 64 * 1024
 TOLERANCE_SECONDS = 300
-TOLD_OF = [EventType.APPROVAL_APPROVED, EventType.APPROVAL_REJECTED, EventType.BUDGET_EXCEEDED]
+TOLD_OF = [
+    WebhookEventType.APPROVAL_APPROVED,
+    WebhookEventType.APPROVAL_REJECTED,
+    WebhookEventType.BUDGET_EXCEEDED,
+]
 
 
 class NotOurs(Exception):
@@ -78,7 +82,7 @@ def main() -> None:
     server = HTTPServer(("127.0.0.1", int(os.environ.get("WEBHOOK_PORT", "0"))), Receiver)
     address = os.environ.get("WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/ironlaw")
     with connected() as client, server:
-        body = WebhookInput(url=address, event_types=TOLD_OF, description="Orders of the capacity team")
+        body = WebhookRequest(url=address, event_types=TOLD_OF, description="Orders of the capacity team")
         issued = expected(IssuedWebhook, create_webhook.sync(client=client, body=body))
         if isinstance(issued.secret, Unset):
             raise SystemExit("the secret was shown before")

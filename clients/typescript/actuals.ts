@@ -1,13 +1,13 @@
 // Set what was billed beside what was quoted: import a bill in the columns of FOCUS, and read the ratio.
 import { readFileSync } from 'node:fs';
 import { getQuoteActuals, importActuals } from './client';
-import type { ActualsImport } from './client';
+import type { ActualsImportRequest } from './client';
 import { money, run } from './connection';
 
 run(async () => {
     const [bill, id] = process.argv.slice(2);
     if (!bill || !id) throw new Error('give a bill and the id of a quote');
-    const body: ActualsImport = { source: 'typescript', content: readFileSync(bill, 'utf8'), note: 'Monthly bill' };
+    const body: ActualsImportRequest = { source: 'typescript', content: readFileSync(bill, 'utf8'), note: 'Monthly bill' };
     const seen = await importActuals({ body, query: { validate_only: true }, throwOnError: true });
     for (const note of seen.data.notes) console.log(`${note.row_count} rows: ${note.detail}`);
     const { data: imported } = await importActuals({ body, throwOnError: true });

@@ -1,12 +1,12 @@
 // Give a cost centre a budget, and read what quotes, approvals and bills have left of it.
 import { createBudget, createCostCenter, getBudget } from './client';
-import type { BudgetInput } from './client';
+import type { BudgetRequest } from './client';
 import { money, run } from './connection';
 
 run(async () => {
     const [name] = process.argv.slice(2);
     if (!name) throw new Error('give the id of a cost centre');
-    const body: BudgetInput = {
+    const body: BudgetRequest = {
         id: `${name}-2027`,
         name: `${name}, 2027`,
         cost_center_id: name,

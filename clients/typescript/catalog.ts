@@ -1,16 +1,16 @@
 // Import a model, correct it, and find it among all the others: pages, versions, and what null says.
 import { readFileSync } from 'node:fs';
 import { deleteModel, importModel, listModels, updateModel } from './client';
-import type { ModelImport, ModelPage } from './client';
+import type { ModelImportRequest, ModelPage } from './client';
 import { retried, run } from './connection';
 
 run(async () => {
     const [file, id] = process.argv.slice(2);
     if (!file || !id) throw new Error('give the config.json of a model, and an id for it');
-    const body: ModelImport = {
+    const body: ModelImportRequest = {
         id,
         name: 'Ours',
-        config: JSON.parse(readFileSync(file, 'utf8')) as ModelImport['config'],
+        config: JSON.parse(readFileSync(file, 'utf8')) as ModelImportRequest['config'],
         sources: [{ pointers: [''], citation: 'config.json of the model card', as_of: '2026-11-20' }],
         note: 'To be checked',
     };

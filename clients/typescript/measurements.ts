@@ -1,10 +1,10 @@
 // Bring what a load test measured into the estimates, and let a GPU host in that measures more.
 import { writeFileSync } from 'node:fs';
 import { createEnrolmentToken, importEvidence } from './client';
-import type { EvidenceImport } from './client';
+import type { EvidenceImportRequest } from './client';
 import { run } from './connection';
 
-const evidence: EvidenceImport = {
+const evidence: EvidenceImportRequest = {
     format: 'own_csv',
     content: `metric,value,statistic,workload.concurrency,workload.input_tokens,workload.output_tokens
 time_per_output_token_seconds,0.0092,mean,16,1024,256

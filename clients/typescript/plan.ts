@@ -1,6 +1,6 @@
 // The cheapest of several ways to train a model: a search that is waited for.
 import { createPlan, getPlan } from './client';
-import type { Plan, PlanQuestion, RentedDevices } from './client';
+import type { Plan, PlanRequest, RentedDevices } from './client';
 import { money, run, wait } from './connection';
 
 const devices = (id: string, amount: string): RentedDevices => ({
@@ -9,7 +9,7 @@ const devices = (id: string, amount: string): RentedDevices => ({
     rental: { price_per_device_hour: { amount, currency_code: 'USD' } },
 });
 
-const question: PlanQuestion = {
+const question: PlanRequest = {
     model: { source: 'catalog', id: 'llama-3.1-8b' },
     workload: { kind: 'training', sequence_length: 8192, global_batch_size: 64, total_tokens: 1_000_000_000 },
     goal: 'cheapest',

@@ -22,10 +22,10 @@ from starlette.staticfiles import StaticFiles
 
 from service import __version__
 from service.app.background.router import router as background_jobs
-from service.app.background.service import Means, working
+from service.app.background.service import JobDependencies, run_workers
 from service.app.guide import add_guide
-from service.app.metrics import scrape
-from service.app.openapi import openapi_document
+from service.app.metrics import render_metrics
+from service.app.openapi import build_openapi_document
 from service.app.recorded import HELD
 from service.app.settings import Settings
 from service.approvals import router as approvals
@@ -44,14 +44,14 @@ from service.approvals.policies.router import router as policies
 from service.audit.router import router as audit_events
 from service.audit.service import TransactionSource, Writes
 from service.audit.verification import Verifier
-from service.auth.ending import Endings
 from service.auth.event_endpoint import router as receiving_events
 from service.auth.pages.router import signing_in, signing_out
 from service.auth.router import keys, sessions, tenants
-from service.auth.service import HeldKeys, Keys, note_identity, settle
-from service.auth.sessions import Visitors
+from service.auth.service import ApiKeys, LiveKeys, initialize_installation, record_identity
+from service.auth.session_revocation import SessionRevocations
+from service.auth.sessions import PageAuthenticator
 from service.benchmarks import router as benchmarks
-from service.benchmarks.service import missing_results
+from service.benchmarks.service import list_missing_results
 from service.calibrations import router as calibrations
 from service.catalog.router import ROUTERS as CATALOG
 from service.catalog.transactions import CatalogTransactions
@@ -59,34 +59,34 @@ from service.estimates.endpoints import router as estimates
 from service.estimates.endpoints import tariffs as tariff_bills
 from service.estimates.service import ESTIMATES
 from service.evidence.imports.router import router as evidence
-from service.evidence.snapshot import store_of
+from service.evidence.snapshot import get_store
 from service.kit.database.engine import Database
-from service.kit.http.admission import Admission, Authenticate
+from service.kit.http.admission import Admission, Authenticator
 from service.kit.http.context import RequestContext
-from service.kit.http.html import page_headers, page_response, problems_page
+from service.kit.http.html import page_headers, page_response, render_problems_page
 from service.kit.http.long_work import LongWork
-from service.kit.http.operational import expected_failure, install_database_errors
-from service.kit.http.outbound import Outbound
+from service.kit.http.operational import describe_expected_failure, install_database_errors
+from service.kit.http.outbound import OutboundClient
 from service.kit.http.pages import PageTokens
 from service.kit.http.web import DirectRoutes, add_routes, install_problem_handlers
 from service.kit.security.keyring import Keyring
-from service.kit.security.subjects import permission
-from service.nodes.credentials import Credentials, NodeAuthenticator
-from service.nodes.heard import Heartbeats
+from service.kit.security.principals import build_permission
+from service.nodes.credentials import NodeAuthenticator, NodeCredentials
+from service.nodes.heartbeats import HeartbeatRegistry
 from service.nodes.router import enrolment, leases, nodes, own, tokens
-from service.nodes.service import Enrolments, Quota
-from service.nodes.waiting import Waiting
+from service.nodes.service import EnrolmentService, IntakeQuota
+from service.nodes.waiting import ClaimQueue
 from service.plans.fleet_endpoints import router as fleets
 from service.plans.router import router as plans
 from service.protocol.suites import shipped_suites
 from service.quotes.form.router import router as asking
 from service.quotes.router import router as quotes
-from service.quotes.service import Freezing
+from service.quotes.service import QuoteSnapshots
 from service.webhooks.router import router as webhooks
 from service.webhooks.service import Webhooks
 
 if TYPE_CHECKING:
-    from service.auth.login import Login
+    from service.auth.login import SignIn
     from service.auth.security_events import SecurityEvents
 
 _catalog = list(CATALOG.values())
@@ -137,18 +137,18 @@ ROUTERS = (
 )
 log = logging.getLogger(__name__)
 
-_READ_METRICS = permission("metrics", "read")
+_READ_METRICS = build_permission("metrics", "read")
 _POLL_SECONDS = 1.0
 _NOTE_USE_SECONDS = 30.0
 _WRITE_HEARTBEATS_SECONDS = 5.0
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The application; :func:`attach` gives it a database."""
+    """The application; :func:`attach_database` gives it a database."""
     app = FastAPI(
         title="Ironlaw",
         version=__version__,
-        lifespan=_lifespan,
+        lifespan=_run_lifespan,
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
@@ -175,33 +175,33 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyring) -> None:
+def attach_database(app: FastAPI, database: Database, settings: Settings, keyring: Keyring) -> None:
     """Let ``app`` serve ``database``, whose schema must be current."""
     state = app.state
-    writes = Writes(database, keyring, note_identity)
-    settle(database, keyring, writes)
-    tokens = PageTokens(keyring.key("page tokens"))
+    writes = Writes(database, keyring, record_identity)
+    initialize_installation(database, keyring, writes)
+    tokens = PageTokens(keyring.derive_key("page tokens"))
     state.database = database
-    state.snapshots = store_of(database)
-    state.keys = Keys.of(keyring)
-    state.held_keys = HeldKeys(database, state.keys)
+    state.snapshots = get_store(database)
+    state.keys = ApiKeys.from_keyring(keyring)
+    state.held_keys = LiveKeys(database, state.keys)
     state.has_tenant = state.held_keys.has_tenant
     state.transactions = TransactionSource(database, writes, tokens)
     state.catalog_transactions = replace(state.transactions, after_write=state.snapshots.refresh)
     state.auth_transactions = replace(state.transactions, after_write=state.held_keys.refresh)
-    state.webhooks = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
-    state.means = Means(writes=writes, webhooks=state.webhooks, exports=settings.audit_exports)
-    state.endings = Endings(keyring, state.held_keys.ended_at)
+    state.webhooks = Webhooks.from_keyring(keyring, OutboundClient(settings.networks), settings.public_url)
+    state.means = JobDependencies(writes=writes, webhooks=state.webhooks, exports=settings.audit_exports)
+    state.endings = SessionRevocations(keyring, state.held_keys.get_ended_at)
     _attach_nodes(state, settings, keyring)
     state.admission = Admission(
-        _authenticator(settings, state.held_keys, state.endings) if settings.mode == "tenant" else None,
+        _build_authenticator(settings, state.held_keys, state.endings) if settings.mode == "tenant" else None,
         authenticate_node=state.authenticate_node,
         requests_per_minute=settings.requests_per_minute,
     )
     state.public_url = settings.public_url
-    state.login = _login(settings, keyring)
-    state.security_events = _security_events(settings, state.endings, state.held_keys, writes)
-    state.visitors = Visitors(
+    state.login = _build_login(settings, keyring)
+    state.security_events = _build_security_events(settings, state.endings, state.held_keys, writes)
+    state.visitors = PageAuthenticator(
         state.admission,
         keyring,
         is_open=settings.mode == "open",
@@ -214,7 +214,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
     state.audit_verifier = Verifier(writes, HELD)
     state.long_work = LongWork(settings.answer_seconds)
-    state.freezing = Freezing(database, state.snapshots, has_cost_center=has_cost_center)
+    state.freezing = QuoteSnapshots(database, state.snapshots, has_cost_center=has_cost_center)
     state.links = Links(keyring, public_url=settings.public_url, has_tenant=state.has_tenant)
     state.approval_pages = ApprovalPages(state.transactions, state.links, state.snapshots)
     state.draining = False
@@ -226,15 +226,15 @@ def _attach_nodes(state: State, settings: Settings, keyring: Keyring) -> None:
     state.authenticate_node = NodeAuthenticator(
         database,
         writes=state.transactions.writes,
-        credentials=Credentials.of(keyring),
+        credentials=NodeCredentials.from_keyring(keyring),
         has_tenant=state.has_tenant,
     )
-    state.enrolments = Enrolments(keyring)
-    state.heartbeats = Heartbeats(database)
-    state.waiting = Waiting(database)
+    state.enrolments = EnrolmentService(keyring)
+    state.heartbeats = HeartbeatRegistry(database)
+    state.waiting = ClaimQueue(database)
     state.suites = shipped_suites()
-    state.missing_results = missing_results
-    state.node_quota = Quota(
+    state.missing_results = list_missing_results
+    state.node_quota = IntakeQuota(
         results=settings.node_results_per_day,
         result_bytes=settings.node_result_bytes_per_day,
         inventories=settings.node_inventories_per_day,
@@ -242,7 +242,7 @@ def _attach_nodes(state: State, settings: Settings, keyring: Keyring) -> None:
     )
 
 
-def _authenticator(settings: Settings, keys: HeldKeys, endings: Endings) -> Authenticate:
+def _build_authenticator(settings: Settings, keys: LiveKeys, endings: SessionRevocations) -> Authenticator:
     issuer = settings.issuer
     if issuer is None:
         return keys.authenticate
@@ -251,8 +251,8 @@ def _authenticator(settings: Settings, keys: HeldKeys, endings: Endings) -> Auth
     return Authenticator(keys, issuer, endings)
 
 
-def _security_events(
-    settings: Settings, endings: Endings, keys: HeldKeys, writes: Writes
+def _build_security_events(
+    settings: Settings, endings: SessionRevocations, keys: LiveKeys, writes: Writes
 ) -> "SecurityEvents | None":
     issuer = settings.issuer if settings.mode == "tenant" else None
     if issuer is None:
@@ -263,24 +263,24 @@ def _security_events(
     return SecurityEvents(TokenVerifier(issuer), endings, keys, writes)
 
 
-def _login(settings: Settings, keyring: Keyring) -> "Login | None":
+def _build_login(settings: Settings, keyring: Keyring) -> "SignIn | None":
     client = settings.login_client
     if client is None:
         return None
-    from service.auth.login import Login  # noqa: PLC0415  # a tenth of a second to import
+    from service.auth.login import SignIn  # noqa: PLC0415  # a tenth of a second to import
 
-    return Login(client, keyring)
+    return SignIn(client, keyring)
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    await asyncio.to_thread(_refresh, app)
+async def _run_lifespan(app: FastAPI) -> AsyncIterator[None]:
+    await asyncio.to_thread(_refresh_snapshots, app)
     following = [
-        asyncio.create_task(_every(_POLL_SECONDS, _refresh, app)),
-        asyncio.create_task(_every(_NOTE_USE_SECONDS, _note_use, app)),
-        asyncio.create_task(_every(_WRITE_HEARTBEATS_SECONDS, _write_heartbeats, app)),
+        asyncio.create_task(_repeat_every(_POLL_SECONDS, _refresh_snapshots, app)),
+        asyncio.create_task(_repeat_every(_NOTE_USE_SECONDS, _record_key_use, app)),
+        asyncio.create_task(_repeat_every(_WRITE_HEARTBEATS_SECONDS, _write_heartbeats, app)),
     ]
-    async with working(app.state.database, app.state.means, app.state.background_threads) as running:
+    async with run_workers(app.state.database, app.state.means, app.state.background_threads) as running:
         app.state.working = running
         yield
     app.state.waiting.close()
@@ -288,32 +288,32 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         task.cancel()
     await asyncio.gather(*following, return_exceptions=True)
     with contextlib.suppress(SQLAlchemyError):
-        await asyncio.to_thread(_note_use, app)
+        await asyncio.to_thread(_record_key_use, app)
         await asyncio.to_thread(app.state.heartbeats.write, 1)
 
 
-def _refresh(app: FastAPI) -> None:
+def _refresh_snapshots(app: FastAPI) -> None:
     """Take over what other processes have changed."""
     app.state.snapshots.refresh()
     app.state.held_keys.refresh()
 
 
-def _note_use(app: FastAPI) -> None:
-    app.state.held_keys.note_use()
+def _record_key_use(app: FastAPI) -> None:
+    app.state.held_keys.record_key_use()
 
 
 def _write_heartbeats(app: FastAPI) -> None:
     app.state.heartbeats.write()
 
 
-async def _every(seconds: float, do: Callable[[FastAPI], None], app: FastAPI) -> None:
+async def _repeat_every(seconds: float, do: Callable[[FastAPI], None], app: FastAPI) -> None:
     """Do something for ever; a failed attempt is tried again."""
     while True:
         await asyncio.sleep(seconds)
         try:
             await asyncio.to_thread(do, app)
         except Exception as error:
-            if failure := expected_failure(error):
+            if failure := describe_expected_failure(error):
                 log.warning("%s failed: %s", do.__name__, failure)
             else:
                 log.exception("%s failed", do.__name__)
@@ -328,7 +328,7 @@ def _add_health(app: FastAPI) -> None:
     def readyz() -> Response:
         """The catalog is loaded, the database answers, and the process is not about to stop."""
         state = app.state
-        if not state.draining and state.snapshots.is_ready and state.database.answers():
+        if not state.draining and state.snapshots.is_ready and state.database.is_answering():
             return Response(status_code=200)
         return Response(status_code=503, headers={"Retry-After": "1"})
 
@@ -336,14 +336,14 @@ def _add_health(app: FastAPI) -> None:
     async def metrics(request: Request) -> Response:
         """Counts for Prometheus; the scope `metrics:read` is granted by name only."""
         await app.state.admission.admit(request.scope, _READ_METRICS)
-        return Response(await asyncio.to_thread(scrape, app), media_type=CONTENT_TYPE_LATEST)
+        return Response(await asyncio.to_thread(render_metrics, app), media_type=CONTENT_TYPE_LATEST)
 
 
 _ASSETS = "/docs/assets"
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
-def _reader(page: HTMLResponse) -> HTMLResponse:
+def _build_reader_page(page: HTMLResponse) -> HTMLResponse:
     """A page of a reader that may run its own scripts, those written into it by their hash, and no others."""
     page.headers.update(page_headers())
     digests = (hashlib.sha256(script).digest() for script in _INLINE.findall(bytes(page.body)))
@@ -360,18 +360,18 @@ def _add_documentation(app: FastAPI) -> None:
     """The document and two readers of it, from packaged assets."""
     document: dict[str, Any] = {}
 
-    def openapi() -> dict[str, Any]:
+    def build_openapi() -> dict[str, Any]:
         if not document:
-            document.update(openapi_document(app))
+            document.update(build_openapi_document(app))
         return document
 
-    app.openapi = openapi  # type: ignore[method-assign]
+    app.openapi = build_openapi  # type: ignore[method-assign]
     assets = StaticFiles(directory=str(files("fastapi_offline") / "static"))
     app.mount(_ASSETS, assets, name="assets")
 
     @app.get("/openapi.json", include_in_schema=False)
     def openapi_json() -> Response:
-        return Response(to_json(openapi()), media_type="application/json")
+        return Response(to_json(build_openapi()), media_type="application/json")
 
     @app.get("/docs", include_in_schema=False)
     async def swagger_ui() -> HTMLResponse:
@@ -382,7 +382,7 @@ def _add_documentation(app: FastAPI) -> None:
             swagger_css_url=f"{_ASSETS}/swagger-ui.css",
             swagger_favicon_url=f"{_ASSETS}/favicon.png",
         )
-        return _reader(page)
+        return _build_reader_page(page)
 
     @app.get("/redoc", include_in_schema=False)
     async def redoc() -> HTMLResponse:
@@ -393,8 +393,8 @@ def _add_documentation(app: FastAPI) -> None:
             redoc_favicon_url=f"{_ASSETS}/favicon.png",
             with_google_fonts=False,
         )
-        return _reader(page)
+        return _build_reader_page(page)
 
     @app.get("/docs/problems", include_in_schema=False)
     async def problems() -> Response:
-        return page_response(problems_page())
+        return page_response(render_problems_page())

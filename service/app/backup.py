@@ -20,7 +20,13 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.sql.elements import BindParameter, ColumnElement
 from sqlalchemy.types import JSON, TypeDecorator
 
-from service.app.storage import ONE_MIGRATION_AT_A_TIME, create_schema, make_room, migrate, revision_of
+from service.app.storage import (
+    ONE_MIGRATION_AT_A_TIME,
+    create_schema,
+    get_revision,
+    migrate_database,
+    secure_embedded_file,
+)
 from service.kit.database.engine import Database, UtcDateTime
 
 BATCH_ROWS = 1000
@@ -32,7 +38,7 @@ class BackupRefused(RuntimeError):
     """A file or a database is not fit for a backup or a restore."""
 
 
-class Content(NamedTuple):
+class TableContent(NamedTuple):
     """What one table of a file holds."""
 
     table_name: str
@@ -40,16 +46,16 @@ class Content(NamedTuple):
     digest: str
 
 
-def back_up(database: Database, path: Path) -> list[Content]:
+def write_backup(database: Database, path: Path) -> list[TableContent]:
     """Write what ``database`` holds at one instant to a new file at ``path``."""
     if database.is_sqlite and not Path(database.url.database or "").exists():
         raise BackupRefused(f"{database.url.database} is not there: there is nothing to back up")
-    with new_file(path) as unfinished:
-        return _write(database, unfinished)
+    with create_new_file(path) as unfinished:
+        return _write_contents(database, unfinished)
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[Path]:
+def create_new_file(path: Path) -> Iterator[Path]:
     """A file for its owner alone, which gets the name ``path`` once it is complete and on disk."""
     if path.exists():
         raise BackupRefused(f"{path} exists: it must be a new file")
@@ -65,46 +71,46 @@ def new_file(path: Path) -> Iterator[Path]:
     sync_folder(path.parent)
 
 
-def _write(database: Database, path: Path) -> list[Content]:
-    with _instant(database) as source, _opened(path, "rw") as file:
-        revision = revision_of(source)
+def _write_contents(database: Database, path: Path) -> list[TableContent]:
+    with _open_snapshot(database) as source, _open_file(path, "rw") as file:
+        revision = get_revision(source)
         if revision is None:
             raise BackupRefused("the database is empty: there is nothing to back up")
         file.exec_driver_sql("PRAGMA journal_mode = OFF")  # what is cut short is thrown away
         create_schema(file, revision)
-        _fill(file, source, _tables(file))
-        contents = _contents(file)
+        _copy_rows(file, source, _list_tables(file))
+        contents = _list_contents(file)
         file.exec_driver_sql(f"CREATE TABLE {CONTENTS} (table_name TEXT, row_count INTEGER, digest TEXT)")
         file.exec_driver_sql(f"INSERT INTO {CONTENTS} VALUES (?, ?, ?)", contents)  # noqa: S608
         return contents
 
 
-def restore(database: Database, path: Path) -> list[Content]:
+def restore_backup(database: Database, path: Path) -> list[TableContent]:
     """Fill ``database``, which must be empty, with what the file at ``path`` holds: all of it or nothing."""
     if not path.is_file():
         raise BackupRefused(f"{path} is not a file")
-    with _opened(path, "ro") as file:
-        contents = _verified(file, path)
-        revision = revision_of(file)
+    with _open_file(path, "ro") as file:
+        contents = _verify_file(file, path)
+        revision = get_revision(file)
         if revision is None:
             raise BackupRefused(f"{path} does not say which schema it is of")
-        make_room(database)
-        with _empty(database) as target:
+        secure_embedded_file(database)
+        with _open_empty_database(database) as target:
             create_schema(target, revision)
-            tables = _tables(file)
-            _fill(target, file, tables)
+            tables = _list_tables(file)
+            _copy_rows(target, file, tables)
             if not database.is_sqlite:
                 _advance_sequences(target, tables)
     return contents
 
 
-def restored(database: Database) -> str:
+def migrate_restored(database: Database) -> str:
     """What follows a restore: bring the database to this version, and say what was done."""
-    return migrate(database)
+    return migrate_database(database)
 
 
 @contextmanager
-def _opened(path: Path, mode: str) -> Iterator[Connection]:
+def _open_file(path: Path, mode: str) -> Iterator[Connection]:
     """The file at ``path``, in one transaction."""
     address = f"{path.absolute().as_uri()}?mode={mode}"
     engine = sa.create_engine(
@@ -115,7 +121,7 @@ def _opened(path: Path, mode: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _instant(database: Database) -> Iterator[Connection]:
+def _open_snapshot(database: Database) -> Iterator[Connection]:
     """The database as it is at one instant, while others write."""
     with database.engine.execution_options(ironlaw_unbounded=True).connect() as connection:
         if not database.is_sqlite:
@@ -129,7 +135,7 @@ def _instant(database: Database) -> Iterator[Connection]:
 
 
 @contextmanager
-def _empty(database: Database) -> Iterator[Connection]:
+def _open_empty_database(database: Database) -> Iterator[Connection]:
     """A database without a table, in one transaction."""
     engine = database.engine.execution_options(ironlaw_write=True, ironlaw_unbounded=True)
     with engine.begin() as connection:
@@ -157,7 +163,7 @@ class _JsonText(TypeDecorator[str]):
         return sa.cast(bindparam, sa.Text().with_variant(JSONB(), "postgresql"))
 
 
-def _portable(inspector: object, table: Table, column: dict[str, Any]) -> None:
+def _use_portable_type(inspector: object, table: Table, column: dict[str, Any]) -> None:
     """Give a column of the file the type that means the same on both engines."""
     del inspector, table
     if isinstance(column["type"], sa.DateTime):
@@ -166,15 +172,15 @@ def _portable(inspector: object, table: Table, column: dict[str, Any]) -> None:
         column["type"] = _JsonText()
 
 
-def _tables(file: Connection) -> list[Table]:
+def _list_tables(file: Connection) -> list[Table]:
     """The tables of the schema, each after those that it refers to."""
     metadata = sa.MetaData()
-    event.listen(metadata, "column_reflect", _portable)
+    event.listen(metadata, "column_reflect", _use_portable_type)
     metadata.reflect(file, only=lambda name, _: name != "alembic_version")
     return [table for table in metadata.sorted_tables if table.name != CONTENTS]
 
 
-def _fill(target: Connection, source: Connection, tables: list[Table]) -> None:
+def _copy_rows(target: Connection, source: Connection, tables: list[Table]) -> None:
     """Copy every row of ``source`` to the fresh schema of ``target``."""
     for table in reversed(tables):
         target.execute(sa.delete(table))  # what the migrations themselves have written
@@ -194,29 +200,29 @@ def _advance_sequences(target: Connection, tables: list[Table]) -> None:
             target.execute(sa.select(sa.func.setval(sequence, following, False)))  # noqa: FBT003
 
 
-def _contents(file: Connection) -> list[Content]:
+def _list_contents(file: Connection) -> list[TableContent]:
     """Count and digest of every table of the file, from its very bytes."""
     names = sorted(name for name in sa.inspect(file).get_table_names() if name != CONTENTS)
-    return [_content(file, name) for name in names]
+    return [_digest_table(file, name) for name in names]
 
 
-def _content(file: Connection, name: str) -> Content:
+def _digest_table(file: Connection, name: str) -> TableContent:
     rows = file.exec_driver_sql(f'SELECT * FROM "{name}"')  # noqa: S608
     digest = hashlib.sha256(repr(tuple(rows.keys())).encode())
     count = 0
     for row in rows:
         digest.update(repr(tuple(row)).encode())
         count += 1
-    return Content(name, count, digest.hexdigest())
+    return TableContent(name, count, digest.hexdigest())
 
 
-def _verified(file: Connection, path: Path) -> list[Content]:
+def _verify_file(file: Connection, path: Path) -> list[TableContent]:
     """What the file holds, which must be what was written."""
     try:
         written = file.exec_driver_sql(f"SELECT * FROM {CONTENTS}")  # noqa: S608
-        contents = [Content(*row) for row in written]
+        contents = [TableContent(*row) for row in written]
         sound = file.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
-        is_intact = sound == "ok" and contents == _contents(file)
+        is_intact = sound == "ok" and contents == _list_contents(file)
     except DatabaseError as error:
         raise BackupRefused(f"{path} is damaged or is no backup: {error.orig}") from error
     if not is_intact:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from service.app.backup import BackupRefused, back_up, restore, sync_folder
+from service.app.backup import BackupRefused, restore_backup, sync_folder, write_backup
 from service.kit.clock import now
 from service.kit.database.engine import Database
 
@@ -28,7 +28,7 @@ class Backups:
         self._folder = folder
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock_folder(self) -> Iterator[None]:
         """Keep other processes out of the folder."""
         descriptor = os.open(self._folder, os.O_RDONLY)
         try:
@@ -40,37 +40,37 @@ class Backups:
         finally:
             os.close(descriptor)
 
-    def kept(self) -> list[Path]:
+    def list_backups(self) -> list[Path]:
         """The backups of the folder, the oldest first."""
         return sorted(path for path in self._folder.iterdir() if _SHAPE.fullmatch(path.name))
 
-    def due_in(self, every: timedelta) -> timedelta:
+    def compute_wait(self, every: timedelta) -> timedelta:
         """How long until the next one; a newest one from the future is not waited for longer than that."""
-        kept = self.kept()
+        kept = self.list_backups()
         if not kept:
             return timedelta(0)
         newest = datetime.strptime(kept[-1].name, _NAME).replace(tzinfo=UTC)
         return min(max(newest + every - now(), timedelta(0)), every)
 
-    def take(self, database: Database, keep: int) -> Path:
+    def take_backup(self, database: Database, keep: int) -> Path:
         """Write one, restore it on trial, then drop all but the newest ``keep``."""
         work = self._folder / _UNFINISHED
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(mode=0o700)
         try:
-            path = self._proven(database, work)
+            path = self._write_verified_backup(database, work)
         finally:
             shutil.rmtree(work, ignore_errors=True)
-        for old in self.kept()[:-keep]:
+        for old in self.list_backups()[:-keep]:
             old.unlink()
         return path
 
-    def _proven(self, database: Database, work: Path) -> Path:
+    def _write_verified_backup(self, database: Database, work: Path) -> Path:
         written = work / "written"
-        back_up(database, written)
+        write_backup(database, written)
         trial = Database(URL.create("sqlite", database=str(work / "trial.db")))
         try:
-            restore(trial, written)
+            restore_backup(trial, written)
         finally:
             trial.dispose()
         path = self._folder / now().strftime(_NAME)

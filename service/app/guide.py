@@ -6,7 +6,7 @@ from fastapi import FastAPI, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from service.kit.http.html import page_headers, redirect
+from service.kit.http.html import build_redirect, page_headers
 from service.kit.http.problems import NotFound
 
 _PATH = "/docs/guide"
@@ -48,6 +48,6 @@ def add_guide(app: FastAPI, folder: Path) -> None:
     @app.get(_PATH, include_in_schema=False)
     def guide_index() -> Response:
         guide.check_site()
-        return redirect(f"{_PATH}/")
+        return build_redirect(f"{_PATH}/")
 
     app.mount(_PATH, guide, name="guide")

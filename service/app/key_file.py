@@ -21,14 +21,14 @@ class KeyFile:
         self.path = path
         self._draft = path.with_name(f".{path.name}.part")
 
-    def drafted(self) -> str:
+    def read_draft(self) -> str:
         """What a run that was interrupted left; empty if none did."""
         try:
             return self._draft.read_text(encoding="ascii", errors="replace").strip()
         except FileNotFoundError:
             return ""
 
-    def draft(self, secret: str) -> None:
+    def write_draft(self, secret: str) -> None:
         """Put a secret on disk, in place of one that opens nothing."""
         if self.path.exists():
             raise KeyFileRefused(f"{self.path} exists: it must be a new file")

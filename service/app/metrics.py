@@ -10,14 +10,14 @@ from sqlalchemy.pool import QueuePool
 from service import __version__
 from service.app.background.audit import VERIFY
 from service.approvals import repository as approvals
-from service.approvals.budgets.usage import shares
+from service.approvals.budgets.usage import list_committed_shares
 from service.approvals.tables import PENDING
 from service.kit.clock import now
 from service.kit.database.engine import Reader
 from service.kit.jobs import repository as jobs
-from service.kit.security.subjects import DEFAULT_TENANT
+from service.kit.security.principals import DEFAULT_TENANT
 from service.nodes import repository as nodes
-from service.nodes.heard import SILENCE_ELSEWHERE
+from service.nodes.heartbeats import SILENCE_ELSEWHERE
 from service.planning import METHOD_VERSION
 from service.planning.cost.exchange import ExchangeRates
 from service.plans import repository as plans
@@ -56,19 +56,19 @@ _AUDIT_VERIFIED = Gauge(
 _KEYS = Gauge("ironlaw_api_keys", "Live keys of every tenant.")
 
 
-def scrape(app: FastAPI) -> bytes:
+def render_metrics(app: FastAPI) -> bytes:
     """All metrics as text."""
     state = app.state
-    with state.database.reading() as session:
+    with state.database.open_reader() as session:
         _count_jobs(session)
         _count_nodes(session)
-        _count_money(session, lambda tenant_id: state.snapshots.current(tenant_id).exchange_rates)
+        _count_money(session, lambda tenant_id: state.snapshots.get_current(tenant_id).exchange_rates)
         _count_webhooks(session)
         _count_audit(session)
     _WAITING.set(len(state.waiting))
     pool = state.database.engine.pool
     _CONNECTIONS.set(pool.checkedout() if isinstance(pool, QueuePool) else 0)
-    _REVISION.set(state.snapshots.current(DEFAULT_TENANT).revision)
+    _REVISION.set(state.snapshots.get_current(DEFAULT_TENANT).revision)
     _KEYS.set(len(state.held_keys))
     return generate_latest()
 
@@ -76,49 +76,54 @@ def scrape(app: FastAPI) -> bytes:
 def _count_jobs(session: Reader) -> None:
     _JOBS.clear()
     _OVERDUE.clear()
-    for count in jobs.counts(session):
+    for count in jobs.count_jobs(session):
         _JOBS.labels(count.kind, count.state).set(count.jobs)
         _OVERDUE.labels(count.kind, count.state).set(count.overdue_seconds)
 
 
 def _count_nodes(session: Reader) -> None:
-    for gauge, counted in ((_NODES, nodes.node_counts(session)), (_LEASES, nodes.lease_counts(session))):
+    for gauge, counted in (
+        (_NODES, nodes.count_nodes_by_state(session)),
+        (_LEASES, nodes.count_leases(session)),
+    ):
         gauge.clear()
         for device, standing, number in counted:
             gauge.labels(device, standing).set(number)
-    _fill(_SILENT, nodes.silent_counts(session, SILENCE_ELSEWHERE.total_seconds()))
+    _set_gauge(_SILENT, nodes.count_silent_nodes(session, SILENCE_ELSEWHERE.total_seconds()))
 
 
 def _count_money(session: Reader, rates_of: Callable[[str], ExchangeRates]) -> None:
-    _fill(_PLANS, plans.counts(session))
-    _fill(_QUOTES, quotes.counts(session))
-    counted = approvals.counts(session)
-    _fill(_APPROVALS, [(count.state, count.approvals) for count in counted])
-    _fill(_ACTS, [(count.state, count.overdue_seconds) for count in counted])
+    _set_gauge(_PLANS, plans.count_plans(session))
+    _set_gauge(_QUOTES, quotes.count_by_state(session))
+    counted = approvals.count_by_state(session)
+    _set_gauge(_APPROVALS, [(count.state, count.approvals) for count in counted])
+    _set_gauge(_ACTS, [(count.state, count.overdue_seconds) for count in counted])
     _OLDEST.set(max((count.waiting_seconds for count in counted if count.state == PENDING), default=0.0))
-    committed = shares(session, now().date().isoformat(), rates_of)
-    _fill(_BUDGETS, Counter(map(_range_of, committed)).items())
+    committed = list_committed_shares(session, now().date().isoformat(), rates_of)
+    _set_gauge(_BUDGETS, Counter(map(_get_range_name, committed)).items())
 
 
-def _range_of(share: float) -> str:
+def _get_range_name(share: float) -> str:
     return next((name for bound, name in _SHARES if share < bound), "all")
 
 
 def _count_webhooks(session: Reader) -> None:
-    counted = webhooks.counts(session)
-    _fill(_DELIVERIES, [(count.state, count.deliveries) for count in counted])
-    _fill(_UNSENT, [(count.state, count.overdue_seconds) for count in counted])
-    _fill(_WEBHOOKS, [(reason or "no", number) for reason, number in webhooks.webhook_counts(session)])
+    counted = webhooks.count_deliveries(session)
+    _set_gauge(_DELIVERIES, [(count.state, count.deliveries) for count in counted])
+    _set_gauge(_UNSENT, [(count.state, count.overdue_seconds) for count in counted])
+    _set_gauge(
+        _WEBHOOKS, [(reason or "no", number) for reason, number in webhooks.count_webhooks_by_reason(session)]
+    )
 
 
 def _count_audit(session: Reader) -> None:
-    last = jobs.last_done(session, VERIFY)
+    last = jobs.get_last_done(session, VERIFY)
     _AUDIT_VERIFIED.set(last.finished_at.timestamp() if last and last.finished_at else 0.0)
     _AUDIT_FAULTS.set(last.result["faults"] if last else 0)
     _AUDIT_GAPS.set(last.result["gaps"] if last else 0)
 
 
-def _fill(gauge: Gauge, values: Iterable[tuple[str, float]]) -> None:
+def _set_gauge(gauge: Gauge, values: Iterable[tuple[str, float]]) -> None:
     gauge.clear()
     for label, value in values:
         gauge.labels(label).set(value)

@@ -9,15 +9,21 @@ from fastapi.openapi.utils import get_openapi
 from pydantic_core import to_jsonable_python
 
 from service import __version__
-from service.app.examples import EXAMPLE_IDS, EXAMPLES, answers
+from service.app.examples import EXAMPLE_IDS, EXAMPLES, build_answers
 from service.app.examples.webhooks import MESSAGES
-from service.app.openapi_responses import TEXT, asks, common, complete_responses
-from service.app.openapi_shapes import describe, named, opened, shortened, tidy
+from service.app.openapi_responses import TEXT, build_common_components, complete_responses, is_question
+from service.app.openapi_shapes import (
+    describe_members,
+    open_answer_shapes,
+    shorten_names,
+    tidy_schema,
+    use_named_shapes,
+)
 from service.catalog.registry import RESOURCES
 from service.estimates.endpoints import REVISION_PARAMETER
 from service.kit.http.bodies import MOST_MEMBERS, MOST_VALUES
 from service.kit.http.web import JsonRoute
-from service.webhooks.messages import described
+from service.webhooks.messages import build_message_router
 
 _DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
 
@@ -71,7 +77,7 @@ _SECURITY_SCHEMES = {
 }
 
 
-def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _list_operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, item in document["paths"].items():
         for method, operation in item.items():
             yield path, method, operation
@@ -103,10 +109,10 @@ _EXAMPLE_HEADERS = {
 _SHARED = ("validate_only", "page_size", "page_token", "Idempotency-Key", "If-Match", "If-None-Match")
 
 
-def _shared_parameters(document: dict[str, Any]) -> dict[str, Any]:
+def _share_parameters(document: dict[str, Any]) -> dict[str, Any]:
     """Parameters that mean the same wherever they are, each taken out of the operations."""
     shared: dict[str, Any] = {}
-    for _, _, operation in _operations(document):
+    for _, _, operation in _list_operations(document):
         for place, parameter in enumerate(operation.get("parameters", ())):
             name = parameter["name"]
             if name in _SHARED and shared.setdefault(name, parameter) == parameter:
@@ -139,7 +145,7 @@ def _complete_messages(messages: dict[str, Any]) -> None:
         operation["responses"] = _RECEIVED
 
 
-def openapi_document(app: FastAPI) -> dict[str, Any]:
+def build_openapi_document(app: FastAPI) -> dict[str, Any]:
     """The whole document."""
     written = get_openapi(
         title="Ironlaw",
@@ -150,35 +156,35 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         tags=[{"name": name, "description": text} for name, text in _TAGS],
         separate_input_output_schemas=False,
         servers=[{"url": "/", "description": "This service."}],
-        webhooks=described().routes,
+        webhooks=build_message_router().routes,
     )
-    document: dict[str, Any] = json.loads(shortened(json.dumps(written)))
+    document: dict[str, Any] = json.loads(shorten_names(json.dumps(written)))
     components = document["components"]
     components["securitySchemes"] = _SECURITY_SCHEMES
     routes = [route for route in app.routes if isinstance(route, JsonRoute)]
     needed = {route.name: route.permission.scope for route in routes if not route.is_public}
     for unused in ("HTTPValidationError", "ValidationError", "JsonValue"):
         components["schemas"].pop(unused, None)
-    describe(components["schemas"])
-    tidy(document["paths"])
+    describe_members(components["schemas"])
+    tidy_schema(document["paths"])
     _complete_messages(document["webhooks"])
-    tidy(components)
-    named(document)
-    opened(document)
-    for part, shared in common().items():
+    tidy_schema(components)
+    use_named_shapes(document)
+    open_answer_shapes(document)
+    for part, shared in build_common_components().items():
         components[part] = components.get(part, {}) | shared
-    answered = to_jsonable_python(answers())
-    for path, method, operation in _operations(document):
+    answered = to_jsonable_python(build_answers())
+    for path, method, operation in _list_operations(document):
         complete_responses(path, method, operation, answered)
         _complete_parameters(path, operation)
         scope = needed.get(operation["operationId"])
         operation["security"] = [{"bearer": [scope]}] if scope else []
-        if asks(path):
+        if is_question(path):
             operation["parameters"] = [REVISION_PARAMETER]
         if scope:
             operation["description"] += f" Needs the scope `{scope}`."
         if "requestBody" in operation:
             content = operation["requestBody"]["content"]["application/json"]
             content["example"] = EXAMPLES[operation["operationId"]]
-    components["parameters"] = _shared_parameters(document)
+    components["parameters"] = _share_parameters(document)
     return document

@@ -119,12 +119,12 @@ _MORE_HEADERS = {
 }
 
 
-def asks(path: str) -> bool:
+def is_question(path: str) -> bool:
     """Whether an operation answers from a snapshot, and stores nothing."""
     return path.startswith("/v1/estimates") or path in ("/v1/tariffs:bill", "/v1/plans:fleet")
 
 
-def _statuses(path: str, method: str, operation: dict[str, Any]) -> set[int]:
+def _list_statuses(path: str, method: str, operation: dict[str, Any]) -> set[int]:
     stated = {int(status) for status in operation["responses"] if status.isdigit()}
     statuses = set(_ALWAYS) | (stated & _PROBLEMS.keys())
     if "requestBody" in operation:
@@ -134,35 +134,35 @@ def _statuses(path: str, method: str, operation: dict[str, Any]) -> set[int]:
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
     if "page_token" in names or (method == "get" and "{id}" not in path):
         statuses.add(400)  # a page token of another list
-    if method != "get" and not asks(path):
+    if method != "get" and not is_question(path):
         statuses.add(409)
     if "if-match" in names:
         statuses |= set(_IF_MATCHING)
     return statuses
 
 
-def _problem_response(status: int) -> dict[str, Any]:
+def _build_problem_response(status: int) -> dict[str, Any]:
     schema = {"$ref": "#/components/schemas/Problem"}
     content = {CONTENT_TYPE: {"schema": schema}}
-    return {"description": _PROBLEMS[status].title, "headers": _headers(status), "content": content}
+    return {"description": _PROBLEMS[status].title, "headers": _build_headers(status), "content": content}
 
 
-def _headers(status: int) -> dict[str, Any]:
+def _build_headers(status: int) -> dict[str, Any]:
     names = ["Request-Id", "RateLimit-Policy", "RateLimit", *_MORE_HEADERS.get(status, [])]
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _name(status: int) -> str:
+def _get_problem_name(status: int) -> str:
     problem = _PROBLEMS[status]
     return "InternalError" if problem is Problem else problem.__name__
 
 
-def common() -> dict[str, dict[str, Any]]:
+def build_common_components() -> dict[str, dict[str, Any]]:
     """What the answers of operations refer to, by the part of the components where it stands."""
     return {
         "schemas": {"Problem": _PROBLEM, "FieldError": _FIELD_ERROR},
         "headers": _HEADERS,
-        "responses": {_name(status): _problem_response(status) for status in _PROBLEMS},
+        "responses": {_get_problem_name(status): _build_problem_response(status) for status in _PROBLEMS},
     }
 
 
@@ -171,13 +171,13 @@ def complete_responses(
 ) -> None:
     """Give an operation its problems, and its successes what they are sent with."""
     responses = operation["responses"]
-    for status in _statuses(path, method, operation):
-        responses[str(status)] = {"$ref": f"#/components/responses/{_name(status)}"}
+    for status in _list_statuses(path, method, operation):
+        responses[str(status)] = {"$ref": f"#/components/responses/{_get_problem_name(status)}"}
     operation["responses"] = dict(sorted(responses.items()))
     for status, response in responses.items():
         if "$ref" in response:
             continue
-        response["headers"] = {**response.get("headers", {}), **_headers(int(status))}
+        response["headers"] = {**response.get("headers", {}), **_build_headers(int(status))}
         if status in _SUCCESSES:
             if response["description"] == _UNSAID:
                 response["description"] = _SUCCESSES[status]

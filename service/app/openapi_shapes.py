@@ -40,7 +40,7 @@ from service.webhooks import messages
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
-def tidy(node: object) -> None:
+def tidy_schema(node: object) -> None:
     """Mend what FastAPI and pydantic write and generators stumble over."""
     if isinstance(node, dict):
         if isinstance(node.get("title"), str):  # a name in title case beside the name itself
@@ -55,10 +55,10 @@ def tidy(node: object) -> None:
         if kind == "integer":
             node.update({bound: int(node[bound]) for bound in _BOUNDS if bound in node})
         for value in node.values():
-            tidy(value)
+            tidy_schema(value)
     elif isinstance(node, list):
         for value in node:
-            tidy(value)
+            tidy_schema(value)
 
 
 _PLACE = "#/components/schemas/"
@@ -83,14 +83,14 @@ _NAMES: dict[str, dict[str, Any]] = {
 which another member may be tomorrow. Choices of numbers have none: Java has no literal for their default."""
 
 
-_BODIES = {"create_quote": "QuoteInput", "import_tariff": "TariffImport"}
+_BODIES = {"create_quote": "QuoteRequest", "import_tariff": "TariffImportRequest"}
 """Shapes of bodies that are one of several; FastAPI writes them out."""
 
 
-def named(document: dict[str, Any]) -> None:
+def use_named_shapes(document: dict[str, Any]) -> None:
     """Have members and bodies refer to the shapes that have a name, here or in the code."""
     schemas = document["components"]["schemas"]
-    names = {name: _core(schema) for name, schema in schemas.items() if "enum" in schema} | _NAMES
+    names = {name: _select_core(schema) for name, schema in schemas.items() if "enum" in schema} | _NAMES
     for item in document["paths"].values():
         for operation in item.values():
             if name := _BODIES.get(operation["operationId"]):
@@ -98,19 +98,19 @@ def named(document: dict[str, Any]) -> None:
                 schemas[name], content["schema"] = content["schema"], {"$ref": _PLACE + name}
     for schema in schemas.values():
         for part in schema.values():
-            _refer(part, names)
-    _refer(document["paths"], names)
-    _refer(document["webhooks"], names)
+            _replace_with_references(part, names)
+    _replace_with_references(document["paths"], names)
+    _replace_with_references(document["webhooks"], names)
     schemas |= _NAMES
 
 
-def _core(schema: dict[str, Any]) -> dict[str, Any]:
+def _select_core(schema: dict[str, Any]) -> dict[str, Any]:
     return {key: schema[key] for key in _CORE if key in schema}
 
 
-def _refer(node: object, names: dict[str, dict[str, Any]]) -> None:
+def _replace_with_references(node: object, names: dict[str, dict[str, Any]]) -> None:
     if isinstance(node, dict):
-        core = _core(node)
+        core = _select_core(node)
         for name, shape in names.items():
             if core == shape:
                 for key in core:
@@ -118,55 +118,55 @@ def _refer(node: object, names: dict[str, dict[str, Any]]) -> None:
                 node["$ref"] = _PLACE + name
         for key, value in node.items():
             if key != "example":
-                _refer(value, names)
+                _replace_with_references(value, names)
     elif isinstance(node, list):
         for value in node:
-            _refer(value, names)
+            _replace_with_references(value, names)
 
 
-def opened(document: dict[str, Any]) -> None:
+def open_answer_shapes(document: dict[str, Any]) -> None:
     """Let answers come to have more members; a shape that is sent is closed wherever it is."""
     schemas = document["components"]["schemas"]
     operations = [operation for item in document["paths"].values() for operation in item.values()]
-    waiting = [name for operation in operations for name in _referred(operation.get("requestBody"))]
+    waiting = [name for operation in operations for name in _list_references(operation.get("requestBody"))]
     sent: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name not in sent:
             sent.add(name)
-            waiting += _referred(schemas[name])
+            waiting += _list_references(schemas[name])
     for name in schemas.keys() - sent:
         if schemas[name].get("additionalProperties") is False:
             del schemas[name]["additionalProperties"]
 
 
-def _referred(node: object) -> Iterator[str]:
+def _list_references(node: object) -> Iterator[str]:
     """Names of the shapes that a part of the document refers to."""
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"].rpartition("/")[2]
         for key, value in node.items():
             if key not in ("example", "mapping"):
-                yield from _referred(value)
+                yield from _list_references(value)
     elif isinstance(node, list):
         for value in node:
-            yield from _referred(value)
+            yield from _list_references(value)
 
 
 _LONG = re.compile(r"service__[a-z_]+__([A-Z]\w+)")
 
 
-def shortened(document: str) -> str:
+def shorten_names(document: str) -> str:
     """The document with short names for shapes that two rooms have."""
-    return _LONG.sub(_short, document)
+    return _LONG.sub(_shorten_name, document)
 
 
-def _short(name: re.Match[str]) -> str:
+def _shorten_name(name: re.Match[str]) -> str:
     """What nodes say of themselves is called so."""
     return f"Node{name[1]}" if name[0].startswith("service__protocol__") else name[1]
 
 
-def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
+def _read_member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
     """What stands behind the members of the classes of modules; pydantic reads it of its own models only.
 
     A module comes behind those whose classes its own extend.
@@ -184,11 +184,11 @@ def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
     return documented
 
 
-def describe(schemas: dict[str, Any]) -> None:
+def describe_members(schemas: dict[str, Any]) -> None:
     """Give members of answers the text that stands behind them in their class."""
     parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
     shapes = (answer_shapes, cost_answers, bill_answers, tariff_bills, frontier_shapes, what_if_shapes)
-    documented = _member_docs(
+    documented = _read_member_docs(
         *parts,
         *shapes,
         plan_answers,

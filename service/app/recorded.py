@@ -9,16 +9,16 @@ from service.approvals.budgets.tables import BudgetRow
 from service.approvals.changes.tables import ApprovalSettingsRow, PolicyChangeRow
 from service.approvals.cost_centers.tables import CostCenterRow
 from service.approvals.links.records import LINKS
-from service.approvals.service import unlike_recorded
-from service.audit.records import Held, Recorded
-from service.auth.records import IDENTITIES, KEYS, PAST_KEYS, SESSIONS, TENANTS, register_deviations
+from service.approvals.service import find_deviations
+from service.audit.records import CheckedTables, RecordedTable
+from service.auth.records import IDENTITIES, KEYS, PAST_KEYS, SESSIONS, TENANTS, find_register_deviations
 from service.auth.tables import TenantRow
 from service.catalog.registry import RESOURCES
 from service.nodes.records import NODES, TOKENS
 from service.quotes.tables import QuoteRow
 from service.webhooks.records import WEBHOOKS
 
-_DECISIONS: Final = Held(
+_DECISIONS: Final = CheckedTables(
     (
         approvals.ApprovalRow,
         approvals.ApprovalStepRow,
@@ -36,17 +36,19 @@ _DECISIONS: Final = Held(
         actuals.ActualChargeRow,
         QuoteRow,
     ),
-    unlike_recorded,
+    find_deviations,
 )
 
 
-def _held(recorded: Recorded) -> Held:
-    return Held((recorded.table, *(one.table for one in recorded.owned)), recorded.deviations)
+def _to_recorded_tables(recorded: RecordedTable) -> CheckedTables:
+    return CheckedTables((recorded.table, *(one.table for one in recorded.owned)), recorded.find_deviations)
 
 
 HELD: Final = (
-    Held((TenantRow,), register_deviations),
-    *map(_held, (TENANTS, KEYS, PAST_KEYS, IDENTITIES, SESSIONS, NODES, TOKENS, LINKS, WEBHOOKS)),
+    CheckedTables((TenantRow,), find_register_deviations),
+    *map(
+        _to_recorded_tables, (TENANTS, KEYS, PAST_KEYS, IDENTITIES, SESSIONS, NODES, TOKENS, LINKS, WEBHOOKS)
+    ),
     _DECISIONS,
 )
 """Everything that decides who may do what; a verification holds all of it against the chain."""

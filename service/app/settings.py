@@ -9,12 +9,12 @@ from pydantic import BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import URL, make_url
 
-from service.kit.http.outbound import Network, Outbound, parsed_networks
-from service.kit.security.keyring import Keyring, read_or_create
+from service.kit.http.outbound import Network, OutboundClient, parse_networks
+from service.kit.security.keyring import Keyring, read_or_create_secret
 
 if TYPE_CHECKING:
-    from service.audit.exports import Exports
-    from service.auth.login import Client
+    from service.audit.exports import HeadExports
+    from service.auth.login import OidcClient
     from service.auth.oidc import Issuer
 
 SHORTEST_SECRET = 32
@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     """Where browsers reach the service, such as https://plan.example.org; links and signing in need it."""
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_settings(self) -> Self:
         if self.mode == "open" and not _is_loopback(self.host):
             raise ValueError(f"IRONLAW_MODE=open serves on loopback only, not on {self.host}")
         if self.secret_key and len(self.secret_key.get_secret_value()) < SHORTEST_SECRET:
@@ -113,7 +113,7 @@ class Settings(BaseSettings):
             raise ValueError("IRONLAW_OIDC_CLIENT_ID needs IRONLAW_OIDC_ISSUER and IRONLAW_PUBLIC_URL")
         if self.oidc_client_secret_file and not self.oidc_client_id:
             raise ValueError("IRONLAW_OIDC_CLIENT_SECRET_FILE belongs to IRONLAW_OIDC_CLIENT_ID")
-        parsed_networks(self.webhook_networks)
+        parse_networks(self.webhook_networks)
         if self.audit_time_stamp_url and not self.audit_heads_file:
             raise ValueError("IRONLAW_AUDIT_TIME_STAMP_URL belongs to IRONLAW_AUDIT_HEADS_FILE")
         return self
@@ -123,7 +123,7 @@ class Settings(BaseSettings):
         """The address of the database, the embedded one by default."""
         if self.database_url:
             url, file = make_url(self.database_url), self.database_password_file
-            return url.set(password=_text_of(file)) if file else url
+            return url.set(password=_read_secret(file)) if file else url
         return URL.create("sqlite", database=str(self.data_dir / "ironlaw.db"))
 
     @property
@@ -135,17 +135,17 @@ class Settings(BaseSettings):
     @property
     def networks(self) -> tuple[Network, ...]:
         """Networks whose hosts may be called beside public ones."""
-        return parsed_networks(self.webhook_networks)
+        return parse_networks(self.webhook_networks)
 
     @property
-    def audit_exports(self) -> "Exports":
+    def audit_exports(self) -> "HeadExports":
         """Where the heads of the audit go."""
-        from service.audit.exports import Exports  # noqa: PLC0415  # the tables come with it
-        from service.audit.stamping import Authority  # noqa: PLC0415
+        from service.audit.exports import HeadExports  # noqa: PLC0415  # the tables come with it
+        from service.audit.stamping import TimeStampAuthority  # noqa: PLC0415
 
         url = self.audit_time_stamp_url
-        stamp = Authority(url, Outbound(self.networks)).stamp if url else None
-        return Exports(file=self.audit_heads_file, stamp=stamp)
+        stamp = TimeStampAuthority(url, OutboundClient(self.networks)).stamp if url else None
+        return HeadExports(file=self.audit_heads_file, stamp=stamp)
 
     @property
     def keyring(self) -> Keyring:
@@ -153,7 +153,7 @@ class Settings(BaseSettings):
         given = self.secret_key.get_secret_value().encode()
         if not given and self.secret_key_file:
             given = self.secret_key_file.read_bytes().strip()
-        secret = given or read_or_create(self.data_dir / "secret.key")
+        secret = given or read_or_create_secret(self.data_dir / "secret.key")
         if len(secret) < SHORTEST_SECRET:
             raise OSError(f"the secret must have {SHORTEST_SECRET} characters at least")
         return Keyring(secret)
@@ -161,20 +161,20 @@ class Settings(BaseSettings):
     @property
     def issuer(self) -> "Issuer | None":
         """The issuer of the tokens that are taken."""
-        return self._issuer_for(self.oidc_audience) if self.oidc_issuer else None
+        return self._build_issuer(self.oidc_audience) if self.oidc_issuer else None
 
     @property
-    def login_client(self) -> "Client | None":
+    def login_client(self) -> "OidcClient | None":
         """What this service is to the issuer that people sign in by."""
         if not self.oidc_client_id:
             return None
-        from service.auth.login import Client  # noqa: PLC0415  # a tenth of a second to import
+        from service.auth.login import OidcClient  # noqa: PLC0415  # a tenth of a second to import
 
         file = self.oidc_client_secret_file
-        secret = _text_of(file) if file else ""
-        return Client(self._issuer_for(self.oidc_client_id), secret, self.public_url)
+        secret = _read_secret(file) if file else ""
+        return OidcClient(self._build_issuer(self.oidc_client_id), secret, self.public_url)
 
-    def _issuer_for(self, audience: str) -> "Issuer":
+    def _build_issuer(self, audience: str) -> "Issuer":
         from service.auth.oidc import Issuer  # noqa: PLC0415  # a tenth of a second to import
 
         return Issuer(
@@ -190,7 +190,7 @@ class Settings(BaseSettings):
         )
 
 
-def _text_of(file: Path) -> str:
+def _read_secret(file: Path) -> str:
     """What a file of one secret holds, without the line's end."""
     return file.read_text(encoding="utf-8").strip()
 

@@ -27,19 +27,19 @@ class SchemaMismatch(RuntimeError):
     """The database has not the schema of this version of the service."""
 
 
-def alembic_config(database: Database) -> Config:
+def build_alembic_config(database: Database) -> Config:
     """Alembic's configuration for ``database``, without a file."""
-    return _config(database=database)
+    return _build_config(database=database)
 
 
-def _config(**attributes: object) -> Config:
+def _build_config(**attributes: object) -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes.update(attributes)
     return config
 
 
-def head() -> str:
+def get_head_revision() -> str:
     """The newest revision of the schema."""
     revision = ScriptDirectory(str(MIGRATIONS)).get_current_head()
     if revision is None:
@@ -47,13 +47,13 @@ def head() -> str:
     return revision
 
 
-def schema_revision(database: Database) -> str | None:
+def get_schema_revision(database: Database) -> str | None:
     """The revision that ``database`` has; None without a schema. Refuses one of a later version."""
     with database.engine.connect() as connection:
-        return revision_of(connection)
+        return get_revision(connection)
 
 
-def revision_of(connection: Connection) -> str | None:
+def get_revision(connection: Connection) -> str | None:
     """The revision of the schema that ``connection`` sees."""
     known = MigrationContext.configure(connection).get_current_revision()
     revisions = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
@@ -64,68 +64,68 @@ def revision_of(connection: Connection) -> str | None:
 
 def create_schema(connection: Connection, revision: str) -> None:
     """Create the schema of ``revision`` as part of the transaction of ``connection``."""
-    command.upgrade(_config(connection=connection), revision)
+    command.upgrade(_build_config(connection=connection), revision)
 
 
-def check(database: Database) -> None:
+def check_schema(database: Database) -> None:
     """Refuse a database that `ironlaw migrate` has still to bring up to date."""
-    if schema_revision(database) != head():
+    if get_schema_revision(database) != get_head_revision():
         raise SchemaMismatch("the database schema is not that of this version: run `ironlaw migrate`")
-    with database.reading() as session:
-        if not catalog.own_revisions(session):
+    with database.open_reader() as session:
+        if not catalog.list_own_revisions(session):
             raise SchemaMismatch("the catalog is not loaded: run `ironlaw migrate`")
 
 
-def upgrade(database: Database) -> ShippedLoad:
+def upgrade_schema(database: Database) -> ShippedLoad:
     """Bring schema and shipped rows up to date."""
-    command.upgrade(alembic_config(database), "head")
-    with database.writing() as session:
+    command.upgrade(build_alembic_config(database), "head")
+    with database.open_writer() as session:
         return catalog.load_shipped(session)
 
 
-def _back_up(path: Path) -> Path:
+def _copy_database(path: Path) -> Path:
     """A consistent copy of an embedded database beside it."""
     copy = path.with_name(f"{path.stem}-{now():%Y%m%dT%H%M%S%f}.backup.db")
-    private.create(copy)
+    private.create_file(copy)
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
     return copy
 
 
-def make_room(database: Database) -> Path | None:
+def secure_embedded_file(database: Database) -> Path | None:
     """The path of an embedded database, which only its owner can open; None on PostgreSQL."""
     if not database.is_sqlite:
         return None
     path = Path(database.url.database or "")
     private.make_folder(path)
     if not path.exists():
-        private.create(path)  # its log and shared memory get the permissions that it has
+        private.create_file(path)  # its log and shared memory get the permissions that it has
     beside = [path.with_name(path.name + suffix) for suffix in _SUFFIXES]
     for file in (path, *beside, *path.parent.glob(f"{glob.escape(path.stem)}-*.backup.db")):
-        private.close(file)
+        private.restrict_access(file)
     return path
 
 
-def migrate(database: Database) -> str:
+def migrate_database(database: Database) -> str:
     """Bring ``database`` up to date and say what was done; embedded data is copied first."""
-    path = make_room(database)
-    known = schema_revision(database)
-    done = "the schema is current" if known == head() else "created the schema"
-    if known not in (None, head()):
+    path = secure_embedded_file(database)
+    known = get_schema_revision(database)
+    done = "the schema is current" if known == get_head_revision() else "created the schema"
+    if known not in (None, get_head_revision()):
         done = f"migrated the schema from {known}"
         if path:
-            done += f", with a copy of the old data in {_back_up(path)}"
-    load = upgrade(database)
+            done += f", with a copy of the old data in {_copy_database(path)}"
+    load = upgrade_schema(database)
     return f"{done}; catalog revision {load.revision}, {load.changed} rows changed"
 
 
-def prepare(database: Database) -> str:
+def prepare_database(database: Database) -> str:
     """Make ``database`` fit to serve, and say what was done.
 
     The embedded database is migrated. PostgreSQL is left to ``ironlaw migrate``: several processes
     share it, and its operator decides when.
     """
     if database.is_sqlite:
-        return migrate(database)
-    check(database)
+        return migrate_database(database)
+    check_schema(database)
     return "the schema is current"

@@ -7,8 +7,8 @@ from pydantic_core import to_json
 from sqlalchemy import delete, select
 
 from service.app.tables import TABLES
-from service.audit.repository import forget_subjects
-from service.audit.service import Change
+from service.audit.repository import redact_subjects
+from service.audit.service import WriteOutcome
 from service.audit.tables import AuditEventRow, AuditHeadRow
 from service.auth import service as auth
 from service.auth.records import TENANTS
@@ -20,7 +20,7 @@ _REDACTED = "Redacted"
 _AT_A_TIME = 1000
 
 
-def lines(session: Reader, tenant_id: str) -> Iterator[bytes]:
+def export_lines(session: Reader, tenant_id: str) -> Iterator[bytes]:
     """Every row of a tenant as a line of JSON, without what proves or hides who somebody is."""
     for table in TABLES:
         shown = [column for column in table.columns if column.info != SECRET]
@@ -30,16 +30,16 @@ def lines(session: Reader, tenant_id: str) -> Iterator[bytes]:
             yield to_json(line, bytes_mode="base64") + b"\n"
 
 
-def redact(session: Writer, tenant_id: str) -> Change:
+def erase_tenant(session: Writer, tenant_id: str) -> WriteOutcome:
     """Delete every row of a tenant but its chain, in which nobody is named any more."""
-    row = auth.closed_tenant(session, tenant_id, name=_REDACTED)
+    row = auth.close_tenant(session, tenant_id, name=_REDACTED)
     for table in reversed(TABLES):
         if table not in _KEPT:
             session.execute(delete(table).where(table.c.tenant_id == tenant_id))
-    forget_subjects(session, tenant_id)
-    return Change(
+    redact_subjects(session, tenant_id)
+    return WriteOutcome(
         tenant_id=tenant_id,
         resource=f"tenants/{tenant_id}",
-        after=auth.shown_tenant(row),
-        state=TENANTS.state(session, row),
+        after=auth.tenant_to_response(row),
+        state=TENANTS.build_state(session, row),
     )

@@ -10,15 +10,15 @@ from typing import Final
 from pydantic import BaseModel
 
 from service.approvals import repository, steps
-from service.approvals.repository import Due, Held
+from service.approvals.presenters import to_audit_document, write_event
+from service.approvals.repository import DueApproval, LoadedApproval
 from service.approvals.tables import EXPIRED, PENDING
-from service.approvals.telling import recorded, tell
-from service.audit.service import Change
+from service.audit.service import WriteOutcome
 from service.kit.database.engine import Reader, Writer
-from service.kit.jobs.kinds import Asked
-from service.kit.jobs.repository import enqueue
+from service.kit.jobs.kinds import JobType
+from service.kit.jobs.repository import enqueue_job
 from service.quotes import service as quotes
-from service.schemas.events import EventType
+from service.schemas.events import WebhookEventType
 
 
 class ApprovalToSettle(BaseModel):
@@ -27,15 +27,15 @@ class ApprovalToSettle(BaseModel):
     approval_id: str
 
 
-SETTLE: Final = Asked(name="approvals.settle", arguments=ApprovalToSettle)
+SETTLE: Final = JobType(name="approvals.settle", arguments=ApprovalToSettle)
 AT_ONCE: Final = 100
 """Approvals that a sweep reads together."""
 
 
-def ask(session: Writer, held: Held) -> None:
+def enqueue_deadline(session: Writer, held: LoadedApproval) -> None:
     """Have the next deadline of an approval acted on."""
     if held.row.acts_at is not None:
-        enqueue(
+        enqueue_job(
             session,
             SETTLE,
             ApprovalToSettle(approval_id=held.row.id),
@@ -45,42 +45,44 @@ def ask(session: Writer, held: Held) -> None:
         )
 
 
-def settle(session: Writer, tenant_id: str, approval_id: str) -> tuple[str, Change] | None:
+def settle_deadline(session: Writer, tenant_id: str, approval_id: str) -> tuple[str, WriteOutcome] | None:
     """Act on the deadlines of an approval that have passed: what was done, if anything."""
-    held = repository.locked(session, tenant_id, approval_id)
+    held = repository.lock_approval(session, tenant_id, approval_id)
     step = held.open_step if held is not None else None
     if held is None or step is None or held.row.state != PENDING:
         return None
-    time = steps.moment(session, held)
-    before = recorded(held)
+    time = steps.get_decision_time(session, held)
+    before = to_audit_document(held)
     if step.due_at is not None and step.due_at <= time:
         operation = "expire_approval"
-        _expire(session, held, time)
-    elif steps.escalates(step, time):
+        _expire_approval(session, held, time)
+    elif steps.is_escalation_due(step, time):
         operation = "escalate_approval"
-        steps.escalate(session, held, step, time)
-        tell(session, held, EventType.APPROVAL_ESCALATED)
+        steps.escalate_step(session, held, step, time)
+        write_event(session, held, WebhookEventType.APPROVAL_ESCALATED)
     elif step.due_soon_at is not None and step.due_soon_at <= time:
         operation = "remind_approvers"
         step.due_soon_at = None
-        steps.schedule(held)
-        tell(session, held, EventType.APPROVAL_DUE_SOON)
+        steps.schedule_step(held)
+        write_event(session, held, WebhookEventType.APPROVAL_DUE_SOON)
     else:
         return None
     held.row.version += 1
-    ask(session, held)
+    enqueue_deadline(session, held)
     session.flush()
-    return operation, Change(resource=f"approvals/{approval_id}", before=before, after=recorded(held))
+    return operation, WriteOutcome(
+        resource=f"approvals/{approval_id}", before=before, after=to_audit_document(held)
+    )
 
 
-def _expire(session: Writer, held: Held, time: datetime) -> None:
+def _expire_approval(session: Writer, held: LoadedApproval, time: datetime) -> None:
     row = held.row
-    tell(session, held, EventType.APPROVAL_EXPIRED)
-    quote = quotes.locked(session, row.tenant_id, row.quote_id, row.quote_version)
+    write_event(session, held, WebhookEventType.APPROVAL_EXPIRED)
+    quote = quotes.lock_version(session, row.tenant_id, row.quote_id, row.quote_version)
     quotes.set_state(session, quote, EXPIRED)
-    steps.end(held, EXPIRED, time)
+    steps.end_approval(held, EXPIRED, time)
 
 
-def due(session: Reader, after: Due | None = None) -> list[Due]:
+def list_due_approvals(session: Reader, after: DueApproval | None = None) -> list[DueApproval]:
     """Some approvals with a deadline that has passed, the most overdue first, behind ``after``."""
-    return repository.due(session, after, AT_ONCE)
+    return repository.list_due(session, after, AT_ONCE)

@@ -11,7 +11,7 @@ from pydantic import MISSING
 
 from service.approvals import deadlines, repository, steps
 from service.approvals.budgets import commitments
-from service.approvals.delegations.service import standing_for
+from service.approvals.delegations.service import resolve_delegators
 from service.approvals.errors import (
     AlreadyDecided,
     ApprovalEnded,
@@ -23,10 +23,11 @@ from service.approvals.errors import (
     NotAnApprover,
     OwnApproval,
 )
-from service.approvals.people import Person, is_barred, person
-from service.approvals.repository import Held
-from service.approvals.schemas import DecidedVia, DecisionInput, DecisionKind
-from service.approvals.steps import Voice
+from service.approvals.people import Person, is_barred, resolve_person
+from service.approvals.presenters import to_audit_document, to_detail, write_event
+from service.approvals.repository import LoadedApproval
+from service.approvals.schemas import ApprovalDecisionChannel, ApprovalDecisionKind, ApprovalDecisionRequest
+from service.approvals.steps import Vote
 from service.approvals.tables import (
     APPROVED,
     PENDING,
@@ -35,66 +36,71 @@ from service.approvals.tables import (
     ApprovalDecisionRow,
     ApprovalStepRow,
 )
-from service.approvals.telling import recorded, shown, tell
-from service.audit.service import Change
-from service.auth.service import lineage, named, works
+from service.audit.service import WriteOutcome
+from service.auth.service import build_named_subject, is_active, resolve_lineage
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError
-from service.kit.security.subjects import Subject, SubjectKind
+from service.kit.security.principals import Principal, PrincipalKind
 from service.quotes import service as quotes
 from service.resolve.catalog import CatalogView
-from service.schemas.events import EventType
+from service.schemas.events import WebhookEventType
 
 
-def decide(
+def decide_approval(
     session: Writer,
-    subject: Subject,
+    subject: Principal,
     approval_id: str,
     *,
-    decision: DecisionKind,
-    sent: DecisionInput,
+    decision: ApprovalDecisionKind,
+    sent: ApprovalDecisionRequest,
     catalog: CatalogView,
-    via: DecidedVia = "api",
+    via: ApprovalDecisionChannel = "api",
     linked_by: str | None = None,
-) -> Change:
+) -> WriteOutcome:
     """Approve or reject; the same decision again is the same answer.
 
     ``linked_by`` made the link by which ``subject`` decides, and so could decide in their place.
     """
-    held = repository.locked(session, subject.tenant_id, approval_id)
+    held = repository.lock_approval(session, subject.tenant_id, approval_id)
     if held is None:
         raise ApprovalNotFound
-    before = recorded(held)
+    before = to_audit_document(held)
     check_digest(sent.content_digest, held.row.content_digest)
     own = next((one for one in held.decisions if one.decided_by == subject.name), None)
     if own is not None and own.decision != decision:
         raise DecidedOtherwise
-    makers = lineage(session, named(subject.tenant_id, linked_by)) if linked_by else frozenset[str]()
+    makers = (
+        resolve_lineage(session, build_named_subject(subject.tenant_id, linked_by))
+        if linked_by
+        else frozenset[str]()
+    )
     made = ApprovalDecisionRow(
         decided_by=subject.name,
-        lineage=sorted(lineage(session, subject) | makers),
+        lineage=sorted(resolve_lineage(session, subject) | makers),
         linked_by=linked_by,
         decision=decision,
         via=via,
         comment=None if sent.comment is MISSING else sent.comment,
         content_digest=sent.content_digest,
-        decided_at=steps.moment(session, held),
+        decided_at=steps.get_decision_time(session, held),
     )
-    also: tuple[Change, ...] = ()
+    also: tuple[WriteOutcome, ...] = ()
     if own is None:
-        also = _count(session, held, subject, made, catalog)
+        also = _count_decision(session, held, subject, made, catalog)
     elif held.row.state == PENDING:
         # Since it was made, it may have come to count in the place of somebody else.
         with suppress(ApprovalExpired, NotAnApprover, AlreadyDecided):
-            also = _count(session, held, subject, made, catalog)
+            also = _count_decision(session, held, subject, made, catalog)
     session.flush()
-    return changed(held, before, also=also)
+    return build_change(held, before, also=also)
 
 
-def changed(held: Held, before: object, **values: Any) -> Change:  # noqa: ANN401
+def build_change(held: LoadedApproval, before: object, **values: Any) -> WriteOutcome:  # noqa: ANN401
     """What a write did to an approval, as its caller sees it and as the audit records it."""
     resource = f"approvals/{held.row.id}"
-    return Change(resource=resource, body=shown(held), before=before, after=recorded(held), **values)
+    return WriteOutcome(
+        resource=resource, body=to_detail(held), before=before, after=to_audit_document(held), **values
+    )
 
 
 def check_digest(seen: str, current: str) -> None:
@@ -103,40 +109,40 @@ def check_digest(seen: str, current: str) -> None:
         raise ContentChanged("", FieldError("/content_digest", "CONTENT_CHANGED", "is not that of the quote"))
 
 
-def may_decide(session: Reader | Writer, subject: Subject, held: Held) -> None:
+def check_may_decide(session: Reader | Writer, subject: Principal, held: LoadedApproval) -> None:
     """Refuse somebody who cannot decide the open step of an approval now, and say why."""
-    time = steps.moment(session, held)
-    step = _open_step(held, time)
-    decider = person(session, held.row.tenant_id, subject.name, lineage(session, subject))
+    time = steps.get_decision_time(session, held)
+    step = _get_open_step(held, time)
+    decider = resolve_person(session, held.row.tenant_id, subject.name, resolve_lineage(session, subject))
     _check_barred(held, decider, subject)
-    _check_frozen(session, held)
-    _voice(session, held, step, decider, time)
+    _check_quote_integrity(session, held)
+    _select_mandate(session, held, step, decider, time)
 
 
-def _count(
-    session: Writer, held: Held, subject: Subject, made: ApprovalDecisionRow, catalog: CatalogView
-) -> tuple[Change, ...]:
+def _count_decision(
+    session: Writer, held: LoadedApproval, subject: Principal, made: ApprovalDecisionRow, catalog: CatalogView
+) -> tuple[WriteOutcome, ...]:
     """Count a decision in the open step; what else it changed."""
     time = made.decided_at
-    step = _open_step(held, time)
-    decider = person(session, held.row.tenant_id, made.decided_by, frozenset(made.lineage))
+    step = _get_open_step(held, time)
+    decider = resolve_person(session, held.row.tenant_id, made.decided_by, frozenset(made.lineage))
     _check_barred(held, decider, subject)
-    _check_frozen(session, held)
-    if any(one.decided_by == subject.name for one in held.decisions_of(step)):
+    _check_quote_integrity(session, held)
+    if any(one.decided_by == subject.name for one in held.list_decisions(step)):
         return ()
-    if steps.escalates(step, time):
-        steps.escalate(session, held, step, time)
-        tell(session, held, EventType.APPROVAL_ESCALATED)
+    if steps.is_escalation_due(step, time):
+        steps.escalate_step(session, held, step, time)
+        write_event(session, held, WebhookEventType.APPROVAL_ESCALATED)
         held.row.version += 1
-    steps.decide(session, held, step, _voice(session, held, step, decider, time), made)
+    steps.record_decision(session, held, step, _select_mandate(session, held, step, decider, time), made)
     held.row.version += 1
     if made.decision == "reject":
-        _reject(session, held, made)
+        _reject_approval(session, held, made)
         return ()
-    return _advance(session, held, made, catalog)
+    return _advance_steps(session, held, made, catalog)
 
 
-def _open_step(held: Held, time: datetime) -> ApprovalStepRow:
+def _get_open_step(held: LoadedApproval, time: datetime) -> ApprovalStepRow:
     step = held.open_step
     if step is None:
         raise ApprovalEnded(f"The approval is {held.row.state}")
@@ -145,118 +151,122 @@ def _open_step(held: Held, time: datetime) -> ApprovalStepRow:
     return step
 
 
-def _check_barred(held: Held, decider: Person, subject: Subject) -> None:
-    if subject.kind == SubjectKind.LOCAL:
+def _check_barred(held: LoadedApproval, decider: Person, subject: Principal) -> None:
+    if subject.kind == PrincipalKind.LOCAL:
         raise NobodyInOpenMode
     if is_barred(held.row, decider):
         raise OwnApproval
 
 
-def _check_frozen(session: Reader | Writer, held: Held) -> None:
+def _check_quote_integrity(session: Reader | Writer, held: LoadedApproval) -> None:
     row = held.row
-    quotes.check_frozen(session, row.tenant_id, row.quote_id, row.quote_version, row.content_digest)
+    quotes.check_integrity(session, row.tenant_id, row.quote_id, row.quote_version, row.content_digest)
 
 
-def _voices(session: Reader | Writer, held: Held, decider: Person, time: datetime) -> list[Voice]:
+def _list_mandates(
+    session: Reader | Writer, held: LoadedApproval, decider: Person, time: datetime
+) -> list[Vote]:
     """What somebody may say: for themselves, and for those whom they stand in for and who have not asked."""
     tenant_id = held.row.tenant_id
-    found = [Voice(decider, decider)]
-    for name, delegation_id in standing_for(session, tenant_id, decider.name, time).items():
-        place = person(session, tenant_id, name)
+    found = [Vote(decider, decider)]
+    for name, delegation_id in resolve_delegators(session, tenant_id, decider.name, time).items():
+        place = resolve_person(session, tenant_id, name)
         if not is_barred(held.row, place):
-            found.append(Voice(place, decider, delegation_id))
+            found.append(Vote(place, decider, delegation_id))
     return found
 
 
-def _used(session: Reader | Writer, held: Held, step: ApprovalStepRow) -> list[Voice]:
+def _list_used_mandates(session: Reader | Writer, held: LoadedApproval, step: ApprovalStepRow) -> list[Vote]:
     """What has been said in a step, and by whom."""
     tenant_id = held.row.tenant_id
     return [
-        Voice(
-            person(session, tenant_id, one.approver),
-            person(session, tenant_id, one.decided_by, frozenset(one.lineage)),
+        Vote(
+            resolve_person(session, tenant_id, one.approver),
+            resolve_person(session, tenant_id, one.decided_by, frozenset(one.lineage)),
         )
-        for one in held.decisions_of(step)
+        for one in held.list_decisions(step)
     ]
 
 
-def _voice(
-    session: Reader | Writer, held: Held, step: ApprovalStepRow, decider: Person, time: datetime
-) -> Voice:
-    voices = _voices(session, held, decider, time)
-    found = steps.free(held, step, voices, _used(session, held, step))
+def _select_mandate(
+    session: Reader | Writer, held: LoadedApproval, step: ApprovalStepRow, decider: Person, time: datetime
+) -> Vote:
+    voices = _list_mandates(session, held, decider, time)
+    found = steps.select_free_mandate(held, step, voices, _list_used_mandates(session, held, step))
     if found is None:
         entitled = {voice.place.name for voice in voices}
-        raise NotAnApprover if entitled.isdisjoint(held.approvers_of(step)) else AlreadyDecided
+        raise NotAnApprover if entitled.isdisjoint(held.list_approvers(step)) else AlreadyDecided
     return found
 
 
-def _reject(session: Writer, held: Held, made: ApprovalDecisionRow) -> None:
+def _reject_approval(session: Writer, held: LoadedApproval, made: ApprovalDecisionRow) -> None:
     _move_quote(session, held, REJECTED)
-    tell(session, held, EventType.APPROVAL_REJECTED, decided_by=made.decided_by)
-    steps.end(held, REJECTED, made.decided_at, step_state=REJECTED)
+    write_event(session, held, WebhookEventType.APPROVAL_REJECTED, decided_by=made.decided_by)
+    steps.end_approval(held, REJECTED, made.decided_at, step_state=REJECTED)
 
 
-def _advance(
-    session: Writer, held: Held, made: ApprovalDecisionRow, catalog: CatalogView
-) -> tuple[Change, ...]:
+def _advance_steps(
+    session: Writer, held: LoadedApproval, made: ApprovalDecisionRow, catalog: CatalogView
+) -> tuple[WriteOutcome, ...]:
     """Close steps that have their quorum, and open what follows."""
     while (step := held.open_step) and steps.has_quorum(held, step):
-        steps.close(step)
-        following = steps.open_next(held, made.decided_at)
+        steps.close_step(step)
+        following = steps.open_next_step(held, made.decided_at)
         if following is None:
-            return approve(session, held, made.decided_at, catalog, decided_by=made.decided_by)
-        _count_again(session, held, following, made.decided_at)
+            return complete_approval(session, held, made.decided_at, catalog, decided_by=made.decided_by)
+        _recount_decisions(session, held, following, made.decided_at)
         if not steps.has_quorum(held, following):
-            tell(session, held, EventType.APPROVAL_REQUESTED)
-    deadlines.ask(session, held)
+            write_event(session, held, WebhookEventType.APPROVAL_REQUESTED)
+    deadlines.enqueue_deadline(session, held)
     return ()
 
 
-def _count_again(session: Writer, held: Held, step: ApprovalStepRow, time: datetime) -> None:
+def _recount_decisions(session: Writer, held: LoadedApproval, step: ApprovalStepRow, time: datetime) -> None:
     """Let earlier decisions count in a step that has opened, where it names who made them."""
     tenant_id = held.row.tenant_id
     # Not what was decided by a key that has ended since: it may have been stolen.
     for made in {one.decided_by: one for one in held.decisions}.values():
-        if works(session, named(tenant_id, made.decided_by), time):
-            decider = person(session, tenant_id, made.decided_by, frozenset(made.lineage))
-            voices = _voices(session, held, decider, time)
-            voice = steps.free(held, step, voices, _used(session, held, step))
+        if is_active(session, build_named_subject(tenant_id, made.decided_by), time):
+            decider = resolve_person(session, tenant_id, made.decided_by, frozenset(made.lineage))
+            voices = _list_mandates(session, held, decider, time)
+            voice = steps.select_free_mandate(held, step, voices, _list_used_mandates(session, held, step))
             if voice is not None:
-                steps.decide(session, held, step, voice, made)
+                steps.record_decision(session, held, step, voice, made)
 
 
-def approve(
-    session: Writer, held: Held, time: datetime, catalog: CatalogView, *, decided_by: str = ""
-) -> tuple[Change, ...]:
+def complete_approval(
+    session: Writer, held: LoadedApproval, time: datetime, catalog: CatalogView, *, decided_by: str = ""
+) -> tuple[WriteOutcome, ...]:
     """Let an approval be approved, if its budgets allow it; that of an earlier version is superseded."""
     row = held.row
     also = tuple(
-        end(session, earlier, SUPERSEDED, EventType.APPROVAL_SUPERSEDED)
-        for earlier in repository.locked_approved(session, row.tenant_id, row.quote_id)
+        end_undecided(session, earlier, SUPERSEDED, WebhookEventType.APPROVAL_SUPERSEDED)
+        for earlier in repository.lock_approved(session, row.tenant_id, row.quote_id)
     )
     _move_quote(session, held, APPROVED)
-    quote = quotes.get(session, row.tenant_id, row.quote_id, row.quote_version)
-    taken, moved = commitments.commit(session, row, quote, time, catalog.exchange_rates)
+    quote = quotes.get_quote(session, row.tenant_id, row.quote_id, row.quote_version)
+    taken, moved = commitments.commit_budgets(session, row, quote, time, catalog.exchange_rates)
     row.budgets = [{**effect} for effect in taken]
-    steps.end(held, APPROVED, time)
-    tell(session, held, EventType.APPROVAL_APPROVED, decided_by=decided_by)
+    steps.end_approval(held, APPROVED, time)
+    write_event(session, held, WebhookEventType.APPROVAL_APPROVED, decided_by=decided_by)
     return (*also, *moved)
 
 
-def end(session: Writer, held: Held, state: str, event: EventType, *, by: str = "") -> Change:
+def end_undecided(
+    session: Writer, held: LoadedApproval, state: str, event: WebhookEventType, *, by: str = ""
+) -> WriteOutcome:
     """End an approval without a decision, and give back what it committed."""
-    row, before, time = held.row, recorded(held), steps.moment(session, held)
-    commitments.release(row, time)
-    tell(session, held, event, decided_by=by)
+    row, before, time = held.row, to_audit_document(held), steps.get_decision_time(session, held)
+    commitments.release_commitment(row, time)
+    write_event(session, held, event, decided_by=by)
     _move_quote(session, held, state)
-    steps.end(held, state, time)
+    steps.end_approval(held, state, time)
     row.version += 1
     session.flush()
-    return changed(held, before)
+    return build_change(held, before)
 
 
-def _move_quote(session: Writer, held: Held, state: str) -> None:
+def _move_quote(session: Writer, held: LoadedApproval, state: str) -> None:
     row = held.row
-    quote = quotes.locked(session, row.tenant_id, row.quote_id, row.quote_version)
+    quote = quotes.lock_version(session, row.tenant_id, row.quote_id, row.quote_version)
     quotes.set_state(session, quote, state)

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.approvals.policies.service import Policy
-from service.approvals.schemas import JudgedRate, Judgement
+from service.approvals.policies.service import VersionedPolicy
+from service.approvals.schemas import EvaluatedExchangeRate, PolicyEvaluation
 from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from service.quotes.schemas import LEFT_OUT
 from service.schemas.base import AnswerWarning, MoneyInput
 
 
-class Asked(NamedTuple):
+class ApprovalSubject(NamedTuple):
     """A quote, the names of who asks for its approval, and those of all who have asked for a version."""
 
     quote: Mapping[str, Any]
@@ -25,33 +25,35 @@ class Asked(NamedTuple):
     all_names: frozenset[str]
 
 
-class Matched(NamedTuple):
+class MatchedPolicies(NamedTuple):
     """Policies that speak of a quote, what could not be judged, and by what all of them were judged."""
 
-    policies: list[Policy]
+    policies: list[VersionedPolicy]
     warnings: list[AnswerWarning]
-    judged: Judgement
+    judged: PolicyEvaluation
 
 
-class _Unknown(NamedTuple):
+class _UndecidableCondition(NamedTuple):
     """Why a condition cannot be judged."""
 
     code: str
     detail: str
 
 
-def match(policies: Iterable[Policy], asked: Asked, rates: ExchangeRates, on: date) -> Matched:
+def match_policies(
+    policies: Iterable[VersionedPolicy], asked: ApprovalSubject, rates: ExchangeRates, on: date
+) -> MatchedPolicies:
     """The policies that speak of what is asked, by the exchange rates of a day."""
-    judge = _Judge(asked, rates, on)
-    matched = Matched([], [], {"on": on.isoformat(), "policies": [], "exchange_rates": []})
+    judge = _ConditionEvaluator(asked, rates, on)
+    matched = MatchedPolicies([], [], {"on": on.isoformat(), "policies": [], "exchange_rates": []})
     for policy in policies:
-        judged = judge.conditions(policy)
-        unknown = dict.fromkeys(each for each in judged if isinstance(each, _Unknown))
+        judged = judge.judge_conditions(policy)
+        unknown = dict.fromkeys(each for each in judged if isinstance(each, _UndecidableCondition))
         matches = all(judged) and not (unknown and _is_automatic(policy))
         if matches:
             matched.policies.append(policy)
         if all(judged):
-            matched.warnings.extend(_warning(policy, each) for each in unknown)
+            matched.warnings.extend(_build_warning(policy, each) for each in unknown)
         matched.judged["policies"].append(
             {"policy_id": policy.body.id, "version": policy.version, "matches": matches}
         )
@@ -59,18 +61,18 @@ def match(policies: Iterable[Policy], asked: Asked, rates: ExchangeRates, on: da
     return matched
 
 
-def _is_automatic(policy: Policy) -> bool:
+def _is_automatic(policy: VersionedPolicy) -> bool:
     return not policy.body.steps
 
 
-def _warning(policy: Policy, unknown: _Unknown) -> AnswerWarning:
+def _build_warning(policy: VersionedPolicy, unknown: _UndecidableCondition) -> AnswerWarning:
     counted = "so does not let it pass unasked" if _is_automatic(policy) else "counts it as above its limit"
     detail = f"{unknown.detail}: policy {policy.body.id} {counted}"
     return {"code": unknown.code, "pointer": "", "detail": detail}
 
 
-def _judged_rate(rate: ExchangeRate) -> JudgedRate:
-    known: JudgedRate = {
+def _rate_to_response(rate: ExchangeRate) -> EvaluatedExchangeRate:
+    known: EvaluatedExchangeRate = {
         "from_currency_code": rate.from_code,
         "to_currency_code": rate.to_code,
         "rate": f"{rate.rate:f}",
@@ -81,24 +83,24 @@ def _judged_rate(rate: ExchangeRate) -> JudgedRate:
     return known
 
 
-class _Judge:
+class _ConditionEvaluator:
     """Judges the conditions of policies about one quote."""
 
-    def __init__(self, asked: Asked, rates: ExchangeRates, on: date) -> None:
+    def __init__(self, asked: ApprovalSubject, rates: ExchangeRates, on: date) -> None:
         self._asked = asked
         self._rates = rates
         self._on = on
-        self.used: dict[tuple[str, str], JudgedRate] = {}
+        self.used: dict[tuple[str, str], EvaluatedExchangeRate] = {}
         left_out = sorted({each["code"] for each in asked.quote["warnings"]} & LEFT_OUT)
         self._left_out = ", ".join(left_out)
 
-    def conditions(self, policy: Policy) -> list[bool | _Unknown]:
+    def judge_conditions(self, policy: VersionedPolicy) -> list[bool | _UndecidableCondition]:
         """Whether each holds."""
-        judged = [self._is_among(policy), *self._above(policy)]
-        unpriced = self._unpriced() if _is_automatic(policy) else None
+        judged = [self._is_among(policy), *self._judge_limits(policy)]
+        unpriced = self._find_price_gap() if _is_automatic(policy) else None
         return judged if unpriced is None else [*judged, unpriced]
 
-    def _is_among(self, policy: Policy) -> bool:
+    def _is_among(self, policy: VersionedPolicy) -> bool:
         """Whether it speaks of this payer, provider and asker.
 
         Whoever has asked for a version meets their policies though another submits it; only who submits it
@@ -113,19 +115,19 @@ class _Judge:
         )
         return all(wanted is MISSING or not found.isdisjoint(wanted) for wanted, found in of_the_quote)
 
-    def _unpriced(self) -> _Unknown | None:
+    def _find_price_gap(self) -> _UndecidableCondition | None:
         """Why nobody knows what a quote costs that is of money."""
         if self._asked.quote["requests"].keys().isdisjoint({"cost", "utility_bill"}):
             return None
         if "total" not in self._asked.quote["headlines"]:
-            return _Unknown("TOTAL_UNKNOWN", "the total of the quote is not known")
-        return self._incomplete()
+            return _UndecidableCondition("TOTAL_UNKNOWN", "the total of the quote is not known")
+        return self._find_total_gap()
 
-    def _incomplete(self) -> _Unknown | None:
+    def _find_total_gap(self) -> _UndecidableCondition | None:
         detail = f"the total of the quote leaves out charges ({self._left_out})"
-        return _Unknown("TOTAL_INCOMPLETE", detail) if self._left_out else None
+        return _UndecidableCondition("TOTAL_INCOMPLETE", detail) if self._left_out else None
 
-    def _above(self, policy: Policy) -> Iterator[bool | _Unknown]:
+    def _judge_limits(self, policy: VersionedPolicy) -> Iterator[bool | _UndecidableCondition]:
         conditions, headlines = policy.body.conditions, self._asked.quote["headlines"]
         for end, limit in (("amount", conditions.total_above), ("high", conditions.total_high_above)):
             if limit is not MISSING:
@@ -133,15 +135,19 @@ class _Judge:
         carbon_limit = conditions.location_based_kg_co2e_above
         if carbon_limit is not MISSING:
             carbon = headlines.get("location_based_kg_co2e")
-            unknown = _Unknown("CARBON_UNKNOWN", "the emissions of the quote are not known")
+            unknown = _UndecidableCondition("CARBON_UNKNOWN", "the emissions of the quote are not known")
             yield unknown if carbon is None else carbon["value"] > carbon_limit
 
-    def _is_above(self, total: Mapping[str, Any] | None, end: str, limit: MoneyInput) -> bool | _Unknown:
+    def _is_above(
+        self, total: Mapping[str, Any] | None, end: str, limit: MoneyInput
+    ) -> bool | _UndecidableCondition:
         if total is None:
-            return _Unknown("TOTAL_UNKNOWN", "the total of the quote is not known")
+            return _UndecidableCondition("TOTAL_UNKNOWN", "the total of the quote is not known")
         currency, wanted = total["currency_code"], limit.currency_code
         converted = self._rates.convert(Decimal(str(total[end])), currency, wanted, self._on)
         if converted is None:
-            return _Unknown("RATE_UNKNOWN", f"no exchange rate from {currency} to {wanted} is known")
-        self.used |= {(rate.from_code, rate.to_code): _judged_rate(rate) for rate in converted.rates}
-        return converted.amount > Decimal(limit.amount) or self._incomplete() or False
+            return _UndecidableCondition(
+                "RATE_UNKNOWN", f"no exchange rate from {currency} to {wanted} is known"
+            )
+        self.used |= {(rate.from_code, rate.to_code): _rate_to_response(rate) for rate in converted.rates}
+        return converted.amount > Decimal(limit.amount) or self._find_total_gap() or False

@@ -8,9 +8,9 @@ by a link or by any key of theirs. Keys of the command line are somebody each.
 from typing import NamedTuple
 
 from service.approvals.tables import ApprovalRow
-from service.auth.service import lineage, named
+from service.auth.service import build_named_subject, resolve_lineage
 from service.kit.database.engine import Reader, Writer
-from service.kit.security.identity import people_among, somebody_among
+from service.kit.security.identity import list_acting_subjects, list_people
 
 
 class Person(NamedTuple):
@@ -29,10 +29,12 @@ class Person(NamedTuple):
         return not (self.somebody.isdisjoint(other.somebody) and self.people.isdisjoint(other.people))
 
 
-def person(session: Reader | Writer, tenant_id: str, name: str, also: frozenset[str] = frozenset()) -> Person:
+def resolve_person(
+    session: Reader | Writer, tenant_id: str, name: str, also: frozenset[str] = frozenset()
+) -> Person:
     """Who a name is; ``also`` are others who can act by it, as the maker of a link can."""
-    own = lineage(session, named(tenant_id, name)) | also
-    return Person(name, own, somebody_among(own), people_among(own))
+    own = resolve_lineage(session, build_named_subject(tenant_id, name)) | also
+    return Person(name, own, list_acting_subjects(own), list_people(own))
 
 
 def is_barred(row: ApprovalRow, one: Person) -> bool:
@@ -40,5 +42,5 @@ def is_barred(row: ApprovalRow, one: Person) -> bool:
     return (
         not one.lineage.isdisjoint(row.asked_by)
         or not one.somebody.isdisjoint(row.barred)
-        or not one.people.isdisjoint(people_among(row.barred))
+        or not one.people.isdisjoint(list_people(row.barred))
     )

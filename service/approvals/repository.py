@@ -21,11 +21,13 @@ from service.approvals.tables import (
 from service.kit.database.engine import Reader, Writer
 from service.kit.jobs import leases
 
-Part = TypeVar("Part", ApprovalStepRow, ApprovalApproverRow, ApprovalDecisionRow, ApprovalCommentRow)
+_ApprovalPart = TypeVar(
+    "_ApprovalPart", ApprovalStepRow, ApprovalApproverRow, ApprovalDecisionRow, ApprovalCommentRow
+)
 
 
 @dataclass(slots=True)
-class Held:
+class LoadedApproval:
     """An approval with all of its parts, each in its order."""
 
     row: ApprovalRow
@@ -39,70 +41,70 @@ class Held:
         """The step that waits for decisions."""
         return next((step for step in self.steps if step.state == OPEN), None)
 
-    def approvers_of(self, step: ApprovalStepRow) -> list[str]:
+    def list_approvers(self, step: ApprovalStepRow) -> list[str]:
         """Who may decide a step."""
         return [one.approver for one in self.approvers if one.step_number == step.number]
 
-    def decisions_of(self, step: ApprovalStepRow) -> list[ApprovalDecisionRow]:
+    def list_decisions(self, step: ApprovalStepRow) -> list[ApprovalDecisionRow]:
         """What was decided in a step."""
         return [one for one in self.decisions if one.step_number == step.number]
 
 
-def get(session: Session, tenant_id: str, approval_id: str) -> Held | None:
+def get_approval(session: Session, tenant_id: str, approval_id: str) -> LoadedApproval | None:
     """An approval of a tenant."""
-    row = session.scalars(_one(tenant_id, approval_id)).one_or_none()
-    return None if row is None else _whole(session, row)
+    row = session.scalars(_select_approval(tenant_id, approval_id)).one_or_none()
+    return None if row is None else _load_parts(session, row)
 
 
-def locked(session: Writer, tenant_id: str, approval_id: str) -> Held | None:
+def lock_approval(session: Writer, tenant_id: str, approval_id: str) -> LoadedApproval | None:
     """An approval of a tenant, locked until the transaction ends; before its quote."""
-    row = session.scalars(_one(tenant_id, approval_id).with_for_update()).one_or_none()
-    return None if row is None else _whole(session, row)
+    row = session.scalars(_select_approval(tenant_id, approval_id).with_for_update()).one_or_none()
+    return None if row is None else _load_parts(session, row)
 
 
-def _one(tenant_id: str, approval_id: str) -> Select[ApprovalRow]:
+def _select_approval(tenant_id: str, approval_id: str) -> Select[ApprovalRow]:
     own = (ApprovalRow.tenant_id == tenant_id, ApprovalRow.id == approval_id)
     return select(ApprovalRow).where(*own).execution_options(populate_existing=True)
 
 
-def _whole(session: Session, row: ApprovalRow) -> Held:
-    def parts(table: type[Part], *order: str) -> list[Part]:
+def _load_parts(session: Session, row: ApprovalRow) -> LoadedApproval:
+    def load_rows(table: type[_ApprovalPart], *order: str) -> list[_ApprovalPart]:
         own = select(table).where(table.tenant_id == row.tenant_id, table.approval_id == row.id)
         ordered = own.order_by(*(getattr(table, name) for name in order))
         return list(session.scalars(ordered.execution_options(populate_existing=True)))
 
-    return Held(
+    return LoadedApproval(
         row,
-        parts(ApprovalStepRow, "number"),
-        parts(ApprovalApproverRow, "step_number", "position"),
-        parts(ApprovalDecisionRow, "number"),
-        parts(ApprovalCommentRow, "number"),
+        load_rows(ApprovalStepRow, "number"),
+        load_rows(ApprovalApproverRow, "step_number", "position"),
+        load_rows(ApprovalDecisionRow, "number"),
+        load_rows(ApprovalCommentRow, "number"),
     )
 
 
-def of_content(session: Session, tenant_id: str, quote_id: str, content_digest: str) -> str | None:
+def find_by_content(session: Session, tenant_id: str, quote_id: str, content_digest: str) -> str | None:
     """Id of the approval of the version of a quote that has this content."""
     own = (ApprovalRow.tenant_id == tenant_id, ApprovalRow.quote_id == quote_id)
     newest = select(ApprovalRow.id).where(*own, ApprovalRow.content_digest == content_digest)
     return session.scalars(newest.order_by(ApprovalRow.quote_version.desc()).limit(1)).one_or_none()
 
 
-def of_quote(session: Session, tenant_id: str, quote_id: str) -> Sequence[ApprovalRow]:
+def list_by_quote(session: Session, tenant_id: str, quote_id: str) -> Sequence[ApprovalRow]:
     """The approvals of every version of a quote."""
     own = (ApprovalRow.tenant_id == tenant_id, ApprovalRow.quote_id == quote_id)
     return session.scalars(select(ApprovalRow).where(*own)).all()
 
 
-def locked_approved(session: Writer, tenant_id: str, quote_id: str) -> list[Held]:
+def lock_approved(session: Writer, tenant_id: str, quote_id: str) -> list[LoadedApproval]:
     """The approvals of a quote that are approved, locked until the transaction ends."""
     own = (ApprovalRow.tenant_id == tenant_id, ApprovalRow.quote_id == quote_id)
     found = select(ApprovalRow).where(*own, ApprovalRow.state == APPROVED).order_by(ApprovalRow.id)
     fresh = found.with_for_update().execution_options(populate_existing=True)
-    return [_whole(session, row) for row in session.scalars(fresh).all()]
+    return [_load_parts(session, row) for row in session.scalars(fresh).all()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class ApprovalFilters:
     """Which approvals to list; one that is empty lets all through."""
 
     states: Sequence[str] = ()
@@ -112,8 +114,8 @@ class Filters:
     """Approvers of an open step that has no decision in their place."""
 
 
-def page(
-    session: Reader, tenant_id: str, filters: Filters, after: tuple[datetime, str] | None, limit: int
+def list_page(
+    session: Reader, tenant_id: str, filters: ApprovalFilters, after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[ApprovalRow]:
     """Approvals of a tenant, the newest first, behind the submission time and id ``after``."""
     statement = select(ApprovalRow).where(ApprovalRow.tenant_id == tenant_id)
@@ -124,7 +126,7 @@ def page(
     if filters.quote_ids:
         statement = statement.where(ApprovalRow.quote_id.in_(filters.quote_ids))
     if filters.waiting_for is not None:
-        statement = statement.where(_waits_for(filters.waiting_for))
+        statement = statement.where(_build_waiting_condition(filters.waiting_for))
     if after is not None:
         submitted_at, approval_id = after
         tied = and_(ApprovalRow.submitted_at == submitted_at, ApprovalRow.id < approval_id)
@@ -133,7 +135,7 @@ def page(
     return session.scalars(ordered.limit(limit)).all()
 
 
-def _waits_for(names: frozenset[str]) -> ColumnElement[bool]:
+def _build_waiting_condition(names: frozenset[str]) -> ColumnElement[bool]:
     step, one, decision = ApprovalStepRow, ApprovalApproverRow, ApprovalDecisionRow
     decided = exists().where(
         decision.tenant_id == one.tenant_id,
@@ -154,7 +156,7 @@ def _waits_for(names: frozenset[str]) -> ColumnElement[bool]:
     )
 
 
-class Due(NamedTuple):
+class DueApproval(NamedTuple):
     """An approval about which something has to be done, and since when."""
 
     acts_at: datetime
@@ -162,29 +164,29 @@ class Due(NamedTuple):
     approval_id: str
 
 
-def due(session: Session, after: Due | None, limit: int) -> list[Due]:
+def list_due(session: Session, after: DueApproval | None, limit: int) -> list[DueApproval]:
     """Approvals about which something has to be done now, the most overdue first, behind ``after``."""
     place = (ApprovalRow.acts_at, ApprovalRow.tenant_id, ApprovalRow.id)
-    found = select(*place).where(ApprovalRow.acts_at <= leases.now())
+    found = select(*place).where(ApprovalRow.acts_at <= leases.get_database_time())
     if after is not None:
         found = found.where(tuple_(*place) > tuple_(*after))
     rows = session.execute(found.order_by(*place).limit(limit))
-    return [Due(at, tenant_id, approval_id) for at, tenant_id, approval_id in rows if at is not None]
+    return [DueApproval(at, tenant_id, approval_id) for at, tenant_id, approval_id in rows if at is not None]
 
 
-def ids(session: Reader, tenant_id: str) -> Iterator[str]:
+def list_ids(session: Reader, tenant_id: str) -> Iterator[str]:
     """Every approval of a tenant."""
     yield from session.scalars(select(ApprovalRow.id).where(ApprovalRow.tenant_id == tenant_id))
 
 
-def states(session: Reader, tenant_id: str) -> dict[tuple[str, int], tuple[str, str]]:
+def get_version_states(session: Reader, tenant_id: str) -> dict[tuple[str, int], tuple[str, str]]:
     """State and content of every version of a quote that was submitted."""
     members = (ApprovalRow.quote_id, ApprovalRow.quote_version, ApprovalRow.state, ApprovalRow.content_digest)
     rows = session.execute(select(*members).where(ApprovalRow.tenant_id == tenant_id))
     return {(quote_id, version): (state, digest) for quote_id, version, state, digest in rows}
 
 
-class Count(NamedTuple):
+class ApprovalCount(NamedTuple):
     """How many approvals are in a state, and how long the first waits for people and for the service."""
 
     state: str
@@ -193,15 +195,15 @@ class Count(NamedTuple):
     overdue_seconds: float
 
 
-def counts(session: Reader) -> list[Count]:
+def count_by_state(session: Reader) -> list[ApprovalCount]:
     """How the approvals of every tenant stand."""
     submitted, acts = func.min(ApprovalRow.submitted_at), func.min(ApprovalRow.acts_at)
-    statement = select(ApprovalRow.state, func.count(), submitted, acts, leases.now())
+    statement = select(ApprovalRow.state, func.count(), submitted, acts, leases.get_database_time())
     return [
-        Count(state, number, (now - first).total_seconds(), _since(acts_at, now))
+        ApprovalCount(state, number, (now - first).total_seconds(), _compute_overdue_seconds(acts_at, now))
         for state, number, first, acts_at, now in session.execute(statement.group_by(ApprovalRow.state))
     ]
 
 
-def _since(due_at: datetime | None, now: datetime) -> float:
+def _compute_overdue_seconds(due_at: datetime | None, now: datetime) -> float:
     return max(0.0, (now - due_at).total_seconds()) if due_at else 0.0

@@ -5,25 +5,25 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 
 from service.approvals import decisions, repository, service
-from service.approvals.repository import Filters
+from service.approvals.presenters import to_summary
+from service.approvals.repository import ApprovalFilters
 from service.approvals.schemas import (
-    AmendmentInput,
     Approval,
-    ApprovalCommentInput,
+    ApprovalCommentRequest,
+    ApprovalDecisionKind,
+    ApprovalDecisionRequest,
     ApprovalHistory,
     ApprovalId,
     ApprovalPage,
     ApprovalQuery,
-    DecisionInput,
-    DecisionKind,
-    Submission,
+    QuoteAmendmentRequest,
+    QuoteSubmissionRequest,
 )
-from service.approvals.service import Amendment
-from service.approvals.telling import shown_summary
+from service.approvals.service import QuoteAmendment
 from service.audit.service import Read, Write, WriteRequest
 from service.evidence.snapshot import Snapshots
 from service.kit.http.pages import newest_first
-from service.kit.http.web import LOCATED, WorkAside, api_router, json_response
+from service.kit.http.web import LOCATED, OffloadedWork, api_router, json_response
 from service.quotes.schemas import QuoteId
 from service.quotes.service import QuoteFreezing
 from service.resolve.catalog import CatalogView
@@ -35,14 +35,14 @@ QuotePath = Annotated[QuoteId, Path(description="Id of the quote.")]
 
 
 @quotes.post("/{id:name}:submit", status_code=201, response_model=Approval, responses=LOCATED)
-def submit_quote(write: Write, snapshots: Snapshots, id: QuotePath, body: Submission) -> Response:
+def submit_quote(write: Write, snapshots: Snapshots, id: QuotePath, body: QuoteSubmissionRequest) -> Response:
     """Ask for the newest version of a quote to be approved, by whom the policies that match it say.
 
     With `validate_only` the answer says who would be asked, and nobody is.
     """
     catalog = snapshots.newest(write.tenant_id)
     return write.run(
-        body, lambda session: service.submit(session, write.subject, id, body.content_digest, catalog)
+        body, lambda session: service.submit_quote(session, write.subject, id, body.content_digest, catalog)
     )
 
 
@@ -52,29 +52,31 @@ async def amend_quote(
     write: Write,
     snapshots: Snapshots,
     freezing: QuoteFreezing,
-    aside: WorkAside,
+    aside: OffloadedWork,
     id: QuotePath,
-    body: AmendmentInput,
+    body: QuoteAmendmentRequest,
 ) -> Response:
     """Quote something else as the next version and ask for its approval, which begins anew."""
 
-    def prepare() -> tuple[Amendment, CatalogView]:
-        frozen = freezing.of(write.tenant_id, body.quote, "/quote")
-        amendment = Amendment(body.content_digest, frozen, body.quote.valid_for_days)
+    def prepare() -> tuple[QuoteAmendment, CatalogView]:
+        frozen = freezing.build_from_body(write.tenant_id, body.quote, "/quote")
+        amendment = QuoteAmendment(body.content_digest, frozen, body.quote.valid_for_days)
         return amendment, snapshots.newest(write.tenant_id)
 
     return await write.run_prepared(
         body,
         aside,
         prepare,
-        lambda session, prepared: service.amend(session, write.subject, id, *prepared),
+        lambda session, prepared: service.amend_quote(session, write.subject, id, *prepared),
     )
 
 
 @quotes.post("/{id:name}:cancel", response_model=Approval)
-def cancel_quote(write: Write, id: QuotePath, body: Submission) -> Response:
+def cancel_quote(write: Write, id: QuotePath, body: QuoteSubmissionRequest) -> Response:
     """End the approval of a version, be it approved: what it committed is free again."""
-    return write.run(body, lambda session: service.cancel(session, write.subject, id, body.content_digest))
+    return write.run(
+        body, lambda session: service.cancel_approval(session, write.subject, id, body.content_digest)
+    )
 
 
 @approvals.get("", response_model=ApprovalPage)
@@ -84,14 +86,14 @@ def list_approvals(read: Read, query: Annotated[ApprovalQuery, Query()]) -> Resp
     filters = (query.state, approver, query.requester, query.quote_id)
     page = read.page(query, newest_first("submitted_at"), "approvals", *filters)
     with read.session() as session:
-        wanted = Filters(
+        wanted = ApprovalFilters(
             states=query.state,
             requester=query.requester,
             quote_ids=query.quote_id,
-            waiting_for=service.names_of(session, read.subject) if approver else None,
+            waiting_for=service.list_deciding_names(session, read.subject) if approver else None,
         )
-        rows = repository.page(session, read.tenant_id, wanted, page.after, page.limit)
-        return json_response(page.to_response([shown_summary(row) for row in rows]))
+        rows = repository.list_page(session, read.tenant_id, wanted, page.after, page.limit)
+        return json_response(page.to_response([to_summary(row) for row in rows]))
 
 
 @approvals.get("/{id:name}", response_model=Approval)
@@ -99,34 +101,42 @@ def get_approval(read: Read, snapshots: Snapshots, id: ApprovalPath) -> Response
     """An approval: its steps, who decided what, and what it takes from which budget."""
     catalog = snapshots.newest(read.tenant_id)
     with read.session() as session:
-        return json_response(service.with_outstanding(session, read.tenant_id, id, catalog))
+        return json_response(service.get_with_outstanding(session, read.tenant_id, id, catalog))
 
 
 @approvals.get("/{id:name}/history", response_model=ApprovalHistory)
 def get_approval_history(read: Read, id: ApprovalPath) -> Response:
     """Every change of an approval as the audit chain has it, and whether the approval still is like that."""
     with read.session() as session:
-        return json_response(service.history_of(session, read.tenant_id, id))
+        return json_response(service.get_history(session, read.tenant_id, id))
 
 
 @approvals.post("/{id:name}:approve", response_model=Approval)
-def approve_approval(write: Write, snapshots: Snapshots, id: ApprovalPath, body: DecisionInput) -> Response:
+def approve_approval(
+    write: Write, snapshots: Snapshots, id: ApprovalPath, body: ApprovalDecisionRequest
+) -> Response:
     """Approve what was seen; sent again it is the same decision, in every step that names the caller."""
     return _decide(write, id, "approve", body, snapshots.newest(write.tenant_id))
 
 
 @approvals.post("/{id:name}:reject", response_model=Approval)
-def reject_approval(write: Write, snapshots: Snapshots, id: ApprovalPath, body: DecisionInput) -> Response:
+def reject_approval(
+    write: Write, snapshots: Snapshots, id: ApprovalPath, body: ApprovalDecisionRequest
+) -> Response:
     """Reject what was seen: one rejection ends the approval."""
     return _decide(write, id, "reject", body, snapshots.newest(write.tenant_id))
 
 
 def _decide(
-    write: WriteRequest, approval_id: str, decision: DecisionKind, body: DecisionInput, catalog: CatalogView
+    write: WriteRequest,
+    approval_id: str,
+    decision: ApprovalDecisionKind,
+    body: ApprovalDecisionRequest,
+    catalog: CatalogView,
 ) -> Response:
     return write.run(
         body,
-        lambda session: decisions.decide(
+        lambda session: decisions.decide_approval(
             session, write.subject, approval_id, decision=decision, sent=body, catalog=catalog
         ),
     )
@@ -139,10 +149,10 @@ def close_approval(write: Write, snapshots: Snapshots, id: ApprovalPath) -> Resp
     The approval stays approved. Closed before, it is the same answer.
     """
     catalog = snapshots.newest(write.tenant_id)
-    return write.run(None, lambda session: service.close(session, write.subject, id, catalog))
+    return write.run(None, lambda session: service.close_approval(session, write.subject, id, catalog))
 
 
 @approvals.post("/{id:name}:comment", response_model=Approval)
-def comment_approval(write: Write, id: ApprovalPath, body: ApprovalCommentInput) -> Response:
+def comment_approval(write: Write, id: ApprovalPath, body: ApprovalCommentRequest) -> Response:
     """Say something about an approval."""
-    return write.run(body.text, lambda session: service.comment(session, write.subject, id, body.text))
+    return write.run(body.text, lambda session: service.add_comment(session, write.subject, id, body.text))

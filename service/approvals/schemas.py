@@ -6,8 +6,8 @@ from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.kit.http.pages import NextPageToken, PageQuery
-from service.quotes.schemas import QuoteHeadlines, QuoteId, QuoteInput
-from service.schemas.base import AnswerWarning, Input, Integer, MoneyAmount, Text
+from service.quotes.schemas import QuoteHeadlines, QuoteId, QuoteRequest
+from service.schemas.base import AnswerWarning, Integer, MoneyAmount, StrictModel, Text
 
 ApprovalId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 SubjectName = Annotated[
@@ -23,11 +23,11 @@ ApprovalState = TypeAliasType(
 ApprovalStepState = TypeAliasType(
     "ApprovalStepState", Literal["waiting", "open", "approved", "rejected", "ended"]
 )
-DecisionKind = TypeAliasType("DecisionKind", Literal["approve", "reject"])
-DecidedVia = TypeAliasType("DecidedVia", Literal["api", "page", "link"])
+ApprovalDecisionKind = TypeAliasType("ApprovalDecisionKind", Literal["approve", "reject"])
+ApprovalDecisionChannel = TypeAliasType("ApprovalDecisionChannel", Literal["api", "page", "link"])
 
 
-class DecisionInput(Input):
+class ApprovalDecisionRequest(StrictModel):
     """A decision about what was seen."""
 
     content_digest: Digest
@@ -36,30 +36,30 @@ class DecisionInput(Input):
     """Why."""
 
 
-class Submission(Input):
+class QuoteSubmissionRequest(StrictModel):
     """Which version of a quote is to be approved."""
 
     content_digest: Digest
     """Of the newest version, as it was seen; another one is refused."""
 
 
-class AmendmentInput(Input):
+class QuoteAmendmentRequest(StrictModel):
     """What is to be approved instead."""
 
     content_digest: Digest
     """Of the newest version, as it was seen; another one is refused."""
-    quote: QuoteInput
+    quote: QuoteRequest
     """What the next version asks."""
 
 
-class ApprovalCommentInput(Input):
+class ApprovalCommentRequest(StrictModel):
     """Something to say."""
 
     text: Text
     """What."""
 
 
-class Decision(TypedDict):
+class ApprovalDecision(TypedDict):
     """What an approver decided."""
 
     approver: str
@@ -70,9 +70,9 @@ class Decision(TypedDict):
     """Who made the link that it was decided by."""
     delegation_id: NotRequired[str]
     """The delegation by which they decided in the approver's place."""
-    decision: DecisionKind
+    decision: ApprovalDecisionKind
     """Which."""
-    via: DecidedVia
+    via: ApprovalDecisionChannel
     """How."""
     comment: NotRequired[str]
     """Why."""
@@ -105,7 +105,7 @@ class ApprovalStep(TypedDict):
     """When others may decide too."""
     escalated_at: NotRequired[AwareDatetime]
     """Since when they may."""
-    decisions: list[Decision]
+    decisions: list[ApprovalDecision]
     """In the order in which they were made."""
 
 
@@ -156,7 +156,7 @@ class ApprovalCommitment(TypedDict):
     """What of it is not billed yet, as a read and closing tell; absent where a bill has no exchange rate."""
 
 
-class JudgedPolicy(TypedDict):
+class EvaluatedPolicy(TypedDict):
     """A policy that was there when an approval was asked for."""
 
     policy_id: str
@@ -167,7 +167,7 @@ class JudgedPolicy(TypedDict):
     """Whether it speaks of the quote."""
 
 
-class JudgedRate(TypedDict):
+class EvaluatedExchangeRate(TypedDict):
     """An exchange rate by which a total was compared with the limit of a policy."""
 
     id: NotRequired[str]
@@ -184,14 +184,14 @@ class JudgedRate(TypedDict):
     """Day of the rate."""
 
 
-class Judgement(TypedDict):
+class PolicyEvaluation(TypedDict):
     """By what it was judged who has to approve: frozen when it was asked for, whatever is changed later."""
 
     on: str
     """Day (UTC) of the exchange rates."""
-    policies: list[JudgedPolicy]
+    policies: list[EvaluatedPolicy]
     """All that there were, by id."""
-    exchange_rates: list[JudgedRate]
+    exchange_rates: list[EvaluatedExchangeRate]
     """Those that were used, as they are stated."""
 
 
@@ -241,7 +241,7 @@ class Approval(ApprovalSummary):
     """Of the cost centre: as it was when it was submitted, and from its approval on as it was then."""
     warnings: list[AnswerWarning]
     """What a policy could not judge, such as a total that is unknown; it counts against whoever asks."""
-    judged: Judgement
+    judged: PolicyEvaluation
     """By which policies and exchange rates."""
 
 

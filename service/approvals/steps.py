@@ -12,9 +12,9 @@ from pydantic import MISSING
 
 from service.approvals.people import Person
 from service.approvals.policies.schemas import PolicyStep
-from service.approvals.policies.service import Policy
-from service.approvals.repository import Held
-from service.approvals.schemas import DecisionKind
+from service.approvals.policies.service import VersionedPolicy
+from service.approvals.repository import LoadedApproval
+from service.approvals.schemas import ApprovalDecisionKind
 from service.approvals.tables import (
     APPROVED,
     ENDED,
@@ -32,34 +32,36 @@ DUE_SOON_SHARE: Final = 0.75
 """Share of a step's time after which it is told that it is due."""
 
 
-class Voice(NamedTuple):
+class Vote(NamedTuple):
     """What somebody can say in a step: in their own place, or in that of whom they stand in for."""
 
     place: Person
     decider: Person
     delegation_id: str | None = None
 
-    def is_used_by(self, other: "Voice") -> bool:
+    def is_used_by(self, other: "Vote") -> bool:
         """Whether one of its two people has said the other, or was spoken for by it."""
         return any(one.is_same(its) for one in self[:2] for its in other[:2])
 
 
-def moment(session: Reader | Writer, held: Held) -> datetime:
+def get_decision_time(session: Reader | Writer, held: LoadedApproval) -> datetime:
     """The database's time; where its clock was set back, that of what happened last to the approval."""
     times = [held.row.submitted_at, *(one.decided_at for one in held.decisions)]
     times += [at for step in held.steps for at in (step.opened_at, step.escalated_at) if at is not None]
-    return max(leases.time(session), *times)
+    return max(leases.read_database_time(session), *times)
 
 
-def in_order(policies: Iterable[Policy]) -> list[tuple[Policy, PolicyStep]]:
+def order_steps(policies: Iterable[VersionedPolicy]) -> list[tuple[VersionedPolicy, PolicyStep]]:
     """The steps of all policies, as they open."""
     steps = [(policy, step) for policy in policies for step in policy.body.steps]
     return sorted(steps, key=lambda found: (found[1].order, found[0].body.id))
 
 
-def add(session: Writer, row: ApprovalRow, steps: Iterable[tuple[Policy, PolicyStep]]) -> Held:
+def add_approval(
+    session: Writer, row: ApprovalRow, steps: Iterable[tuple[VersionedPolicy, PolicyStep]]
+) -> LoadedApproval:
     """A new approval with its steps, none of them open."""
-    held = Held(row, [], [], [], [])
+    held = LoadedApproval(row, [], [], [], [])
     for number, (policy, step) in enumerate(steps, 1):
         escalation = None if step.escalation is MISSING else step.escalation
         expiry = None if step.expires_after_seconds is MISSING else step.expires_after_seconds
@@ -78,14 +80,16 @@ def add(session: Writer, row: ApprovalRow, steps: Iterable[tuple[Policy, PolicyS
                 state=WAITING,
             )
         )
-        _name(held, held.steps[-1], step.approvers)
+        _add_approvers(held, held.steps[-1], step.approvers)
     session.add_all([row, *held.steps, *held.approvers])
     session.flush()
     return held
 
 
-def _name(held: Held, step: ApprovalStepRow, names: Iterable[str]) -> list[ApprovalApproverRow]:
-    known = held.approvers_of(step)
+def _add_approvers(
+    held: LoadedApproval, step: ApprovalStepRow, names: Iterable[str]
+) -> list[ApprovalApproverRow]:
+    known = held.list_approvers(step)
     added = [
         ApprovalApproverRow(
             tenant_id=step.tenant_id,
@@ -101,7 +105,7 @@ def _name(held: Held, step: ApprovalStepRow, names: Iterable[str]) -> list[Appro
     return added
 
 
-def open_next(held: Held, time: datetime) -> ApprovalStepRow | None:
+def open_next_step(held: LoadedApproval, time: datetime) -> ApprovalStepRow | None:
     """Open the next step; None where there is none left."""
     step = next((step for step in held.steps if step.state == WAITING), None)
     if step is None:
@@ -113,11 +117,11 @@ def open_next(held: Held, time: datetime) -> ApprovalStepRow | None:
     step.due_soon_at = time + DUE_SOON_SHARE * (step.due_at - time)
     if step.escalates_after_seconds is not None:
         step.escalates_at = time + timedelta(seconds=step.escalates_after_seconds)
-    schedule(held)
+    schedule_step(held)
     return step
 
 
-def schedule(held: Held) -> None:
+def schedule_step(held: LoadedApproval) -> None:
     """Say when the service has to do something about the open step."""
     step = held.open_step
     if step is None:
@@ -128,29 +132,31 @@ def schedule(held: Held) -> None:
     held.row.acts_at = min(moment for moment in waits if moment is not None)
 
 
-def escalate(session: Writer, held: Held, step: ApprovalStepRow, time: datetime) -> None:
+def escalate_step(session: Writer, held: LoadedApproval, step: ApprovalStepRow, time: datetime) -> None:
     """Let others decide too."""
-    session.add_all(_name(held, step, step.escalates_to))
+    session.add_all(_add_approvers(held, step, step.escalates_to))
     step.escalated_at = time
-    schedule(held)
+    schedule_step(held)
 
 
-def escalates(step: ApprovalStepRow, time: datetime) -> bool:
+def is_escalation_due(step: ApprovalStepRow, time: datetime) -> bool:
     """Whether a step has waited so long that others may decide too."""
     return step.escalates_at is not None and step.escalated_at is None and step.escalates_at <= time
 
 
-def free(held: Held, step: ApprovalStepRow, voices: Iterable[Voice], used: Collection[Voice]) -> Voice | None:
+def select_free_mandate(
+    held: LoadedApproval, step: ApprovalStepRow, voices: Iterable[Vote], used: Collection[Vote]
+) -> Vote | None:
     """The first voice of somebody in a step that is not used up: their own, or in the order of its places."""
-    taken = {decision.approver for decision in held.decisions_of(step)}
-    names = [name for name in held.approvers_of(step) if name not in taken]
+    taken = {decision.approver for decision in held.list_decisions(step)}
+    names = [name for name in held.list_approvers(step) if name not in taken]
     able = [voice for voice in voices if voice.place.name in names]
     able.sort(key=lambda voice: (voice.delegation_id is not None, names.index(voice.place.name)))
     return next((voice for voice in able if not any(voice.is_used_by(each) for each in used)), None)
 
 
-def decide(
-    session: Writer, held: Held, step: ApprovalStepRow, voice: Voice, made: ApprovalDecisionRow
+def record_decision(
+    session: Writer, held: LoadedApproval, step: ApprovalStepRow, voice: Vote, made: ApprovalDecisionRow
 ) -> None:
     """Count a decision in a step."""
     row = ApprovalDecisionRow(
@@ -173,7 +179,7 @@ def decide(
     session.add(row)
 
 
-def able(people: Iterable[Person]) -> int:
+def count_distinct_people(people: Iterable[Person]) -> int:
     """How many of some people can each fill a place: one by several names counts once."""
     counted: list[Person] = []
     # A key before who made it: of a maker and two of their keys, the keys may be two people's.
@@ -183,23 +189,23 @@ def able(people: Iterable[Person]) -> int:
     return len(counted)
 
 
-def has_quorum(held: Held, step: ApprovalStepRow) -> bool:
+def has_quorum(held: LoadedApproval, step: ApprovalStepRow) -> bool:
     """Whether enough have approved a step."""
-    kind: DecisionKind = "approve"
-    return sum(one.decision == kind for one in held.decisions_of(step)) >= step.quorum
+    kind: ApprovalDecisionKind = "approve"
+    return sum(one.decision == kind for one in held.list_decisions(step)) >= step.quorum
 
 
-def close(step: ApprovalStepRow, state: str = APPROVED) -> None:
+def close_step(step: ApprovalStepRow, state: str = APPROVED) -> None:
     """End a step."""
     step.state, step.due_soon_at = state, None
 
 
-def end(held: Held, state: str, time: datetime, *, step_state: str = ENDED) -> None:
+def end_approval(held: LoadedApproval, state: str, time: datetime, *, step_state: str = ENDED) -> None:
     """End an approval and what is open or waits of it."""
     for step in held.steps:
         if step.state == OPEN:
-            close(step, step_state)
+            close_step(step, step_state)
         elif step.state == WAITING:
-            close(step, ENDED)
+            close_step(step, ENDED)
     held.row.state, held.row.ended_at = state, time
     held.row.expires_at = held.row.acts_at = None

@@ -30,7 +30,7 @@ _COVERED = (
 )
 
 
-class Fault(NamedTuple):
+class ChainFault(NamedTuple):
     """The first event at which a chain does not hold."""
 
     sequence: int
@@ -38,27 +38,27 @@ class Fault(NamedTuple):
     detail: str
 
 
-class Verdict(NamedTuple):
+class ChainVerdict(NamedTuple):
     """Whether a tenant's chain holds, how many events were read, and where it ends."""
 
     tenant_id: str
     events: int
     head_hash: str
-    fault: Fault | None
+    fault: ChainFault | None
 
 
-def salted(subject_id: str) -> tuple[bytes, str]:
+def salt_subject(subject_id: str) -> tuple[bytes, str]:
     """A fresh salt, and the digest of a subject under it."""
     salt = secrets.token_bytes(16)
-    return salt, subject_digest(salt, subject_id)
+    return salt, compute_subject_digest(salt, subject_id)
 
 
-def subject_digest(salt: bytes, subject_id: str) -> str:
+def compute_subject_digest(salt: bytes, subject_id: str) -> str:
     """What the chain holds of a subject for ever."""
     return hashlib.sha256(salt + subject_id.encode()).hexdigest()
 
 
-def event_hash(event: AuditEventRow) -> str:
+def compute_event_hash(event: AuditEventRow) -> str:
     """The hash of an event: its canonical JSON, the hash of the one before included."""
     time = event.occurred_at.astimezone(UTC).isoformat(timespec="microseconds")
     values = [time, *(getattr(event, name) for name in _COVERED)]
@@ -67,59 +67,61 @@ def event_hash(event: AuditEventRow) -> str:
     return hashlib.sha256(json.dumps(values, separators=(",", ":")).encode()).hexdigest()
 
 
-def seal(key: bytes, tenant_id: str, sequence: int, last_hash: str) -> str:
+def compute_seal(key: bytes, tenant_id: str, sequence: int, last_hash: str) -> str:
     """The seal of a chain's end."""
     return hmac.digest(key, json.dumps([tenant_id, sequence, last_hash]).encode(), "sha256").hex()
 
 
-def verify(tenant_id: str, events: Iterable[AuditEventRow], head: AuditHeadRow | None, key: bytes) -> Verdict:
+def verify_chain(
+    tenant_id: str, events: Iterable[AuditEventRow], head: AuditHeadRow | None, key: bytes
+) -> ChainVerdict:
     """Read a tenant's events in order and say where the chain first breaks."""
     previous, count, redacted, redaction = GENESIS, 0, 0, 0
     for event in events:
-        fault = _fault(event, count + 1, previous)
+        fault = _find_fault(event, count + 1, previous)
         if fault is not None:
-            return Verdict(tenant_id, count, previous, fault)
+            return ChainVerdict(tenant_id, count, previous, fault)
         count, previous = event.sequence, event.hash
         if event.subject_id is None:
             redacted = count
         if event.operation == REDACTION:
             redaction = count
-    return Verdict(
+    return ChainVerdict(
         tenant_id,
         count,
         previous,
-        _end_fault(tenant_id, count, previous, head, key)
+        _find_end_fault(tenant_id, count, previous, head, key)
         or (
-            Fault(redacted, "SUBJECT_REMOVED", "no redaction explains the missing subject")
+            ChainFault(redacted, "SUBJECT_REMOVED", "no redaction explains the missing subject")
             if redacted and redacted >= redaction
             else None
         ),
     )
 
 
-def _fault(event: AuditEventRow, sequence: int, previous: str) -> Fault | None:
+def _find_fault(event: AuditEventRow, sequence: int, previous: str) -> ChainFault | None:
     if event.sequence != sequence:
-        return Fault(sequence, "EVENT_MISSING", f"the next event is number {event.sequence}")
+        return ChainFault(sequence, "EVENT_MISSING", f"the next event is number {event.sequence}")
     if event.previous_hash != previous:
-        return Fault(sequence, "ORDER_BROKEN", "the event does not follow the one before")
-    if event.hash != event_hash(event):
-        return Fault(sequence, "EVENT_CHANGED", "the hash is not that of the event")
+        return ChainFault(sequence, "ORDER_BROKEN", "the event does not follow the one before")
+    if event.hash != compute_event_hash(event):
+        return ChainFault(sequence, "EVENT_CHANGED", "the hash is not that of the event")
     if event.subject_id is not None and (
         event.subject_salt is None
-        or subject_digest(event.subject_salt, event.subject_id) != event.subject_digest
+        or compute_subject_digest(event.subject_salt, event.subject_id) != event.subject_digest
     ):
-        return Fault(sequence, "SUBJECT_CHANGED", "the subject is not the one that acted")
+        return ChainFault(sequence, "SUBJECT_CHANGED", "the subject is not the one that acted")
     return None
 
 
-def _end_fault(
+def _find_end_fault(
     tenant_id: str, sequence: int, last_hash: str, head: AuditHeadRow | None, key: bytes
-) -> Fault | None:
+) -> ChainFault | None:
     if head is None:
-        return Fault(sequence, "HEAD_MISSING", "the head of the chain is gone")
+        return ChainFault(sequence, "HEAD_MISSING", "the head of the chain is gone")
     if (head.sequence, head.hash) != (sequence, last_hash):
         detail = f"the head names event {head.sequence}, the chain ends otherwise"
-        return Fault(min(sequence, head.sequence) + 1, "END_CHANGED", detail)
-    if not hmac.compare_digest(head.seal, seal(key, tenant_id, sequence, last_hash)):
-        return Fault(sequence, "SEAL_BROKEN", "the head was not sealed by this service")
+        return ChainFault(min(sequence, head.sequence) + 1, "END_CHANGED", detail)
+    if not hmac.compare_digest(head.seal, compute_seal(key, tenant_id, sequence, last_hash)):
+        return ChainFault(sequence, "SEAL_BROKEN", "the head was not sealed by this service")
     return None

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.audit.verification import Head
+from service.audit.verification import ChainHead
 from service.kit.clock import now
 
-Stamp = Callable[[bytes], bytes]
+TimeStamper = Callable[[bytes], bytes]
 """The answer of a time stamp authority to some data (RFC 3161)."""
 log = logging.getLogger(__name__)
 
@@ -31,13 +31,13 @@ class TimeStampFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exports:
+class HeadExports:
     """Where the heads of chains go."""
 
     file: Path | None = None
-    stamp: Stamp | None = None
+    stamp: TimeStamper | None = None
 
-    def write(self, heads: Sequence[Head]) -> None:
+    def write(self, heads: Sequence[ChainHead]) -> None:
         """Write heads to the log and the file; :class:`TimeStampFailed` once they stand there unstamped."""
         for head in heads:
             log.info("audit head of %s: %d:%s", *head)
@@ -48,20 +48,20 @@ class Exports:
         failed: TimeStampFailed | None = None
         if self.stamp is not None:
             try:
-                line["time_stamp"] = base64.b64encode(self.stamp(stamped_bytes(listed))).decode()
+                line["time_stamp"] = base64.b64encode(self.stamp(build_stamped_bytes(listed))).decode()
             except TimeStampFailed as error:
                 failed = error
-        append(self.file, json.dumps(line).encode() + b"\n")
+        append_line(self.file, json.dumps(line).encode() + b"\n")
         if failed is not None:
             raise failed
 
 
-def stamped_bytes(heads: Sequence[dict[str, Any]]) -> bytes:
+def build_stamped_bytes(heads: Sequence[dict[str, Any]]) -> bytes:
     """What a time stamp is of: the heads of an export as JSON with sorted members and without blanks."""
     return json.dumps(heads, sort_keys=True, separators=(",", ":")).encode()
 
 
-def append(path: Path, line: bytes) -> None:
+def append_line(path: Path, line: bytes) -> None:
     """Add a whole line to a file for its owner alone, on disk, or nothing; several processes take turns."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from service.audit import repository
 from service.audit.chain import REDACTION
-from service.audit.service import document_digest
+from service.audit.service import compute_document_digest
 from service.kit.database.engine import Base, Reader
 
 CHANGED: Final = "CHANGED"
@@ -29,18 +29,18 @@ GAPS: Final[Mapping[str, str]] = {
 
 Deviation = tuple[str, str]
 """A resource that is not as its last event says, and a code."""
-Check = Callable[[Reader, str], Iterable[Deviation]]
+RecordCheck = Callable[[Reader, str], Iterable[Deviation]]
 """Finds what of a tenant is stored otherwise than it was recorded."""
 
 
-class Held(NamedTuple):
+class CheckedTables(NamedTuple):
     """Tables, and what holds them against the chain."""
 
     tables: tuple[type[Base], ...]
-    check: Check
+    check: RecordCheck
 
 
-class Owned(NamedTuple):
+class OwnedRows(NamedTuple):
     """Rows of another table that are recorded with a row, and by which columns they are its own."""
 
     table: type[Base]
@@ -49,11 +49,11 @@ class Owned(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedTable:
     """A table of whose rows each event holds every column, but those that move without anybody's write.
 
-    Whoever writes such a row gives :meth:`state` to the event as ``Change.state``. A column that is empty is
-    left out, so that one which is added later changes no digest.
+    Whoever writes such a row gives :meth:`build_state` to the event as ``Change.state``. A column that is
+    empty is left out, so that one which is added later changes no digest.
     """
 
     table: type[Base]
@@ -61,30 +61,30 @@ class Recorded:
     """What events call a row."""
     moving: Mapping[str, str] = field(default_factory=dict)
     """Columns that no event holds, and why each decides nothing."""
-    owned: tuple[Owned, ...] = ()
+    owned: tuple[OwnedRows, ...] = ()
 
-    def state(self, session: Session, row: Base) -> dict[str, Any]:
+    def build_state(self, session: Session, row: Base) -> dict[str, Any]:
         """All that an event holds of a row."""
-        parts = {one.table.__tablename__: self._parts(session, row, one) for one in self.owned}
-        return {**stored(row, self.moving), **parts}
+        parts = {one.table.__tablename__: self._list_owned_rows(session, row, one) for one in self.owned}
+        return {**to_audit_document(row, self.moving), **parts}
 
     @staticmethod
-    def _parts(session: Session, row: Base, owned: Owned) -> list[dict[str, Any]]:
+    def _list_owned_rows(session: Session, row: Base, owned: OwnedRows) -> list[dict[str, Any]]:
         table = owned.table
         own = (getattr(table, name) == getattr(row, of) for name, of in owned.by.items())
         found = select(table).where(*own).order_by(*table.__table__.primary_key)
         rows = session.scalars(found, execution_options={"populate_existing": True})
-        return [stored(one) for one in rows]
+        return [to_audit_document(one) for one in rows]
 
-    def deviations(self, session: Reader, tenant_id: str) -> Iterator[Deviation]:
+    def find_deviations(self, session: Reader, tenant_id: str) -> Iterator[Deviation]:
         """Rows of a tenant that are not as their last events say, and those that are gone."""
-        shape = self._shape()
-        last = repository.last_states(session, tenant_id, f"{shape[0]}/", REDACTION)
-        recorded = {name: state for name, state in last.items() if _shape_of(name) == shape}
-        own = select(self.table).where(_column(self.table, "tenant_id") == tenant_id)
+        shape = self._build_shape()
+        last = repository.get_last_states(session, tenant_id, f"{shape[0]}/", REDACTION)
+        recorded = {name: state for name, state in last.items() if _parse_shape(name) == shape}
+        own = select(self.table).where(_get_column(self.table, "tenant_id") == tenant_id)
         for row in session.scalars(own.order_by(*self.table.__table__.primary_key)).all():
             resource = self.resource(row)
-            code = self._code(session, row, recorded.pop(resource, None))
+            code = self._find_deviation_code(session, row, recorded.pop(resource, None))
             if code is not None:
                 yield resource, code
         for resource, state in recorded.items():
@@ -93,59 +93,63 @@ class Recorded:
             elif state.after_digest is not None:
                 yield resource, GONE_UNRECORDED
 
-    def _code(self, session: Reader, row: Base, last: repository.Last | None) -> str | None:
+    def _find_deviation_code(
+        self, session: Reader, row: Base, last: repository.LastEvent | None
+    ) -> str | None:
         """What is wrong with a row that is there, or not known of it."""
         if last is None:
             return NOT_RECORDED
         if last.state_digest is None:
             return CHANGED if last.after_digest is None else RECORDED_IN_PART
-        return None if last.state_digest == document_digest(self.state(session, row)) else CHANGED
+        return (
+            None if last.state_digest == compute_document_digest(self.build_state(session, row)) else CHANGED
+        )
 
-    def _shape(self) -> tuple[str, ...]:
+    def _build_shape(self) -> tuple[str, ...]:
         names = {column.key: "" for column in self.table.__table__.columns}
-        return _shape_of(self.resource(_Named(names)))
+        return _parse_shape(self.resource(_PlaceholderRow(names)))
 
 
-class _Named:
+class _PlaceholderRow:
     """A row whose every column is empty text, to see what events call it."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self.__dict__.update(names)
 
 
-def _shape_of(resource: str) -> tuple[str, ...]:
+def _parse_shape(resource: str) -> tuple[str, ...]:
     """The fixed parts of a resource's name: every second one, and how many there are."""
     parts = resource.split("/")
     return (*parts[::2], str(len(parts)))
 
 
-def _column(table: type[Base], name: str) -> Any:  # noqa: ANN401
+def _get_column(table: type[Base], name: str) -> Any:  # noqa: ANN401
     return getattr(table, name)
 
 
-def recorded_under(session: Reader, tenant_id: str, collection: str) -> set[str]:
+def list_recorded_resources(session: Reader, tenant_id: str, collection: str) -> set[str]:
     """The resources of a collection that a tenant's chain names."""
-    return set(repository.last_states(session, tenant_id, f"{collection}/", REDACTION))
+    return set(repository.get_last_states(session, tenant_id, f"{collection}/", REDACTION))
 
 
-def recorded_by(session: Reader, tenant_id: str, operation: str) -> list[str]:
+def list_operation_resources(session: Reader, tenant_id: str, operation: str) -> list[str]:
     """The resources that an operation was done to, each once."""
-    return repository.operations_on(session, tenant_id, operation)
+    return repository.list_operation_resources(session, tenant_id, operation)
 
 
 def has_chain(session: Session, tenant_id: str) -> bool:
     """Whether anything was recorded of a tenant."""
-    return repository.head(session, tenant_id) is not None
+    return repository.get_head(session, tenant_id) is not None
 
 
-def stored(row: Base, without: Iterable[str] = ()) -> dict[str, Any]:
+def to_audit_document(row: Base, without: Iterable[str] = ()) -> dict[str, Any]:
     """What is stored of a row, as JSON can say it: times in UTC, bytes as hexadecimal digits."""
     left_out = set(without)
     names = (name for name in row.__table__.columns.keys() if name not in left_out)  # noqa: SIM118
-    return {name: _plain(value) for name in names if (value := getattr(row, name)) is not None}
+    return {name: _to_plain_value(value) for name in names if (value := getattr(row, name)) is not None}
 
 
-def _plain(value: object) -> object:
+def _to_plain_value(value: object) -> object:
     if isinstance(value, datetime):
         return value.astimezone(UTC)
     return value.hex() if isinstance(value, bytes) else value

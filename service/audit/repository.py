@@ -14,20 +14,20 @@ from service.kit.database.engine import Reader, Writer, insert_new
 _AT_A_TIME = 1000
 
 
-def locked_head(session: Writer, tenant_id: str) -> AuditHeadRow:
+def lock_head(session: Writer, tenant_id: str) -> AuditHeadRow:
     """The head of a tenant's chain, locked until the transaction ends; an empty one for a new tenant."""
     insert_new(session, AuditHeadRow, tenant_id=tenant_id, sequence=0, hash=GENESIS, seal="")
     statement = select(AuditHeadRow).where(AuditHeadRow.tenant_id == tenant_id)
     return session.scalars(statement.with_for_update()).one()
 
 
-def head(session: Session, tenant_id: str) -> AuditHeadRow | None:
+def get_head(session: Session, tenant_id: str) -> AuditHeadRow | None:
     """The head of a tenant's chain."""
     return session.get(AuditHeadRow, tenant_id)
 
 
 @contextmanager
-def chain(session: Reader, tenant_id: str) -> Iterator[Iterable[AuditEventRow]]:
+def stream_events(session: Reader, tenant_id: str) -> Iterator[Iterable[AuditEventRow]]:
     """Every event of a tenant, in order, some at a time."""
     statement = (
         select(AuditEventRow)
@@ -42,7 +42,7 @@ def chain(session: Reader, tenant_id: str) -> Iterator[Iterable[AuditEventRow]]:
         events.close()
 
 
-def page(session: Reader, tenant_id: str, *, before: int | None, limit: int) -> list[AuditEventRow]:
+def list_page(session: Reader, tenant_id: str, *, before: int | None, limit: int) -> list[AuditEventRow]:
     """Events of a tenant, the newest first, older than number ``before``."""
     statement = select(AuditEventRow).where(AuditEventRow.tenant_id == tenant_id)
     if before is not None:
@@ -50,20 +50,20 @@ def page(session: Reader, tenant_id: str, *, before: int | None, limit: int) -> 
     return list(session.scalars(statement.order_by(AuditEventRow.sequence.desc()).limit(limit)))
 
 
-def of_resource(session: Reader | Writer, tenant_id: str, resource: str) -> Sequence[AuditEventRow]:
+def list_resource_events(session: Reader | Writer, tenant_id: str, resource: str) -> Sequence[AuditEventRow]:
     """Events of a tenant on one resource, in order."""
     own = (AuditEventRow.tenant_id == tenant_id, AuditEventRow.resource == resource)
     return session.scalars(select(AuditEventRow).where(*own).order_by(AuditEventRow.sequence)).all()
 
 
-class Last(NamedTuple):
+class LastEvent(NamedTuple):
     """What the last event of a resource says it is."""
 
     after_digest: str | None
     state_digest: str | None
 
 
-def last_states(session: Reader, tenant_id: str, prefix: str, since: str) -> dict[str, Last]:
+def get_last_states(session: Reader, tenant_id: str, prefix: str, since: str) -> dict[str, LastEvent]:
     """What the last event of each resource of a tenant says it is, from the last operation ``since``."""
     own = AuditEventRow.tenant_id == tenant_id
     begun = select(func.max(AuditEventRow.sequence)).where(own, AuditEventRow.operation == since)
@@ -75,15 +75,15 @@ def last_states(session: Reader, tenant_id: str, prefix: str, since: str) -> dic
     last = select(func.max(AuditEventRow.sequence)).where(*of_them).group_by(AuditEventRow.resource)
     found = select(AuditEventRow.resource, AuditEventRow.after_digest, AuditEventRow.state_digest)
     rows = session.execute(found.where(own, AuditEventRow.sequence.in_(last)))
-    return {resource: Last(*digests) for resource, *digests in rows}
+    return {resource: LastEvent(*digests) for resource, *digests in rows}
 
 
-def heads(session: Reader) -> Sequence[AuditHeadRow]:
+def list_heads(session: Reader) -> Sequence[AuditHeadRow]:
     """The head of every chain, by tenant."""
     return session.scalars(select(AuditHeadRow).order_by(AuditHeadRow.tenant_id)).all()
 
 
-def hashes_at(session: Reader, tenant_id: str, sequences: Collection[int]) -> dict[int, str]:
+def get_hashes(session: Reader, tenant_id: str, sequences: Collection[int]) -> dict[int, str]:
     """The hashes of some events of a tenant, by their numbers."""
     found: dict[int, str] = {}
     wanted = sorted(sequences)
@@ -96,20 +96,20 @@ def hashes_at(session: Reader, tenant_id: str, sequences: Collection[int]) -> di
     return found
 
 
-def operations_on(session: Reader, tenant_id: str, operation: str) -> list[str]:
+def list_operation_resources(session: Reader, tenant_id: str, operation: str) -> list[str]:
     """The resources that an operation was done to, each once."""
     own = (AuditEventRow.tenant_id == tenant_id, AuditEventRow.operation == operation)
     found = select(AuditEventRow.resource).where(*own).distinct().order_by(AuditEventRow.resource)
     return list(session.scalars(found))
 
 
-def tenants(session: Reader) -> set[str]:
+def list_tenants(session: Reader) -> set[str]:
     """Every tenant that has events or a head."""
     known = set(session.scalars(select(AuditEventRow.tenant_id).distinct()))
     return known | set(session.scalars(select(AuditHeadRow.tenant_id)))
 
 
-def forget_subjects(session: Writer, tenant_id: str) -> None:
+def redact_subjects(session: Writer, tenant_id: str) -> None:
     """Remove who acted from every event of a tenant."""
     statement = update(AuditEventRow).where(AuditEventRow.tenant_id == tenant_id)
     session.execute(statement.values(subject_id=None, subject_salt=None))

@@ -6,8 +6,8 @@ from fastapi import Query, Response
 
 from service.audit import repository
 from service.audit.schemas import AuditEventPage, AuditVerdict, AuditVerification
-from service.audit.service import Read, shown_event
-from service.audit.verification import Verifier, parsed_head
+from service.audit.service import Read, event_to_response
+from service.audit.verification import Verifier, parse_head
 from service.kit.http.pages import Order, PageQuery
 from service.kit.http.web import api_router, from_state, json_response
 
@@ -21,8 +21,8 @@ def list_audit_events(read: Read, query: Annotated[PageQuery, Query()]) -> Respo
     """A page of the tenant's writes, the newest first."""
     page = read.page(query, _NEWEST_FIRST, "audit-events")
     with read.session() as session:
-        rows = repository.page(session, read.tenant_id, before=page.after, limit=page.limit)
-        return json_response(page.to_response([shown_event(row) for row in rows]))
+        rows = repository.list_page(session, read.tenant_id, before=page.after, limit=page.limit)
+        return json_response(page.to_response([event_to_response(row) for row in rows]))
 
 
 @router.get(":verify", response_model=AuditVerdict)
@@ -34,6 +34,6 @@ def verify_audit_events(
     Any event changed, dropped or reordered is found, and so is any approval, policy, delegation, budget,
     bill, quote, key, link, webhook or node that was changed beside the service.
     """
-    expected = [parsed_head(read.tenant_id, text) for text in query.expected_head]
+    expected = [parse_head(read.tenant_id, text) for text in query.expected_head]
     with read.session() as session:
-        return json_response(verifier.tenant(session, read.tenant_id, expected).shown())
+        return json_response(verifier.verify_tenant(session, read.tenant_id, expected).to_response())

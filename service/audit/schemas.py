@@ -5,31 +5,31 @@ from typing import Annotated
 from pydantic import MISSING, AwareDatetime, BaseModel, ConfigDict, Field
 
 from service.kit.http.pages import NextPageToken
-from service.schemas.base import Input, Integer
+from service.schemas.base import Integer, StrictModel
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", max_length=64)]
-Word = Annotated[str, Field(max_length=300)]
+ShortText = Annotated[str, Field(max_length=300)]
 ExpectedHead = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}:[0-9a-f]{64}$", max_length=83)]
 MOST_SHOWN = 100
 MOST_EXPECTED = 100
 
 
-class AuditEvent(Input):
+class AuditEvent(StrictModel):
     """One stored write."""
 
     sequence: Integer
     """Number of the event in the chain of its tenant, from 1 without a gap."""
     occurred_at: AwareDatetime
     """When the write was made."""
-    operation: Word
+    operation: ShortText
     """Id of the operation."""
-    resource: Word
+    resource: ShortText
     """What was written: collection and id."""
-    subject_kind: Word
+    subject_kind: ShortText
     """How the subject proved who it is."""
-    subject_id: Word | MISSING = MISSING
+    subject_id: ShortText | MISSING = MISSING
     """Who wrote; absent after a redaction of the tenant."""
-    request_id: Word
+    request_id: ShortText
     """Id of the request, as in the log."""
     before_digest: Digest | MISSING = MISSING
     """SHA-256 of the resource before the write; absent where there was none."""
@@ -46,7 +46,7 @@ class AuditEvent(Input):
     """SHA-256 of the event, the hash before included."""
 
 
-class AuditEventPage(Input):
+class AuditEventPage(StrictModel):
     """A page of events."""
 
     items: list[AuditEvent]
@@ -54,40 +54,40 @@ class AuditEventPage(Input):
     next_page_token: NextPageToken
 
 
-class AuditFault(Input):
+class AuditFault(StrictModel):
     """Where a chain breaks."""
 
     sequence: Integer
     """Number of the first event at fault."""
-    code: Word
+    code: ShortText
     """Stable name of the fault."""
-    detail: Word
+    detail: ShortText
     """What does not hold."""
 
 
-class AuditDeviation(Input):
+class AuditDeviation(StrictModel):
     """Something that is not as its last event says."""
 
-    resource: Word
+    resource: ShortText
     """What it is: collection and id."""
-    code: Word
+    code: ShortText
     """`CHANGED`, `MISSING`, `NOT_RECORDED`, `CHARGES_CHANGED`, or `UNREADABLE` of a table."""
 
 
-class AuditGap(Input):
+class AuditGap(StrictModel):
     """What a verification cannot say, because events of earlier versions do not hold it."""
 
-    collection: Word
+    collection: ShortText
     """Of which resources."""
-    code: Word
+    code: ShortText
     """Stable name of what is not known."""
-    detail: Word
+    detail: ShortText
     """What is not known."""
     resource_count: Integer
     """Of how many of them."""
 
 
-class AuditVerdict(Input):
+class AuditVerdict(StrictModel):
     """Whether every event of the tenant is there, and all that decides who may do what is as they say."""
 
     valid: bool

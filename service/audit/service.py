@@ -12,24 +12,31 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from service.audit import repository
-from service.audit.chain import REDACTION, Verdict, event_hash, salted, seal, verify
+from service.audit.chain import (
+    REDACTION,
+    ChainVerdict,
+    compute_event_hash,
+    compute_seal,
+    salt_subject,
+    verify_chain,
+)
 from service.audit.tables import AuditEventRow
 from service.kit.clock import now
 from service.kit.database.engine import LATER, Base, Database, Reader, Writer
 from service.kit.http import idempotency
-from service.kit.http.idempotency import Kept, Key, Running
-from service.kit.http.long_work import Aside
+from service.kit.http.idempotency import RunningKeys, StoredAnswer, StoredKey
+from service.kit.http.long_work import WorkOffloader
 from service.kit.http.pages import Cursor, Order, Page, PageQuery, PageTokens
 from service.kit.http.web import from_state
 from service.kit.security.keyring import Keyring
-from service.kit.security.subjects import Subject, own_subject
+from service.kit.security.principals import Principal, build_service_subject
 
 REPLAYED = "Idempotency-Replayed"
 """Marks an answer that was given before."""
 _SEAL = "audit seal"
 
 
-def _written_out(value: object) -> object:
+def _parse_boolean(value: object) -> object:
     if isinstance(value, bool):
         return value
     if value in ("true", "false"):
@@ -47,15 +54,15 @@ IdempotencyKey = Annotated[
 ]
 ValidateOnly = Annotated[
     bool,
-    BeforeValidator(_written_out),
+    BeforeValidator(_parse_boolean),
     Query(description="Make every check and answer as if it were done, but store nothing."),
 ]
 
 
-class Call(NamedTuple):
+class WriteContext(NamedTuple):
     """What a stored write knows of its request."""
 
-    subject: Subject
+    subject: Principal
     operation: str
     path: str
     request_id: str
@@ -63,11 +70,11 @@ class Call(NamedTuple):
     validate_only: bool = False
 
 
-async def _call(
+async def _build_call(
     request: Request, *, idempotency_key: IdempotencyKey = "", validate_only: ValidateOnly = False
-) -> Call:
+) -> WriteContext:
     state = request.scope["state"]
-    return Call(
+    return WriteContext(
         subject=state["subject"],
         operation=request.scope["route"].name,
         path=request.scope["path"],
@@ -77,19 +84,19 @@ async def _call(
     )
 
 
-WriteCall = Annotated[Call, Depends(_call)]
+WriteContextDependency = Annotated[WriteContext, Depends(_build_call)]
 
 
-async def _caller(request: Request) -> Subject:
-    subject: Subject = request.scope["state"]["subject"]
+async def _get_caller(request: Request) -> Principal:
+    subject: Principal = request.scope["state"]["subject"]
     return subject
 
 
-Caller = Annotated[Subject, Depends(_caller)]
+Caller = Annotated[Principal, Depends(_get_caller)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class WriteOutcome:
     """What a write did: its answer, and the resource as it was before and after.
 
     The event goes to the chain of ``tenant_id``, by default that of the subject. ``headers`` belong to what
@@ -108,11 +115,11 @@ class Change:
     state: object = None
     once: Mapping[str, Any] = field(default_factory=dict)
     tenant_id: str = ""
-    also: tuple["Change", ...] = ()
+    also: tuple["WriteOutcome", ...] = ()
     by_service: str = ""
 
 
-def _note_nothing(_session: Writer, _subject: Subject) -> None:
+def _ignore_subject(_session: Writer, _subject: Principal) -> None:
     """What is remembered of who writes, where nobody has to be known later."""
 
 
@@ -123,57 +130,57 @@ class Writes:
         self,
         database: Database,
         keyring: Keyring,
-        note_subject: Callable[[Writer, Subject], Change | None] = _note_nothing,
+        note_subject: Callable[[Writer, Principal], WriteOutcome | None] = _ignore_subject,
     ) -> None:
         self._database = database
         self._note_subject = note_subject
-        self._seal_key = keyring.key(_SEAL)
-        self._running = Running()
+        self._seal_key = keyring.derive_key(_SEAL)
+        self._running = RunningKeys()
 
-    def run(self, call: Call, sent: object, do: Callable[[Writer], Change]) -> Response:
+    def run(self, call: WriteContext, sent: object, do: Callable[[Writer], WriteOutcome]) -> Response:
         """The answer to a write; ``sent`` is what tells its request from others with the same key."""
-        key = _key(call)
-        with self._running.hold(key) if key else nullcontext(), self._database.writing() as session:
+        key = _build_key(call)
+        with self._running.lock_key(key) if key else nullcontext(), self._database.open_writer() as session:
             if key:
-                kept = idempotency.begin(session, key, idempotency.digest([call.path, sent]))
+                kept = idempotency.begin_request(session, key, idempotency.digest_json([call.path, sent]))
                 if kept:
-                    return _replayed(kept)
+                    return _build_replay(kept)
             noted = self._note_subject(session, call.subject)
             change = do(session)
             if call.validate_only:
                 session.rollback()
-                return _response(Kept(change.status, {}, _body(change)))
+                return _build_response(StoredAnswer(change.status, {}, _render_body(change)))
             if noted is not None:
                 self.record(session, call._replace(operation="note_identity"), noted)
             self.record(session, call, change)
-            answer = Kept(change.status, change.headers, _body(change))
+            answer = StoredAnswer(change.status, change.headers, _render_body(change))
             if key:
-                idempotency.finish(session, key, answer)
-        return _response(answer._replace(body=_body(change, change.once)))
+                idempotency.store_answer(session, key, answer)
+        return _build_response(answer._replace(body=_render_body(change, change.once)))
 
-    def replayed(self, call: Call, sent: object) -> Response | None:
+    def replayed(self, call: WriteContext, sent: object) -> Response | None:
         """The answer that a write got before, for those that work before their transaction.
 
         The world may have moved since, so that the same work would be refused.
         """
-        key = _key(call)
+        key = _build_key(call)
         if key is None:
             return None
-        with self._database.reading() as session:
-            kept = idempotency.answered(session, key, idempotency.digest([call.path, sent]))
-        return None if kept is None else _replayed(kept)
+        with self._database.open_reader() as session:
+            kept = idempotency.find_answer(session, key, idempotency.digest_json([call.path, sent]))
+        return None if kept is None else _build_replay(kept)
 
-    def record(self, session: Writer, call: Call, change: Change) -> None:
+    def record(self, session: Writer, call: WriteContext, change: WriteOutcome) -> None:
         """Append the events of a write to the chain of its tenant."""
         for other in change.also:
             self.record(session, call, other)
         if change.by_service:
-            own = own_subject(call.subject.tenant_id)
+            own = build_service_subject(call.subject.tenant_id)
             call = call._replace(subject=own, operation=change.by_service)
         subject = call.subject
         tenant_id = change.tenant_id or subject.tenant_id
-        head = repository.locked_head(session, tenant_id)
-        salt, subject_digest = salted(subject.id)
+        head = repository.lock_head(session, tenant_id)
+        salt, subject_digest = salt_subject(subject.id)
         event = AuditEventRow(
             tenant_id=tenant_id,
             sequence=head.sequence + 1,
@@ -190,25 +197,30 @@ class Writes:
             state_digest=_digest(change.state),
             previous_hash=head.hash,
         )
-        event.hash = event_hash(event)
+        event.hash = compute_event_hash(event)
         head.sequence, head.hash = event.sequence, event.hash
-        head.seal = seal(self._seal_key, event.tenant_id, event.sequence, event.hash)
+        head.seal = compute_seal(self._seal_key, event.tenant_id, event.sequence, event.hash)
         session.add(event)
         session.flush()
 
-    def note(self, session: Writer, tenant_id: str, operation: str, change: Change) -> None:
+    def record_own_change(
+        self, session: Writer, tenant_id: str, operation: str, change: WriteOutcome
+    ) -> None:
         """Append what the service did by itself, such as letting a deadline pass."""
-        self.record(session, Call(own_subject(tenant_id), operation, "", ""), change)
+        self.record(session, WriteContext(build_service_subject(tenant_id), operation, "", ""), change)
 
-    def verify(self, session: Reader, tenant_id: str) -> Verdict:
+    def verify_chain(self, session: Reader, tenant_id: str) -> ChainVerdict:
         """Whether the chain of a tenant holds."""
-        head = repository.head(session, tenant_id)
-        with repository.chain(session, tenant_id) as events:
-            return verify(tenant_id, events, head, self._seal_key)
+        head = repository.get_head(session, tenant_id)
+        with repository.stream_events(session, tenant_id) as events:
+            return verify_chain(tenant_id, events, head, self._seal_key)
 
-    def verify_all(self, session: Reader, tenant_ids: Iterable[str]) -> list[Verdict]:
+    def verify_all_chains(self, session: Reader, tenant_ids: Iterable[str]) -> list[ChainVerdict]:
         """Whether the chains of all tenants hold, those included that only the audit knows."""
-        return [self.verify(session, name) for name in sorted({*tenant_ids, *repository.tenants(session)})]
+        return [
+            self.verify_chain(session, name)
+            for name in sorted({*tenant_ids, *repository.list_tenants(session)})
+        ]
 
 
 _Prepared = TypeVar("_Prepared")
@@ -223,13 +235,13 @@ class TransactionSource:
     tokens: PageTokens
     after_write: Callable[[], None] = lambda: None
 
-    def reading(self) -> AbstractContextManager[Reader]:
+    def open_reader(self) -> AbstractContextManager[Reader]:
         """A read transaction."""
-        return self.database.reading()
+        return self.database.open_reader()
 
-    def writing(self) -> AbstractContextManager[Writer]:
+    def open_writer(self) -> AbstractContextManager[Writer]:
         """A write transaction outside of stored writes, which records only what it is told to."""
-        return self.database.writing()
+        return self.database.open_writer()
 
 
 Transactions = Annotated[TransactionSource, from_state("transactions")]
@@ -240,7 +252,7 @@ class ReadRequest:
     """A request that stores nothing, and the transactions to read in."""
 
     transactions: TransactionSource
-    subject: Subject
+    subject: Principal
 
     @property
     def tenant_id(self) -> str:
@@ -249,7 +261,7 @@ class ReadRequest:
 
     def session(self) -> AbstractContextManager[Reader]:
         """A read transaction."""
-        return self.transactions.reading()
+        return self.transactions.open_reader()
 
     def page(self, query: PageQuery, order: Order[Cursor], name: str, *filters: object) -> Page[Cursor]:
         """The page of a list that ``query`` asks for; ``filters`` are all that chooses among its rows."""
@@ -261,10 +273,10 @@ class WriteRequest:
     """A request that stores something, and the transactions to do it in."""
 
     transactions: TransactionSource
-    call: Call
+    call: WriteContext
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> Principal:
         """Who asks for the write."""
         return self.call.subject
 
@@ -273,7 +285,7 @@ class WriteRequest:
         """The tenant of whoever asks for it."""
         return self.call.subject.tenant_id
 
-    def run(self, sent: object, do: Callable[[Writer], Change]) -> Response:
+    def run(self, sent: object, do: Callable[[Writer], WriteOutcome]) -> Response:
         """The answer to the write; ``sent`` is the body, in a list with what else tells it from others."""
         response = self.transactions.writes.run(self.call, _plain(sent), do)
         self.transactions.after_write()
@@ -286,9 +298,9 @@ class WriteRequest:
     async def run_prepared(
         self,
         sent: object,
-        aside: Aside,
+        aside: WorkOffloader,
         prepare: Callable[[], _Prepared],
-        do: Callable[[Writer, _Prepared], Change],
+        do: Callable[[Writer, _Prepared], WriteOutcome],
     ) -> Response:
         """The answer to a write that takes long to prepare; done before, it is not prepared again."""
         answered = await self.replayed(sent)
@@ -302,7 +314,7 @@ def write_from(name: str) -> Any:  # noqa: ANN401
     """A dependency on a write in the transactions that the application has under ``name`` in its state."""
 
     async def bind(
-        call: WriteCall, transactions: Annotated[TransactionSource, from_state(name)]
+        call: WriteContextDependency, transactions: Annotated[TransactionSource, from_state(name)]
     ) -> WriteRequest:
         return WriteRequest(transactions, call)
 
@@ -327,24 +339,24 @@ def _plain(sent: object) -> object:
 _HIDDEN = frozenset({"tenant_id", "subject_salt", "subject_digest"})
 
 
-def shown_event(row: AuditEventRow) -> dict[str, Any]:
+def event_to_response(row: AuditEventRow) -> dict[str, Any]:
     """An event as callers see it."""
     names = [column.key for column in row.__table__.columns if column.key not in _HIDDEN]
     return {name: value for name in names if (value := getattr(row, name)) is not None}
 
 
-def history(session: Reader | Writer, tenant_id: str, resource: str) -> list[dict[str, Any]]:
+def list_history(session: Reader | Writer, tenant_id: str, resource: str) -> list[dict[str, Any]]:
     """The events of one resource, in order."""
-    return [shown_event(row) for row in repository.of_resource(session, tenant_id, resource)]
+    return [event_to_response(row) for row in repository.list_resource_events(session, tenant_id, resource)]
 
 
-def writers(session: Reader | Writer, tenant_id: str, resource: str) -> list[str]:
+def list_writers(session: Reader | Writer, tenant_id: str, resource: str) -> list[str]:
     """The names of the subjects that have written a resource, in order."""
-    events = history(session, tenant_id, resource)
+    events = list_history(session, tenant_id, resource)
     return [f"{event['subject_kind']}:{event['subject_id']}" for event in events if "subject_id" in event]
 
 
-def unlike_recorded(
+def find_deviations(
     session: Reader,
     tenant_id: str,
     collection: str,
@@ -357,7 +369,7 @@ def unlike_recorded(
     members that events of an earlier version lack: what is written now has them and cannot pass for older.
     """
     prefix = f"{collection}/"
-    last = repository.last_states(session, tenant_id, prefix, REDACTION)
+    last = repository.get_last_states(session, tenant_id, prefix, REDACTION)
     recorded = {
         name: state.after_digest for name, state in last.items() if "/" not in name.removeprefix(prefix)
     }
@@ -369,49 +381,51 @@ def unlike_recorded(
         digest = recorded.pop(resource)
         if digest == _digest(document):
             continue
-        is_older = bool(added) and digest == _digest(_without(document, added))
+        is_older = bool(added) and digest == _digest(_drop_members(document, added))
         yield resource, "RECORDED_IN_PART" if is_older else "CHANGED"
     yield from ((resource, "MISSING") for resource, digest in recorded.items() if digest is not None)
 
 
-def _without(document: object, names: Collection[str]) -> object:
+def _drop_members(document: object, names: Collection[str]) -> object:
     """A document without some members, at whatever depth."""
     if isinstance(document, Mapping):
-        return {name: _without(value, names) for name, value in document.items() if name not in names}
-    return [_without(each, names) for each in document] if isinstance(document, list) else document
+        return {name: _drop_members(value, names) for name, value in document.items() if name not in names}
+    return [_drop_members(each, names) for each in document] if isinstance(document, list) else document
 
 
-def columns_of(row: Base) -> dict[str, Any]:
+def to_audit_columns(row: Base) -> dict[str, Any]:
     """All that is stored of a row, what nobody is shown included."""
     columns = ((column.key, getattr(row, column.key), column.info) for column in row.__table__.columns)
     values = ((name, value) for name, value, info in columns if value is not None or info != LATER)
     return {name: value.astimezone(UTC) if isinstance(value, datetime) else value for name, value in values}
 
 
-def document_digest(document: object) -> str:
+def compute_document_digest(document: object) -> str:
     """What an event holds of a resource."""
-    return idempotency.digest(document)
+    return idempotency.digest_json(document)
 
 
-def _key(call: Call) -> Key | None:
+def _build_key(call: WriteContext) -> StoredKey | None:
     if not call.idempotency_key or call.validate_only:
         return None
     subject = f"{call.subject.kind}:{call.subject.id}"
-    return Key(call.subject.tenant_id, subject, call.operation, idempotency.digest(call.idempotency_key))
+    return StoredKey(
+        call.subject.tenant_id, subject, call.operation, idempotency.digest_json(call.idempotency_key)
+    )
 
 
 def _digest(value: object) -> str | None:
-    return None if value is None else idempotency.digest(value)
+    return None if value is None else idempotency.digest_json(value)
 
 
-def _body(change: Change, once: Mapping[str, Any] | None = None) -> bytes:
+def _render_body(change: WriteOutcome, once: Mapping[str, Any] | None = None) -> bytes:
     return b"" if change.body is None else to_json({**change.body, **(once or {})})
 
 
-def _replayed(answer: Kept) -> Response:
-    return _response(answer._replace(headers={**answer.headers, REPLAYED: "true"}))
+def _build_replay(answer: StoredAnswer) -> Response:
+    return _build_response(answer._replace(headers={**answer.headers, REPLAYED: "true"}))
 
 
-def _response(answer: Kept) -> Response:
+def _build_response(answer: StoredAnswer) -> Response:
     media_type = "application/json" if answer.body else None
     return Response(answer.body, answer.status, headers=dict(answer.headers), media_type=media_type)

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from service.audit.exports import TimeStampFailed
-from service.kit.http.outbound import Outbound, OutboundRefused
+from service.kit.http.outbound import OutboundClient, OutboundRefused
 
 MOST_BYTES: Final = 64 * 1024
 _OK: Final = 200
@@ -16,11 +16,11 @@ _GRANTED: Final = frozenset({0, 1})
 
 
 @dataclass(frozen=True, slots=True)
-class Authority:
+class TimeStampAuthority:
     """A time stamp authority at an address."""
 
     url: str
-    outbound: Outbound
+    outbound: OutboundClient
 
     def stamp(self, data: bytes) -> bytes:
         """The authority's answer, as it came: it is of this data and of this question.
@@ -34,7 +34,7 @@ class Authority:
         )
 
         asked = TimestampRequestBuilder(data, HashAlgorithm.SHA256).build()
-        content = asyncio.run(self._ask(asked.as_bytes()))
+        content = asyncio.run(self._request_stamp(asked.as_bytes()))
         try:
             answer = decode_timestamp_response(content)
             if answer.status not in _GRANTED:
@@ -46,9 +46,9 @@ class Authority:
             raise TimeStampFailed("OF_SOMETHING_ELSE")
         return content
 
-    async def _ask(self, question: bytes) -> bytes:
+    async def _request_stamp(self, question: bytes) -> bytes:
         try:
-            reply = await self.outbound.exchange(
+            reply = await self.outbound.send_post(
                 self.url, headers=_HEADERS, content=question, most_bytes=MOST_BYTES
             )
         except OutboundRefused as refused:

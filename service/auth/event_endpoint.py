@@ -36,9 +36,9 @@ async def receive_security_event(request: Request) -> Response:
     """Take an event of the issuer."""
     state = request.app.state
     events: SecurityEvents = state.security_events
-    token = await _token(request)
+    token = await _parse_token(request)
     try:
-        await events.take(token, request.scope["state"]["request_id"])
+        await events.apply_event(token, request.scope["state"]["request_id"])
     except BadEvent:
         admission: Admission = state.admission
         admission.count_refusal(request.scope)
@@ -46,7 +46,7 @@ async def receive_security_event(request: Request) -> Response:
     return Response(status_code=202)
 
 
-async def _token(request: Request) -> str:
+async def _parse_token(request: Request) -> str:
     """The token in a body: a field of a form where somebody signed out, else the whole of it."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == _FORM:

@@ -4,22 +4,22 @@ import hmac
 from datetime import datetime
 from typing import NamedTuple
 
-from service.kit.security.credentials import digest_of
-from service.kit.security.subjects import Subject
+from service.kit.security.credentials import digest_credential
+from service.kit.security.principals import Principal
 
 
-class Verifier(NamedTuple):
+class KeyVerifier(NamedTuple):
     """What a process holds of a live key, to check what callers present."""
 
-    subject: Subject
+    subject: Principal
     digest: str
     next_digest: str | None
     rotation_ends_at: datetime | None
     expires_at: datetime | None
 
-    def check(self, text: str, digest_key: bytes, time: datetime) -> Subject | None:
+    def check(self, text: str, digest_key: bytes, time: datetime) -> Principal | None:
         """The subject, if ``text`` is the key and the key is alive."""
-        presented = digest_of(text, digest_key)
+        presented = digest_credential(text, digest_key)
         is_rotated = self.rotation_ends_at is not None and time >= self.rotation_ends_at
         is_first = hmac.compare_digest(presented, self.digest) and not is_rotated
         is_next = hmac.compare_digest(presented, self.next_digest or "")

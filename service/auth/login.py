@@ -22,18 +22,18 @@ import httpx
 from service.auth.errors import SignInFailed
 from service.auth.oidc import (
     MAIL_CLAIM,
-    Claims,
     Issuer,
     IssuerUnavailable,
-    Room,
+    TokenClaims,
     TokenRefused,
     TokenVerifier,
-    discovery,
-    endpoint,
+    WaitLimit,
+    fetch_discovery,
     fetch_document,
-    json_object,
+    get_endpoint,
+    parse_json_object,
 )
-from service.auth.sessions import CALLBACK_PATH, LOGIN_COOKIE, LOGIN_SECONDS, SIGNED_OUT_PATH, Sealed
+from service.auth.sessions import CALLBACK_PATH, LOGIN_COOKIE, LOGIN_SECONDS, SIGNED_OUT_PATH, SealedValues
 from service.kit.http import calling
 from service.kit.http.problems import Unavailable
 from service.kit.security.keyring import Keyring
@@ -55,7 +55,7 @@ _NAMES_ITSELF: Final = "authorization_response_iss_parameter_supported"
 _COOKIE_CHARACTERS: Final = 16
 
 
-class Client(NamedTuple):
+class OidcClient(NamedTuple):
     """What the issuer knows this service as."""
 
     issuer: Issuer
@@ -66,7 +66,7 @@ class Client(NamedTuple):
     """Where browsers reach this service."""
 
 
-class Begun(NamedTuple):
+class SignInAttempt(NamedTuple):
     """A sign-in that was begun."""
 
     address: str
@@ -77,19 +77,19 @@ class Begun(NamedTuple):
     """What is in it."""
 
 
-class Login:
+class SignIn:
     """Sends people to the issuer, and reads what they come back with."""
 
     def __init__(
         self,
-        client: Client,
+        client: OidcClient,
         keyring: Keyring,
         fetch: Callable[..., bytes] = fetch_document,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
-        self._sealed = Sealed(keyring.key("signing in"), clock)
-        self._key = keyring.key("nonces and verifiers")
+        self._sealed = SealedValues(keyring.derive_key("signing in"), clock)
+        self._key = keyring.derive_key("nonces and verifiers")
         self._tokens = TokenVerifier(client.issuer, fetch, clock)
         self._scope = "openid email" if client.issuer.person_claim == MAIL_CLAIM else "openid"
         self._fetch = fetch
@@ -98,50 +98,50 @@ class Login:
         self._document_ends_at = 0.0
         self._failed_at = float("-inf")
         self._discovery: asyncio.Task[None] | None = None
-        self._discovering = Room(_MOST_WAITING)
-        self._exchanging = Room(_MOST_WAITING)
+        self._discovering = WaitLimit(_MOST_WAITING)
+        self._exchanging = WaitLimit(_MOST_WAITING)
         self._exchanges = asyncio.Semaphore(_MOST_EXCHANGES)
 
-    async def begin(self, path: str) -> Begun:
+    async def begin_sign_in(self, path: str) -> SignInAttempt:
         """Begin to sign in somebody who wants to read ``path``."""
-        address = endpoint(await self._discovered(), "authorization_endpoint")
+        address = get_endpoint(await self._get_discovery(), "authorization_endpoint")
         state = secrets.token_urlsafe(24)
-        challenge = sha256(self._drawn("verifier", state).encode()).digest()
+        challenge = sha256(self._derive_value("verifier", state).encode()).digest()
         asked = {
             "response_type": "code",
             "client_id": self._client.issuer.audience,
             "redirect_uri": self._client.public_url + CALLBACK_PATH,
             "scope": self._scope,
             "state": state,
-            "nonce": self._drawn("nonce", state),
+            "nonce": self._derive_value("nonce", state),
             "code_challenge": base64.urlsafe_b64encode(challenge).decode().rstrip("="),
             "code_challenge_method": "S256",
         }
-        kept = self._sealed.seal([state, path], LOGIN_SECONDS)
-        return Begun(_with_query(address, asked), self.cookie(state), kept)
+        kept = self._sealed.seal_value([state, path], LOGIN_SECONDS)
+        return SignInAttempt(_add_query(address, asked), self.get_cookie_name(state), kept)
 
-    async def end_address(self) -> str | None:
+    async def get_end_address(self) -> str | None:
         """Where people end their session at the issuer, if it has a page for that (RP-Initiated Logout 1.0).
 
         What it last said of itself is good enough: nobody who signs out waits for a refresh.
         """
         try:
-            address = endpoint(self._document or await self._discovered(), "end_session_endpoint")
+            address = get_endpoint(self._document or await self._get_discovery(), "end_session_endpoint")
         except (Unavailable, ValueError):
             return None
         asked = {
             "client_id": self._client.issuer.audience,
             "post_logout_redirect_uri": self._client.public_url + SIGNED_OUT_PATH,
         }
-        return _with_query(address, asked)
+        return _add_query(address, asked)
 
-    def cookie(self, state: str) -> str:
+    def get_cookie_name(self, state: str) -> str:
         """The name of the cookie of the sign-in that has this state."""
-        return f"{LOGIN_COOKIE}{self._drawn('cookie', state)[:_COOKIE_CHARACTERS]}"
+        return f"{LOGIN_COOKIE}{self._derive_value('cookie', state)[:_COOKIE_CHARACTERS]}"
 
-    async def finish(self, answer: Mapping[str, str], kept: str) -> tuple[Claims, str]:
+    async def finish_sign_in(self, answer: Mapping[str, str], kept: str) -> tuple[TokenClaims, str]:
         """Who the issuer says has signed in, and what they wanted to read; ``kept`` is of the cookie."""
-        begun = self._sealed.opened(kept)
+        begun = self._sealed.unseal_value(kept)
         if begun is None:
             raise SignInFailed("It was begun in another browser or too long ago: begin again")
         state, path = begun
@@ -150,8 +150,8 @@ class Login:
         await self._check_issuer(answer)
         if not answer.get("code"):
             raise SignInFailed("The issuer has refused it")
-        claims = await self._verified(await self._exchanged(answer["code"], state))
-        if not hmac.compare_digest(self._drawn("nonce", state).encode(), claims.nonce.encode()):
+        claims = await self._verify_token(await self._exchange_code(answer["code"], state))
+        if not hmac.compare_digest(self._derive_value("nonce", state).encode(), claims.nonce.encode()):
             raise SignInFailed("The token of the issuer is of another sign-in")
         if claims.authorized_party != self._client.issuer.audience:
             raise SignInFailed("The token of the issuer was made for another client")
@@ -161,60 +161,60 @@ class Login:
         """Refuse an answer of another issuer (RFC 9207): this one may say that it always names itself."""
         issuer = self._client.issuer.issuer
         given = answer.get("iss")
-        if given is None and (await self._discovered()).get(_NAMES_ITSELF) is not True:
+        if given is None and (await self._get_discovery()).get(_NAMES_ITSELF) is not True:
             return
         if given != issuer:
             raise SignInFailed("The answer is of another issuer")
 
-    def _drawn(self, purpose: str, state: str) -> str:
+    def _derive_value(self, purpose: str, state: str) -> str:
         """A value of 64 characters for one sign-in."""
         return hmac.digest(self._key, f"{purpose} {state}".encode(), "sha256").hex()
 
-    async def _discovered(self) -> dict[str, Any]:
+    async def _get_discovery(self) -> dict[str, Any]:
         """What the issuer says of itself, as of five minutes ago at most.
 
         All who wait share one fetch; a cancelled request does not cancel it.
         """
-        if not self._knows_issuer() and abs(self._clock() - self._failed_at) >= _FAILURE_SECONDS:
+        if not self._is_issuer_known() and abs(self._clock() - self._failed_at) >= _FAILURE_SECONDS:
             if self._discovery is None or self._discovery.done():
-                self._discovery = asyncio.create_task(self._discover())
-            with _available(), self._discovering.taken():
+                self._discovery = asyncio.create_task(self._fetch_discovery())
+            with _translate_unavailable(), self._discovering.reserve_slot():
                 await asyncio.wait({self._discovery}, timeout=_WAIT_SECONDS)
-        if not self._knows_issuer():
+        if not self._is_issuer_known():
             raise Unavailable(_UNAVAILABLE, headers=_RETRY)
         return self._document
 
-    def _knows_issuer(self) -> bool:
+    def _is_issuer_known(self) -> bool:
         return self._document_ends_at - _DISCOVERY_SECONDS <= self._clock() < self._document_ends_at
 
-    async def _discover(self) -> None:
+    async def _fetch_discovery(self) -> None:
         """Ask the issuer about itself, and keep that or the time of the failure."""
         try:
-            document = await calling.in_thread(lambda: discovery(self._client.issuer, self._fetch))
+            document = await calling.run_in_thread(lambda: fetch_discovery(self._client.issuer, self._fetch))
             for name in ("authorization_endpoint", "token_endpoint"):
-                endpoint(document, name)
+                get_endpoint(document, name)
         except (httpx.HTTPError, OSError, ValueError) as error:
             self._failed_at = self._clock()
             log.warning("the issuer cannot be asked about itself: %s: %s", type(error).__name__, error)
             return
         self._document, self._document_ends_at = document, self._clock() + _DISCOVERY_SECONDS
 
-    async def _exchanged(self, code: str, state: str) -> str:
+    async def _exchange_code(self, code: str, state: str) -> str:
         """The ID token for a code."""
         client_id, secret = self._client.issuer.audience, self._client.secret
         form = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": self._client.public_url + CALLBACK_PATH,
-            "code_verifier": self._drawn("verifier", state),
+            "code_verifier": self._derive_value("verifier", state),
         }
-        address = endpoint(await self._discovered(), "token_endpoint")
+        address = get_endpoint(await self._get_discovery(), "token_endpoint")
         if secret:
             credentials = (quote_plus(client_id), quote_plus(secret))
         else:
             credentials, form = None, {**form, "client_id": client_id}
         try:
-            answer = json_object(await self._sent(address, form, credentials))
+            answer = parse_json_object(await self._send_form(address, form, credentials))
         except (httpx.HTTPError, OSError, ValueError) as error:
             log.warning("the issuer gives no token for a code: %s: %s", type(error).__name__, error)
             raise SignInFailed("The issuer gave no token for it") from None
@@ -222,32 +222,32 @@ class Login:
             raise SignInFailed("The issuer gave no ID token for it")
         return str(answer["id_token"])
 
-    async def _sent(
+    async def _send_form(
         self, address: str, form: Mapping[str, str], credentials: tuple[str, str] | None
     ) -> bytes:
         """What the issuer answers to a form, once it is its turn."""
-        with _available(), self._exchanging.taken():
+        with _translate_unavailable(), self._exchanging.reserve_slot():
             async with asyncio.timeout(_WAIT_SECONDS):
                 await self._exchanges.acquire()
         try:
-            return await calling.in_thread(lambda: self._fetch(address, form, credentials))
+            return await calling.run_in_thread(lambda: self._fetch(address, form, credentials))
         finally:
             self._exchanges.release()
 
-    async def _verified(self, token: str) -> Claims:
-        with _available():
+    async def _verify_token(self, token: str) -> TokenClaims:
+        with _translate_unavailable():
             try:
                 return await self._tokens.verify(token)
             except TokenRefused as error:
                 raise SignInFailed(f"The token of the issuer is refused: {error.detail}") from None
 
 
-def _with_query(address: str, asked: Mapping[str, str]) -> str:
+def _add_query(address: str, asked: Mapping[str, str]) -> str:
     return f"{address}{'&' if httpx.URL(address).query else '?'}{urlencode(asked)}"
 
 
 @contextlib.contextmanager
-def _available() -> Iterator[None]:
+def _translate_unavailable() -> Iterator[None]:
     """Whoever waits for an issuer in vain is told when to come again."""
     try:
         yield

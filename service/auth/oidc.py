@@ -27,11 +27,11 @@ from jwt import InvalidSignatureError, PyJWK, PyJWS, PyJWTError
 from jwt.algorithms import AllowedPublicKeys
 
 from service.kit.http import calling
-from service.kit.security.identity import canonical_person
+from service.kit.security.identity import normalize_person
 
 log = logging.getLogger(__name__)
 
-Keys = Mapping[str, Mapping[str, AllowedPublicKeys]]
+PublicKeys = Mapping[str, Mapping[str, AllowedPublicKeys]]
 """The key of each key id and algorithm."""
 
 _KINDS = {
@@ -82,14 +82,14 @@ class IssuerUnavailable(Exception):
     """The keys of the issuer cannot be fetched, and none are kept."""
 
 
-class Room:
+class WaitLimit:
     """Where so many may wait for an issuer at a time, and no more."""
 
     def __init__(self, most: int) -> None:
         self._free = most
 
     @contextlib.contextmanager
-    def taken(self) -> Iterator[None]:
+    def reserve_slot(self) -> Iterator[None]:
         """One place while something is waited for, or IssuerUnavailable."""
         if not self._free:
             raise IssuerUnavailable("too many wait for the issuer")
@@ -100,7 +100,7 @@ class Room:
             self._free += 1
 
 
-class Claims(NamedTuple):
+class TokenClaims(NamedTuple):
     """What a verified token says; ``expires_at`` is in Unix seconds and includes the skew."""
 
     subject_id: str
@@ -127,8 +127,8 @@ class EventToken(NamedTuple):
     events: frozenset[str]
 
 
-class _Verified(NamedTuple):
-    claims: Claims
+class _VerifiedToken(NamedTuple):
+    claims: TokenClaims
     key_id: str
 
 
@@ -152,10 +152,10 @@ class Issuer:
     skew_seconds: float = 60
 
     def __post_init__(self) -> None:
-        if checked_url(self.issuer).query:
+        if check_url(self.issuer).query:
             raise ValueError("an issuer has no query")
         if self.jwks_url:
-            checked_url(self.jwks_url)
+            check_url(self.jwks_url)
         if not self.algorithms or not _KINDS.keys() >= set(self.algorithms):
             raise ValueError(f"the algorithms must be among {', '.join(_KINDS)}")
         if not (self.audience and self.scope_claim and (self.tenant_claim or self.tenant)):
@@ -177,7 +177,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def checked_url(address: str) -> httpx.URL:
+def check_url(address: str) -> httpx.URL:
     """An address that credentials and keys may go to: over TLS, or on this machine."""
     try:
         url = httpx.URL(address)
@@ -202,14 +202,14 @@ def fetch_document(
         headers["content-type"] = "application/x-www-form-urlencoded"
     if credentials is not None:
         headers["authorization"] = f"Basic {base64.b64encode(':'.join(credentials).encode()).decode()}"
-    called = calling.call(
+    called = calling.send_request(
         "GET" if form is None else "POST",
         url,
-        calling.resolved(url),
+        calling.resolve_addresses(url),
         headers=headers,
         content=urlencode(form or {}).encode(),
-        tls=_tls(),
-        limits=calling.Limits(_FETCH_TIMEOUT, _FETCH_TIMEOUT, _FETCH_TIMEOUT, _DOCUMENT_BYTES),
+        tls=_build_tls_context(),
+        limits=calling.CallLimits(_FETCH_TIMEOUT, _FETCH_TIMEOUT, _FETCH_TIMEOUT, _DOCUMENT_BYTES),
     )
     reply = asyncio.run(called)
     if reply.status != httpx.codes.OK:
@@ -220,25 +220,27 @@ def fetch_document(
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def _build_tls_context() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a member is there twice")
     return members
 
 
-def _no_constant(_: str) -> None:
+def _refuse_constant(_: str) -> None:
     raise ValueError("a number is not finite")
 
 
-def json_object(content: bytes) -> dict[str, Any]:
+def parse_json_object(content: bytes) -> dict[str, Any]:
     """A JSON object; a ValueError for what other readers could take for something else."""
     try:
-        parsed = json.loads(content.decode(), object_pairs_hook=_members, parse_constant=_no_constant)
+        parsed = json.loads(
+            content.decode(), object_pairs_hook=_build_members, parse_constant=_refuse_constant
+        )
     except RecursionError:
         raise ValueError("the document is too deep") from None
     if not isinstance(parsed, dict):
@@ -246,7 +248,7 @@ def json_object(content: bytes) -> dict[str, Any]:
     return parsed
 
 
-def _key(jwk: Mapping[str, Any], algorithms: list[str]) -> dict[str, AllowedPublicKeys]:
+def _parse_key(jwk: Mapping[str, Any], algorithms: list[str]) -> dict[str, AllowedPublicKeys]:
     public = {name: value for name, value in jwk.items() if name in _PUBLIC_MEMBERS}
     try:
         key = PyJWK(public, algorithm=algorithms[0]).key
@@ -259,7 +261,7 @@ def _key(jwk: Mapping[str, Any], algorithms: list[str]) -> dict[str, AllowedPubl
     return dict.fromkeys(algorithms, key)
 
 
-def _keys(document: Mapping[str, Any], allowed: tuple[str, ...]) -> Keys:
+def _parse_keys(document: Mapping[str, Any], allowed: tuple[str, ...]) -> PublicKeys:
     """The keys of a JWK set that are named, made for signatures and fit an allowed algorithm."""
     if not isinstance(document.get("keys"), list):
         raise ValueError("the key set has no list of keys")  # noqa: TRY004
@@ -270,30 +272,30 @@ def _keys(document: Mapping[str, Any], allowed: tuple[str, ...]) -> Keys:
         kind = (jwk.get("kty"), jwk.get("crv"))
         fitting = [name for name in allowed if _KINDS[name] == kind and jwk.get("alg", name) == name]
         if fitting:
-            keys.setdefault(jwk["kid"], {}).update(_key(jwk, fitting))
+            keys.setdefault(jwk["kid"], {}).update(_parse_key(jwk, fitting))
     return {key_id: by_algorithm for key_id, by_algorithm in keys.items() if by_algorithm}
 
 
-def _time(claims: Mapping[str, Any], name: str) -> float:
+def _parse_time(claims: Mapping[str, Any], name: str) -> float:
     value = claims[name]
     if type(value) not in (int, float) or not 0 <= value <= _LATEST_TIME:
         raise TokenRefused("MALFORMED", f"{name} is not a time")
     return float(value)
 
 
-def discovery(issuer: Issuer, fetch: Callable[[str], bytes]) -> dict[str, Any]:
+def fetch_discovery(issuer: Issuer, fetch: Callable[[str], bytes]) -> dict[str, Any]:
     """What an issuer says of itself."""
-    document = json_object(fetch(f"{issuer.issuer.rstrip('/')}/.well-known/openid-configuration"))
+    document = parse_json_object(fetch(f"{issuer.issuer.rstrip('/')}/.well-known/openid-configuration"))
     if document.get("issuer") != issuer.issuer:
         raise ValueError("the discovery document is another issuer's")
     return document
 
 
-def endpoint(document: Mapping[str, Any], name: str) -> str:
+def get_endpoint(document: Mapping[str, Any], name: str) -> str:
     """An address in what an issuer says of itself, as safe as the issuer's own."""
     address = document.get(name)
     scheme = httpx.URL(document["issuer"]).scheme
-    if not isinstance(address, str) or checked_url(address).scheme != scheme:
+    if not isinstance(address, str) or check_url(address).scheme != scheme:
         raise ValueError(f"the discovery document has no usable {name}")
     return address
 
@@ -311,14 +313,14 @@ class TokenVerifier:
         self._fetch = fetch
         self._clock = clock
         self._jws = PyJWS(algorithms=issuer.algorithms)
-        self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
-        self._keys: Keys = {}
+        self._verified: OrderedDict[bytes, _VerifiedToken] = OrderedDict()
+        self._keys: PublicKeys = {}
         self._fetched_at = self._tried_at = self._refresh_at = float("-inf")
         self._offline = False
         self._refresh: asyncio.Task[None] | None = None
-        self._room = Room(_MOST_WAITING)
+        self._room = WaitLimit(_MOST_WAITING)
 
-    async def verify(self, token: str) -> Claims:
+    async def verify(self, token: str) -> TokenClaims:
         """What ``token`` says, or TokenRefused, or IssuerUnavailable."""
         now = self._clock()
         if len(token) > _TOKEN_CHARACTERS or not token.isascii():
@@ -326,11 +328,11 @@ class TokenVerifier:
         digest = sha256(token.encode()).digest()
         # A clock that was set back makes keys stale as well.
         if not self._fetched_at <= now < self._refresh_at:
-            await self._keep_fresh(now)
+            await self._ensure_fresh_keys(now)
         known = self._verified.get(digest)
         if known is not None and now < known.claims.expires_at:
             return known.claims
-        verified = await self._verify(token)
+        verified = await self._verify_uncached(token)
         self._verified[digest] = verified
         if len(self._verified) > _REMEMBERED_TOKENS:
             self._verified.popitem(last=False)
@@ -342,17 +344,19 @@ class TokenVerifier:
             raise TokenRefused("MALFORMED", "the token is not in the compact form")
         now = self._clock()
         if not self._fetched_at <= now < self._refresh_at:
-            await self._keep_fresh(now)
-        key_id, algorithm = self._header(token, _EVENT_TYPES)
-        return self._event(self._payload(token, await self._signer(key_id, algorithm), algorithm))
+            await self._ensure_fresh_keys(now)
+        key_id, algorithm = self._parse_header(token, _EVENT_TYPES)
+        return self._parse_event(
+            self._decode_payload(token, await self._resolve_signing_key(key_id, algorithm), algorithm)
+        )
 
-    async def _keep_fresh(self, now: float) -> None:
+    async def _ensure_fresh_keys(self, now: float) -> None:
         """Fetch keys beside the request while the kept ones may be used, and before it otherwise."""
         age = abs(now - self._fetched_at)
         if age < (_KEYS_LIFETIME_OFFLINE if self._offline else _KEYS_LIFETIME):
             self._start_refresh()
             return
-        await self._refreshed()
+        await self._await_refresh()
         if abs(now - self._fetched_at) >= _KEYS_LIFETIME_OFFLINE:
             raise IssuerUnavailable("the keys of the issuer cannot be fetched")
 
@@ -363,30 +367,32 @@ class TokenVerifier:
             self._tried_at = now
             self._refresh = asyncio.create_task(self._fetch_keys(now))
 
-    async def _refreshed(self) -> None:
+    async def _await_refresh(self) -> None:
         """Wait for one fetch that all requests share; a cancelled request does not cancel it."""
         self._start_refresh()
         if self._refresh is not None and not self._refresh.done():
-            with self._room.taken():
+            with self._room.reserve_slot():
                 await asyncio.wait({self._refresh})
 
     async def _fetch_keys(self, now: float) -> None:
         try:
             async with asyncio.timeout(_REFRESH_TIMEOUT):
-                keys = await calling.in_thread(self._load)
+                keys = await calling.run_in_thread(self._load_keys)
         except (httpx.HTTPError, OSError, ValueError) as error:
             self._offline = True
             log.warning("the keys of the issuer cannot be fetched: %s: %s", type(error).__name__, error)
             return
         self._offline = False
         self._fetched_at, self._refresh_at = now, now + _KEYS_REFRESH
-        self._replace(keys)
+        self._replace_keys(keys)
 
-    def _load(self) -> Keys:
-        address = self._issuer.jwks_url or endpoint(discovery(self._issuer, self._fetch), "jwks_uri")
-        return _keys(json_object(self._fetch(address)), self._issuer.algorithms)
+    def _load_keys(self) -> PublicKeys:
+        address = self._issuer.jwks_url or get_endpoint(
+            fetch_discovery(self._issuer, self._fetch), "jwks_uri"
+        )
+        return _parse_keys(parse_json_object(self._fetch(address)), self._issuer.algorithms)
 
-    def _replace(self, keys: Keys) -> None:
+    def _replace_keys(self, keys: PublicKeys) -> None:
         """Take over the keys, and forget the tokens of those that are gone or changed."""
         gone = {key_id for key_id, key in self._keys.items() if keys.get(key_id) != key}
         self._keys = keys
@@ -394,15 +400,15 @@ class TokenVerifier:
             kept = ((digest, token) for digest, token in self._verified.items() if token.key_id not in gone)
             self._verified = OrderedDict(kept)
 
-    async def _verify(self, token: str) -> _Verified:
-        key_id, algorithm = self._header(token, _TYPES)
-        key = await self._signer(key_id, algorithm)
-        return _Verified(self._claims(self._payload(token, key, algorithm)), key_id)
+    async def _verify_uncached(self, token: str) -> _VerifiedToken:
+        key_id, algorithm = self._parse_header(token, _TYPES)
+        key = await self._resolve_signing_key(key_id, algorithm)
+        return _VerifiedToken(self._parse_claims(self._decode_payload(token, key, algorithm)), key_id)
 
-    async def _signer(self, key_id: str, algorithm: str) -> AllowedPublicKeys:
+    async def _resolve_signing_key(self, key_id: str, algorithm: str) -> AllowedPublicKeys:
         """The key of an id; an unknown one may be new, and is looked for."""
         if key_id not in self._keys:
-            await self._refreshed()
+            await self._await_refresh()
         # From here on nothing awaits, so that the key is still in use when its token is remembered.
         if key_id not in self._keys:
             raise TokenRefused("KEY_UNKNOWN", "the issuer has no such key")
@@ -411,12 +417,12 @@ class TokenVerifier:
             raise TokenRefused("ALGORITHM", "the key is for another algorithm")
         return key
 
-    def _header(self, token: str, types: AbstractSet[str]) -> tuple[str, str]:
+    def _parse_header(self, token: str, types: AbstractSet[str]) -> tuple[str, str]:
         """Key id and algorithm; keys and addresses of keys in a token are never looked at."""
         if not _TOKEN.fullmatch(token):
             raise TokenRefused("MALFORMED", "the token is not in the compact form")
         try:
-            header = json_object(base64.urlsafe_b64decode(token.partition(".")[0] + "=="))
+            header = parse_json_object(base64.urlsafe_b64decode(token.partition(".")[0] + "=="))
         except ValueError:
             raise TokenRefused("MALFORMED", "the header is not a JSON object") from None
         if "crit" in header or str(header.get("typ", "JWT")).lower() not in types:
@@ -427,33 +433,33 @@ class TokenVerifier:
             raise TokenRefused("MALFORMED", "the header does not name its key")
         return header["kid"], header["alg"]
 
-    def _payload(self, token: str, key: AllowedPublicKeys, algorithm: str) -> dict[str, Any]:
+    def _decode_payload(self, token: str, key: AllowedPublicKeys, algorithm: str) -> dict[str, Any]:
         try:
-            return json_object(self._jws.decode(token, key=key, algorithms=[algorithm]))
+            return parse_json_object(self._jws.decode(token, key=key, algorithms=[algorithm]))
         except InvalidSignatureError:
             raise TokenRefused("SIGNATURE", "the signature does not hold") from None
         except (PyJWTError, ValueError):
             raise TokenRefused("MALFORMED", "the token cannot be read") from None
 
-    def _claims(self, claims: Mapping[str, Any]) -> Claims:
+    def _parse_claims(self, claims: Mapping[str, Any]) -> TokenClaims:
         for name in ("iss", "aud", "exp", "sub"):
             if claims.get(name) is None:
                 raise TokenRefused("CLAIM_MISSING", f"{name} is missing")
-        audiences = self._audiences(claims, {self._issuer.audience})
-        expires_at = self._expiry(claims)
+        audiences = self._check_audiences(claims, {self._issuer.audience})
+        expires_at = self._check_expiry(claims)
         nonce = claims.get("nonce", "")
-        return Claims(
-            subject_id=_subject(claims),
-            tenant_id=self._tenant(claims),
-            scopes=self._scopes(claims),
+        return TokenClaims(
+            subject_id=_parse_subject(claims),
+            tenant_id=self._resolve_tenant(claims),
+            scopes=self._parse_scopes(claims),
             expires_at=expires_at,
-            person=self._person(claims),
-            issued_at=_time(claims, "iat") if "iat" in claims else 0,
+            person=self._resolve_person(claims),
+            issued_at=_parse_time(claims, "iat") if "iat" in claims else 0,
             nonce=nonce if isinstance(nonce, str) else "",
-            authorized_party=_authorized_party(claims, audiences),
+            authorized_party=_check_authorized_party(claims, audiences),
         )
 
-    def _audiences(self, claims: Mapping[str, Any], wanted: AbstractSet[str]) -> list[Any]:
+    def _check_audiences(self, claims: Mapping[str, Any], wanted: AbstractSet[str]) -> list[Any]:
         """Whom a token of this issuer is for, one of those who are wanted among them."""
         if claims["iss"] != self._issuer.issuer:
             raise TokenRefused("ISSUER", "the token is of another issuer")
@@ -462,12 +468,12 @@ class TokenVerifier:
             raise TokenRefused("AUDIENCE", "the token is for another audience")
         return audiences
 
-    def _event(self, claims: Mapping[str, Any]) -> EventToken:
+    def _parse_event(self, claims: Mapping[str, Any]) -> EventToken:
         for name in ("iss", "aud", "iat", "events"):
             if claims.get(name) is None:
                 raise TokenRefused("CLAIM_MISSING", f"{name} is missing")
-        self._audiences(claims, {self._issuer.audience, *self._issuer.event_audiences})
-        if self._clock() < _time(claims, "iat") - self._issuer.skew_seconds:
+        self._check_audiences(claims, {self._issuer.audience, *self._issuer.event_audiences})
+        if self._clock() < _parse_time(claims, "iat") - self._issuer.skew_seconds:
             raise TokenRefused("NOT_YET_VALID", "the token is not valid yet")
         events = claims["events"]
         # A logout token has no nonce, so that no ID token can stand in for one.
@@ -475,19 +481,19 @@ class TokenVerifier:
             raise TokenRefused("MALFORMED", "the token is not one of events")
         tenant = claims.get(self._issuer.tenant_claim) if self._issuer.tenant_claim else None
         tenant_id = str(tenant) if _is_tenant(tenant) else self._issuer.tenant
-        return EventToken(_event_subject(claims, events), tenant_id, frozenset(events))
+        return EventToken(_parse_event_subject(claims, events), tenant_id, frozenset(events))
 
-    def _expiry(self, claims: Mapping[str, Any]) -> float:
+    def _check_expiry(self, claims: Mapping[str, Any]) -> float:
         now = self._clock()
-        expires_at = _time(claims, "exp") + self._issuer.skew_seconds
+        expires_at = _parse_time(claims, "exp") + self._issuer.skew_seconds
         if now >= expires_at:
             raise TokenRefused("EXPIRED", "the token has expired")
         for name in claims.keys() & {"nbf", "iat"}:
-            if now < _time(claims, name) - self._issuer.skew_seconds:
+            if now < _parse_time(claims, name) - self._issuer.skew_seconds:
                 raise TokenRefused("NOT_YET_VALID", "the token is not valid yet")
         return expires_at
 
-    def _tenant(self, claims: Mapping[str, Any]) -> str:
+    def _resolve_tenant(self, claims: Mapping[str, Any]) -> str:
         name = self._issuer.tenant_claim
         tenant = claims[name] if name and name in claims else self._issuer.tenant
         if not tenant:
@@ -496,16 +502,16 @@ class TokenVerifier:
             raise TokenRefused("TENANT", "the tenant is not one that a subject can have")
         return str(tenant)
 
-    def _person(self, claims: Mapping[str, Any]) -> str:
+    def _resolve_person(self, claims: Mapping[str, Any]) -> str:
         """Who the person is: by a mail address only where the issuer has verified that it is theirs."""
         name = self._issuer.person_claim
         value = claims.get(name) if name else None
         if name == MAIL_CLAIM and claims.get(_MAIL_IS_VERIFIED) not in (True, "true"):
             return ""
         is_text = isinstance(value, str) and 0 < len(value) <= _SUBJECT_CHARACTERS and value.isprintable()
-        return canonical_person(value) if is_text else ""  # type: ignore[arg-type]
+        return normalize_person(value) if is_text else ""  # type: ignore[arg-type]
 
-    def _scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
+    def _parse_scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
         """Scopes of this service; those of others share the claim and are left out, as is all of tenants."""
         given = claims.get(self._issuer.scope_claim, [])
         if isinstance(given, str):
@@ -515,26 +521,26 @@ class TokenVerifier:
         return frozenset(scope for scope in given if isinstance(scope, str) and _SCOPE.fullmatch(scope))
 
 
-def _event_subject(claims: Mapping[str, Any], events: Mapping[str, Any]) -> str:
+def _parse_event_subject(claims: Mapping[str, Any], events: Mapping[str, Any]) -> str:
     """Whom events are about: `sub`, a subject identifier (RFC 9493), or that of the event as RISC had it."""
     if "sub" in claims:
-        return _subject(claims)
+        return _parse_subject(claims)
     details = [each.get("subject") for each in events.values() if isinstance(each, dict)]
     for found in (claims.get("sub_id"), *details):
         if isinstance(found, dict):
             named = found["user"] if isinstance(found.get("user"), dict) else found
             said = [named[name] for name in ("sub", "email", "id") if name in named]
             if said:
-                return _subject({"sub": said[0]})
+                return _parse_subject({"sub": said[0]})
     raise TokenRefused("CLAIM_MISSING", "the token does not say whom it is about")
 
 
-def _authorized_party(claims: Mapping[str, Any], audiences: list[Any]) -> str:
+def _check_authorized_party(claims: Mapping[str, Any], audiences: list[Any]) -> str:
     party = claims.get("azp", audiences[0] if len(audiences) == 1 else "")
     return party if isinstance(party, str) else ""
 
 
-def _subject(claims: Mapping[str, Any]) -> str:
+def _parse_subject(claims: Mapping[str, Any]) -> str:
     subject = claims["sub"]
     if not isinstance(subject, str) or not 0 < len(subject) <= _SUBJECT_CHARACTERS:
         raise TokenRefused("MALFORMED", "sub is not a text of 1 to 255 characters")

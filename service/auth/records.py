@@ -10,52 +10,52 @@ from service.audit.records import (
     NOT_RECORDED,
     REGISTERED_LATER,
     Deviation,
-    Recorded,
+    RecordedTable,
     has_chain,
-    recorded_by,
-    recorded_under,
+    list_operation_resources,
+    list_recorded_resources,
 )
-from service.audit.service import Change
+from service.audit.service import WriteOutcome
 from service.auth import repository
 from service.auth.tables import ApiKeyRow, EndedSessionRow, IdentityRow, PastKeyRow, TenantRow
 from service.kit.database.engine import Reader
-from service.kit.security.subjects import SYSTEM_TENANT
+from service.kit.security.principals import SYSTEM_TENANT
 
 REGISTER: Final = "register_tenant"
 """What the service does at the first start of a version with a register, for each tenant that there is."""
 _REGISTERED: Final = "registered-tenants"
 _MOVES_UNDER_KEYS: Final = "rises with every change of a key or a session, which is recorded itself"
 
-TENANTS: Final = Recorded(
+TENANTS: Final = RecordedTable(
     table=TenantRow,
     resource=lambda row: f"tenants/{row.tenant_id}",
     moving={"keys_revision": _MOVES_UNDER_KEYS},
 )
-KEYS: Final = Recorded(
+KEYS: Final = RecordedTable(
     table=ApiKeyRow,
     resource=lambda row: f"api-keys/{row.id}",
     moving={"last_used_at": "is noted every half minute and shown; nothing is allowed by it"},
 )
-PAST_KEYS: Final = Recorded(table=PastKeyRow, resource=lambda row: f"past-api-keys/{row.id}")
-IDENTITIES: Final = Recorded(table=IdentityRow, resource=lambda row: f"identities/{row.id}")
-SESSIONS: Final = Recorded(table=EndedSessionRow, resource=lambda row: f"sessions/{row.id}")
+PAST_KEYS: Final = RecordedTable(table=PastKeyRow, resource=lambda row: f"past-api-keys/{row.id}")
+IDENTITIES: Final = RecordedTable(table=IdentityRow, resource=lambda row: f"identities/{row.id}")
+SESSIONS: Final = RecordedTable(table=EndedSessionRow, resource=lambda row: f"sessions/{row.id}")
 
 
-def registration(tenant_id: str) -> Change:
+def build_registration(tenant_id: str) -> WriteOutcome:
     """What the service's own chain holds of a tenant, so that one is missed that is gone with its chain."""
     resource = f"{_REGISTERED}/{tenant_id}"
-    return Change(tenant_id=SYSTEM_TENANT, resource=resource, after={"id": tenant_id})
+    return WriteOutcome(tenant_id=SYSTEM_TENANT, resource=resource, after={"id": tenant_id})
 
 
-def register_deviations(session: Reader, tenant_id: str) -> Iterator[Deviation]:
+def find_register_deviations(session: Reader, tenant_id: str) -> Iterator[Deviation]:
     """Of the service's own chain: tenants that it names and that are gone, and those it does not name."""
     if tenant_id != SYSTEM_TENANT:
         return
-    registered = recorded_under(session, SYSTEM_TENANT, _REGISTERED)
-    there = {f"{_REGISTERED}/{state.tenant_id}" for state in repository.tenant_states(session)}
+    registered = list_recorded_resources(session, SYSTEM_TENANT, _REGISTERED)
+    there = {f"{_REGISTERED}/{state.tenant_id}" for state in repository.list_tenant_states(session)}
     yield from ((resource, MISSING) for resource in sorted(registered - there))
     yield from ((resource, NOT_RECORDED) for resource in sorted(there - registered))
-    for resource in recorded_by(session, SYSTEM_TENANT, REGISTER):
+    for resource in list_operation_resources(session, SYSTEM_TENANT, REGISTER):
         yield resource, REGISTERED_LATER
 
 

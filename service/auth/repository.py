@@ -17,7 +17,7 @@ from service.auth.tables import (
     TenantRow,
 )
 from service.kit.database.engine import Reader, Writer, insert_new
-from service.kit.security.subjects import SHIPPED_TENANT
+from service.kit.security.principals import SHIPPED_TENANT
 
 
 class TenantState(NamedTuple):
@@ -28,18 +28,18 @@ class TenantState(NamedTuple):
     disabled_at: datetime | None
 
 
-def tenant_states(session: Session) -> list[TenantState]:
+def list_tenant_states(session: Session) -> list[TenantState]:
     """The state of every tenant."""
     columns = (TenantRow.tenant_id, TenantRow.keys_revision, TenantRow.disabled_at)
     return [TenantState(*row) for row in session.execute(select(*columns))]
 
 
-def disabled_tenants() -> Select[str]:
+def select_disabled_tenants() -> Select[str]:
     """Ids of the tenants that are disabled, for statements of others."""
     return select(TenantRow.tenant_id).where(TenantRow.disabled_at.is_not(None))
 
 
-def live_keys(session: Reader, tenant_ids: Iterable[str]) -> list[ApiKeyRow]:
+def list_live_keys(session: Reader, tenant_ids: Iterable[str]) -> list[ApiKeyRow]:
     """The keys of tenants that are not revoked."""
     wanted = ApiKeyRow.tenant_id.in_(list(tenant_ids))
     return list(session.scalars(select(ApiKeyRow).where(wanted, ApiKeyRow.revoked_at.is_(None))))
@@ -50,36 +50,36 @@ def has_keys(session: Session) -> bool:
     return session.scalar(select(ApiKeyRow.id).where(ApiKeyRow.revoked_at.is_(None)).limit(1)) is not None
 
 
-def key(session: Session, tenant_id: str, key_id: str) -> ApiKeyRow | None:
+def get_key(session: Session, tenant_id: str, key_id: str) -> ApiKeyRow | None:
     """A key of a tenant."""
     statement = select(ApiKeyRow).where(ApiKeyRow.tenant_id == tenant_id, ApiKeyRow.id == key_id)
     return session.scalars(statement).one_or_none()
 
 
-def live_key(session: Session, key_id: str) -> ApiKeyRow | None:
+def get_live_key(session: Session, key_id: str) -> ApiKeyRow | None:
     """A key of whichever tenant, unless it is revoked."""
     statement = select(ApiKeyRow).where(ApiKeyRow.id == key_id, ApiKeyRow.revoked_at.is_(None))
     return session.scalars(statement).one_or_none()
 
 
-def keys_after(session: Reader, tenant_id: str, after: str, limit: int) -> list[ApiKeyRow]:
+def list_keys_after(session: Reader, tenant_id: str, after: str, limit: int) -> list[ApiKeyRow]:
     """Keys of a tenant behind the id ``after``, in order of id."""
     statement = select(ApiKeyRow).where(ApiKeyRow.tenant_id == tenant_id, ApiKeyRow.id > after)
     return list(session.scalars(statement.order_by(ApiKeyRow.id).limit(limit)))
 
 
-def tenant(session: Session, tenant_id: str) -> TenantRow | None:
+def get_tenant(session: Session, tenant_id: str) -> TenantRow | None:
     """A tenant; that of the shipped rows is nobody's."""
     return session.get(TenantRow, tenant_id) if tenant_id != SHIPPED_TENANT else None
 
 
-def tenants_after(session: Reader, after: str, limit: int) -> list[TenantRow]:
+def list_tenants_after(session: Reader, after: str, limit: int) -> list[TenantRow]:
     """Tenants behind the id ``after``, in order of id."""
     statement = select(TenantRow).where(TenantRow.tenant_id > after, TenantRow.tenant_id != SHIPPED_TENANT)
     return list(session.scalars(statement.order_by(TenantRow.tenant_id).limit(limit)))
 
 
-def locked_tenant(session: Writer, tenant_id: str) -> TenantRow | None:
+def lock_tenant(session: Writer, tenant_id: str) -> TenantRow | None:
     """A tenant, locked until the transaction ends, with the next revision of its keys taken."""
     statement = select(TenantRow).where(TenantRow.tenant_id == tenant_id).with_for_update()
     row = session.scalars(statement).one_or_none()
@@ -100,13 +100,13 @@ def delete_dead_keys(session: Writer, before: datetime) -> list[tuple[ApiKeyRow,
     return list(zip(rows, past, strict=True))
 
 
-def past_lineage(session: Session, tenant_id: str, key_id: str) -> list[str]:
+def get_past_lineage(session: Session, tenant_id: str, key_id: str) -> list[str]:
     """Who could act by a key that was removed after it had ended."""
     row = session.get(PastKeyRow, (tenant_id, key_id))
     return [] if row is None else row.lineage
 
 
-def locked_keys_of(session: Writer, names: Iterable[str]) -> list[ApiKeyRow]:
+def lock_keys_of(session: Writer, names: Iterable[str]) -> list[ApiKeyRow]:
     """The live keys, of any tenant, by which one of some subjects can act; their tenants are locked."""
     wanted = frozenset(names)
     lists = (ApiKeyRow.lineage, ApiKeyRow.handed_to)
@@ -115,18 +115,18 @@ def locked_keys_of(session: Writer, names: Iterable[str]) -> list[ApiKeyRow]:
     mentions = or_(*(cast(one, Text).contains(text, autoescape=True) for one in lists for text in written))
     found = select(ApiKeyRow).where(ApiKeyRow.revoked_at.is_(None), mentions)
     for tenant_id in sorted({row.tenant_id for row in session.scalars(found)}):
-        locked_tenant(session, tenant_id)
+        lock_tenant(session, tenant_id)
     fresh = found.order_by(ApiKeyRow.tenant_id, ApiKeyRow.id).execution_options(populate_existing=True)
     return [row for row in session.scalars(fresh) if not wanted.isdisjoint([*row.lineage, *row.handed_to])]
 
 
-def identity(session: Session, *, tenant_id: str, subject: str, person: str) -> IdentityRow | None:
+def get_identity(session: Session, *, tenant_id: str, subject: str, person: str) -> IdentityRow | None:
     """The row that says who a subject is."""
     own = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject == subject, IdentityRow.person == person)
     return session.scalars(select(IdentityRow).where(*own)).one_or_none()
 
 
-def identities_of(session: Session, tenant_id: str, subject: str) -> list[IdentityRow]:
+def list_identities(session: Session, tenant_id: str, subject: str) -> list[IdentityRow]:
     """All that a subject of the issuer was verified to be."""
     wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject == subject)
     return list(session.scalars(select(IdentityRow).where(*wanted).order_by(IdentityRow.id)))
@@ -139,34 +139,34 @@ def is_disabled(session: Session, tenant_id: str, subject: str, person: str) -> 
     return session.scalar(select(IdentityRow.id).where(*wanted).limit(1)) is not None
 
 
-def people_of(session: Session, tenant_id: str, subjects: Iterable[str]) -> list[str]:
+def list_people(session: Session, tenant_id: str, subjects: Iterable[str]) -> list[str]:
     """Who some subjects of the issuer were verified to be."""
     wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject.in_(sorted(subjects)))
     return list(session.scalars(select(IdentityRow.person).where(*wanted)))
 
 
-def subjects_of(session: Session, tenant_id: str, people: Iterable[str]) -> list[str]:
+def list_subjects(session: Session, tenant_id: str, people: Iterable[str]) -> list[str]:
     """The subjects of the issuer that were verified to be one of some people."""
     wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.person.in_(sorted(people)))
     return list(session.scalars(select(IdentityRow.subject).where(*wanted)))
 
 
-def ended_sessions(session: Reader, tenant_ids: Iterable[str], after: datetime) -> list[EndedSessionRow]:
+def list_ended_sessions(session: Reader, tenant_ids: Iterable[str], after: datetime) -> list[EndedSessionRow]:
     """Of some tenants, what was ended of sessions that would live on after a time."""
     wanted = EndedSessionRow.tenant_id.in_(list(tenant_ids))
     return list(session.scalars(select(EndedSessionRow).where(wanted, EndedSessionRow.expires_at > after)))
 
 
-def ended_session(session: Writer, tenant_id: str, ended_id: str) -> EndedSessionRow | None:
+def get_ended_session(session: Writer, tenant_id: str, ended_id: str) -> EndedSessionRow | None:
     """What was ended of a session or a person."""
     return session.get(EndedSessionRow, (tenant_id, ended_id))
 
 
-def end_sessions(
+def store_ended_sessions(
     session: Writer, tenant_id: str, ended_id: str, ended_at: datetime, until: datetime
 ) -> EndedSessionRow:
     """Keep until a time that sessions have ended; later than was kept before. The tenant is locked."""
-    row = ended_session(session, tenant_id, ended_id)
+    row = get_ended_session(session, tenant_id, ended_id)
     if row is None:
         row = EndedSessionRow(tenant_id=tenant_id, id=ended_id)
         session.add(row)
@@ -181,14 +181,14 @@ def delete_ended_sessions(session: Writer, before: datetime) -> Sequence[EndedSe
     return session.scalars(old.returning(EndedSessionRow)).all()
 
 
-def note_use(session: Writer, used: Mapping[str, datetime]) -> None:
+def record_key_use(session: Writer, used: Mapping[str, datetime]) -> None:
     """Remember when keys were last used."""
     for key_id, time in sorted(used.items()):
         earlier = or_(ApiKeyRow.last_used_at.is_(None), ApiKeyRow.last_used_at < time)
         session.execute(update(ApiKeyRow).where(ApiKeyRow.id == key_id, earlier).values(last_used_at=time))
 
 
-def settled_fingerprint(session: Writer, fingerprint: str) -> str:
+def store_fingerprint(session: Writer, fingerprint: str) -> str:
     """The fingerprint that this database keeps; ``fingerprint`` where it kept none."""
     insert_new(session, InstallationRow, tenant_id=SHIPPED_TENANT, fingerprint=fingerprint)
     return session.scalars(select(InstallationRow.fingerprint)).one()

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import MISSING, AwareDatetime, Field
 
 from service.kit.http.pages import NextPageToken
-from service.schemas.base import Input, Instant, Integer, ResourceId, Text
+from service.schemas.base import Instant, Integer, ResourceId, StrictModel, Text
 
 Scope = Annotated[
     str,
@@ -14,10 +14,10 @@ Scope = Annotated[
 """`resource:action`; `*` stands for any, but never reaches `tenants` and `metrics`."""
 
 KeyId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]
-Overlap = Annotated[int, Field(ge=0, le=30 * 86400)]
+OverlapSeconds = Annotated[int, Field(ge=0, le=30 * 86400)]
 
 
-class ApiKeyInput(Input):
+class ApiKeyRequest(StrictModel):
     """A key to create."""
 
     name: Text
@@ -30,7 +30,7 @@ class ApiKeyInput(Input):
     """Tenant of the key; another than the creator's needs `tenants:write`."""
 
 
-class ApiKey(Input):
+class ApiKey(StrictModel):
     """A key, without its secret."""
 
     id: KeyId
@@ -56,7 +56,7 @@ class ApiKey(Input):
     """When the key was last used, to the minute."""
 
 
-class IssuedApiKey(Input):
+class IssuedApiKey(StrictModel):
     """A key and its secret, which is shown this once and kept nowhere."""
 
     key: ApiKey
@@ -64,14 +64,14 @@ class IssuedApiKey(Input):
     """What callers send as `Authorization: Bearer`; absent from a repeated answer."""
 
 
-class ApiKeyRotation(Input):
+class ApiKeyRotationRequest(StrictModel):
     """How long the old and the new secret both work."""
 
-    overlap_seconds: Overlap = 86400
+    overlap_seconds: OverlapSeconds = 86400
     """Time to bring the new secret to every caller."""
 
 
-class ApiKeyPage(Input):
+class ApiKeyPage(StrictModel):
     """A page of keys."""
 
     items: list[ApiKey]
@@ -79,14 +79,14 @@ class ApiKeyPage(Input):
     next_page_token: NextPageToken
 
 
-class TenantInput(Input):
+class TenantRequest(StrictModel):
     """A tenant to create."""
 
     id: ResourceId
     name: Text
 
 
-class Tenant(Input):
+class Tenant(StrictModel):
     """A tenant."""
 
     id: ResourceId
@@ -98,7 +98,7 @@ class Tenant(Input):
     """Since when the credentials of the tenant are refused."""
 
 
-class TenantPage(Input):
+class TenantPage(StrictModel):
     """A page of tenants."""
 
     items: list[Tenant]
@@ -106,7 +106,7 @@ class TenantPage(Input):
     next_page_token: NextPageToken
 
 
-class SessionsOfPerson(Input):
+class SessionRevocationRequest(StrictModel):
     """Whose sessions, tokens and keys are to end."""
 
     subject_id: Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -115,7 +115,7 @@ class SessionsOfPerson(Input):
     """`true` refuses the person until it is asked again with `false`; left out, that stays as it is."""
 
 
-class EndedSessions(Input):
+class SessionRevocation(StrictModel):
     """That everything that a person could act by has ended."""
 
     id: ResourceId

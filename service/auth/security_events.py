@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 
 from fastapi.concurrency import run_in_threadpool
 
-from service.audit.service import Call, Change, Writes
-from service.auth.ending import Endings
+from service.audit.service import WriteContext, WriteOutcome, Writes
 from service.auth.errors import BadEvent
 from service.auth.oidc import EventToken, IssuerUnavailable, TokenRefused, TokenVerifier
-from service.auth.service import HeldKeys
+from service.auth.service import LiveKeys
+from service.auth.session_revocation import SessionRevocations
 from service.kit.database.engine import Writer
 from service.kit.http.problems import Unavailable
-from service.kit.security.subjects import own_subject
+from service.kit.security.principals import build_service_subject
 
 EVENTS_PATH: Final = "/login/events"
 _RISC: Final = "https://schemas.openid.net/secevent/risc/event-type/"
@@ -27,7 +27,7 @@ _CAEP: Final = "https://schemas.openid.net/secevent/caep/event-type/"
 _RETRY: Final = {"Retry-After": "10"}
 
 
-class Ending(StrEnum):
+class RevocationScope(StrEnum):
     """What an event ends of a person."""
 
     SESSIONS = "end_sessions"
@@ -38,14 +38,14 @@ class Ending(StrEnum):
     """For good: only an operator of the tenant lets them in again."""
 
 
-EVENTS: Final[Mapping[str, Ending]] = {
-    "http://schemas.openid.net/event/backchannel-logout": Ending.SESSIONS,
-    f"{_CAEP}session-revoked": Ending.PERSON,
-    f"{_RISC}sessions-revoked": Ending.PERSON,
-    f"{_RISC}account-credential-change-required": Ending.PERSON,
-    f"{_RISC}credential-compromise": Ending.PERSON,
-    f"{_RISC}account-disabled": Ending.DISABLED,
-    f"{_RISC}account-purged": Ending.DISABLED,
+EVENTS: Final[Mapping[str, RevocationScope]] = {
+    "http://schemas.openid.net/event/backchannel-logout": RevocationScope.SESSIONS,
+    f"{_CAEP}session-revoked": RevocationScope.PERSON,
+    f"{_RISC}sessions-revoked": RevocationScope.PERSON,
+    f"{_RISC}account-credential-change-required": RevocationScope.PERSON,
+    f"{_RISC}credential-compromise": RevocationScope.PERSON,
+    f"{_RISC}account-disabled": RevocationScope.DISABLED,
+    f"{_RISC}account-purged": RevocationScope.DISABLED,
 }
 """Events that end something; all others are taken and change nothing."""
 
@@ -54,11 +54,11 @@ class SecurityEvents(NamedTuple):
     """Takes events of one issuer, and ends what they are about in every tenant that they may concern."""
 
     tokens: TokenVerifier
-    endings: Endings
-    keys: HeldKeys
+    endings: SessionRevocations
+    keys: LiveKeys
     writes: Writes
 
-    async def take(self, token: str, request_id: str) -> None:
+    async def apply_event(self, token: str, request_id: str) -> None:
         """Do what a token asks for; BadEvent for one that is not the issuer's."""
         try:
             event = await self.tokens.verify_event(token)
@@ -68,17 +68,21 @@ class SecurityEvents(NamedTuple):
             raise Unavailable("The keys of the issuer cannot be fetched", headers=_RETRY) from None
         wanted = {EVENTS[name] for name in event.events if name in EVENTS}
         if wanted:
-            await run_in_threadpool(self._end, event, max(wanted, key=list(Ending).index), request_id)
+            await run_in_threadpool(
+                self._end_sessions, event, max(wanted, key=list(RevocationScope).index), request_id
+            )
 
-    def _end(self, event: EventToken, ending: Ending, request_id: str) -> None:
-        for tenant_id in [event.tenant_id] if event.tenant_id else self.keys.tenant_ids():
-            call = Call(own_subject(tenant_id), ending, EVENTS_PATH, request_id)
+    def _end_sessions(self, event: EventToken, ending: RevocationScope, request_id: str) -> None:
+        for tenant_id in [event.tenant_id] if event.tenant_id else self.keys.list_tenant_ids():
+            call = WriteContext(build_service_subject(tenant_id), ending, EVENTS_PATH, request_id)
             # Each tenant by itself: none waits for the locks of another.
-            self.writes.run(call, None, partial(self._ended, tenant_id, event, ending))
+            self.writes.run(call, None, partial(self._apply_ending, tenant_id, event, ending))
         self.keys.refresh()
 
-    def _ended(self, tenant_id: str, event: EventToken, ending: Ending, session: Writer) -> Change:
-        if ending is Ending.SESSIONS:
+    def _apply_ending(
+        self, tenant_id: str, event: EventToken, ending: RevocationScope, session: Writer
+    ) -> WriteOutcome:
+        if ending is RevocationScope.SESSIONS:
             return self.endings.end_sessions(session, tenant_id, event.subject_id)
-        disabled = True if ending is Ending.DISABLED else None
+        disabled = True if ending is RevocationScope.DISABLED else None
         return self.endings.end_person(session, tenant_id, event.subject_id, disabled=disabled)

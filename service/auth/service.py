@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import MISSING
 from sqlalchemy import Select
 
-from service.audit.service import Call, Change, Writes, columns_of
+from service.audit.service import WriteContext, WriteOutcome, Writes, to_audit_columns
 from service.auth import repository
 from service.auth.errors import (
     KeyNotFound,
@@ -19,150 +19,162 @@ from service.auth.errors import (
     TenantExists,
     TenantNotFound,
 )
-from service.auth.keys import Verifier
+from service.auth.keys import KeyVerifier
 from service.auth.records import (
     IDENTITIES,
     KEYS,
     PAST_KEYS,
     REGISTER,
     TENANTS,
+    build_registration,
     is_registering,
-    registration,
 )
-from service.auth.schemas import ApiKey, ApiKeyInput, TenantInput
+from service.auth.schemas import ApiKey, ApiKeyRequest, TenantRequest
 from service.auth.tables import ApiKeyRow, IdentityRow, TenantRow
 from service.kit.clock import now
 from service.kit.database.engine import Database, Reader, Writer, insert_new
-from service.kit.http.admission import refused
+from service.kit.http.admission import build_unauthorized
 from service.kit.http.problems import FieldError, Unprocessable
-from service.kit.security.credentials import API_KEY, digest_of, id_of, is_whole, mint, new_id
-from service.kit.security.identity import PEOPLE, canonical_person
+from service.kit.security.credentials import (
+    API_KEY,
+    digest_credential,
+    generate_id,
+    is_well_formed,
+    mint_credential,
+    parse_id,
+)
+from service.kit.security.identity import PEOPLE, normalize_person
 from service.kit.security.keyring import Keyring
-from service.kit.security.subjects import (
+from service.kit.security.principals import (
     DEFAULT_TENANT,
     LOCAL,
     RESERVED_TENANTS,
     SYSTEM_TENANT,
-    Subject,
-    SubjectKind,
-    permission,
-    uncovered,
+    Principal,
+    PrincipalKind,
+    build_permission,
+    list_ungrantable_scopes,
 )
 
 KEYS_KEPT = timedelta(days=400)
 """How long a key that has ended can be looked up: a year and the time to ask about it."""
 _DIGESTS = "api key digests"
-Write = Callable[[Writer], Change]
-_ADMINISTER_TENANTS = permission("tenants", "write")
-OPENING = Call(LOCAL._replace(id="start"), "create_tenant", "", "start")
+KeyWrite = Callable[[Writer], WriteOutcome]
+_ADMINISTER_TENANTS = build_permission("tenants", "write")
+OPENING = WriteContext(LOCAL._replace(id="start"), "create_tenant", "", "start")
 
 
-def settle(database: Database, keyring: Keyring, writes: Writes) -> None:
+def initialize_installation(database: Database, keyring: Keyring, writes: Writes) -> None:
     """Refuse a secret other than this database's, and create the default tenant of a new one.
 
     One that is older than the register of tenants gets one, of the tenants that it has.
     """
-    with database.writing() as session:
-        if repository.settled_fingerprint(session, keyring.fingerprint()) != keyring.fingerprint():
+    with database.open_writer() as session:
+        if (
+            repository.store_fingerprint(session, keyring.compute_fingerprint())
+            != keyring.compute_fingerprint()
+        ):
             raise SecretMismatch
         if not is_registering(session):
-            for state in repository.tenant_states(session):
-                writes.note(session, SYSTEM_TENANT, REGISTER, registration(state.tenant_id))
-        if repository.tenant(session, DEFAULT_TENANT) is None:
-            body = TenantInput(id=DEFAULT_TENANT, name="Default")
+            for state in repository.list_tenant_states(session):
+                writes.record_own_change(
+                    session, SYSTEM_TENANT, REGISTER, build_registration(state.tenant_id)
+                )
+        if repository.get_tenant(session, DEFAULT_TENANT) is None:
+            body = TenantRequest(id=DEFAULT_TENANT, name="Default")
             writes.record(session, OPENING, create_tenant(session, body))
 
 
-def shown_key(row: ApiKeyRow) -> dict[str, Any]:
+def key_to_response(row: ApiKeyRow) -> dict[str, Any]:
     """A key as callers see it."""
     return {name: value for name in ApiKey.model_fields if (value := getattr(row, name)) is not None}
 
 
 def get_key(session: Reader, tenant_id: str, key_id: str) -> dict[str, Any]:
     """A key of a tenant."""
-    row = repository.key(session, tenant_id, key_id)
+    row = repository.get_key(session, tenant_id, key_id)
     if row is None:
         raise KeyNotFound
-    return shown_key(row)
+    return key_to_response(row)
 
 
 def get_tenant(session: Reader, tenant_id: str) -> dict[str, Any]:
     """A tenant."""
-    row = repository.tenant(session, tenant_id)
+    row = repository.get_tenant(session, tenant_id)
     if row is None:
         raise TenantNotFound
-    return shown_tenant(row)
+    return tenant_to_response(row)
 
 
-def shown_tenant(row: TenantRow) -> dict[str, Any]:
+def tenant_to_response(row: TenantRow) -> dict[str, Any]:
     """A tenant as callers see it."""
     shown = {"id": row.tenant_id, "name": row.name, "version": row.version, "created_at": row.created_at}
     return shown if row.disabled_at is None else {**shown, "disabled_at": row.disabled_at}
 
 
-def create_tenant(session: Writer, body: TenantInput) -> Change:
+def create_tenant(session: Writer, body: TenantRequest) -> WriteOutcome:
     """Store a new tenant."""
-    if body.id in RESERVED_TENANTS or repository.tenant(session, body.id) is not None:
+    if body.id in RESERVED_TENANTS or repository.get_tenant(session, body.id) is not None:
         raise TenantExists("", FieldError("/id", "TAKEN", "a tenant of this id exists"))
     row = TenantRow(tenant_id=body.id, name=body.name, created_at=now(), version=1, keys_revision=0)
     session.add(row)
     session.flush()
-    shown = shown_tenant(row)
-    return Change(
+    shown = tenant_to_response(row)
+    return WriteOutcome(
         tenant_id=body.id,
         resource=f"tenants/{body.id}",
         status=201,
         body=shown,
         headers={"Location": f"/v1/tenants/{body.id}"},
         after=shown,
-        state=TENANTS.state(session, row),
-        also=(registration(body.id),),
+        state=TENANTS.build_state(session, row),
+        also=(build_registration(body.id),),
     )
 
 
-def set_tenant_disabled(session: Writer, tenant_id: str, *, disabled: bool) -> Change:
+def set_tenant_disabled(session: Writer, tenant_id: str, *, disabled: bool) -> WriteOutcome:
     """Refuse the credentials of a tenant from now on, or take them again."""
-    row = _locked_tenant(session, tenant_id)
-    before = shown_tenant(row)
+    row = _lock_tenant(session, tenant_id)
+    before = tenant_to_response(row)
     if disabled != (row.disabled_at is not None):
         row.disabled_at = now() if disabled else None
         row.version += 1
     session.flush()
-    after = shown_tenant(row)
-    return Change(
+    after = tenant_to_response(row)
+    return WriteOutcome(
         tenant_id=tenant_id,
         resource=f"tenants/{tenant_id}",
         body=after,
         before=before,
         after=after,
-        state=TENANTS.state(session, row),
+        state=TENANTS.build_state(session, row),
     )
 
 
-def closed_tenant(session: Writer, tenant_id: str, *, name: str) -> TenantRow:
+def close_tenant(session: Writer, tenant_id: str, *, name: str) -> TenantRow:
     """A tenant, disabled and under another name."""
-    row = _locked_tenant(session, tenant_id)
+    row = _lock_tenant(session, tenant_id)
     row.name, row.disabled_at, row.version = name, row.disabled_at or now(), row.version + 1
     session.flush()
     return row
 
 
-def disabled_tenants() -> Select[str]:
+def select_disabled_tenants() -> Select[str]:
     """Ids of the tenants that are disabled, redacted ones too, for statements of other features."""
-    return repository.disabled_tenants()
+    return repository.select_disabled_tenants()
 
 
-def expire_keys(session: Writer) -> list[Change]:
+def expire_keys(session: Writer) -> list[WriteOutcome]:
     """Delete the keys that ended so long ago that nobody asks about them any more."""
     return [
-        Change(
+        WriteOutcome(
             tenant_id=row.tenant_id,
             resource=KEYS.resource(row),
             also=(
-                Change(
+                WriteOutcome(
                     tenant_id=row.tenant_id,
                     resource=PAST_KEYS.resource(past),
-                    state=PAST_KEYS.state(session, past),
+                    state=PAST_KEYS.build_state(session, past),
                 ),
             ),
         )
@@ -170,28 +182,28 @@ def expire_keys(session: Writer) -> list[Change]:
     ]
 
 
-def _locked_tenant(session: Writer, tenant_id: str) -> TenantRow:
-    row = repository.locked_tenant(session, tenant_id) if tenant_id not in RESERVED_TENANTS else None
+def _lock_tenant(session: Writer, tenant_id: str) -> TenantRow:
+    row = repository.lock_tenant(session, tenant_id) if tenant_id not in RESERVED_TENANTS else None
     if row is None:
         raise TenantNotFound
     return row
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class ApiKeys:
     """The rules of API keys, under the key that their digests are made with."""
 
     digest_key: bytes
 
     @classmethod
-    def of(cls, keyring: Keyring) -> "Keys":
+    def from_keyring(cls, keyring: Keyring) -> "ApiKeys":
         """The rules under a service's secret."""
-        return cls(keyring.key(_DIGESTS))
+        return cls(keyring.derive_key(_DIGESTS))
 
-    def create(self, session: Writer, creator: Subject, body: ApiKeyInput) -> Change:
+    def create(self, session: Writer, creator: Principal, body: ApiKeyRequest) -> WriteOutcome:
         """Store a new key that may do no more, and works no longer, than what its creator acts by."""
         tenant_id = creator.tenant_id if body.tenant_id is MISSING else body.tenant_id
-        if tenant_id != creator.tenant_id and not creator.may(_ADMINISTER_TENANTS):
+        if tenant_id != creator.tenant_id and not creator.has_permission(_ADMINISTER_TENANTS):
             detail = "a key for another tenant needs tenants:write"
             raise ScopeNotHeld("", FieldError("/tenant_id", "SCOPE_NOT_HELD", detail))
         if not body.scopes:
@@ -201,24 +213,24 @@ class Keys:
             check_covers(creator, [scope], f"/scopes/{position}")
         created_at = now()
         # Whoever revokes the creator locks its tenant too: a key is never made behind their back.
-        repository.locked_tenant(session, creator.tenant_id)
-        parent = _working_parent(session, creator, created_at)
-        expires_at = _expiry(body, parent, created_at)
-        if repository.locked_tenant(session, tenant_id) is None:
+        repository.lock_tenant(session, creator.tenant_id)
+        parent = _find_active_parent(session, creator, created_at)
+        expires_at = _compute_expiry(body, parent, created_at)
+        if repository.lock_tenant(session, tenant_id) is None:
             detail = "there is no tenant of this id"
             field = FieldError("/tenant_id", "UNKNOWN_REFERENCE", detail)
             raise Unprocessable("A member refers to nothing", field)
-        key_id = new_id()
-        secret = mint(API_KEY, key_id)
+        key_id = generate_id()
+        secret = mint_credential(API_KEY, key_id)
         row = ApiKeyRow(
             tenant_id=tenant_id,
             id=key_id,
             name=body.name,
             scopes=sorted(set(body.scopes)),
-            digest=digest_of(secret, self.digest_key),
+            digest=digest_credential(secret, self.digest_key),
             created_at=created_at,
             created_by=creator.name,
-            lineage=_ordered_lineage(session, creator, parent),
+            lineage=_order_lineage(session, creator, parent),
             handed_to=[],
             expires_at=expires_at,
             version=1,
@@ -226,88 +238,90 @@ class Keys:
         session.add(row)
         session.flush()
         location = {"Location": f"/v1/api-keys/{key_id}"}
-        return _key_change(session, row, None, status=201, headers=location, secret=secret)
+        return _build_key_change(session, row, None, status=201, headers=location, secret=secret)
 
-    def rotate(self, session: Writer, caller: Subject, key_id: str, overlap: timedelta) -> Change:
+    def rotate(self, session: Writer, caller: Principal, key_id: str, overlap: timedelta) -> WriteOutcome:
         """Give a key its next secret; the one before works on for ``overlap``.
 
         Whoever rotates a key can act by it, so they must hold all that it may do, and count as one with it.
         A second rotation inside the overlap replaces the next secret and leaves the first alone, so that
         a lost answer costs nothing.
         """
-        row = _locked_key(session, caller.tenant_id, key_id)
+        row = _lock_key(session, caller.tenant_id, key_id)
         check_covers(caller, row.scopes)
-        before = shown_key(row)
+        before = key_to_response(row)
         time = now()
         if row.next_digest is not None and row.rotation_ends_at is not None and time >= row.rotation_ends_at:
             row.digest = row.next_digest
-        secret = mint(API_KEY, key_id)
-        row.next_digest = digest_of(secret, self.digest_key)
+        secret = mint_credential(API_KEY, key_id)
+        row.next_digest = digest_credential(secret, self.digest_key)
         # What was done by the key before is theirs who could act by it then: nobody is taken out again.
-        row.handed_to = sorted({*row.handed_to, *lineage(session, caller)} - {_name_of(key_id), *row.lineage})
+        row.handed_to = sorted(
+            {*row.handed_to, *resolve_lineage(session, caller)} - {_build_key_name(key_id), *row.lineage}
+        )
         row.rotation_ends_at = time + overlap
-        return _changed(session, row, before, secret=secret)
+        return _store_key_change(session, row, before, secret=secret)
 
 
-def check_covers(caller: Subject, scopes: Iterable[str], pointer: str = "") -> None:
+def check_covers(caller: Principal, scopes: Iterable[str], pointer: str = "") -> None:
     """Refuse to hand out, widen or change what may do something that the caller may not do.
 
     This is the one rule of all credentials: keys and their rotation, enrolment tokens, webhooks. ``pointer``
     names the member that asks for it.
     """
-    lacking = uncovered(caller.scopes, sorted(set(scopes)))
+    lacking = list_ungrantable_scopes(caller.scopes, sorted(set(scopes)))
     if lacking:
         detail = f"this needs {', '.join(lacking)}, which the caller does not hold"
         raise ScopeNotHeld("", FieldError(pointer, "SCOPE_NOT_HELD", detail))
 
 
-def lineage(session: Reader | Writer, subject: Subject) -> frozenset[str]:
+def resolve_lineage(session: Reader | Writer, subject: Principal) -> frozenset[str]:
     """Names of all who can act by a subject: itself, and for a key whoever made it or was handed its secret.
 
     Subjects of the issuer are there under the identity that was verified too.
     """
     names = {subject.name}
-    if subject.kind is SubjectKind.API_KEY:
-        row = repository.key(session, subject.tenant_id, subject.id)
+    if subject.kind is PrincipalKind.API_KEY:
+        row = repository.get_key(session, subject.tenant_id, subject.id)
         names.update(
-            _lineage_of(row) if row else repository.past_lineage(session, subject.tenant_id, subject.id)
+            _lineage_of(row) if row else repository.get_past_lineage(session, subject.tenant_id, subject.id)
         )
     if subject.person:
-        names.add(f"{SubjectKind.PERSON}:{subject.person}")
-    known = repository.people_of(session, subject.tenant_id, filter(_is_token, names))
-    return frozenset(names.union(f"{SubjectKind.PERSON}:{person}" for person in known))
+        names.add(f"{PrincipalKind.PERSON}:{subject.person}")
+    known = repository.list_people(session, subject.tenant_id, filter(_is_token, names))
+    return frozenset(names.union(f"{PrincipalKind.PERSON}:{person}" for person in known))
 
 
 def _is_token(name: str) -> bool:
-    return name.startswith(f"{SubjectKind.TOKEN}:")
+    return name.startswith(f"{PrincipalKind.TOKEN}:")
 
 
-def _name_of(key_id: str) -> str:
-    return f"{SubjectKind.API_KEY}:{key_id}"
+def _build_key_name(key_id: str) -> str:
+    return f"{PrincipalKind.API_KEY}:{key_id}"
 
 
 def _lineage_of(row: ApiKeyRow) -> list[str]:
     return [*row.lineage, *row.handed_to]
 
 
-def _ordered_lineage(session: Writer, creator: Subject, parent: ApiKeyRow | None) -> list[str]:
+def _order_lineage(session: Writer, creator: Principal, parent: ApiKeyRow | None) -> list[str]:
     """The creator, then whoever can act by it, the first of all last."""
     above = _lineage_of(parent) if parent else []
-    others = sorted(lineage(session, creator) - {creator.name, *above})
+    others = sorted(resolve_lineage(session, creator) - {creator.name, *above})
     return list(dict.fromkeys([creator.name, *others, *above]))
 
 
-def _working_parent(session: Writer, creator: Subject, time: datetime) -> ApiKeyRow | None:
+def _find_active_parent(session: Writer, creator: Principal, time: datetime) -> ApiKeyRow | None:
     """The key that another is made with, alive; None where the creator acts by none."""
-    if creator.kind is not SubjectKind.API_KEY:
+    if creator.kind is not PrincipalKind.API_KEY:
         return None
-    row = repository.key(session, creator.tenant_id, creator.id)
+    row = repository.get_key(session, creator.tenant_id, creator.id)
     if row is None or not _is_alive(row, time):
-        raise refused()
+        raise build_unauthorized()
     return row
 
 
-def _expiry(body: ApiKeyInput, parent: ApiKeyRow | None, time: datetime) -> datetime | None:
+def _compute_expiry(body: ApiKeyRequest, parent: ApiKeyRow | None, time: datetime) -> datetime | None:
     """When a new key ends: when it is said, and no later than the key that it is made with."""
     latest = parent.expires_at if parent else None
     if body.expires_at is MISSING:
@@ -325,177 +339,185 @@ def _is_alive(row: ApiKeyRow, time: datetime) -> bool:
     return row.revoked_at is None and (row.expires_at is None or row.expires_at > time)
 
 
-def note_identity(session: Writer, subject: Subject) -> Change | None:
+def record_identity(session: Writer, subject: Principal) -> WriteOutcome | None:
     """Remember who the issuer says that a subject is, before it writes something; None where it is known."""
-    if not subject.person or repository.identity(
+    if not subject.person or repository.get_identity(
         session, tenant_id=subject.tenant_id, subject=subject.name, person=subject.person
     ):
         return None
     known = {"tenant_id": subject.tenant_id, "subject": subject.name, "person": subject.person}
     # Another request of theirs may be writing the same at this moment.
-    if not insert_new(session, IdentityRow, id=new_id(), seen_at=now(), **known):
+    if not insert_new(session, IdentityRow, id=generate_id(), seen_at=now(), **known):
         return None
-    row = repository.identity(session, **known)
-    return None if row is None else _identity_change(session, row, None)
+    row = repository.get_identity(session, **known)
+    return None if row is None else _build_identity_change(session, row, None)
 
 
 def set_person_disabled(
     session: Writer, tenant_id: str, subject_ids: Iterable[str], *, disabled: bool
-) -> list[Change]:
+) -> list[WriteOutcome]:
     """Let nothing work any more that subjects of the issuer have handed out, or all of it again."""
     changes = []
     for subject_id in subject_ids:
-        subject = f"{SubjectKind.TOKEN}:{subject_id}"
-        if not repository.identities_of(session, tenant_id, subject):
-            known = {"tenant_id": tenant_id, "subject": subject, "person": canonical_person(subject_id)}
-            insert_new(session, IdentityRow, id=new_id(), seen_at=now(), **known)
-        for row in repository.identities_of(session, tenant_id, subject):
-            before = columns_of(row)
+        subject = f"{PrincipalKind.TOKEN}:{subject_id}"
+        if not repository.list_identities(session, tenant_id, subject):
+            known = {"tenant_id": tenant_id, "subject": subject, "person": normalize_person(subject_id)}
+            insert_new(session, IdentityRow, id=generate_id(), seen_at=now(), **known)
+        for row in repository.list_identities(session, tenant_id, subject):
+            before = to_audit_columns(row)
             row.disabled_at = (row.disabled_at or now()) if disabled else None
             session.flush()
-            changes.append(_identity_change(session, row, before))
+            changes.append(_build_identity_change(session, row, before))
     return changes
 
 
-def _identity_change(session: Writer, row: IdentityRow, before: Mapping[str, Any] | None) -> Change:
-    return Change(
+def _build_identity_change(
+    session: Writer, row: IdentityRow, before: Mapping[str, Any] | None
+) -> WriteOutcome:
+    return WriteOutcome(
         tenant_id=row.tenant_id,
         resource=f"identities/{row.id}",
         before=before,
-        after=columns_of(row),
-        state=IDENTITIES.state(session, row),
+        after=to_audit_columns(row),
+        state=IDENTITIES.build_state(session, row),
     )
 
 
-def works(session: Reader | Writer, subject: Subject, time: datetime) -> bool:
+def is_active(session: Reader | Writer, subject: Principal, time: datetime) -> bool:
     """Returns true where a subject is not disabled, and its key neither revoked nor expired."""
     if subject.kind in PEOPLE:
-        person = canonical_person(subject.id)
+        person = normalize_person(subject.id)
         return not repository.is_disabled(session, subject.tenant_id, subject.name, person)
-    if subject.kind is not SubjectKind.API_KEY:
+    if subject.kind is not PrincipalKind.API_KEY:
         return True
-    row = repository.key(session, subject.tenant_id, subject.id)
+    row = repository.get_key(session, subject.tenant_id, subject.id)
     return row is not None and _is_alive(row, time)
 
 
-def as_it_is(session: Reader | Writer, subject: Subject, time: datetime) -> Subject:
+def refresh_subject(session: Reader | Writer, subject: Principal, time: datetime) -> Principal:
     """A subject with what it may do at ``time``: nothing where it works no more, by a key what that says."""
-    if not works(session, subject, time):
+    if not is_active(session, subject, time):
         return subject._replace(scopes=frozenset())
-    if subject.kind is not SubjectKind.API_KEY:
+    if subject.kind is not PrincipalKind.API_KEY:
         return subject
-    row = repository.key(session, subject.tenant_id, subject.id)
+    row = repository.get_key(session, subject.tenant_id, subject.id)
     return subject._replace(scopes=frozenset(row.scopes if row is not None else ()))
 
 
-def named(tenant_id: str, name: str) -> Subject:
+def build_named_subject(tenant_id: str, name: str) -> Principal:
     """The subject of a name, as far as that says who it is; it may do nothing."""
     kind, _, subject_id = name.partition(":")
-    return Subject(SubjectKind(kind), subject_id, tenant_id, frozenset())
+    return Principal(PrincipalKind(kind), subject_id, tenant_id, frozenset())
 
 
-def retire(session: Writer, caller: Subject, key_id: str) -> Change:
+def end_rotation(session: Writer, caller: Principal, key_id: str) -> WriteOutcome:
     """End a rotation: only the newest secret works from now on."""
-    row = _locked_key(session, caller.tenant_id, key_id)
+    row = _lock_key(session, caller.tenant_id, key_id)
     check_covers(caller, row.scopes)
     if row.next_digest is None:
         raise NotRotating
-    before = shown_key(row)
+    before = key_to_response(row)
     row.digest, row.next_digest, row.rotation_ends_at = row.next_digest, None, None
-    return _changed(session, row, before)
+    return _store_key_change(session, row, before)
 
 
-def revoke(session: Writer, caller: Subject, key_id: str) -> Change:
+def revoke_key(session: Writer, caller: Principal, key_id: str) -> WriteOutcome:
     """Let a key work no more, nor any that was made or rotated by it, or by one of those.
 
     Where one of those is another tenant's, the caller must be able to make a key there.
     """
-    row = _locked_key(session, caller.tenant_id, key_id)
-    others = revoke_keys_of(session, {_name_of(key_id)})
+    row = _lock_key(session, caller.tenant_id, key_id)
+    others = revoke_keys_of(session, {_build_key_name(key_id)})
     if any(each.tenant_id != caller.tenant_id for each in others):
         check_covers(caller, [_ADMINISTER_TENANTS.scope])
-    return replace(_revoked(session, row), status=204, also=tuple(others))
+    return replace(_mark_revoked(session, row), status=204, also=tuple(others))
 
 
-def revoke_keys_of(session: Writer, names: Iterable[str]) -> list[Change]:
+def revoke_keys_of(session: Writer, names: Iterable[str]) -> list[WriteOutcome]:
     """Let no key work any more by which one of some subjects can act."""
-    return [_revoked(session, row) for row in repository.locked_keys_of(session, names)]
+    return [_mark_revoked(session, row) for row in repository.lock_keys_of(session, names)]
 
 
-def _revoked(session: Writer, row: ApiKeyRow) -> Change:
-    before = shown_key(row)
+def _mark_revoked(session: Writer, row: ApiKeyRow) -> WriteOutcome:
+    before = key_to_response(row)
     row.revoked_at = now()
     row.version += 1
     session.flush()
     resource = f"api-keys/{row.id}"
-    return Change(
+    return WriteOutcome(
         tenant_id=row.tenant_id,
         resource=resource,
         before=before,
-        after=shown_key(row),
-        state=KEYS.state(session, row),
+        after=key_to_response(row),
+        state=KEYS.build_state(session, row),
     )
 
 
-def _locked_key(session: Writer, tenant_id: str, key_id: str) -> ApiKeyRow:
-    _locked_tenant(session, tenant_id)
-    row = repository.key(session, tenant_id, key_id)
+def _lock_key(session: Writer, tenant_id: str, key_id: str) -> ApiKeyRow:
+    _lock_tenant(session, tenant_id)
+    row = repository.get_key(session, tenant_id, key_id)
     if row is None or row.revoked_at is not None:
         raise KeyNotFound
     return row
 
 
-def _changed(session: Writer, row: ApiKeyRow, before: Mapping[str, Any], *, secret: str = "") -> Change:
+def _store_key_change(
+    session: Writer, row: ApiKeyRow, before: Mapping[str, Any], *, secret: str = ""
+) -> WriteOutcome:
     row.version += 1
     session.flush()
-    return _key_change(session, row, before, secret=secret)
+    return _build_key_change(session, row, before, secret=secret)
 
 
-def _key_change(
+def _build_key_change(
     session: Writer,
     row: ApiKeyRow,
     before: Mapping[str, Any] | None,
     *,
     secret: str = "",
     **answer: Any,  # noqa: ANN401
-) -> Change:
-    after = shown_key(row)
-    return Change(
+) -> WriteOutcome:
+    after = key_to_response(row)
+    return WriteOutcome(
         tenant_id=row.tenant_id,
         resource=f"api-keys/{row.id}",
         body={"key": after} if secret else after,
         once={"secret": secret} if secret else {},
         before=before,
         after=after,
-        state=KEYS.state(session, row),
+        state=KEYS.build_state(session, row),
         **answer,
     )
 
 
-class HeldKeys:
+class LiveKeys:
     """The live keys of every tenant and what was ended of its sessions, as one process holds them."""
 
-    def __init__(self, database: Database, keys: Keys) -> None:
+    def __init__(self, database: Database, keys: ApiKeys) -> None:
         self._database = database
         self._digest_key = keys.digest_key
         self._revisions: dict[str, int] = {}
-        self._by_tenant: dict[str, dict[str, Verifier]] = {}
-        self._verifiers: Mapping[str, Verifier] = {}
+        self._by_tenant: dict[str, dict[str, KeyVerifier]] = {}
+        self._verifiers: Mapping[str, KeyVerifier] = {}
         self._ended: dict[str, dict[str, datetime]] = {}
         self._used: dict[str, datetime] = {}
         self._lock = threading.Lock()
 
-    def check(self, credential: str) -> Subject:
+    def check(self, credential: str) -> Principal:
         """The subject behind a key."""
         time = now()
-        verifier = self._verifiers.get(id_of(credential) or "")
+        verifier = self._verifiers.get(parse_id(credential) or "")
         subject = verifier.check(credential, self._digest_key, time) if verifier else None
         if subject is None:
-            raise refused() if is_whole(credential) else refused("The key is not whole: a part was mistyped")
+            raise (
+                build_unauthorized()
+                if is_well_formed(credential)
+                else build_unauthorized("The key is not whole: a part was mistyped")
+            )
         self._used[subject.id] = time
         return subject
 
-    async def authenticate(self, credential: str) -> Subject:
+    async def authenticate(self, credential: str) -> Principal:
         """The subject behind a credential, which must be a key."""
         return self.check(credential)
 
@@ -507,40 +529,40 @@ class HeldKeys:
         """Whether a tenant exists and is not disabled."""
         return tenant_id in self._by_tenant
 
-    def tenant_ids(self) -> list[str]:
+    def list_tenant_ids(self) -> list[str]:
         """The tenants that are not disabled."""
         return sorted(self._by_tenant)
 
-    def ended_at(self, tenant_id: str, ended_id: str) -> datetime | None:
+    def get_ended_at(self, tenant_id: str, ended_id: str) -> datetime | None:
         """When a session or all of a person was ended, if that was before their time."""
         return self._ended.get(tenant_id, {}).get(ended_id)
 
     def refresh(self) -> None:
         """Load what belongs to tenants that have changed."""
-        with self._lock, self._database.reading() as session:
-            states = repository.tenant_states(session)
+        with self._lock, self._database.open_reader() as session:
+            states = repository.list_tenant_states(session)
             open_tenants = {s.tenant_id: s.keys_revision for s in states if s.disabled_at is None}
             if open_tenants == self._revisions:
                 return
             changed = [name for name in open_tenants if open_tenants[name] != self._revisions.get(name)]
             held = {name: {} if name in changed else self._by_tenant[name] for name in open_tenants}
             ended = {name: {} if name in changed else self._ended[name] for name in open_tenants}
-            for row in repository.live_keys(session, changed):
-                held[row.tenant_id][row.id] = _verifier(row)
-            for one in repository.ended_sessions(session, changed, now()):
+            for row in repository.list_live_keys(session, changed):
+                held[row.tenant_id][row.id] = _build_verifier(row)
+            for one in repository.list_ended_sessions(session, changed, now()):
                 ended[one.tenant_id][one.id] = one.ended_at
             self._by_tenant, self._ended = held, ended
             self._verifiers = {key_id: one for keys in held.values() for key_id, one in keys.items()}
             self._revisions = open_tenants
 
-    def note_use(self) -> None:
+    def record_key_use(self) -> None:
         """Write down which keys were used since the last time."""
         used, self._used = self._used, {}
         if used:
-            with self._database.writing() as session:
-                repository.note_use(session, used)
+            with self._database.open_writer() as session:
+                repository.record_key_use(session, used)
 
 
-def _verifier(row: ApiKeyRow) -> Verifier:
-    subject = Subject(SubjectKind.API_KEY, row.id, row.tenant_id, frozenset(row.scopes))
-    return Verifier(subject, row.digest, row.next_digest, row.rotation_ends_at, row.expires_at)
+def _build_verifier(row: ApiKeyRow) -> KeyVerifier:
+    subject = Principal(PrincipalKind.API_KEY, row.id, row.tenant_id, frozenset(row.scopes))
+    return KeyVerifier(subject, row.digest, row.next_digest, row.rotation_ends_at, row.expires_at)

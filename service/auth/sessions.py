@@ -18,14 +18,14 @@ from urllib.parse import quote
 from fastapi import Depends, Request, Response
 from starlette.types import Scope
 
-from service.auth.ending import SESSION_SECONDS, Endings
 from service.auth.errors import FormRefused, SignInFailed, SignInRequired, SignInUnavailable
+from service.auth.session_revocation import SESSION_SECONDS, SessionRevocations
 from service.kit.clock import now
 from service.kit.http.admission import Admission
-from service.kit.http.html import Form, FormFields, PageRoute, problem_page, redirect
+from service.kit.http.html import Form, FormFields, PageRoute, build_redirect, render_problem_page
 from service.kit.http.problems import Problem
 from service.kit.security.keyring import Keyring
-from service.kit.security.subjects import LOCAL, Permission, Subject, SubjectKind
+from service.kit.security.principals import LOCAL, Permission, Principal, PrincipalKind
 
 MOST_COOKIE_CHARACTERS: Final = 4000
 """What every browser keeps of a cookie, with its name and attributes."""
@@ -50,51 +50,53 @@ def is_own_path(path: str) -> bool:
     return _OWN_PATH.fullmatch(path) is not None
 
 
-class Sealed:
+class SealedValues:
     """Values that travel through a browser and come back as they were, until they end."""
 
     def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
         self._key = key
         self._clock = clock
 
-    def seal(self, value: object, seconds: float) -> str:
+    def seal_value(self, value: object, seconds: float) -> str:
         """A text that stands for ``value`` as long as ``seconds``."""
-        content = _coded(json.dumps([int(self._clock() + seconds), value], separators=(",", ":")).encode())
-        return f"{content}.{self._mac(content)}"
+        content = _encode_base64(
+            json.dumps([int(self._clock() + seconds), value], separators=(",", ":")).encode()
+        )
+        return f"{content}.{self._compute_mac(content)}"
 
-    def opened(self, text: str) -> Any:  # noqa: ANN401
+    def unseal_value(self, text: str) -> Any:  # noqa: ANN401
         """What a text stands for; None if it was not sealed here to the letter, or has ended."""
         content, _, mac = text.partition(".")
-        if not hmac.compare_digest(self._mac(content).encode(), mac.encode()):
+        if not hmac.compare_digest(self._compute_mac(content).encode(), mac.encode()):
             return None
         ends_at, value = json.loads(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
         return value if self._clock() < ends_at else None
 
-    def _mac(self, content: str) -> str:
-        return _coded(hmac.digest(self._key, content.encode(), "sha256"))
+    def _compute_mac(self, content: str) -> str:
+        return _encode_base64(hmac.digest(self._key, content.encode(), "sha256"))
 
 
-def _coded(content: bytes) -> str:
+def _encode_base64(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
 
 
-class Cookies:
+class HostCookies:
     """Cookies of this host alone, which no script reads; over TLS only, unless it is served on loopback."""
 
     def __init__(self, *, is_secure: bool) -> None:
         self._prefix = "__Host-ironlaw-" if is_secure else "ironlaw-"
         self._secure = "; Secure" if is_secure else ""
 
-    def given(self, scope: Scope, name: str) -> str:
+    def get_value(self, scope: Scope, name: str) -> str:
         """The value of a cookie; empty where there is none, or one too many to know which is ours."""
-        values = [value for found, value in self._pairs(scope) if found == name]
+        values = [value for found, value in self._list_pairs(scope) if found == name]
         return values[0] if len(values) == 1 else ""
 
-    def names(self, scope: Scope, beginning: str) -> list[str]:
+    def list_names(self, scope: Scope, beginning: str) -> list[str]:
         """Names of the cookies that begin like this; browsers send the oldest first."""
-        return [name for name, _ in self._pairs(scope) if name.startswith(beginning)]
+        return [name for name, _ in self._list_pairs(scope) if name.startswith(beginning)]
 
-    def _pairs(self, scope: Scope) -> Iterator[tuple[str, str]]:
+    def _list_pairs(self, scope: Scope) -> Iterator[tuple[str, str]]:
         """Name and value of the cookies of this host."""
         for header, sent in scope["headers"]:
             for pair in sent.decode("latin-1").split(";") if header == b"cookie" else ():
@@ -102,17 +104,17 @@ class Cookies:
                 if name.startswith(self._prefix):
                     yield name.removeprefix(self._prefix), value
 
-    def header(self, name: str, value: str, seconds: int) -> str:
+    def build_header(self, name: str, value: str, seconds: int) -> str:
         """What sets a cookie; for 0 seconds, what removes it."""
         return (
             f"{self._prefix}{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{self._secure}"
         )
 
 
-class Visitor(NamedTuple):
+class PageVisitor(NamedTuple):
     """Who reads a page."""
 
-    subject: Subject
+    subject: Principal
     form_token: str
     """Proves of a form that it was read in the session that sends it."""
     session_id: str = ""
@@ -120,10 +122,10 @@ class Visitor(NamedTuple):
     @property
     def is_signed_in(self) -> bool:
         """Whether there is a session that could be ended."""
-        return self.subject.kind is SubjectKind.TOKEN
+        return self.subject.kind is PrincipalKind.TOKEN
 
 
-class Visitors:
+class PageAuthenticator:
     """Admits who reads a page: everybody in open mode, else those who have signed in."""
 
     def __init__(
@@ -135,100 +137,102 @@ class Visitors:
         has_login: bool,
         is_secure: bool,
         has_tenant: Callable[[str], bool],
-        endings: Endings,
+        endings: SessionRevocations,
     ) -> None:
         self._admission = admission
-        self._sealed = Sealed(keyring.key("browser sessions"))
-        self._forms_key = keyring.key("forms")
+        self._sealed = SealedValues(keyring.derive_key("browser sessions"))
+        self._forms_key = keyring.derive_key("forms")
         self._is_open = is_open
         self._has_login = has_login
         self._has_tenant = has_tenant
         self._endings = endings
-        self.cookies = Cookies(is_secure=is_secure)
+        self.cookies = HostCookies(is_secure=is_secure)
 
     def admit(self, scope: Scope, needed: Permission | None) -> None:
         """Note in ``scope`` who reads, or refuse."""
-        visitor = self.visitor(scope)
+        visitor = self.find_visitor(scope)
         if visitor is None:
             raise SignInRequired if self._has_login else SignInUnavailable
-        self._admission.let_in(scope, visitor.subject, needed)
+        self._admission.admit_subject(scope, visitor.subject, needed)
         scope["state"]["visitor"] = visitor
 
-    def visitor(self, scope: Scope) -> Visitor | None:
+    def find_visitor(self, scope: Scope) -> PageVisitor | None:
         """Who reads, if that is known."""
         if self._is_open:
-            return Visitor(LOCAL, self._form_token(LOCAL.id))
-        session = self._sealed.opened(self.cookies.given(scope, _SESSION))
+            return PageVisitor(LOCAL, self._compute_form_token(LOCAL.id))
+        session = self._sealed.unseal_value(self.cookies.get_value(scope, _SESSION))
         if session is None:
             return None
         session_id, began_at, subject_id, tenant_id, scopes, *rest = session
         # Sessions that began before identities were known have none.
         person = rest[0] if rest else ""
-        subject = Subject(SubjectKind.TOKEN, subject_id, tenant_id, frozenset(scopes), person)
+        subject = Principal(PrincipalKind.TOKEN, subject_id, tenant_id, frozenset(scopes), person)
         began = datetime.fromtimestamp(began_at, UTC)
         if not self._has_tenant(tenant_id) or self._endings.has_ended(subject, session_id, began):
             return None
-        return Visitor(subject, self._form_token(session_id), session_id)
+        return PageVisitor(subject, self._compute_form_token(session_id), session_id)
 
-    def check_may_begin(self, subject: Subject) -> None:
+    def check_may_begin(self, subject: Principal) -> None:
         """Refuse to sign in somebody who is disabled, or whose tenant is not there or disabled."""
         if not self._has_tenant(subject.tenant_id):
             raise SignInFailed("Your tenant is not known here, or disabled")
         if self._endings.has_ended_person(subject, now()):
             raise SignInFailed("You are disabled here")
 
-    def begin(self, subject: Subject) -> str:
+    def begin_session(self, subject: Principal) -> str:
         """A new session of somebody who has just proved who they are, as what sets its cookie."""
         began_at, scopes = now().timestamp(), sorted(subject.scopes)
         session = [secrets.token_hex(16), began_at, subject.id, subject.tenant_id, scopes, subject.person]
-        return self.cookies.header(_SESSION, self._sealed.seal(session, SESSION_SECONDS), SESSION_SECONDS)
+        return self.cookies.build_header(
+            _SESSION, self._sealed.seal_value(session, SESSION_SECONDS), SESSION_SECONDS
+        )
 
-    def forget(self) -> str:
+    def build_removal_cookie(self) -> str:
         """What removes the cookie of a session from the browser that is asked to; copies are left alone."""
-        return self.cookies.header(_SESSION, "", 0)
+        return self.cookies.build_header(_SESSION, "", 0)
 
-    def _form_token(self, session_id: str) -> str:
+    def _compute_form_token(self, session_id: str) -> str:
         return hmac.digest(self._forms_key, session_id.encode(), "sha256").hex()[:_FORM_TOKEN_CHARACTERS]
 
 
-def _problem_page(problem: Problem, scope: Scope) -> Response:
+def _render_problem(problem: Problem, scope: Scope) -> Response:
     """A problem as a page; whoever has to sign in is sent there, and back again."""
     if isinstance(problem, SignInRequired) and scope["method"] == "GET":
-        return redirect(f"{LOGIN_PATH}?next={quote(scope['path'], safe='')}")
+        return build_redirect(f"{LOGIN_PATH}?next={quote(scope['path'], safe='')}")
     visitor = scope["state"].get("visitor")
-    return problem_page(problem, scope, "auth/pages/problem.html", visitor=visitor)
+    return render_problem_page(problem, scope, "auth/pages/problem.html", visitor=visitor)
 
 
-class VisitedRoute(PageRoute):
+class AuthenticatedPageRoute(PageRoute):
     """A route of pages for people who have signed in, where that is asked."""
 
-    problem_page = staticmethod(_problem_page)
+    problem_page = staticmethod(_render_problem)
 
     async def let_in(self, scope: Scope) -> None:
         """Refuse whoever may not read the page."""
-        visitors: Visitors = scope["app"].state.visitors
+        visitors: PageAuthenticator = scope["app"].state.visitors
         visitors.admit(scope, self.permission)
 
 
-def _visitor(request: Request) -> Visitor:
-    visitor: Visitor = request.scope["state"]["visitor"]
+def _get_visitor(request: Request) -> PageVisitor:
+    visitor: PageVisitor = request.scope["state"]["visitor"]
     return visitor
 
 
-Reading = Annotated[Visitor, Depends(_visitor)]
+VisitorDependency = Annotated[PageVisitor, Depends(_get_visitor)]
 """Who reads the page."""
 
 
-def check_form(visitor: Visitor, form: Mapping[str, str]) -> None:
+def check_form(visitor: PageVisitor, form: Mapping[str, str]) -> None:
     """Refuse a form that was not read in the session that sends it."""
     if not hmac.compare_digest(visitor.form_token.encode(), form.get(FORM_TOKEN, "").encode()):
         raise FormRefused
 
 
-def _own_form(visitor: Reading, form: FormFields) -> Form:
+def _check_own_form(visitor: VisitorDependency, form: FormFields) -> Form:
     check_form(visitor, form)
     return {name: value for name, value in form.items() if name != FORM_TOKEN}
 
 
-OwnForm = Annotated[Form, Depends(_own_form)]
+SameSessionForm = Annotated[Form, Depends(_check_own_form)]
 """Fields of a form that the visitor has read here."""

@@ -7,15 +7,15 @@ from service.benchmarks.tables import BenchmarkRunRow
 from service.kit.database.engine import Writer
 from service.kit.jobs import leases
 from service.nodes import service as nodes
-from service.protocol.suites import Suite
+from service.protocol.suites import BenchmarkSuite
 
 _SEEDS = 2**53
 
 
-def add_run(
+def store_run(
     session: Writer,
     tenant_id: str,
-    suite: Suite,
+    suite: BenchmarkSuite,
     *,
     node_id: str | None,
     note: str | None = None,
@@ -33,11 +33,11 @@ def add_run(
         node_id=node_id,
         note=note,
         re_run_of=re_run_of,
-        created_at=leases.now(),
+        created_at=leases.get_database_time(),
     )
     session.add(row)
     session.flush()
-    nodes.ask(
+    nodes.request_run(
         session,
         run_id=row.id,
         tenant_id=tenant_id,

@@ -5,8 +5,8 @@ from datetime import timedelta
 from pydantic import BaseModel
 
 from service.kit.database.engine import Writer
-from service.kit.jobs.kinds import Asked
-from service.kit.jobs.repository import enqueue
+from service.kit.jobs.kinds import JobType
+from service.kit.jobs.repository import enqueue_job
 
 
 class NodeToDraw(BaseModel):
@@ -15,13 +15,13 @@ class NodeToDraw(BaseModel):
     node_id: str
 
 
-DRAW = Asked(name="calibrations.draw", arguments=NodeToDraw)
+DRAW = JobType(name="calibrations.draw", arguments=NodeToDraw)
 LEASE = timedelta(minutes=2)
 
 
-def ask(session: Writer, tenant_id: str, node_id: str, *, because: str) -> None:
+def enqueue_calibration(session: Writer, tenant_id: str, node_id: str, *, because: str) -> None:
     """Ask for the sets of a node to be drawn, once for each reason."""
-    enqueue(
+    enqueue_job(
         session,
         DRAW,
         NodeToDraw(node_id=node_id),

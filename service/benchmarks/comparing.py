@@ -3,8 +3,8 @@
 from pydantic import BaseModel
 
 from service.kit.database.engine import Writer
-from service.kit.jobs.kinds import Asked
-from service.kit.jobs.repository import enqueue
+from service.kit.jobs.kinds import JobType
+from service.kit.jobs.repository import enqueue_job
 
 
 class RunToCompare(BaseModel):
@@ -13,10 +13,10 @@ class RunToCompare(BaseModel):
     run_id: str
 
 
-COMPARE = Asked(name="benchmarks.compare", arguments=RunToCompare)
+COMPARE = JobType(name="benchmarks.compare", arguments=RunToCompare)
 
 
-def ask(session: Writer, tenant_id: str, run_id: str, *, because: str) -> None:
+def enqueue_comparison(session: Writer, tenant_id: str, run_id: str, *, because: str) -> None:
     """Ask for the results of a run to be compared, once for each reason."""
     arguments = RunToCompare(run_id=run_id)
-    enqueue(session, COMPARE, arguments, tenant_id=tenant_id, effect_key=f"{run_id} {because}")
+    enqueue_job(session, COMPARE, arguments, tenant_id=tenant_id, effect_key=f"{run_id} {because}")

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from pydantic import MISSING
 from pydantic_core import to_json
 
-from service.protocol.nodes import Accelerator, Host, Inventory
-from service.protocol.results import Measurement, Result, Telemetry
+from service.protocol.nodes import NodeAccelerator, NodeHost, NodeInventory
+from service.protocol.results import BenchmarkMeasurement, BenchmarkResultReport, DeviceTelemetry
 
 
-def conditions(result: Result) -> dict[str, Any]:
+def build_conditions(result: BenchmarkResultReport) -> dict[str, Any]:
     """The conditions of a result, by the names of :class:`service.benchmarks.schemas.Conditions`."""
     found: dict[str, Any] = {
         "worker_version": result.worker_version,
@@ -18,11 +18,11 @@ def conditions(result: Result) -> dict[str, Any]:
         "concurrent_accelerators": result.concurrent_accelerators,
     }
     if result.measurement is not MISSING:
-        found |= _of_measurement(result.measurement)
+        found |= _build_measurement_conditions(result.measurement)
     return {name: value for name, value in found.items() if value is not MISSING}
 
 
-def _of_measurement(measurement: Measurement) -> dict[str, Any]:
+def _build_measurement_conditions(measurement: BenchmarkMeasurement) -> dict[str, Any]:
     found: dict[str, Any] = {
         name: getattr(measurement, name)
         for name in (
@@ -46,11 +46,11 @@ def _of_measurement(measurement: Measurement) -> dict[str, Any]:
         found["correctness_passed"] = measurement.correctness.passed
         found["largest_relative_error"] = measurement.correctness.largest_error
     if measurement.telemetry is not MISSING:
-        found |= _of_telemetry(measurement.telemetry)
+        found |= _build_telemetry_conditions(measurement.telemetry)
     return found
 
 
-def _of_telemetry(telemetry: Telemetry) -> dict[str, Any]:
+def _build_telemetry_conditions(telemetry: DeviceTelemetry) -> dict[str, Any]:
     spreads = (
         "sm_clock_hz",
         "cpu_clock_hz",
@@ -71,7 +71,7 @@ def _of_telemetry(telemetry: Telemetry) -> dict[str, Any]:
     return found
 
 
-class Hardware(NamedTuple):
+class MeasuredHardware(NamedTuple):
     """What was measured: what people call it, and the digest of the numbers that identify it."""
 
     name: str
@@ -92,18 +92,20 @@ _ACCELERATOR_IDENTITY = (
 _HOST_IDENTITY = ("cpu_model", "architecture", "cpu_count")
 
 
-def hardware(inventory: Inventory, result: Result) -> Hardware | None:
+def resolve_hardware(inventory: NodeInventory, result: BenchmarkResultReport) -> MeasuredHardware | None:
     """What a result was measured on; None where the inventory does not say."""
     host = inventory.host
     if result.device == "cpu":
-        return None if host.cpu_model is MISSING else _identified(host.cpu_model, host, _HOST_IDENTITY)
+        return None if host.cpu_model is MISSING else _build_hardware(host.cpu_model, host, _HOST_IDENTITY)
     for accelerator in inventory.accelerators:
         if accelerator.index == result.accelerator_index:
-            return _identified(accelerator.name, accelerator, _ACCELERATOR_IDENTITY)
+            return _build_hardware(accelerator.name, accelerator, _ACCELERATOR_IDENTITY)
     return None
 
 
-def _identified(name: str, part: Accelerator | Host, members: tuple[str, ...]) -> Hardware:
+def _build_hardware(
+    name: str, part: NodeAccelerator | NodeHost, members: tuple[str, ...]
+) -> MeasuredHardware:
     identity = part.model_dump(mode="json", include=set(members))
     digest = hashlib.sha256(to_json([identity.get(member) for member in members]))
-    return Hardware(name, digest.hexdigest())
+    return MeasuredHardware(name, digest.hexdigest())

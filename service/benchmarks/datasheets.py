@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.protocol.nodes import Accelerator
+from service.protocol.nodes import NodeAccelerator
 from service.protocol.work import DType
 
-Document = Mapping[str, Any]
+CatalogDocument = Mapping[str, Any]
 
 MEMORY_TOLERANCE = 0.03
 """Drivers of several versions report memory that differs by less; parts of one name differ by more."""
@@ -33,24 +33,24 @@ class Datasheet(NamedTuple):
     link_bytes_per_second: float | None
     """Of the link to other accelerators of the node, one direction."""
 
-    def peak(self, dtype: DType) -> float | None:
+    def find_peak(self, dtype: DType) -> float | None:
         """The highest dense rate of a type, by tensor cores where they have it."""
         return max((self.peaks[name] for name in _FORMATS[dtype] if name in self.peaks), default=None)
 
 
-def match(part: Accelerator, rows: Iterable[Document]) -> Document | None:
+def match_row(part: NodeAccelerator, rows: Iterable[CatalogDocument]) -> CatalogDocument | None:
     """The row that is this part: its name or alias, and no other memory or power limit; None without one.
 
     One name is sold with other memory and power, so both have to agree where both sides know them.
     """
-    return next((row for row in rows if part.name in _names(row) and _is_like(part, row)), None)
+    return next((row for row in rows if part.name in _list_names(row) and _is_compatible(part, row)), None)
 
 
-def _names(row: Document) -> set[str]:
+def _list_names(row: CatalogDocument) -> set[str]:
     return {row["name"], *row["aliases"]}
 
 
-def _is_like(part: Accelerator, row: Document) -> bool:
+def _is_compatible(part: NodeAccelerator, row: CatalogDocument) -> bool:
     reported = row.get("memory_reported_bytes")
     limit, default = row.get("power_limit_watts"), part.power_limit_default_watts
     has_memory = (
@@ -61,11 +61,11 @@ def _is_like(part: Accelerator, row: Document) -> bool:
     return has_memory and (default is MISSING or limit is None or default == limit)
 
 
-def datasheet(
-    part: Accelerator, accelerators: Iterable[Document], links: Iterable[Document]
+def build_datasheet(
+    part: NodeAccelerator, accelerators: Iterable[CatalogDocument], links: Iterable[CatalogDocument]
 ) -> Datasheet | None:
     """The data sheet of a part, by the catalog that a tenant sees."""
-    row = match(part, accelerators)
+    row = match_row(part, accelerators)
     if row is None:
         return None
     rates = {link["id"]: link["bandwidth_bytes_per_second"] for link in links}

@@ -5,25 +5,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from service.benchmarks.schemas import Conditions, SampleSummary
-from service.kit.http.csv_tables import csv_parts
+from service.benchmarks.schemas import MeasurementConditions, SampleSummary
+from service.kit.http.csv_tables import render_csv_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal["text", "integer", "number", "boolean", "time"]
-Row = Mapping[str, Any]
+ColumnKind = Literal["text", "integer", "number", "boolean", "time"]
+ExportRow = Mapping[str, Any]
 """A result as it is shown to callers."""
 
 
-class Column(NamedTuple):
+class ExportColumn(NamedTuple):
     """A column, and where in a shown result its value stands."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     path: tuple[str, ...]
 
-    def value(self, row: Row) -> Any:  # noqa: ANN401
+    def get_value(self, row: ExportRow) -> Any:  # noqa: ANN401
         """The value of a row; None where it is unknown."""
         place: Any = row
         for member in self.path:
@@ -34,8 +34,8 @@ class Column(NamedTuple):
         return float(place) if self.kind == "number" and place is not None else place
 
 
-_KINDS: Mapping[object, Kind] = MappingProxyType({int: "integer", float: "number", bool: "boolean"})
-_OWN: tuple[tuple[str, Kind], ...] = (
+_KINDS: Mapping[object, ColumnKind] = MappingProxyType({int: "integer", float: "number", bool: "boolean"})
+_OWN: tuple[tuple[str, ColumnKind], ...] = (
     ("id", "text"),
     ("content_sha256", "text"),
     ("run_id", "text"),
@@ -65,57 +65,59 @@ FIGURES = ("flops_per_second", "bytes_per_second", "seconds", "bytes", "watts")
 """The figure stands in the column of its metric, so that every column has one unit."""
 
 
-def _kind(annotation: object) -> Kind:
+def _resolve_kind(annotation: object) -> ColumnKind:
     """The kind of a column for the member of a shape, absent or not."""
     if annotation in _KINDS:
         return _KINDS[annotation]
-    return next((kind for part in get_args(annotation) if (kind := _kind(part)) != "text"), "text")
+    return next((kind for part in get_args(annotation) if (kind := _resolve_kind(part)) != "text"), "text")
 
 
-def _members(shape: type[SampleSummary | Conditions], under: str, prefix: str) -> list[Column]:
+def _build_columns(
+    shape: type[SampleSummary | MeasurementConditions], under: str, prefix: str
+) -> list[ExportColumn]:
     return [
-        Column(f"{prefix}{name}", _kind(field.annotation), (under, name))
+        ExportColumn(f"{prefix}{name}", _resolve_kind(field.annotation), (under, name))
         for name, field in shape.model_fields.items()
     ]
 
 
 COLUMNS = (
-    *(Column(name, kind, (name,)) for name, kind in _OWN),
-    Column("verdict", "text", ("validation", "verdict")),
-    *(Column(f"figure_{metric}", "number", ("figures", metric)) for metric in FIGURES),
-    *_members(SampleSummary, "summary", "sample_"),
-    *_members(Conditions, "conditions", ""),
+    *(ExportColumn(name, kind, (name,)) for name, kind in _OWN),
+    ExportColumn("verdict", "text", ("validation", "verdict")),
+    *(ExportColumn(f"figure_{metric}", "number", ("figures", metric)) for metric in FIGURES),
+    *_build_columns(SampleSummary, "summary", "sample_"),
+    *_build_columns(MeasurementConditions, "conditions", ""),
 )
 """Samples are seconds of one execution, or readings in the unit of the metric."""
 
 
-def _values(row: Row) -> list[Any]:
+def _list_values(row: ExportRow) -> list[Any]:
     figures = {row["metric"]: row.get("figure")}
-    return [column.value({**row, "figures": figures}) for column in COLUMNS]
+    return [column.get_value({**row, "figures": figures}) for column in COLUMNS]
 
 
-def as_csv(pages: Iterable[Sequence[Row]]) -> Iterator[bytes]:
+def render_csv(pages: Iterable[Sequence[ExportRow]]) -> Iterator[bytes]:
     """A line for each row, after one with the names; an unknown value is an empty cell."""
-    return csv_parts([column.name for column in COLUMNS], (map(_values, page) for page in pages))
+    return render_csv_parts([column.name for column in COLUMNS], (map(_list_values, page) for page in pages))
 
 
-def as_parquet(pages: Iterable[Sequence[Row]]) -> Iterator[bytes]:
+def render_parquet(pages: Iterable[Sequence[ExportRow]]) -> Iterator[bytes]:
     """A row group for each page."""
     import pyarrow as pa  # noqa: PLC0415  # a fifth of a second to import
     from pyarrow import parquet  # noqa: PLC0415
 
-    sink, schema = _Sink(), _schema(pa)
+    sink, schema = _BufferedSink(), _build_schema(pa)
     with parquet.ParquetWriter(pa.PythonFile(sink, "w"), schema) as writer:
         for page in pages:
-            columns = zip(*map(_values, page), strict=True)
+            columns = zip(*map(_list_values, page), strict=True)
             arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-            yield sink.taken()
-    yield sink.taken()
+            yield sink.take_written()
+    yield sink.take_written()
 
 
-def _schema(arrow: Any) -> "pa.Schema":  # noqa: ANN401
-    types: Mapping[Kind, Callable[[], Any]] = {
+def _build_schema(arrow: Any) -> "pa.Schema":  # noqa: ANN401
+    types: Mapping[ColumnKind, Callable[[], Any]] = {
         "text": arrow.string,
         "integer": arrow.int64,
         "number": arrow.float64,
@@ -125,7 +127,7 @@ def _schema(arrow: Any) -> "pa.Schema":  # noqa: ANN401
     return arrow.schema([(column.name, types[column.kind]()) for column in COLUMNS])
 
 
-class _Sink(io.RawIOBase):
+class _BufferedSink(io.RawIOBase):
     """What a writer has written since it was last asked."""
 
     def __init__(self) -> None:
@@ -141,7 +143,7 @@ class _Sink(io.RawIOBase):
         self._parts.append(bytes(part))
         return len(self._parts[-1])
 
-    def taken(self) -> bytes:
+    def take_written(self) -> bytes:
         """All parts since the last time."""
         parts, self._parts = self._parts, []
         return b"".join(parts)

@@ -9,24 +9,24 @@ from typing import Literal, NamedTuple
 
 from pydantic import MISSING
 
-from service.protocol.results import Measurement, Result
-from service.protocol.summary import Summary, summarize
+from service.protocol.results import BenchmarkMeasurement, BenchmarkResultReport
+from service.protocol.summary import SampleStatistics, summarize_samples
 
-Verdict = Literal["slower", "same", "faster", "lower", "higher", "ambiguous"]
+ComparisonVerdict = Literal["slower", "same", "faster", "lower", "higher", "ambiguous"]
 READ_METRICS = frozenset({"bytes", "watts"})
 """Metrics whose samples are readings; those of the others are times."""
 
 
-class Measured(NamedTuple):
+class ResultFigure(NamedTuple):
     """The figure of one result, and its samples: seconds of one execution each, or readings."""
 
     figure: float
-    summary: Summary
+    summary: SampleStatistics
     clock_hz: float | None
     """Middle reading of the clock of what worked, None where it is unknown."""
 
 
-def fits_metric(result: Result) -> bool:
+def is_metric_matching(result: BenchmarkResultReport) -> bool:
     """Whether the samples are of the kind that the metric of their benchmark is computed from."""
     measurement = result.measurement
     if measurement is MISSING:
@@ -34,20 +34,22 @@ def fits_metric(result: Result) -> bool:
     return bool(measurement.readings) == (result.benchmark.metric in READ_METRICS)
 
 
-def measured(result: Result) -> Measured | None:
+def compute_measured(result: BenchmarkResultReport) -> ResultFigure | None:
     """What the samples of a result say; None where there are none."""
     measurement = result.measurement
     if measurement is MISSING:
         return None
     values, executions = measurement.values, measurement.inner_iterations
-    return Measured(
-        figure=result.benchmark.figure(values, inner_iterations=executions),
-        summary=summarize([value / executions for value in values] if measurement.samples_ns else values),
-        clock_hz=_clock(measurement),
+    return ResultFigure(
+        figure=result.benchmark.compute_figure(values, inner_iterations=executions),
+        summary=summarize_samples(
+            [value / executions for value in values] if measurement.samples_ns else values
+        ),
+        clock_hz=_get_clock(measurement),
     )
 
 
-def _clock(measurement: Measurement) -> float | None:
+def _get_clock(measurement: BenchmarkMeasurement) -> float | None:
     if measurement.telemetry is MISSING:
         return None
     given = (measurement.telemetry.sm_clock_hz, measurement.telemetry.cpu_clock_hz)
@@ -73,12 +75,12 @@ class RunFigure(NamedTuple):
         return (self.highest - self.lowest) / self.value
 
 
-def run_figure(figures: Sequence[float]) -> RunFigure:
+def compute_run_figure(figures: Sequence[float]) -> RunFigure:
     """The figure of at least one repeat."""
     return RunFigure(median(figures), min(figures), max(figures), len(figures))
 
 
-class Samples(NamedTuple):
+class SampleSpread(NamedTuple):
     """Where the samples of a run lie: the lowest minimum, middle median and highest q3 of its repeats."""
 
     minimum: float
@@ -86,51 +88,54 @@ class Samples(NamedTuple):
     q3: float
 
     @classmethod
-    def of(cls, repeats: Sequence["Samples"]) -> "Samples":
+    def from_repeats(cls, repeats: Sequence["SampleSpread"]) -> "SampleSpread":
         """The samples of all repeats together."""
         minima, medians, upper = zip(*repeats, strict=True)
         return cls(min(minima), median(medians), max(upper))
 
-    def times(self, factor: float) -> "Samples":
+    def scale_by(self, factor: float) -> "SampleSpread":
         """The same samples in another unit."""
-        return Samples(self.minimum * factor, self.median * factor, self.q3 * factor)
+        return SampleSpread(self.minimum * factor, self.median * factor, self.q3 * factor)
 
 
-class Standing(NamedTuple):
+class RunSamples(NamedTuple):
     """The samples of a run, in the unit they were taken in and, where the clock is known, in cycles."""
 
-    samples: Samples
-    cycles: Samples | None
+    samples: SampleSpread
+    cycles: SampleSpread | None
 
     @classmethod
-    def of(cls, repeats: Sequence[Measured]) -> "Standing":
+    def from_repeats(cls, repeats: Sequence[ResultFigure]) -> "RunSamples":
         """How the repeats of a run stand."""
-        each = [Samples(one.summary.minimum, one.summary.median, one.summary.q3) for one in repeats]
+        each = [SampleSpread(one.summary.minimum, one.summary.median, one.summary.q3) for one in repeats]
         clocks = [one.clock_hz for one in repeats if one.clock_hz is not None]
-        cycles = [samples.times(clock) for samples, clock in zip(each, clocks, strict=False)]
-        return cls(Samples.of(each), Samples.of(cycles) if len(clocks) == len(each) else None)
+        cycles = [samples.scale_by(clock) for samples, clock in zip(each, clocks, strict=False)]
+        return cls(
+            SampleSpread.from_repeats(each),
+            SampleSpread.from_repeats(cycles) if len(clocks) == len(each) else None,
+        )
 
 
-def _gap(one: Samples, other: Samples) -> int:
+def _compare_ranges(one: SampleSpread, other: SampleSpread) -> int:
     """1 where ``other`` lies above ``one``, minimum to q3, -1 where it lies below, 0 where they touch."""
     return (other.minimum > one.q3) - (other.q3 < one.minimum)
 
 
-def _near(one: Samples, other: Samples) -> bool:
+def _is_near(one: SampleSpread, other: SampleSpread) -> bool:
     return one.minimum <= other.median <= one.q3 and other.minimum <= one.median <= other.q3
 
 
-def verdict(baseline: Standing, other: Standing, *, is_time: bool) -> Verdict:
+def compare_standings(baseline: RunSamples, other: RunSamples, *, is_time: bool) -> ComparisonVerdict:
     """How ``other`` stands to ``baseline``, by nvbench's rule for two runs.
 
     A difference is real where the intervals from minimum to third quartile are disjoint, in time and in
     cycles: a clock that was lower is no slower kernel. Without clocks on both sides time decides alone.
     """
-    gap = _gap(baseline.samples, other.samples)
+    gap = _compare_ranges(baseline.samples, other.samples)
     if not gap:
-        return "same" if _near(baseline.samples, other.samples) else "ambiguous"
+        return "same" if _is_near(baseline.samples, other.samples) else "ambiguous"
     if not is_time:
         return "higher" if gap > 0 else "lower"
-    if baseline.cycles and other.cycles and _gap(baseline.cycles, other.cycles) != gap:
+    if baseline.cycles and other.cycles and _compare_ranges(baseline.cycles, other.cycles) != gap:
         return "ambiguous"
     return "slower" if gap > 0 else "faster"

@@ -3,25 +3,25 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from service.benchmarks.figures import READ_METRICS, verdict
+from service.benchmarks.figures import READ_METRICS, compare_standings
 from service.benchmarks.schemas import RegressionQuery
-from service.benchmarks.service import by_run, figure_of, standing_of
+from service.benchmarks.service import compute_figure, compute_standing, group_by_run
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository
 from service.kit.database.engine import Reader
-from service.schemas.events import RegressionEvent
+from service.schemas.events import BenchmarkRegressionEvent
 
 MOST_RESULTS = 5000
 _WORSE = {"higher": frozenset({"slower", "lower"}), "lower": frozenset({"slower", "higher"})}
-Repeats = Sequence[BenchmarkResultRow]
-_Item = tuple[dict[str, Any], str]
+RepeatedResults = Sequence[BenchmarkResultRow]
+_SortedRegression = tuple[dict[str, Any], str]
 """A regression as it is shown, and the result that it is about."""
 
 
-class _Run(NamedTuple):
+class _RunOfBenchmark(NamedTuple):
     """One run of one benchmark on one node, and its figure."""
 
-    repeats: Repeats
+    repeats: RepeatedResults
     value: float
 
     @property
@@ -29,13 +29,13 @@ class _Run(NamedTuple):
         return self.repeats[0]
 
 
-def found(session: Reader, tenant_id: str, query: RegressionQuery) -> dict[str, Any]:
+def find_regressions(session: Reader, tenant_id: str, query: RegressionQuery) -> dict[str, Any]:
     """Every regression among the last results of a tenant that may be true, the largest change first."""
     # Other nodes are looked at too: one is worse than they are.
-    rows = repository.plausible(session, tenant_id, query.benchmark, limit=MOST_RESULTS)
+    rows = repository.list_plausible_results(session, tenant_id, query.benchmark, limit=MOST_RESULTS)
     items = [
         item
-        for item, _ in _items(rows, query.least_change)
+        for item, _ in _list_regressions(rows, query.least_change)
         if not query.node_id or item["node_id"] in query.node_id
     ]
     items.sort(key=lambda item: -abs(item["relative_change"]))
@@ -43,18 +43,18 @@ def found(session: Reader, tenant_id: str, query: RegressionQuery) -> dict[str, 
     return {"items": items, "results_considered": len(rows), **since}
 
 
-def told_of(session: Reader, tenant_id: str, run_id: str) -> list[RegressionEvent]:
+def list_regression_events(session: Reader, tenant_id: str, run_id: str) -> list[BenchmarkRegressionEvent]:
     """What is to be told of a run: the largest change of each of its figures that is worse."""
-    names = {row.benchmark for row in repository.measured(session, tenant_id, [run_id])}
+    names = {row.benchmark for row in repository.list_measured_results(session, tenant_id, [run_id])}
     if not names:
         return []
-    rows = repository.plausible(session, tenant_id, names, limit=MOST_RESULTS)
-    events: dict[str, RegressionEvent] = {}
-    for item, result_id in _items(rows, RegressionQuery().least_change):
+    rows = repository.list_plausible_results(session, tenant_id, names, limit=MOST_RESULTS)
+    events: dict[str, BenchmarkRegressionEvent] = {}
+    for item, result_id in _list_regressions(rows, RegressionQuery().least_change):
         known = events.get(result_id)
         is_larger = known is None or abs(item["relative_change"]) > abs(known["relative_change"])
         if item["run_id"] == run_id and is_larger:
-            events[result_id] = RegressionEvent(
+            events[result_id] = BenchmarkRegressionEvent(
                 node_id=item["node_id"],
                 benchmark=item["benchmark"],
                 metric=item["metric"],
@@ -65,16 +65,16 @@ def told_of(session: Reader, tenant_id: str, run_id: str) -> list[RegressionEven
     return list(events.values())
 
 
-def _items(rows: Repeats, least_change: float) -> Iterator[_Item]:
-    for nodes in _alike(rows):
+def _list_regressions(rows: RepeatedResults, least_change: float) -> Iterator[_SortedRegression]:
+    for nodes in _group_comparable_runs(rows):
         last = [runs[-1] for runs in nodes.values()]
         for runs in nodes.values():
-            yield from _compared("earlier_runs", runs[-1], runs[:-1], least_change)
+            yield from _compare_run("earlier_runs", runs[-1], runs[:-1], least_change)
         for run in last:
-            yield from _compared("other_nodes", run, [one for one in last if one is not run], least_change)
+            yield from _compare_run("other_nodes", run, [one for one in last if one is not run], least_change)
 
 
-def _alike(rows: Repeats) -> Iterator[dict[str, list[_Run]]]:
+def _group_comparable_runs(rows: RepeatedResults) -> Iterator[dict[str, list[_RunOfBenchmark]]]:
     """Runs of equal work on equal hardware, by node and in the order of time."""
     groups: dict[tuple[Any, ...], list[BenchmarkResultRow]] = {}
     for row in rows:
@@ -83,21 +83,27 @@ def _alike(rows: Repeats) -> Iterator[dict[str, list[_Run]]]:
         key = (row.benchmark, row.work_sha256, row.metric, row.direction, hardware)
         groups.setdefault(key, []).append(row)
     for group in groups.values():
-        nodes: dict[str, list[_Run]] = {}
-        for repeats in by_run(group):
-            nodes.setdefault(repeats[0].node_id, []).append(_Run(repeats, figure_of(repeats)["value"]))
+        nodes: dict[str, list[_RunOfBenchmark]] = {}
+        for repeats in group_by_run(group):
+            nodes.setdefault(repeats[0].node_id, []).append(
+                _RunOfBenchmark(repeats, compute_figure(repeats)["value"])
+            )
         yield nodes
 
 
-def _compared(against: str, run: _Run, others: Sequence[_Run], least_change: float) -> Iterator[_Item]:
+def _compare_run(
+    against: str, run: _RunOfBenchmark, others: Sequence[_RunOfBenchmark], least_change: float
+) -> Iterator[_SortedRegression]:
     """The run beside the middle one of others, if it is worse."""
     if not others:
         return
     beside = sorted(others, key=lambda one: one.value)[(len(others) - 1) // 2]
     change = run.value / beside.value - 1 if beside.value else 0.0
     first = run.first
-    one, other = standing_of(beside.repeats), standing_of(run.repeats)
-    is_worse = verdict(one, other, is_time=first.metric not in READ_METRICS) in _WORSE[first.direction]
+    one, other = compute_standing(beside.repeats), compute_standing(run.repeats)
+    is_worse = (
+        compare_standings(one, other, is_time=first.metric not in READ_METRICS) in _WORSE[first.direction]
+    )
     if not is_worse or abs(change) < least_change:
         return
     item = {

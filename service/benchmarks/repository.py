@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session, undefer
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.kit.database.engine import Reader, Writer, insert_new
 
-After = tuple[datetime, str]
+PageCursor = tuple[datetime, str]
 """Time and id of the row that a page follows."""
-Filters = Mapping[str, Collection[Any]]
+ResultFilters = Mapping[str, Collection[Any]]
 """Values that a column may have; an empty collection lets all pass."""
 
 COUNTS: tuple[ColumnElement[bool], ...] = (
@@ -23,7 +23,7 @@ COUNTS: tuple[ColumnElement[bool], ...] = (
 """What makes a result one that figures are computed from."""
 
 
-def run(session: Session, tenant_id: str, run_id: str) -> BenchmarkRunRow | None:
+def get_run(session: Session, tenant_id: str, run_id: str) -> BenchmarkRunRow | None:
     """A run of a tenant, with its suite."""
     statement = select(BenchmarkRunRow).where(
         BenchmarkRunRow.tenant_id == tenant_id, BenchmarkRunRow.id == run_id
@@ -31,44 +31,46 @@ def run(session: Session, tenant_id: str, run_id: str) -> BenchmarkRunRow | None
     return session.scalars(statement.options(undefer(BenchmarkRunRow.suite))).one_or_none()
 
 
-def runs(
+def list_runs(
     session: Reader,
     tenant_id: str,
     *,
     conditions: Iterable[ColumnElement[bool]] = (),
-    after: After | None = None,
+    after: PageCursor | None = None,
     limit: int,
 ) -> Sequence[BenchmarkRunRow]:
     """Runs of a tenant that meet ``conditions``, the newest first."""
     statement = select(BenchmarkRunRow).where(BenchmarkRunRow.tenant_id == tenant_id, *conditions)
     if after is not None:
-        statement = statement.where(_behind(BenchmarkRunRow, "created_at", after))
+        statement = statement.where(_build_after_condition(BenchmarkRunRow, "created_at", after))
     ordered = statement.order_by(BenchmarkRunRow.created_at.desc(), BenchmarkRunRow.id.desc())
     return session.scalars(ordered.limit(limit)).all()
 
 
-def _behind(
-    table: type[BenchmarkRunRow | BenchmarkResultRow], time_name: str, after: After
+def _build_after_condition(
+    table: type[BenchmarkRunRow | BenchmarkResultRow], time_name: str, after: PageCursor
 ) -> ColumnElement[bool]:
     (time, row_id), column = after, getattr(table, time_name)
     return or_(column < time, and_(column == time, table.id < row_id))
 
 
-def keep_result(session: Writer, values: Mapping[str, Any]) -> BenchmarkResultRow:
+def insert_result(session: Writer, values: Mapping[str, Any]) -> BenchmarkResultRow:
     """The result of this id: the one that was there, or this one.
 
     Where another result has its place, it is kept beside it and names it.
     """
     key = (values["tenant_id"], values["id"])
-    if not insert_new(session, BenchmarkResultRow, **values) and result(session, *key) is None:
-        insert_new(session, BenchmarkResultRow, **values, conflicts_with=_in_its_place(session, values))
-    stored = result(session, *key)
+    if not insert_new(session, BenchmarkResultRow, **values) and get_result(session, *key) is None:
+        insert_new(
+            session, BenchmarkResultRow, **values, conflicts_with=_find_conflicting_id(session, values)
+        )
+    stored = get_result(session, *key)
     if stored is None:
         raise LookupError("the result was neither inserted here nor by the transaction that was waited for")
     return stored
 
 
-def _in_its_place(session: Writer, values: Mapping[str, Any]) -> str:
+def _find_conflicting_id(session: Writer, values: Mapping[str, Any]) -> str:
     place = ("tenant_id", "run_id", "fencing_token", "benchmark", "repeat", "accelerator_index")
     statement = select(BenchmarkResultRow.id).where(
         *(getattr(BenchmarkResultRow, name) == values[name] for name in place),
@@ -78,7 +80,7 @@ def _in_its_place(session: Writer, values: Mapping[str, Any]) -> str:
     return session.scalars(statement).one()
 
 
-def result(session: Session, tenant_id: str, result_id: str) -> BenchmarkResultRow | None:
+def get_result(session: Session, tenant_id: str, result_id: str) -> BenchmarkResultRow | None:
     """A result of a tenant, without its content."""
     statement = select(BenchmarkResultRow).where(
         BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.id == result_id
@@ -86,7 +88,7 @@ def result(session: Session, tenant_id: str, result_id: str) -> BenchmarkResultR
     return session.scalars(statement).one_or_none()
 
 
-def content(session: Reader, tenant_id: str, result_id: str) -> str:
+def get_content(session: Reader, tenant_id: str, result_id: str) -> str:
     """A result as its node sent it."""
     statement = select(BenchmarkResultRow.content).where(
         BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.id == result_id
@@ -94,12 +96,12 @@ def content(session: Reader, tenant_id: str, result_id: str) -> str:
     return session.scalars(statement).one()
 
 
-def results(
+def list_results(
     session: Reader,
     tenant_id: str,
-    filters: Filters,
+    filters: ResultFilters,
     *conditions: ColumnElement[bool],
-    after: After | None = None,
+    after: PageCursor | None = None,
     limit: int,
 ) -> Sequence[BenchmarkResultRow]:
     """Results of a tenant without their content, the last received first."""
@@ -108,12 +110,12 @@ def results(
         if allowed:
             statement = statement.where(getattr(BenchmarkResultRow, name).in_(allowed))
     if after is not None:
-        statement = statement.where(_behind(BenchmarkResultRow, "received_at", after))
+        statement = statement.where(_build_after_condition(BenchmarkResultRow, "received_at", after))
     ordered = statement.order_by(BenchmarkResultRow.received_at.desc(), BenchmarkResultRow.id.desc())
     return session.scalars(ordered.limit(limit)).all()
 
 
-def counted(session: Reader, tenant_id: str, run_id: str) -> Sequence[BenchmarkResultRow]:
+def list_counted_results(session: Reader, tenant_id: str, run_id: str) -> Sequence[BenchmarkResultRow]:
     """The results of a run that count, those of every attempt, in the order of their repeats."""
     statement = select(BenchmarkResultRow).where(
         BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.run_id == run_id, *COUNTS
@@ -122,7 +124,7 @@ def counted(session: Reader, tenant_id: str, run_id: str) -> Sequence[BenchmarkR
     return session.scalars(ordered).all()
 
 
-class Comparable(NamedTuple):
+class ComparisonKey(NamedTuple):
     """What results must have in common to be compared; a node where it must be the same one."""
 
     tenant_id: str
@@ -133,7 +135,7 @@ class Comparable(NamedTuple):
     node_id: str | None
 
 
-def _alike(comparable: Comparable) -> list[ColumnElement[bool]]:
+def _build_comparable_conditions(comparable: ComparisonKey) -> list[ColumnElement[bool]]:
     alike = [
         BenchmarkResultRow.tenant_id == comparable.tenant_id,
         BenchmarkResultRow.benchmark == comparable.benchmark,
@@ -149,7 +151,7 @@ def _alike(comparable: Comparable) -> list[ColumnElement[bool]]:
     return alike
 
 
-def first_counted(
+def find_first_counted(
     session: Reader, tenant_id: str, benchmark: str, *, run_id: str | None, node_id: str | None
 ) -> BenchmarkResultRow | None:
     """The first result of a benchmark that counts, of a run and of a node where they are given."""
@@ -164,24 +166,28 @@ def first_counted(
     return session.scalars(ordered.limit(1)).one_or_none()
 
 
-def latest_runs(session: Reader, comparable: Comparable, *, limit: int) -> Sequence[str]:
+def list_latest_runs(session: Reader, comparable: ComparisonKey, *, limit: int) -> Sequence[str]:
     """Ids of the runs with comparable results, those first whose results came last."""
     latest = func.max(BenchmarkResultRow.received_at)
     statement = (
-        select(BenchmarkResultRow.run_id).where(*_alike(comparable)).group_by(BenchmarkResultRow.run_id)
+        select(BenchmarkResultRow.run_id)
+        .where(*_build_comparable_conditions(comparable))
+        .group_by(BenchmarkResultRow.run_id)
     )
     return session.scalars(statement.order_by(latest.desc(), BenchmarkResultRow.run_id).limit(limit)).all()
 
 
-def compared(
-    session: Reader, comparable: Comparable, run_ids: Collection[str]
+def list_compared_results(
+    session: Reader, comparable: ComparisonKey, run_ids: Collection[str]
 ) -> Sequence[BenchmarkResultRow]:
     """The comparable results of runs, the first received first."""
-    statement = select(BenchmarkResultRow).where(*_alike(comparable), BenchmarkResultRow.run_id.in_(run_ids))
+    statement = select(BenchmarkResultRow).where(
+        *_build_comparable_conditions(comparable), BenchmarkResultRow.run_id.in_(run_ids)
+    )
     return session.scalars(statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)).all()
 
 
-def stored(session: Session, tenant_id: str, digests: Collection[str]) -> dict[str, set[str]]:
+def list_stored_ids(session: Session, tenant_id: str, digests: Collection[str]) -> dict[str, set[str]]:
     """Ids of the results of a tenant that have one of ``digests``, by digest."""
     columns = (BenchmarkResultRow.content_sha256, BenchmarkResultRow.id)
     found: dict[str, set[str]] = {}

@@ -14,28 +14,28 @@ from service.benchmarks import export, regressions, repository, service
 from service.benchmarks.errors import DigestMismatch, NotAsAsked, SuiteNotFound
 from service.benchmarks.schemas import (
     BenchmarkComparison,
+    BenchmarkRegressionList,
     BenchmarkResultPage,
     BenchmarkResultQuery,
     BenchmarkRun,
-    BenchmarkRunInput,
     BenchmarkRunPage,
     BenchmarkRunQuery,
+    BenchmarkRunRequest,
+    BenchmarkSuitePage,
     ComparisonQuery,
     ExportQuery,
-    RegressionList,
     RegressionQuery,
     StoredBenchmarkResult,
-    SuitePage,
 )
 from service.kit.http.pages import NEWEST_FIRST, newest_first
 from service.kit.http.problems import FieldError, PayloadTooLarge
-from service.kit.http.web import LOCATED, RawBody, api_router, from_state, json_response, route_needing
-from service.kit.security.subjects import permission
-from service.nodes.service import CLAIM, AskingNode, NodeQuota
+from service.kit.http.web import LOCATED, RawBody, api_router, build_route_class, from_state, json_response
+from service.kit.security.principals import build_permission
+from service.nodes.service import CLAIM, CallingNode, NodeQuota
 from service.protocol.base import Uuid
-from service.protocol.leases import Completed, Completion
-from service.protocol.results import MOST_RESULT_BYTES, Receipt, Result
-from service.protocol.suites import Suite
+from service.protocol.leases import LeaseCompletion, LeaseCompletionRequest
+from service.protocol.results import MOST_RESULT_BYTES, BenchmarkResultReceipt, BenchmarkResultReport
+from service.protocol.suites import BenchmarkSuite
 from service.schemas.base import ResourceId
 
 suites = api_router("/v1/benchmark-suites", tag="benchmark-suites")
@@ -44,9 +44,9 @@ results = api_router("/v1/benchmark-results", tag="benchmark-results")
 reporting = api_router(
     "/v1/benchmark-results",
     tag="benchmark-results",
-    route_class=route_needing(permission("benchmark-results", "report")),
+    route_class=build_route_class(build_permission("benchmark-results", "report")),
 )
-leases = api_router("/v1/leases", tag="leases", route_class=route_needing(CLAIM))
+leases = api_router("/v1/leases", tag="leases", route_class=build_route_class(CLAIM))
 
 _TEXT = {"type": "string"}
 _BYTES = {"type": "string", "format": "binary"}
@@ -56,7 +56,7 @@ EXPORTED: dict[int | str, dict[str, Any]] = {
 _AT_A_TIME = 500
 _MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
-Suites = Annotated[Mapping[str, Suite], from_state("suites")]
+Suites = Annotated[Mapping[str, BenchmarkSuite], from_state("suites")]
 RunPath = Annotated[ResourceId, Path(description="Id of the benchmark run.")]
 ResultPath = Annotated[Uuid, Path(description="Id of the result, made by its node.")]
 SuitePath = Annotated[ResourceId, Path(description="Id of the suite.")]
@@ -85,14 +85,14 @@ Content = Annotated[bytes, Depends(_checked)]
 """The bytes of a record, which have arrived as they were sent."""
 
 
-@suites.get("", response_model=SuitePage)
+@suites.get("", response_model=BenchmarkSuitePage)
 def list_benchmark_suites(suites: Suites) -> Response:
     """Every suite that comes with the service."""
     items = [suite.model_dump(mode="json") for suite in suites.values()]
     return json_response({"items": items, "next_page_token": None})
 
 
-@suites.get("/{id:name}", response_model=Suite)
+@suites.get("/{id:name}", response_model=BenchmarkSuite)
 def get_benchmark_suite(suites: Suites, id: SuitePath) -> Response:
     """A suite: what is measured, how long, and what the figures mean."""
     if id not in suites:
@@ -105,48 +105,48 @@ def list_benchmark_runs(read: Read, query: Annotated[BenchmarkRunQuery, Query()]
     """A page of the tenant's runs, the newest first."""
     page = read.page(query, NEWEST_FIRST, "benchmark-runs", query.state, query.node_id, query.suite_id)
     with read.session() as session:
-        rows = repository.runs(
+        rows = repository.list_runs(
             session,
             read.tenant_id,
-            conditions=service.run_conditions(query),
+            conditions=service.build_run_conditions(query),
             after=page.after,
             limit=page.limit,
         )
-        return json_response(page.to_response(service.shown_runs(session, read.tenant_id, rows)))
+        return json_response(page.to_response(service.runs_to_response(session, read.tenant_id, rows)))
 
 
 @runs.post("", status_code=201, response_model=BenchmarkRun, responses=LOCATED)
-def create_benchmark_run(write: Write, suites: Suites, body: BenchmarkRunInput) -> Response:
+def create_benchmark_run(write: Write, suites: Suites, body: BenchmarkRunRequest) -> Response:
     """Ask for a suite to be run on a node."""
-    return write.run(body, lambda session: service.ask(session, write.tenant_id, body, suites))
+    return write.run(body, lambda session: service.create_run(session, write.tenant_id, body, suites))
 
 
 @runs.get("/{id:name}", response_model=BenchmarkRun)
 def get_benchmark_run(read: Read, id: RunPath) -> Response:
     """A run with its progress and its figures."""
     with read.session() as session:
-        return json_response(service.whole_run(session, read.tenant_id, id))
+        return json_response(service.get_run(session, read.tenant_id, id))
 
 
 @runs.post("/{id:name}:cancel", response_model=BenchmarkRun)
 def cancel_benchmark_run(write: Write, id: RunPath) -> Response:
     """Let a run end: at once while it waits, or when its node hears of it."""
-    return write.run(None, lambda session: service.cancel(session, write.tenant_id, id))
+    return write.run(None, lambda session: service.cancel_run(session, write.tenant_id, id))
 
 
 @runs.post("/{id:name}:validate", status_code=202, response_model=BenchmarkRun)
 def validate_benchmark_run(write: Write, id: RunPath) -> Response:
     """Validate the results of a run again, with the peers and the catalog as they are now."""
-    return write.run(None, lambda session: service.validate_again(session, write.tenant_id, id))
+    return write.run(None, lambda session: service.request_validation(session, write.tenant_id, id))
 
 
 @results.get("", response_model=BenchmarkResultPage)
 def list_benchmark_results(read: Read, query: Annotated[BenchmarkResultQuery, Query()]) -> Response:
     """A page of the tenant's results, the last received first."""
     order = newest_first("received_at")
-    page = read.page(query, order, "benchmark-results", query.allowed(), query.verdict)
+    page = read.page(query, order, "benchmark-results", query.get_allowed_values(), query.verdict)
     with read.session() as session:
-        found = service.listed_results(session, read.tenant_id, query, after=page.after, limit=page.limit)
+        found = service.list_results(session, read.tenant_id, query, after=page.after, limit=page.limit)
         return json_response(page.to_response(found))
 
 
@@ -154,23 +154,23 @@ def list_benchmark_results(read: Read, query: Annotated[BenchmarkResultQuery, Qu
 def compare_benchmark_results(read: Read, query: Annotated[ComparisonQuery, Query()]) -> Response:
     """The runs of one benchmark on equal hardware beside a baseline: over time, and across nodes."""
     with read.session() as session:
-        return json_response(service.compare(session, read.tenant_id, query))
+        return json_response(service.compare_runs(session, read.tenant_id, query))
 
 
-@results.get(":regressions", response_model=RegressionList)
+@results.get(":regressions", response_model=BenchmarkRegressionList)
 def list_benchmark_regressions(read: Read, query: Annotated[RegressionQuery, Query()]) -> Response:
     """What has become worse: against earlier runs of a node, and against other nodes of equal hardware.
 
     A difference is real where the samples lie apart, in time and in cycles, as in comparisons.
     """
     with read.session() as session:
-        return json_response(regressions.found(session, read.tenant_id, query))
+        return json_response(regressions.find_regressions(session, read.tenant_id, query))
 
 
 @results.get(":export", response_class=Response, responses=EXPORTED)
 def export_benchmark_results(read: Read, query: Annotated[ExportQuery, Query()]) -> Response:
     """Results as a table with a row each, the last received first, as CSV or Parquet."""
-    write = {"csv": export.as_csv, "parquet": export.as_parquet}[query.format]
+    write = {"csv": export.render_csv, "parquet": export.render_parquet}[query.format]
     name = f"benchmark-results.{query.format}"
     return StreamingResponse(
         write(_pages(read, query)),
@@ -184,7 +184,7 @@ def _pages(read: ReadRequest, query: ExportQuery) -> Iterator[Sequence[dict[str,
     after = None
     while True:
         with read.session() as session:
-            found = service.listed_results(session, read.tenant_id, query, after=after, limit=_AT_A_TIME)
+            found = service.list_results(session, read.tenant_id, query, after=after, limit=_AT_A_TIME)
         if found:
             yield found
         if len(found) < _AT_A_TIME:
@@ -196,20 +196,20 @@ def _pages(read: ReadRequest, query: ExportQuery) -> Iterator[Sequence[dict[str,
 def get_benchmark_result(read: Read, id: ResultPath) -> Response:
     """A result with its raw samples, and what the service computed from them."""
     with read.session() as session:
-        result, record = service.whole_result(session, read.tenant_id, id)
+        result, record = service.get_result(session, read.tenant_id, id)
     content = to_json(result)[:-1] + b',"record":' + record.encode() + b"}"
     return Response(content, media_type="application/json")
 
 
-@reporting.put("/{id:name}", response_model=Receipt)
+@reporting.put("/{id:name}", response_model=BenchmarkResultReceipt)
 def report_benchmark_result(
     *,
     transactions: Transactions,
     quota: NodeQuota,
-    node: AskingNode,
+    node: CallingNode,
     id: ResultPath,
     content: Content,
-    body: Result,
+    body: BenchmarkResultReport,
 ) -> Response:
     """Store a result as it is sent, once, however often it is sent; for the node that measured it.
 
@@ -219,15 +219,17 @@ def report_benchmark_result(
     if body.result_id != id:
         raise NotAsAsked("", FieldError("/result_id", "ANOTHER_RESULT", "is not the id of the address"))
     # Computed before the transaction: an embedded database has one writer.
-    values = service.read(node, body, content)
-    with transactions.writing() as session:
+    values = service.parse_result(node, body, content)
+    with transactions.open_writer() as session:
         receipt = service.keep(session, node, body, values, quota)
     return json_response(receipt.model_dump(mode="json"))
 
 
-@leases.post("/{id:name}:complete", response_model=Completed)
-def complete_lease(transactions: Transactions, node: AskingNode, id: LeasePath, body: Completion) -> Response:
+@leases.post("/{id:name}:complete", response_model=LeaseCompletion)
+def complete_lease(
+    transactions: Transactions, node: CallingNode, id: LeasePath, body: LeaseCompletionRequest
+) -> Response:
     """End a lease, for the node that holds it: only once every result that it names is stored."""
-    with transactions.writing() as session:
-        completed = service.complete(session, node, id, body)
+    with transactions.open_writer() as session:
+        completed = service.complete_lease(session, node, id, body)
     return json_response(completed.model_dump(mode="json"))

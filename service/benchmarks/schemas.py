@@ -5,38 +5,42 @@ from typing import Annotated, Literal
 from pydantic import MISSING, AwareDatetime, BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from service.benchmarks.figures import Verdict
-from service.benchmarks.verdicts import Verdict as ResultVerdict
-from service.kit.http.pages import NUMBER, WHOLE, NextPageToken, PageQuery, written_as
+from service.benchmarks.figures import ComparisonVerdict
+from service.benchmarks.verdicts import ResultVerdict
+from service.kit.http.pages import NUMBER, WHOLE, NextPageToken, PageQuery, build_number_validator
 from service.protocol.base import Uuid
-from service.protocol.leases import Step
+from service.protocol.leases import BenchmarkProgress
 from service.protocol.nodes import DeviceKind
-from service.protocol.results import Result
-from service.protocol.suites import Suite
-from service.schemas.base import Input, Integer, ResourceId, Text
+from service.protocol.results import BenchmarkResultReport
+from service.protocol.suites import BenchmarkSuite
+from service.schemas.base import Integer, ResourceId, StrictModel, Text
 
-RunState = TypeAliasType(
-    "RunState", Literal["waiting", "running", "completed", "failed", "cancelled", "dead"]
+BenchmarkRunState = TypeAliasType(
+    "BenchmarkRunState", Literal["waiting", "running", "completed", "failed", "cancelled", "dead"]
 )
-ResultStatus = TypeAliasType("ResultStatus", Literal["ok", "failed", "timeout", "unsupported"])
-ResultLease = TypeAliasType("ResultLease", Literal["current", "late", "unknown"])
-Metric = TypeAliasType("Metric", Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"])
-Direction = Literal["higher", "lower"]
-Word = Annotated[str, Field(max_length=500)]
+BenchmarkResultStatus = TypeAliasType(
+    "BenchmarkResultStatus", Literal["ok", "failed", "timeout", "unsupported"]
+)
+ResultLeaseStanding = TypeAliasType("ResultLeaseStanding", Literal["current", "late", "unknown"])
+BenchmarkMetric = TypeAliasType(
+    "BenchmarkMetric", Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
+)
+MetricDirection = Literal["higher", "lower"]
+ShortText = Annotated[str, Field(max_length=500)]
 Digest = Annotated[str, Field(max_length=64)]
 OPTIONAL_ID = r"^([a-z0-9][a-z0-9._-]{0,99})?$"
-Ids = Annotated[list[ResourceId], Field(max_length=50)]
+ResourceIds = Annotated[list[ResourceId], Field(max_length=50)]
 
 
-class SuitePage(Input):
+class BenchmarkSuitePage(StrictModel):
     """The suites that there are."""
 
-    items: list[Suite]
+    items: list[BenchmarkSuite]
     """Suites in order of id."""
     next_page_token: NextPageToken
 
 
-class BenchmarkRunInput(Input):
+class BenchmarkRunRequest(StrictModel):
     """A run to ask for."""
 
     suite_id: ResourceId
@@ -47,14 +51,14 @@ class BenchmarkRunInput(Input):
     """What the run is for."""
 
 
-class BenchmarkFigure(Input):
+class BenchmarkFigure(StrictModel):
     """What a run says about one benchmark, computed by the service from the raw samples."""
 
     benchmark: ResourceId
     """Name in the suite."""
-    metric: Metric
+    metric: BenchmarkMetric
     """What the figure is, with its unit."""
-    direction: Direction
+    direction: MetricDirection
     """Whether more or less of it is better."""
     value: float
     """Middle figure of the repeats."""
@@ -70,7 +74,7 @@ class BenchmarkFigure(Input):
     """The worst verdict on one of the repeats; absent until all of them are validated."""
 
 
-class BenchmarkRun(Input):
+class BenchmarkRun(StrictModel):
     """A suite, run once on one node."""
 
     id: ResourceId
@@ -87,17 +91,17 @@ class BenchmarkRun(Input):
     note: Text | MISSING = MISSING
     re_run_of: ResourceId | MISSING = MISSING
     """The run whose suspects it measures again; validation asks for at most two."""
-    state: RunState
+    state: BenchmarkRunState
     """A `dead` run was lost too often; its results so far are kept."""
     attempt: Integer
     """How many times a node has taken it."""
     cancel_requested: bool
     """Whether it is to end."""
-    progress: list[Step]
+    progress: list[BenchmarkProgress]
     """How far each benchmark is, as the node says."""
-    reason: Word | MISSING = MISSING
+    reason: ShortText | MISSING = MISSING
     """Why it failed."""
-    detail: Word | MISSING = MISSING
+    detail: ShortText | MISSING = MISSING
     """Why it failed, in words."""
     created_at: AwareDatetime
     begun_at: AwareDatetime | MISSING = MISSING
@@ -108,7 +112,7 @@ class BenchmarkRun(Input):
     """Of the latest attempt that measured anything; absent from lists."""
 
 
-class BenchmarkRunPage(Input):
+class BenchmarkRunPage(StrictModel):
     """A page of runs."""
 
     items: list[BenchmarkRun]
@@ -119,15 +123,15 @@ class BenchmarkRunPage(Input):
 class BenchmarkRunQuery(PageQuery):
     """Filters of runs."""
 
-    state: Annotated[list[RunState], Field(max_length=6)] = []
+    state: Annotated[list[BenchmarkRunState], Field(max_length=6)] = []
     """States to list."""
-    node_id: Ids = []
+    node_id: ResourceIds = []
     """Nodes that run them, or are to."""
-    suite_id: Ids = []
+    suite_id: ResourceIds = []
     """Suites to list."""
 
 
-class SampleSummary(Input):
+class SampleSummary(StrictModel):
     """What the samples say: seconds of one execution, or readings in the unit of the metric."""
 
     size: Integer
@@ -162,32 +166,32 @@ class SampleSummary(Input):
     """Of each sample with the next."""
 
 
-class Conditions(Input):
+class MeasurementConditions(StrictModel):
     """How and under which conditions a result was measured, as its node says; middle readings."""
 
-    worker_version: Word
+    worker_version: ShortText
     """Version of the worker."""
     accelerator_index: Integer | MISSING = MISSING
     """In the inventory of the node."""
     concurrent_accelerators: Integer
     """Measured at the same time, this one included; 0 without any."""
-    library: Word | MISSING = MISSING
+    library: ShortText | MISSING = MISSING
     """What ran."""
-    algorithm: Word | MISSING = MISSING
+    algorithm: ShortText | MISSING = MISSING
     """What the library chose."""
-    math_mode: Word | MISSING = MISSING
+    math_mode: ShortText | MISSING = MISSING
     """How it multiplies."""
-    accumulation: Word | MISSING = MISSING
+    accumulation: ShortText | MISSING = MISSING
     """Type that it adds in."""
-    data: Word | MISSING = MISSING
+    data: ShortText | MISSING = MISSING
     """Distribution of the input."""
-    timer: Word | MISSING = MISSING
+    timer: ShortText | MISSING = MISSING
     """What took the time."""
     warmup_seconds: float | MISSING = MISSING
     """The same work, run before the first sample."""
     inner_iterations: Integer | MISSING = MISSING
     """Executions in one sample."""
-    stop_reason: Word | MISSING = MISSING
+    stop_reason: ShortText | MISSING = MISSING
     """Why there are no more samples."""
     discarded_samples: Integer | MISSING = MISSING
     """Samples that do not count."""
@@ -245,14 +249,14 @@ class Conditions(Input):
     """Time at a lower clock for other devices."""
 
 
-class ValidationFinding(Input):
+class ValidationFinding(StrictModel):
     """A check that did not pass, or a label."""
 
-    rule: Word
+    rule: ShortText
     """Name of the check, such as physics.above_dense_peak."""
     verdict: ResultVerdict
     """The best verdict that it leaves; a label leaves `accepted`."""
-    detail: Word
+    detail: ShortText
     """What was seen, with its unit."""
     observed: float | MISSING = MISSING
     """What was seen."""
@@ -260,16 +264,16 @@ class ValidationFinding(Input):
     """What it was held against."""
 
 
-class UncheckedRule(Input):
+class UncheckedValidationRule(StrictModel):
     """A check that could not be made: neither a pass nor a finding."""
 
-    rule: Word
+    rule: ShortText
     """Name of the check."""
-    detail: Word
+    detail: ShortText
     """What is unknown."""
 
 
-class ResultValidation(Input):
+class BenchmarkResultValidation(StrictModel):
     """Whether a result is a measurement of its device, and why."""
 
     verdict: ResultVerdict
@@ -277,7 +281,7 @@ class ResultValidation(Input):
     three runs agree; `evidence_only` is true, but not of the device alone; `rejected` cannot be true."""
     findings: list[ValidationFinding]
     """Every check that did not pass."""
-    unchecked: list[UncheckedRule]
+    unchecked: list[UncheckedValidationRule]
     """Checks that could not be made."""
     agreeing_run_ids: list[ResourceId]
     """Other runs of the same benchmark on the same device that came to the same figure."""
@@ -287,7 +291,7 @@ class ResultValidation(Input):
     """By the clock of the service."""
 
 
-class BenchmarkResult(Input):
+class BenchmarkResult(StrictModel):
     """One repeat of one benchmark."""
 
     id: Uuid
@@ -303,7 +307,7 @@ class BenchmarkResult(Input):
     """Name in the suite."""
     repeat: Integer
     """Counted from 1."""
-    lease: ResultLease
+    lease: ResultLeaseStanding
     """What the lease was when the result came; only what was measured under a `current` one counts."""
     conflicts_with: Uuid | MISSING = MISSING
     """The result that came first for the same repeat of the same attempt; this one does not count."""
@@ -317,25 +321,25 @@ class BenchmarkResult(Input):
     """Version of the suite."""
     device: DeviceKind
     """Kind of device that was measured."""
-    hardware: Word | MISSING = MISSING
+    hardware: ShortText | MISSING = MISSING
     """What the driver calls it."""
     hardware_sha256: Digest | MISSING = MISSING
     """Digest of the numbers that identify it: equal ones can be compared."""
     work_sha256: Digest
     """Digest of the work: results of equal work can be compared."""
-    metric: Metric
+    metric: BenchmarkMetric
     """What the figure is, with its unit."""
-    direction: Direction
+    direction: MetricDirection
     """Whether more or less of it is better."""
-    status: ResultStatus
+    status: BenchmarkResultStatus
     """Whether there is a measurement."""
-    reason: Word | MISSING = MISSING
+    reason: ShortText | MISSING = MISSING
     """Why there is none."""
     figure: float | MISSING = MISSING
     """Computed by the service from the raw samples."""
     summary: SampleSummary | MISSING = MISSING
     """Computed by the service from the raw samples."""
-    conditions: Conditions
+    conditions: MeasurementConditions
     """How it was measured."""
     started_at: AwareDatetime
     """By the clock of the node."""
@@ -343,18 +347,18 @@ class BenchmarkResult(Input):
     """By the clock of the node."""
     received_at: AwareDatetime
     """By the clock of the service."""
-    validation: ResultValidation | MISSING = MISSING
+    validation: BenchmarkResultValidation | MISSING = MISSING
     """Absent until it has been validated, and where nothing was measured."""
 
 
 class StoredBenchmarkResult(BenchmarkResult):
     """One repeat of one benchmark, with the record as the node sent it."""
 
-    record: Result
+    record: BenchmarkResultReport
     """Raw samples and all that was recorded with them."""
 
 
-class BenchmarkResultPage(Input):
+class BenchmarkResultPage(StrictModel):
     """A page of results."""
 
     items: list[BenchmarkResult]
@@ -367,22 +371,22 @@ class ResultFilter(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    run_id: Ids = []
+    run_id: ResourceIds = []
     """Benchmark runs."""
-    node_id: Ids = []
+    node_id: ResourceIds = []
     """Nodes."""
-    suite_id: Ids = []
+    suite_id: ResourceIds = []
     """Suites."""
-    benchmark: Ids = []
+    benchmark: ResourceIds = []
     """Names of benchmarks."""
-    status: Annotated[list[ResultStatus], Field(max_length=4)] = []
+    status: Annotated[list[BenchmarkResultStatus], Field(max_length=4)] = []
     """Whether there is a measurement."""
-    lease: Annotated[list[ResultLease], Field(max_length=3)] = []
+    lease: Annotated[list[ResultLeaseStanding], Field(max_length=3)] = []
     """What the lease was when the result came."""
     verdict: Annotated[list[ResultVerdict], Field(max_length=4)] = []
     """What validation made of it."""
 
-    def allowed(self) -> dict[str, list[str]]:
+    def get_allowed_values(self) -> dict[str, list[str]]:
         """Values that each column may have."""
         return {name: list(getattr(self, name)) for name in ResultFilter.model_fields if name != "verdict"}
 
@@ -409,11 +413,13 @@ class ComparisonQuery(BaseModel):
     """One node, over time; every node of the same hardware if it is left out."""
     baseline_run_id: Annotated[str, Field(pattern=OPTIONAL_ID, max_length=100)] = ""
     """The run that the others are held against; the first that measured it if it is left out."""
-    runs: Annotated[int, Field(ge=1, le=500, json_schema_extra={"format": "int64"}), written_as(WHOLE)] = 100
+    runs: Annotated[
+        int, Field(ge=1, le=500, json_schema_extra={"format": "int64"}), build_number_validator(WHOLE)
+    ] = 100
     """How many runs are compared, the last ones."""
 
 
-class ComparedRun(Input):
+class BenchmarkComparisonRun(StrictModel):
     """One run beside the baseline."""
 
     run_id: ResourceId
@@ -442,7 +448,7 @@ class ComparedRun(Input):
     """Highest upper quartile of the repeats."""
     has_clocks: bool
     """Whether the clock of both runs is known, so that times are compared in cycles too."""
-    verdict: Verdict
+    verdict: ComparisonVerdict
     """`slower` and `faster` where the samples from minimum to upper quartile lie apart, in time and in
     cycles; `same` where each median lies among the samples of the other; else `ambiguous`. Of readings
     `lower` and `higher`."""
@@ -450,24 +456,24 @@ class ComparedRun(Input):
     """Value over that of the baseline, less one."""
 
 
-class BenchmarkComparison(Input):
+class BenchmarkComparison(StrictModel):
     """The runs of one benchmark on equal hardware."""
 
     benchmark: ResourceId
     """Name of the benchmark."""
-    metric: Metric
+    metric: BenchmarkMetric
     """What the figures are, with their unit."""
-    direction: Direction
+    direction: MetricDirection
     """Whether more or less of it is better."""
     work_sha256: Digest
     """Digest of the work, which is the same in all of them."""
-    hardware: Word | MISSING = MISSING
+    hardware: ShortText | MISSING = MISSING
     """What the driver calls it."""
     hardware_sha256: Digest | MISSING = MISSING
     """Digest of the numbers that identify it; absent where they are unknown, and one node is compared."""
-    baseline: ComparedRun
+    baseline: BenchmarkComparisonRun
     """The run that the others are held against."""
-    runs: list[ComparedRun]
+    runs: list[BenchmarkComparisonRun]
     """Runs in the order of time."""
 
 
@@ -476,28 +482,28 @@ class RegressionQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    node_id: Ids = []
+    node_id: ResourceIds = []
     """Nodes; every node of the tenant if it is left out."""
-    benchmark: Ids = []
+    benchmark: ResourceIds = []
     """Names of benchmarks; all of them if it is left out."""
-    least_change: Annotated[float, Field(ge=0.001, le=1), written_as(NUMBER)] = 0.05
+    least_change: Annotated[float, Field(ge=0.001, le=1), build_number_validator(NUMBER)] = 0.05
     """How much worse a figure is at least, as a share of the other."""
 
 
-class Regression(Input):
+class BenchmarkRegression(StrictModel):
     """A figure that is worse than those before it on its node, or than those of equal nodes."""
 
     against: Literal["earlier_runs", "other_nodes"]
     """Over time, or across nodes with equal hardware."""
     benchmark: ResourceId
     """Name of the benchmark."""
-    metric: Metric
+    metric: BenchmarkMetric
     """What the figures are, with their unit."""
-    direction: Direction
+    direction: MetricDirection
     """Whether more or less of it is better."""
     work_sha256: Digest
     """Digest of the work, which is the same in all of them."""
-    hardware: Word | MISSING = MISSING
+    hardware: ShortText | MISSING = MISSING
     """What the driver calls it."""
     node_id: ResourceId
     """Node that is worse."""
@@ -521,10 +527,10 @@ class Regression(Input):
     """Whether both clocks are known, so that a lower clock is told from slower work."""
 
 
-class RegressionList(Input):
+class BenchmarkRegressionList(StrictModel):
     """What has become worse, the largest change first."""
 
-    items: list[Regression]
+    items: list[BenchmarkRegression]
     """Regressions."""
     results_considered: Integer
     """The last results that the answer rests on; rejected ones and those of conditions are left out."""

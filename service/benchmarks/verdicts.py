@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Verdict(StrEnum):
+class ResultVerdict(StrEnum):
     """What a result may be used for. Only what is accepted enters a calibration."""
 
     ACCEPTED = "accepted"
@@ -17,7 +17,7 @@ class Verdict(StrEnum):
     """True, but not of the device alone: kept to look at."""
 
 
-class Finding(NamedTuple):
+class RuleFinding(NamedTuple):
     """One check that did not pass; ``verdict`` is the best that the result can still get.
 
     ``rule`` is the name of the check, such as ``physics.above_peak``; ``observed`` and ``limit`` are in the
@@ -25,28 +25,28 @@ class Finding(NamedTuple):
     """
 
     rule: str
-    verdict: Verdict
+    verdict: ResultVerdict
     detail: str
     observed: float | None = None
     limit: float | None = None
 
 
-class Unchecked(NamedTuple):
+class UncheckedRule(NamedTuple):
     """A check that could not be made: what it looks at is unknown. Neither a pass nor a finding."""
 
     rule: str
     detail: str
 
 
-_WORST = (Verdict.REJECTED, Verdict.EVIDENCE_ONLY, Verdict.SUSPECT)
+_WORST = (ResultVerdict.REJECTED, ResultVerdict.EVIDENCE_ONLY, ResultVerdict.SUSPECT)
 
 
-def verdict_of(findings: Iterable[Finding]) -> Verdict:
+def compute_verdict(findings: Iterable[RuleFinding]) -> ResultVerdict:
     """The verdict of all findings: the worst of them."""
-    return worst(finding.verdict for finding in findings)
+    return select_worst(finding.verdict for finding in findings)
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def select_worst(verdicts: Iterable[ResultVerdict]) -> ResultVerdict:
     """The worst verdict; accepted where there is none."""
     found = set(verdicts)
-    return next((verdict for verdict in _WORST if verdict in found), Verdict.ACCEPTED)
+    return next((verdict for verdict in _WORST if verdict in found), ResultVerdict.ACCEPTED)

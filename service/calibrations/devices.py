@@ -5,58 +5,61 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.benchmarks.datasheets import match
-from service.calibrations.drawing import Device
+from service.benchmarks.datasheets import match_row
+from service.calibrations.fitting import FittedDevice
 from service.planning.hardware.calibration import Calibration
-from service.planning.hardware.calibration.measured import Scope
+from service.planning.hardware.calibration.measured import MeasuredScope
 from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.links import Link, LinkKind
 from service.planning.precision import NumberFormat
-from service.protocol.nodes import Accelerator as Part
-from service.protocol.nodes import Inventory
+from service.protocol.nodes import NodeAccelerator as Part
+from service.protocol.nodes import NodeInventory
 
-Document = Mapping[str, Any]
+CatalogDocument = Mapping[str, Any]
 _DRIVER = "driver"
 _FORMATS = frozenset(NumberFormat)
 
 
-class Catalog(NamedTuple):
+class DeviceCatalog(NamedTuple):
     """The rows of a tenant that tell what a part is."""
 
-    accelerators: Iterable[Document]
-    links: Mapping[str, Document]
+    accelerators: Iterable[CatalogDocument]
+    links: Mapping[str, CatalogDocument]
 
 
-class Known(NamedTuple):
+class MeasuredDevice(NamedTuple):
     """What was measured: where its figures apply, and what they can be held against."""
 
-    scope: Scope
-    device: Device
+    scope: MeasuredScope
+    device: FittedDevice
 
 
-def known(
-    node_id: str, inventory: Inventory, part: Part | None, catalog: Catalog, reference: Calibration
-) -> Known:
+def resolve_device(
+    node_id: str, inventory: NodeInventory, part: Part | None, catalog: DeviceCatalog, reference: Calibration
+) -> MeasuredDevice:
     """What a node has measured; ``part`` is its accelerator, None of a processor."""
     if part is None:
-        return Known(Scope("cpu", node_id, None, None, None, None), Device(reference))
-    row = match(part, catalog.accelerators)
+        return MeasuredDevice(MeasuredScope("cpu", node_id, None, None, None, None), FittedDevice(reference))
+    row = match_row(part, catalog.accelerators)
     limit = None if part.power_limit_watts is MISSING else part.power_limit_watts
-    scope = Scope("cuda", node_id, None, None, limit, driver_major(inventory))
+    scope = MeasuredScope("cuda", node_id, None, None, limit, parse_driver_major(inventory))
     if row is None:
-        return Known(scope, Device(reference, power_limit_watts=limit))
+        return MeasuredDevice(scope, FittedDevice(reference, power_limit_watts=limit))
     scope = scope._replace(accelerator_id=row["id"], generation=row.get("generation"))
-    return Known(scope, Device(reference, _accelerator(row), limit, *_links(part, row, catalog.links)))
+    return MeasuredDevice(
+        scope,
+        FittedDevice(reference, _build_accelerator(row), limit, *_resolve_links(part, row, catalog.links)),
+    )
 
 
-def driver_major(inventory: Inventory) -> int | None:
+def parse_driver_major(inventory: NodeInventory) -> int | None:
     """The number of the driver's branch."""
     version = next((each.version for each in inventory.software if each.name == _DRIVER), "")
     major = version.partition(".")[0]
     return int(major) if major.isdecimal() else None
 
 
-def _accelerator(row: Document) -> Accelerator:
+def _build_accelerator(row: CatalogDocument) -> Accelerator:
     rates = row.get("peak_flops_per_second", {})
     return Accelerator(
         id=row["id"],
@@ -70,19 +73,21 @@ def _accelerator(row: Document) -> Accelerator:
     )
 
 
-def _links(part: Part, row: Document, links: Mapping[str, Document]) -> tuple[Link | None, Link | None]:
+def _resolve_links(
+    part: Part, row: CatalogDocument, links: Mapping[str, CatalogDocument]
+) -> tuple[Link | None, Link | None]:
     """The link to the devices of the node, and that to the host; without NVLink they are one."""
     generation = row.get("pcie_generation")
     if part.pcie_generation_maximum is not MISSING:
         generation = part.pcie_generation_maximum
-    host = _link(links.get(f"pcie-{generation}-x16"))
-    own = _link(links.get(row.get("intra_node_link_id", "")))
+    host = _build_link(links.get(f"pcie-{generation}-x16"))
+    own = _build_link(links.get(row.get("intra_node_link_id", "")))
     if own is not None and own.kind is LinkKind.NVLINK and part.nvlink_count == 0:
         own = host
     return own, host
 
 
-def _link(row: Document | None) -> Link | None:
+def _build_link(row: CatalogDocument | None) -> Link | None:
     if row is None:
         return None
     return Link(

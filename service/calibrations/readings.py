@@ -5,9 +5,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from service.benchmarks.tables import BenchmarkResultRow
-from service.calibrations.drawing import Observation
-from service.calibrations.drawing.observations import joined
-from service.protocol.suites import Benchmark, Suite
+from service.calibrations.fitting import BenchmarkObservation
+from service.calibrations.fitting.observations import join_conditions
+from service.protocol.suites import Benchmark, BenchmarkSuite
 
 RUNS_READ = 5
 """A device changes with its firmware, its cooling and its age: its last runs say what it reaches now."""
@@ -34,7 +34,7 @@ _CONDITIONS = (
 )
 
 
-class _Key(NamedTuple):
+class _BenchmarkKey(NamedTuple):
     """One benchmark: the same name, work and metric."""
 
     benchmark: str
@@ -42,23 +42,27 @@ class _Key(NamedTuple):
     metric: str
 
 
-def observations(rows: Sequence[BenchmarkResultRow], suites: Mapping[str, Suite]) -> Iterator[Observation]:
+def build_observations(
+    rows: Sequence[BenchmarkResultRow], suites: Mapping[str, BenchmarkSuite]
+) -> Iterator[BenchmarkObservation]:
     """What results of one device say, in the order in which they were received, by the suite of each run."""
-    groups: dict[_Key, dict[str, list[BenchmarkResultRow]]] = {}
+    groups: dict[_BenchmarkKey, dict[str, list[BenchmarkResultRow]]] = {}
     for row in rows:
-        runs = groups.setdefault(_Key(row.benchmark, row.work_sha256, row.metric), {})
+        runs = groups.setdefault(_BenchmarkKey(row.benchmark, row.work_sha256, row.metric), {})
         runs.setdefault(row.run_id, []).append(row)
     for key, runs in groups.items():
-        benchmark = suites[next(reversed(runs))].benchmark(key.benchmark)
+        benchmark = suites[next(reversed(runs))].find_benchmark(key.benchmark)
         if benchmark is not None:
-            yield _observation(benchmark, dict(list(runs.items())[-RUNS_READ:]))
+            yield _build_observation(benchmark, dict(list(runs.items())[-RUNS_READ:]))
 
 
-def _observation(benchmark: Benchmark, runs: Mapping[str, Sequence[BenchmarkResultRow]]) -> Observation:
-    used = [_last_attempt(rows) for rows in runs.values()]
-    repeats = [_repeats(rows, benchmark.direction) for rows in used]
+def _build_observation(
+    benchmark: Benchmark, runs: Mapping[str, Sequence[BenchmarkResultRow]]
+) -> BenchmarkObservation:
+    used = [_select_last_attempt(rows) for rows in runs.values()]
+    repeats = [_list_repeat_figures(rows, benchmark.direction) for rows in used]
     rows = [row for of_run in used for row in of_run]
-    return Observation(
+    return BenchmarkObservation(
         benchmark=benchmark.name,
         work=benchmark.work,
         metric=benchmark.metric,
@@ -68,16 +72,16 @@ def _observation(benchmark: Benchmark, runs: Mapping[str, Sequence[BenchmarkResu
         high=max(max(figures) for figures in repeats),
         result_ids=tuple(row.id for row in rows),
         run_ids=tuple(runs),
-        conditions=joined([_conditions(row.conditions) for row in rows]),
+        conditions=join_conditions([_select_conditions(row.conditions) for row in rows]),
     )
 
 
-def _last_attempt(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRow]:
+def _select_last_attempt(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRow]:
     last = max(row.fencing_token for row in rows)
     return [row for row in rows if row.fencing_token == last]
 
 
-def _repeats(rows: Iterable[BenchmarkResultRow], direction: str) -> list[float]:
+def _list_repeat_figures(rows: Iterable[BenchmarkResultRow], direction: str) -> list[float]:
     """The figure of each repeat: where several devices measured it at once, that of the worst."""
     repeats: dict[int, list[float]] = {}
     for row in rows:
@@ -87,6 +91,6 @@ def _repeats(rows: Iterable[BenchmarkResultRow], direction: str) -> list[float]:
     return [worst(figures) for figures in repeats.values()]
 
 
-def _conditions(stored: Mapping[str, Any]) -> dict[str, float | str]:
+def _select_conditions(stored: Mapping[str, Any]) -> dict[str, float | str]:
     known = {name: stored[name] for name in _CONDITIONS if name in stored}
     return {name: str(value).lower() if isinstance(value, bool) else value for name, value in known.items()}

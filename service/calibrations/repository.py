@@ -13,11 +13,11 @@ from service.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN, Calibrati
 from service.kit.database.engine import Reader, Writer
 from service.kit.jobs import leases
 
-After = tuple[datetime, str]
-Filters = Mapping[str, Collection[str]]
+PageCursor = tuple[datetime, str]
+CalibrationFilters = Mapping[str, Collection[str]]
 
 
-def active(session: Session, tenant_id: str) -> Sequence[CalibrationRow]:
+def list_active(session: Session, tenant_id: str) -> Sequence[CalibrationRow]:
     """The sets of a tenant that count, with all that they say, the oldest first."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id, CalibrationRow.state == ACTIVE
@@ -26,7 +26,7 @@ def active(session: Session, tenant_id: str) -> Sequence[CalibrationRow]:
     return session.scalars(ordered.options(undefer_group("content"))).all()
 
 
-def one(session: Session, tenant_id: str, calibration_id: str) -> CalibrationRow | None:
+def get_calibration(session: Session, tenant_id: str, calibration_id: str) -> CalibrationRow | None:
     """A set of a tenant, with all that it says."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id, CalibrationRow.id == calibration_id
@@ -34,8 +34,8 @@ def one(session: Session, tenant_id: str, calibration_id: str) -> CalibrationRow
     return session.scalars(statement.options(undefer_group("content"))).one_or_none()
 
 
-def page(
-    session: Reader, tenant_id: str, filters: Filters, *, after: After | None, limit: int
+def list_page(
+    session: Reader, tenant_id: str, filters: CalibrationFilters, *, after: PageCursor | None, limit: int
 ) -> Sequence[CalibrationRow]:
     """Sets of a tenant without what they say, the newest first; an empty filter lets all pass."""
     statement = select(CalibrationRow).where(CalibrationRow.tenant_id == tenant_id)
@@ -51,7 +51,7 @@ def page(
     return session.scalars(ordered.limit(limit)).all()
 
 
-def some(session: Session, tenant_id: str, ids: Collection[str]) -> Sequence[CalibrationRow]:
+def list_by_ids(session: Session, tenant_id: str, ids: Collection[str]) -> Sequence[CalibrationRow]:
     """Sets of a tenant by id, without what they say."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id, CalibrationRow.id.in_(ids)
@@ -59,7 +59,7 @@ def some(session: Session, tenant_id: str, ids: Collection[str]) -> Sequence[Cal
     return session.scalars(statement).all()
 
 
-def standing(session: Session, tenant_id: str, node_id: str) -> Sequence[CalibrationRow]:
+def list_standing(session: Session, tenant_id: str, node_id: str) -> Sequence[CalibrationRow]:
     """The sets of a node that nobody has withdrawn."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id,
@@ -69,7 +69,9 @@ def standing(session: Session, tenant_id: str, node_id: str) -> Sequence[Calibra
     return session.scalars(statement.order_by(CalibrationRow.created_at, CalibrationRow.id)).all()
 
 
-def current(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> CalibrationRow | None:
+def get_current(
+    session: Session, tenant_id: str, node_id: str, hardware_sha256: str
+) -> CalibrationRow | None:
     """The set of a node and hardware that counts, with all that it says."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id,
@@ -80,7 +82,7 @@ def current(session: Session, tenant_id: str, node_id: str, hardware_sha256: str
     return session.scalars(statement.options(undefer_group("content"))).one_or_none()
 
 
-def last_number(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> int:
+def get_last_number(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> int:
     """The number of the newest set of a node and hardware; 0 before the first."""
     statement = select(func.max(CalibrationRow.number)).where(
         CalibrationRow.tenant_id == tenant_id,
@@ -90,7 +92,7 @@ def last_number(session: Session, tenant_id: str, node_id: str, hardware_sha256:
     return session.scalar(statement) or 0
 
 
-def _is_sound() -> ColumnElement[bool]:
+def _build_sound_condition() -> ColumnElement[bool]:
     """That no set before it was withdrawn after it was drawn: it may rest on what that one brought."""
     earlier = aliased(CalibrationRow)
     return ~exists().where(
@@ -103,7 +105,7 @@ def _is_sound() -> ColumnElement[bool]:
     )
 
 
-def former(session: Session, row: CalibrationRow) -> CalibrationRow | None:
+def find_former(session: Session, row: CalibrationRow) -> CalibrationRow | None:
     """The newest sound set that stood before a set of a node."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == row.tenant_id,
@@ -111,36 +113,36 @@ def former(session: Session, row: CalibrationRow) -> CalibrationRow | None:
         CalibrationRow.hardware_sha256 == row.hardware_sha256,
         CalibrationRow.number < row.number,
         CalibrationRow.state == SUPERSEDED,
-        _is_sound(),
+        _build_sound_condition(),
     )
     return session.scalars(statement.order_by(CalibrationRow.number.desc()).limit(1)).one_or_none()
 
 
-def brought(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> set[str]:
+def list_brought_results(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> set[str]:
     """Results that the sound sets of a node and hardware have brought which nobody has withdrawn."""
     statement = select(CalibrationRow.new_result_ids).where(
         CalibrationRow.tenant_id == tenant_id,
         CalibrationRow.node_id == node_id,
         CalibrationRow.hardware_sha256 == hardware_sha256,
         CalibrationRow.state != WITHDRAWN,
-        _is_sound(),
+        _build_sound_condition(),
     )
     return {result_id for ids in session.scalars(statement) for result_id in ids}
 
 
-class Withdrawn(NamedTuple):
+class WithdrawnResults(NamedTuple):
     """Results that no figure of a node may rest on any more."""
 
     ids: frozenset[str]
     until: datetime | None
     """All that were received so far when everything of the node was withdrawn."""
 
-    def has(self, result_id: str, received_at: datetime) -> bool:
+    def is_withdrawn(self, result_id: str, received_at: datetime) -> bool:
         """Whether a result is one of them."""
         return result_id in self.ids or (self.until is not None and received_at <= self.until)
 
 
-def withdrawn(session: Session, tenant_id: str, node_id: str) -> Withdrawn:
+def get_withdrawn_results(session: Session, tenant_id: str, node_id: str) -> WithdrawnResults:
     """The results of a node that were withdrawn."""
     columns = (CalibrationRow.new_result_ids, CalibrationRow.takes_all, CalibrationRow.ended_at)
     statement = select(*columns).where(
@@ -150,23 +152,28 @@ def withdrawn(session: Session, tenant_id: str, node_id: str) -> Withdrawn:
     )
     rows = session.execute(statement).all()
     ends = [ended_at for _, takes_all, ended_at in rows if takes_all and ended_at is not None]
-    return Withdrawn(frozenset(name for ids, _, _ in rows for name in ids), max(ends, default=None))
+    return WithdrawnResults(frozenset(name for ids, _, _ in rows for name in ids), max(ends, default=None))
 
 
-def end(
+def end_calibration(
     session: Writer, row: CalibrationRow, state: str, reason: str | None = None, *, takes_all: bool = False
 ) -> None:
     """Let a set count no more."""
-    values = {"state": state, "reason": reason, "ended_at": leases.now(), "takes_all": takes_all}
-    _change(session, row, values)
+    values = {
+        "state": state,
+        "reason": reason,
+        "ended_at": leases.get_database_time(),
+        "takes_all": takes_all,
+    }
+    _update_row(session, row, values)
 
 
-def revive(session: Writer, row: CalibrationRow) -> None:
+def revive_calibration(session: Writer, row: CalibrationRow) -> None:
     """Let a set that was superseded count again."""
-    _change(session, row, {"state": ACTIVE, "ended_at": None})
+    _update_row(session, row, {"state": ACTIVE, "ended_at": None})
 
 
-def _change(session: Writer, row: CalibrationRow, values: Mapping[str, object]) -> None:
+def _update_row(session: Writer, row: CalibrationRow, values: Mapping[str, object]) -> None:
     of_row = update(CalibrationRow).where(
         CalibrationRow.tenant_id == row.tenant_id, CalibrationRow.id == row.id
     )
@@ -174,7 +181,7 @@ def _change(session: Writer, row: CalibrationRow, values: Mapping[str, object]) 
     session.refresh(row)
 
 
-def runs(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequence[BenchmarkRunRow]:
+def list_runs(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequence[BenchmarkRunRow]:
     """Runs with their suites."""
     statement = select(BenchmarkRunRow).where(
         BenchmarkRunRow.tenant_id == tenant_id, BenchmarkRunRow.id.in_(run_ids)
@@ -182,7 +189,7 @@ def runs(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequence
     return session.scalars(statement.options(undefer(BenchmarkRunRow.suite))).all()
 
 
-def inventory_sha256(session: Session, tenant_id: str, result_id: str) -> str:
+def get_inventory_sha256(session: Session, tenant_id: str, result_id: str) -> str:
     """The digest of the inventory that a result was measured on, as its record says."""
     statement = select(BenchmarkResultRow.content).where(
         BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.id == result_id

@@ -11,8 +11,8 @@ from service.calibrations.schemas import (
     CalibrationDetails,
     CalibrationPage,
     CalibrationQuery,
-    NodeWithdrawal,
-    Withdrawal,
+    CalibrationWithdrawalRequest,
+    NodeCalibrationWithdrawalRequest,
     WithdrawnCalibrations,
 )
 from service.catalog.rows import REVISED
@@ -31,21 +31,24 @@ CalibrationPath = Annotated[ResourceId, Path(description="Id of the calibration.
 @router.get("", response_model=CalibrationPage)
 def list_calibrations(read: Read, query: Annotated[CalibrationQuery, Query()]) -> Response:
     """A page of the tenant's calibrations, the newest first."""
-    allowed = query.allowed()
+    allowed = query.get_allowed_values()
     page = read.page(query, NEWEST_FIRST, "calibrations", allowed)
     with read.session() as session:
-        rows = repository.page(session, read.tenant_id, allowed, after=page.after, limit=page.limit)
-        return json_response(page.to_response([service.shown(row) for row in rows]))
+        rows = repository.list_page(session, read.tenant_id, allowed, after=page.after, limit=page.limit)
+        return json_response(page.to_response([service.to_summary(row) for row in rows]))
 
 
 @router.post(":withdraw", response_model=WithdrawnCalibrations, responses=_CHANGED)
-def withdraw_node_calibrations(write: CatalogWrite, body: NodeWithdrawal) -> Response:
+def withdraw_node_calibrations(write: CatalogWrite, body: NodeCalibrationWithdrawalRequest) -> Response:
     """Let nothing count that a node has measured so far: it proved bad.
 
     Its next runs make new calibrations.
     """
     return write.run(
-        body, lambda session: service.withdraw_node(session, write.tenant_id, body.node_id, body.reason)
+        body,
+        lambda session: service.withdraw_node_calibrations(
+            session, write.tenant_id, body.node_id, body.reason
+        ),
     )
 
 
@@ -53,13 +56,17 @@ def withdraw_node_calibrations(write: CatalogWrite, body: NodeWithdrawal) -> Res
 def get_calibration(read: Read, id: CalibrationPath) -> Response:
     """A calibration: every figure, and the results, runs and conditions that it rests on."""
     with read.session() as session:
-        return json_response(service.whole(session, read.tenant_id, id))
+        return json_response(service.get_calibration(session, read.tenant_id, id))
 
 
 @router.post("/{id:name}:withdraw", response_model=Calibration, responses=_CHANGED)
-def withdraw_calibration(write: CatalogWrite, id: CalibrationPath, body: Withdrawal) -> Response:
+def withdraw_calibration(
+    write: CatalogWrite, id: CalibrationPath, body: CalibrationWithdrawalRequest
+) -> Response:
     """Let a calibration count no more, for good; the one that it superseded counts again.
 
     The results that it brought are never drawn from again.
     """
-    return write.run(body, lambda session: service.withdraw(session, write.tenant_id, id, body.reason))
+    return write.run(
+        body, lambda session: service.withdraw_calibration(session, write.tenant_id, id, body.reason)
+    )

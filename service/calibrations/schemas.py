@@ -7,21 +7,21 @@ from typing_extensions import TypeAliasType
 
 from service.kit.http.pages import NextPageToken, PageQuery
 from service.protocol.nodes import DeviceKind
-from service.schemas.base import Input, Integer, ResourceId, Text
+from service.schemas.base import Integer, ResourceId, StrictModel, Text
 
 CalibrationState = TypeAliasType("CalibrationState", Literal["active", "superseded", "withdrawn"])
 CalibrationOrigin = TypeAliasType("CalibrationOrigin", Literal["benchmarks", "import"])
-Word = Annotated[str, Field(max_length=500)]
+ShortText = Annotated[str, Field(max_length=500)]
 Name = Annotated[str, Field(max_length=100)]
 Digest = Annotated[str, Field(max_length=64)]
-Ids = Annotated[list[ResourceId], Field(max_length=50)]
+ResourceIds = Annotated[list[ResourceId], Field(max_length=50)]
 ResultId = Annotated[str, Field(max_length=100)]
-Document = Annotated[
+CalibrationDocument = Annotated[
     dict[str, JsonValue], Field(max_length=500, json_schema_extra={"additionalProperties": True})
 ]
 
 
-class Calibration(Input):
+class Calibration(StrictModel):
     """Figures of one device, drawn once and never changed."""
 
     id: ResourceId
@@ -32,13 +32,13 @@ class Calibration(Input):
     """Drawn from the benchmarks of a node, or from measurements of others that were imported."""
     state: CalibrationState
     """Only an `active` one counts; a newer one supersedes it."""
-    reason: Word | MISSING = MISSING
+    reason: ShortText | MISSING = MISSING
     """Why it was withdrawn."""
     device: DeviceKind
     """Kind of device that was measured; one of a processor says nothing of accelerators."""
     node_id: ResourceId | MISSING = MISSING
     """Node that measured it."""
-    hardware: Word | MISSING = MISSING
+    hardware: ShortText | MISSING = MISSING
     """What the driver calls it."""
     hardware_sha256: Digest | MISSING = MISSING
     """Digest of the numbers that identify it."""
@@ -50,7 +50,7 @@ class Calibration(Input):
     """Limit that was enforced."""
     driver_major: Integer | MISSING = MISSING
     """Branch of the driver."""
-    rests_on: Document | MISSING = MISSING
+    rests_on: CalibrationDocument | MISSING = MISSING
     """Of an import: which one."""
     created_at: AwareDatetime
     """When it was drawn."""
@@ -58,7 +58,7 @@ class Calibration(Input):
     """When it was superseded or withdrawn."""
 
 
-class CalibratedFigure(Input):
+class CalibratedFigure(StrictModel):
     """One constant, and what it rests on."""
 
     name: Name
@@ -77,9 +77,9 @@ class CalibratedFigure(Input):
     """What the data sheet states, in the same unit; absent where the figure is no share of anything."""
     share: float | MISSING = MISSING
     """Value over limit: what planning counts with."""
-    source: Word | MISSING = MISSING
+    source: ShortText | MISSING = MISSING
     """What measured it, in words."""
-    method: Word | MISSING = MISSING
+    method: ShortText | MISSING = MISSING
     """How the figure follows from what was measured."""
     benchmarks: Annotated[list[Name], Field(max_length=500)] | MISSING = MISSING
     """Names of the benchmarks."""
@@ -87,11 +87,11 @@ class CalibratedFigure(Input):
     """Accepted results that it was drawn from."""
     run_ids: Annotated[list[ResultId], Field(max_length=10_000)] | MISSING = MISSING
     """Runs of those."""
-    conditions: Document | MISSING = MISSING
+    conditions: CalibrationDocument | MISSING = MISSING
     """Middle of each condition under which they were measured, or the word that all agree in."""
 
 
-class MessageResidual(Input):
+class MessageResidual(StrictModel):
     """How far one size lies off its line."""
 
     message_bytes: float
@@ -100,7 +100,7 @@ class MessageResidual(Input):
     """Measured time over that of the line."""
 
 
-class CollectiveFit(Input):
+class CollectiveFit(StrictModel):
     """The line through the times of one collective: seconds are alpha and bytes over beta."""
 
     collective: Name
@@ -117,7 +117,7 @@ class CollectiveFit(Input):
     """What the line leaves, by size."""
 
 
-class AnsweredMeasurement(Input):
+class EndToEndMeasurement(StrictModel):
     """A measured end-to-end figure beside the question that it answers."""
 
     operation: Name
@@ -128,7 +128,7 @@ class AnsweredMeasurement(Input):
     """JSON Pointer of the figure in the answer."""
     measured: float
     """In the unit of the figure."""
-    question: Document
+    question: CalibrationDocument
     """Body of the estimate."""
 
 
@@ -139,11 +139,11 @@ class CalibrationDetails(Calibration):
     """Constants of the device."""
     fits: Annotated[list[CollectiveFit], Field(max_length=500)]
     """Lines through the times of collectives."""
-    answers: Annotated[list[AnsweredMeasurement], Field(max_length=10_000)]
+    answers: Annotated[list[EndToEndMeasurement], Field(max_length=10_000)]
     """Measured answers to whole questions."""
 
 
-class CalibrationPage(Input):
+class CalibrationPage(StrictModel):
     """A page of calibrations."""
 
     items: list[Calibration]
@@ -151,21 +151,21 @@ class CalibrationPage(Input):
     next_page_token: NextPageToken
 
 
-class WithdrawnCalibrations(Input):
+class WithdrawnCalibrations(StrictModel):
     """What was withdrawn together."""
 
     items: Annotated[list[Calibration], Field(max_length=10_000)]
     """Calibrations, the oldest first."""
 
 
-class Withdrawal(Input):
+class CalibrationWithdrawalRequest(StrictModel):
     """Why a calibration shall count no more."""
 
     reason: Text
     """What was found out."""
 
 
-class NodeWithdrawal(Withdrawal):
+class NodeCalibrationWithdrawalRequest(CalibrationWithdrawalRequest):
     """Why nothing that a node has measured shall count."""
 
     node_id: ResourceId
@@ -181,12 +181,12 @@ class CalibrationQuery(PageQuery):
     """Origins to list."""
     device: Annotated[list[DeviceKind], Field(max_length=2)] = []
     """Kinds of devices to list."""
-    node_id: Ids = []
+    node_id: ResourceIds = []
     """Nodes to list."""
-    accelerator_id: Ids = []
+    accelerator_id: ResourceIds = []
     """Accelerators of the catalog to list."""
 
-    def allowed(self) -> dict[str, list[Any]]:
+    def get_allowed_values(self) -> dict[str, list[Any]]:
         """Values that each column may have."""
         names = CalibrationQuery.model_fields.keys() - PageQuery.model_fields.keys()
         return {name: list(getattr(self, name)) for name in sorted(names)}

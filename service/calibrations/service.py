@@ -7,30 +7,30 @@ from uuid import uuid4
 
 from sqlalchemy.orm import Session
 
-from service.audit.service import Change
+from service.audit.service import WriteOutcome
 from service.benchmarks import calibration_jobs
 from service.benchmarks.tables import BenchmarkResultRow
-from service.benchmarks.validation.repository import accepted
+from service.benchmarks.validation.repository import list_accepted_results
 from service.calibrations import repository
-from service.calibrations.devices import Catalog, Known, driver_major, known
-from service.calibrations.drawing import drawing
-from service.calibrations.drawing.links import Message, link_of
+from service.calibrations.devices import DeviceCatalog, MeasuredDevice, parse_driver_major, resolve_device
 from service.calibrations.errors import (
     CalibrationNotFound,
     CalibrationWithdrawn,
     NothingToWithdraw,
 )
-from service.calibrations.readings import observations
+from service.calibrations.fitting import compute_figures
+from service.calibrations.fitting.links import CollectiveMessage, fit_link
+from service.calibrations.readings import build_observations
 from service.calibrations.sets import (
-    Document,
-    Drawn,
-    RestsOn,
-    figures,
-    read,
-    read_answers,
-    unit_of,
-    written,
-    written_answers,
+    FigureSources,
+    MeasuredSet,
+    SetDocument,
+    answers_to_documents,
+    list_figures,
+    parse_answers,
+    parse_calibration,
+    resolve_unit,
+    to_document,
 )
 from service.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN, CalibrationRow
 from service.catalog import service as catalog
@@ -40,64 +40,64 @@ from service.kit.http import idempotency
 from service.kit.jobs import leases
 from service.nodes import service as nodes
 from service.planning.hardware.calibration import Calibration
-from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer, Scope
-from service.protocol.nodes import Inventory
-from service.protocol.suites import Suite
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer, MeasuredScope
+from service.protocol.nodes import NodeInventory
+from service.protocol.suites import BenchmarkSuite
 
 __all__ = [
     "NOTHING_MEASURED",
-    "Drawn",
-    "Measured",
-    "Message",
-    "RestsOn",
-    "State",
-    "draw",
-    "figures",
-    "keep",
-    "link_of",
-    "planning_values",
-    "states",
-    "withdraw",
-    "withdraw_node",
+    "CollectiveMessage",
+    "FigureSources",
+    "MeasuredSet",
+    "SetState",
+    "TenantMeasurements",
+    "build_planning_values",
+    "calibrate_node",
+    "fit_link",
+    "get_states",
+    "list_figures",
+    "store_imported",
+    "withdraw_calibration",
+    "withdraw_node_calibrations",
 ]
 
 BENCHMARKS = "benchmarks"
 IMPORT = "import"
 _MOST_RUNS = 20
 """Runs that a drawing looks at: of suites of several tiers, each benchmark in some of them."""
-_UNKNOWN = Scope("cuda", None, None, None, None, None)
+_UNKNOWN = MeasuredScope("cuda", None, None, None, None, None)
 
 
-class Measured(NamedTuple):
+class TenantMeasurements(NamedTuple):
     """What a tenant has measured, as planning knows it."""
 
     calibrations: tuple[DeviceCalibration, ...] = ()
     answers: tuple[MeasuredAnswer, ...] = ()
 
 
-NOTHING_MEASURED = Measured()
+NOTHING_MEASURED = TenantMeasurements()
 
 
-def planning_values(session: Reader, tenant_id: str) -> Measured:
+def build_planning_values(session: Reader, tenant_id: str) -> TenantMeasurements:
     """The sets of a tenant that count, and the measured answers of those."""
-    rows = repository.active(session, tenant_id)
-    return Measured(
-        tuple(read(row.id, scope_of(row), row.figures) for row in rows),
-        tuple(answer for row in rows for answer in read_answers(row.id, row.answers)),
+    rows = repository.list_active(session, tenant_id)
+    return TenantMeasurements(
+        tuple(parse_calibration(row.id, build_scope(row), row.figures) for row in rows),
+        tuple(answer for row in rows for answer in parse_answers(row.id, row.answers)),
     )
 
 
-def scope_of(row: CalibrationRow) -> Scope:
+def build_scope(row: CalibrationRow) -> MeasuredScope:
     """Where the figures of a set apply."""
-    members = {name: getattr(row, name) for name in Scope._fields if name != "kind"}
-    return Scope(kind=row.device, **members)
+    members = {name: getattr(row, name) for name in MeasuredScope._fields if name != "kind"}
+    return MeasuredScope(kind=row.device, **members)
 
 
-class Prepared(NamedTuple):
+class FittedSet(NamedTuple):
     """A set that is drawn and not yet kept; one without figures says that there is nothing any more."""
 
     node_id: str
-    scope: Scope
+    scope: MeasuredScope
     hardware: str | None
     hardware_sha256: str
     content: Mapping[str, Any]
@@ -105,64 +105,73 @@ class Prepared(NamedTuple):
     """When each result came that was read, also those that no figure took: without the others it might."""
 
 
-def draw(session: Writer, tenant_id: str, node_id: str, reference: Calibration) -> tuple[str, ...]:
+def calibrate_node(session: Writer, tenant_id: str, node_id: str, reference: Calibration) -> tuple[str, ...]:
     """Draw a set for each kind of device of a node from its accepted results; ids of those that are new."""
-    return store(session, tenant_id, prepare(session, tenant_id, node_id, reference)).ids
+    return store_calibrations(
+        session, tenant_id, prepare_calibrations(session, tenant_id, node_id, reference)
+    ).ids
 
 
-def prepare(session: Session, tenant_id: str, node_id: str, reference: Calibration) -> list[Prepared]:
+def prepare_calibrations(
+    session: Session, tenant_id: str, node_id: str, reference: Calibration
+) -> list[FittedSet]:
     """The sets that the accepted results of a node make now, one for each hardware that it measured."""
-    withdrawn = repository.withdrawn(session, tenant_id, node_id)
+    withdrawn = repository.get_withdrawn_results(session, tenant_id, node_id)
     by_hardware: dict[str, list[BenchmarkResultRow]] = {}
-    for row in accepted(session, tenant_id, node_id):
-        if row.hardware_sha256 is not None and not withdrawn.has(row.id, row.received_at):
+    for row in list_accepted_results(session, tenant_id, node_id):
+        if row.hardware_sha256 is not None and not withdrawn.is_withdrawn(row.id, row.received_at):
             by_hardware.setdefault(row.hardware_sha256, []).append(row)
-    reading = _Reading(session, tenant_id, node_id, reference)
-    prepared = [reading.prepared(digest, rows) for digest, rows in by_hardware.items()]
-    return [*(one for one in prepared if one is not None), *_gone(session, tenant_id, node_id, by_hardware)]
+    reading = _NodeReader(session, tenant_id, node_id, reference)
+    prepared = [reading.prepare_calibration(digest, rows) for digest, rows in by_hardware.items()]
+    return [
+        *(one for one in prepared if one is not None),
+        *_list_emptied(session, tenant_id, node_id, by_hardware),
+    ]
 
 
-def _gone(
+def _list_emptied(
     session: Session, tenant_id: str, node_id: str, by_hardware: Mapping[str, object]
-) -> list[Prepared]:
+) -> list[FittedSet]:
     """Sets that still count although none of their results is accepted any more."""
     return [
-        Prepared(node_id, scope_of(row), row.hardware, row.hardware_sha256, {}, {})
-        for row in repository.standing(session, tenant_id, node_id)
+        FittedSet(node_id, build_scope(row), row.hardware, row.hardware_sha256, {}, {})
+        for row in repository.list_standing(session, tenant_id, node_id)
         if row.origin == BENCHMARKS and row.state == ACTIVE
         if row.hardware_sha256 is not None and row.hardware_sha256 not in by_hardware
     ]
 
 
-class _Reading:
+class _NodeReader:
     """Reads what the results of one node rest on, each thing once."""
 
     def __init__(self, session: Session, tenant_id: str, node_id: str, reference: Calibration) -> None:
         self._session, self._tenant_id, self._node_id = session, tenant_id, node_id
         self._reference = reference
-        self._inventories: dict[str, Inventory | None] = {}
+        self._inventories: dict[str, NodeInventory | None] = {}
 
-    def prepared(self, hardware_sha256: str, rows: Sequence[BenchmarkResultRow]) -> Prepared | None:
+    def prepare_calibration(
+        self, hardware_sha256: str, rows: Sequence[BenchmarkResultRow]
+    ) -> FittedSet | None:
         """The set of one hardware, without figures where nothing says any; None where nobody knows it."""
         newest = rows[-1]
-        inventory = self._inventory(newest)
+        inventory = self._get_inventory(newest)
         if inventory is None:
             return None
-        found = self._known(newest, inventory)
+        found = self._resolve_device(newest, inventory)
         if found is None:
             return None
-        rows = self._of_driver(rows, driver_major(inventory))
+        rows = self._select_driver_rows(rows, parse_driver_major(inventory))
         suites = {
-            run.id: Suite.model_validate(run.suite)
-            for run in repository.runs(self._session, self._tenant_id, {row.run_id for row in rows})
+            run.id: BenchmarkSuite.model_validate(run.suite)
+            for run in repository.list_runs(self._session, self._tenant_id, {row.run_id for row in rows})
         }
-        drawn = drawing(list(observations(rows, suites)), found.device)
+        drawn = compute_figures(list(build_observations(rows, suites)), found.device)
         content = {
-            "figures": [written(*figure) for figure in drawn.figures],
-            "fits": drawn.documents(),
+            "figures": [to_document(*figure) for figure in drawn.figures],
+            "fits": drawn.to_documents(),
             "answers": [],
         }
-        return Prepared(
+        return FittedSet(
             self._node_id,
             found.scope,
             newest.hardware,
@@ -171,85 +180,89 @@ class _Reading:
             {row.id: row.received_at for row in rows},
         )
 
-    def _inventory(self, row: BenchmarkResultRow) -> Inventory | None:
+    def _get_inventory(self, row: BenchmarkResultRow) -> NodeInventory | None:
         """What the node was made of in the run of a result."""
         if row.run_id not in self._inventories:
-            digest = repository.inventory_sha256(self._session, self._tenant_id, row.id)
-            self._inventories[row.run_id] = nodes.inventory(self._session, self._node_id, digest)
+            digest = repository.get_inventory_sha256(self._session, self._tenant_id, row.id)
+            self._inventories[row.run_id] = nodes.get_inventory(self._session, self._node_id, digest)
         return self._inventories[row.run_id]
 
-    def _of_driver(self, rows: Sequence[BenchmarkResultRow], major: int | None) -> list[BenchmarkResultRow]:
+    def _select_driver_rows(
+        self, rows: Sequence[BenchmarkResultRow], major: int | None
+    ) -> list[BenchmarkResultRow]:
         """The results of the last runs under the driver of the newest: another one is another device."""
         by_run = {row.run_id: row for row in rows}
         last: set[str] = set()
         for run_id, row in list(reversed(by_run.items()))[:_MOST_RUNS]:
-            inventory = self._inventory(row)
-            if inventory is None or driver_major(inventory) != major:
+            inventory = self._get_inventory(row)
+            if inventory is None or parse_driver_major(inventory) != major:
                 break
             last.add(run_id)
         return [row for row in rows if row.run_id in last]
 
-    def _known(self, row: BenchmarkResultRow, inventory: Inventory) -> Known | None:
+    def _resolve_device(self, row: BenchmarkResultRow, inventory: NodeInventory) -> MeasuredDevice | None:
         index = row.conditions.get("accelerator_index")
         part = next((each for each in inventory.accelerators if each.index == index), None)
         if part is None and row.device == "cuda":
             return None
-        links = catalog.seen(self._session, "links", self._tenant_id)
-        seen = Catalog(
-            catalog.seen(self._session, "accelerators", self._tenant_id),
+        links = catalog.list_visible_rows(self._session, "links", self._tenant_id)
+        seen = DeviceCatalog(
+            catalog.list_visible_rows(self._session, "accelerators", self._tenant_id),
             {name: link for link in links for name in (link["id"], *link["aliases"])},
         )
         own = part if row.device == "cuda" else None
-        return known(self._node_id, inventory, own, seen, self._reference)
+        return resolve_device(self._node_id, inventory, own, seen, self._reference)
 
 
-class Stored(NamedTuple):
+class StoredSets(NamedTuple):
     """The ids of the sets that are new, and what the audit says of those and of the ones they supersede."""
 
     ids: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[WriteOutcome, ...]
 
 
-def store(session: Writer, tenant_id: str, prepared: Sequence[Prepared]) -> Stored:
+def store_calibrations(session: Writer, tenant_id: str, prepared: Sequence[FittedSet]) -> StoredSets:
     """Keep what was drawn. What says nothing new is not kept again.
 
     Nor is what rests on results that were withdrawn since they were read: they are drawn without them soon.
     """
-    catalog.lock(session, tenant_id)
+    catalog.lock_rows(session, tenant_id)
     ids: list[str] = []
-    changes: list[Change] = []
+    changes: list[WriteOutcome] = []
     for one in prepared:
-        row, ended = _kept(session, tenant_id, one)
+        row, ended = _store_prepared(session, tenant_id, one)
         changes.extend(ended)
         if row is not None:
             ids.append(row.id)
-            changes.append(Change(resource=f"calibrations/{row.id}", after=shown(row)))
-    return Stored(tuple(ids), tuple(changes))
+            changes.append(WriteOutcome(resource=f"calibrations/{row.id}", after=to_summary(row)))
+    return StoredSets(tuple(ids), tuple(changes))
 
 
-def _kept(session: Writer, tenant_id: str, one: Prepared) -> tuple[CalibrationRow | None, tuple[Change, ...]]:
+def _store_prepared(
+    session: Writer, tenant_id: str, one: FittedSet
+) -> tuple[CalibrationRow | None, tuple[WriteOutcome, ...]]:
     """The set that is new, if it is, and the end of the one before."""
     node_id = one.node_id
-    before = repository.current(session, tenant_id, node_id, one.hardware_sha256)
+    before = repository.get_current(session, tenant_id, node_id, one.hardware_sha256)
     if not one.content:
         if before is None:
             return None, ()
-        catalog.next_revision(session, tenant_id)
-        return None, _superseded(session, before)
-    if before is not None and before.content_sha256 == _digest(one.scope, one.content):
+        catalog.take_next_revision(session, tenant_id)
+        return None, _supersede_row(session, before)
+    if before is not None and before.content_sha256 == _compute_digest(one.scope, one.content):
         return None, ()
-    withdrawn = repository.withdrawn(session, tenant_id, node_id)
-    if any(withdrawn.has(*result) for result in one.received.items()):
+    withdrawn = repository.get_withdrawn_results(session, tenant_id, node_id)
+    if any(withdrawn.is_withdrawn(*result) for result in one.received.items()):
         return None, ()
-    catalog.next_revision(session, tenant_id)
-    earlier = repository.brought(session, tenant_id, node_id, one.hardware_sha256)
-    ended = _superseded(session, before)
-    row = _stored(
+    catalog.take_next_revision(session, tenant_id)
+    earlier = repository.list_brought_results(session, tenant_id, node_id, one.hardware_sha256)
+    ended = _supersede_row(session, before)
+    row = _store_row(
         session,
         tenant_id,
         one.scope,
         one.content,
-        number=repository.last_number(session, tenant_id, node_id, one.hardware_sha256) + 1,
+        number=repository.get_last_number(session, tenant_id, node_id, one.hardware_sha256) + 1,
         origin=BENCHMARKS,
         hardware=one.hardware,
         hardware_sha256=one.hardware_sha256,
@@ -259,34 +272,36 @@ def _kept(session: Writer, tenant_id: str, one: Prepared) -> tuple[CalibrationRo
     return row, ended
 
 
-def _superseded(session: Writer, row: CalibrationRow | None) -> tuple[Change, ...]:
+def _supersede_row(session: Writer, row: CalibrationRow | None) -> tuple[WriteOutcome, ...]:
     """Let a set, if there is one, count no more; what the audit says of it."""
     if row is None:
         return ()
-    before = shown(row)
-    repository.end(session, row, SUPERSEDED)
-    return (Change(resource=f"calibrations/{row.id}", before=before, after=shown(row)),)
+    before = to_summary(row)
+    repository.end_calibration(session, row, SUPERSEDED)
+    return (WriteOutcome(resource=f"calibrations/{row.id}", before=before, after=to_summary(row)),)
 
 
-def keep(session: Writer, tenant_id: str, drawn: Drawn, rests_on: Mapping[str, Any]) -> str:
+def store_imported(session: Writer, tenant_id: str, drawn: MeasuredSet, rests_on: Mapping[str, Any]) -> str:
     """Store what was read elsewhere as a set of its own; its id.
 
     ``rests_on`` says where it comes from. The caller writes what the audit says of it.
     """
-    catalog.next_revision(session, tenant_id)
+    catalog.take_next_revision(session, tenant_id)
     of_device = drawn.calibration
     content = {
-        "figures": [written(name, figure) for name, figure in figures(of_device)] if of_device else [],
+        "figures": [to_document(name, figure) for name, figure in list_figures(of_device)]
+        if of_device
+        else [],
         "fits": [],
-        "answers": written_answers(drawn.answers),
+        "answers": answers_to_documents(drawn.answers),
     }
     scope = of_device.scope if of_device else _UNKNOWN
     added = {"number": 1, "origin": IMPORT, "rests_on": dict(rests_on), "new_result_ids": []}
-    return _stored(session, tenant_id, scope, content, **added).id
+    return _store_row(session, tenant_id, scope, content, **added).id
 
 
-def _stored(
-    session: Writer, tenant_id: str, scope: Scope, content: Mapping[str, Any], **added: object
+def _store_row(
+    session: Writer, tenant_id: str, scope: MeasuredScope, content: Mapping[str, Any], **added: object
 ) -> CalibrationRow:
     of_scope = scope._asdict()
     row = CalibrationRow(
@@ -294,8 +309,8 @@ def _stored(
         id=uuid4().hex,
         state=ACTIVE,
         device=of_scope.pop("kind"),
-        content_sha256=_digest(scope, content),
-        created_at=leases.now(),
+        content_sha256=_compute_digest(scope, content),
+        created_at=leases.get_database_time(),
         **of_scope,
         **content,
         **added,
@@ -305,51 +320,53 @@ def _stored(
     return row
 
 
-def _digest(scope: Scope, content: Mapping[str, Any]) -> str:
-    return idempotency.digest([scope, content])
+def _compute_digest(scope: MeasuredScope, content: Mapping[str, Any]) -> str:
+    return idempotency.digest_json([scope, content])
 
 
-def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) -> Change:
+def withdraw_calibration(session: Writer, tenant_id: str, calibration_id: str, reason: str) -> WriteOutcome:
     """Let a set count no more, for good; the one that it superseded counts again.
 
     The results that it brought are never drawn from again: what else rests on them is drawn anew.
     """
     # First, because it locks: of two that withdraw or draw at a time the second sees what the first did.
-    revision = catalog.next_revision(session, tenant_id)
-    row = repository.one(session, tenant_id, calibration_id)
+    revision = catalog.take_next_revision(session, tenant_id)
+    row = repository.get_calibration(session, tenant_id, calibration_id)
     if row is None:
         raise CalibrationNotFound
     if row.state == WITHDRAWN:
         raise CalibrationWithdrawn
-    before = shown(row)
-    also: tuple[Change, ...] = ()
+    before = to_summary(row)
+    also: tuple[WriteOutcome, ...] = ()
     was_active = row.state == ACTIVE
-    repository.end(session, row, WITHDRAWN, reason)
+    repository.end_calibration(session, row, WITHDRAWN, reason)
     if row.origin == BENCHMARKS and row.node_id is not None:
-        former = repository.former(session, row) if was_active else None
+        former = repository.find_former(session, row) if was_active else None
         if former is not None and not set(former.new_result_ids) & set(row.new_result_ids):
-            stood = shown(former)
-            repository.revive(session, former)
-            also = (Change(resource=f"calibrations/{former.id}", before=stood, after=shown(former)),)
-        calibration_jobs.ask(session, tenant_id, row.node_id, because=f"without {row.id}")
-    after = shown(row)
+            stood = to_summary(former)
+            repository.revive_calibration(session, former)
+            also = (
+                WriteOutcome(resource=f"calibrations/{former.id}", before=stood, after=to_summary(former)),
+            )
+        calibration_jobs.enqueue_calibration(session, tenant_id, row.node_id, because=f"without {row.id}")
+    after = to_summary(row)
     headers = {REVISION_HEADER: str(revision)}
     resource = f"calibrations/{row.id}"
-    return Change(resource=resource, body=after, headers=headers, before=before, after=after, also=also)
+    return WriteOutcome(resource=resource, body=after, headers=headers, before=before, after=after, also=also)
 
 
-def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) -> Change:
+def withdraw_node_calibrations(session: Writer, tenant_id: str, node_id: str, reason: str) -> WriteOutcome:
     """Let nothing count that a node has measured so far; later runs make new sets."""
-    revision = catalog.next_revision(session, tenant_id)
-    rows = repository.standing(session, tenant_id, node_id)
+    revision = catalog.take_next_revision(session, tenant_id)
+    rows = repository.list_standing(session, tenant_id, node_id)
     if not rows:
         raise NothingToWithdraw
-    before = [shown(row) for row in rows]
+    before = [to_summary(row) for row in rows]
     for row in rows:
-        repository.end(session, row, WITHDRAWN, reason, takes_all=True)
-    after = [shown(row) for row in rows]
-    calibration_jobs.ask(session, tenant_id, node_id, because=f"without all of {rows[-1].id}")
-    return Change(
+        repository.end_calibration(session, row, WITHDRAWN, reason, takes_all=True)
+    after = [to_summary(row) for row in rows]
+    calibration_jobs.enqueue_calibration(session, tenant_id, node_id, because=f"without all of {rows[-1].id}")
+    return WriteOutcome(
         resource=f"nodes/{node_id}/calibrations",
         body={"items": after},
         headers={REVISION_HEADER: str(revision)},
@@ -358,7 +375,7 @@ def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) ->
     )
 
 
-class State(NamedTuple):
+class SetState(NamedTuple):
     """Whether a set counts, and if not why and since when."""
 
     state: str
@@ -366,10 +383,10 @@ class State(NamedTuple):
     ended_at: datetime | None
 
 
-def states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, State]:
+def get_states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, SetState]:
     """How sets of a tenant stand, by id."""
-    rows = repository.some(session, tenant_id, ids)
-    return {row.id: State(row.state, row.reason, row.ended_at) for row in rows}
+    rows = repository.list_by_ids(session, tenant_id, ids)
+    return {row.id: SetState(row.state, row.reason, row.ended_at) for row in rows}
 
 
 _SHOWN = (
@@ -392,26 +409,26 @@ _SHOWN = (
 )
 
 
-def shown(row: CalibrationRow) -> dict[str, Any]:
+def to_summary(row: CalibrationRow) -> dict[str, Any]:
     """A set as callers see it in a list; what is unknown is absent."""
     return {name: value for name in _SHOWN if (value := getattr(row, name)) is not None}
 
 
-def whole(session: Reader, tenant_id: str, calibration_id: str) -> dict[str, Any]:
+def get_calibration(session: Reader, tenant_id: str, calibration_id: str) -> dict[str, Any]:
     """A set with every figure and what each rests on."""
-    row = repository.one(session, tenant_id, calibration_id)
+    row = repository.get_calibration(session, tenant_id, calibration_id)
     if row is None:
         raise CalibrationNotFound
     return {
-        **shown(row),
-        "figures": [_shown_figure(entry) for entry in row.figures],
+        **to_summary(row),
+        "figures": [_figure_to_response(entry) for entry in row.figures],
         "fits": row.fits,
         "answers": row.answers,
     }
 
 
-def _shown_figure(entry: Document) -> Document:
+def _figure_to_response(entry: SetDocument) -> SetDocument:
     """A figure with its unit, and its share of the limit."""
-    told = {"unit": unit_of(entry["name"]), **entry}
+    told = {"unit": resolve_unit(entry["name"]), **entry}
     limit = entry.get("limit")
     return {**told, "share": entry["value"] / limit} if limit else told

@@ -9,13 +9,13 @@ from service.planning.hardware.calibration.measured import (
     MeasuredAnswer,
     MeasuredFigure,
     MeasuredLink,
-    Scope,
+    MeasuredScope,
 )
 from service.planning.hardware.links import LinkKind
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, Quantity
+from service.planning.quantity import EvidenceBasis, Quantity
 
-Document = dict[str, Any]
+SetDocument = dict[str, Any]
 
 _MEMORY = ("memory_bytes", "context_bytes")
 _RATES = (
@@ -41,7 +41,7 @@ _UNITS = {
 """Of constants of operators that are no FLOPs per second."""
 
 
-def unit_of(name: str) -> str:
+def resolve_unit(name: str) -> str:
     """The unit of a figure by its name: its end says it where there is one."""
     match name.split("."):
         case ["operators", quantity, *_]:
@@ -54,7 +54,7 @@ def unit_of(name: str) -> str:
     return next((end for end in ends if name.endswith(end)), "bytes_per_second")
 
 
-class RestsOn(NamedTuple):
+class FigureSources(NamedTuple):
     """What one figure was drawn from, and how."""
 
     result_ids: tuple[str, ...] = ()
@@ -66,10 +66,10 @@ class RestsOn(NamedTuple):
     """Under which conditions they were measured: the middle of each number, a word where all agree."""
 
 
-NOTHING = RestsOn()
+NOTHING = FigureSources()
 
 
-class Drawn(NamedTuple):
+class MeasuredSet(NamedTuple):
     """What was read of measurements: figures of a device, answers to whole questions, or both.
 
     Ids inside are not read: a set that is kept gives them its own.
@@ -79,40 +79,42 @@ class Drawn(NamedTuple):
     answers: tuple[MeasuredAnswer, ...] = ()
 
 
-def name_of(*parts: str | None) -> str:
+def build_name(*parts: str | None) -> str:
     """The name of a figure, such as operators.matrix_peak.bf16."""
     return ".".join(part for part in parts if part)
 
 
-def figures(calibration: DeviceCalibration) -> Iterator[tuple[str, MeasuredFigure | Quantity]]:
+def list_figures(calibration: DeviceCalibration) -> Iterator[tuple[str, MeasuredFigure | Quantity]]:
     """Every figure of a set under its name."""
     for (quantity, number_format), figure in calibration.operators.items():
-        yield name_of("operators", quantity, number_format), figure
+        yield build_name("operators", quantity, number_format), figure
     for serving, figure in calibration.serving.items():
-        yield name_of("serving", serving), figure
+        yield build_name("serving", serving), figure
     for power, figure in calibration.power.items():
-        yield name_of("power", power), figure
+        yield build_name("power", power), figure
     for kind, link in calibration.links.items():
         for part in _LINK_FIGURES:
             if (of_link := getattr(link, part)) is not None:
-                yield name_of("links", kind, part), of_link
+                yield build_name("links", kind, part), of_link
     for single in (*_MEMORY, *_RATES):
         if (alone := getattr(calibration, single)) is not None:
             yield single, alone
 
 
-def written(name: str, figure: MeasuredFigure | Quantity, rests_on: RestsOn = NOTHING) -> Document:
+def to_document(
+    name: str, figure: MeasuredFigure | Quantity, rests_on: FigureSources = NOTHING
+) -> SetDocument:
     """A figure as it is kept; what is unknown is absent."""
-    return {"name": name, **_figure_document(figure), **_rest_document(rests_on)}
+    return {"name": name, **_figure_to_document(figure), **_rest_to_document(rests_on)}
 
 
-def _figure_document(figure: MeasuredFigure | Quantity) -> Document:
+def _figure_to_document(figure: MeasuredFigure | Quantity) -> SetDocument:
     if isinstance(figure, Quantity):
         return {"low": figure.low, "value": figure.value, "high": figure.high}
     return {name: value for name, value in figure._asdict().items() if value is not None}
 
 
-def _rest_document(rest: RestsOn) -> Document:
+def _rest_to_document(rest: FigureSources) -> SetDocument:
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in rest._asdict().items()
@@ -120,7 +122,7 @@ def _rest_document(rest: RestsOn) -> Document:
     }
 
 
-def read(set_id: str, scope: Scope, entries: Sequence[Document]) -> DeviceCalibration:
+def parse_calibration(set_id: str, scope: MeasuredScope, entries: Sequence[SetDocument]) -> DeviceCalibration:
     """A set as planning knows it, from the figures as they were kept."""
     operators: dict[tuple[OperatorQuantity, NumberFormat | None], MeasuredFigure] = {}
     serving, power = {}, {}
@@ -129,39 +131,39 @@ def read(set_id: str, scope: Scope, entries: Sequence[Document]) -> DeviceCalibr
     for entry in entries:
         match entry["name"].split("."):
             case ["operators", quantity, number_format]:
-                operators[OperatorQuantity(quantity), NumberFormat(number_format)] = _figure(entry)
+                operators[OperatorQuantity(quantity), NumberFormat(number_format)] = _parse_figure(entry)
             case ["operators", quantity]:
-                operators[OperatorQuantity(quantity), None] = _figure(entry)
+                operators[OperatorQuantity(quantity), None] = _parse_figure(entry)
             case ["serving", quantity]:
-                serving[ServingQuantity(quantity)] = _figure(entry)
+                serving[ServingQuantity(quantity)] = _parse_figure(entry)
             case ["power", quantity]:
-                power[PowerQuantity(quantity)] = _figure(entry)
+                power[PowerQuantity(quantity)] = _parse_figure(entry)
             case ["links", kind, part]:
-                links.setdefault(kind, {})[part] = _figure(entry)
+                links.setdefault(kind, {})[part] = _parse_figure(entry)
             case [name] if name in _MEMORY:
                 value, low, high = (float(entry[end]) for end in ("value", "low", "high"))
-                single[name] = Quantity(value, low, high, Basis.CALIBRATED_NODE)
+                single[name] = Quantity(value, low, high, EvidenceBasis.CALIBRATED_NODE)
             case [name]:
-                single[name] = _figure(entry)
+                single[name] = _parse_figure(entry)
     return DeviceCalibration(
         id=set_id,
         scope=scope,
         operators=operators,
         serving=serving,
         power=power,
-        links={LinkKind(kind): _link(parts) for kind, parts in links.items()},
+        links={LinkKind(kind): _parse_link(parts) for kind, parts in links.items()},
         **single,
     )
 
 
-def _figure(entry: Document) -> MeasuredFigure:
+def _parse_figure(entry: SetDocument) -> MeasuredFigure:
     # PostgreSQL gives a large number of a document back as an integer.
     low, value, high = (float(entry[end]) for end in ("low", "value", "high"))
     limit = None if "limit" not in entry else float(entry["limit"])
     return MeasuredFigure(low, value, high, entry["runs"], limit, entry["source"])
 
 
-def _link(parts: Mapping[str, MeasuredFigure]) -> MeasuredLink:
+def _parse_link(parts: Mapping[str, MeasuredFigure]) -> MeasuredLink:
     return MeasuredLink(
         parts["rate"], parts.get("hop_seconds"), parts.get("launch_seconds"), parts.get("in_network_rate")
     )
@@ -170,7 +172,7 @@ def _link(parts: Mapping[str, MeasuredFigure]) -> MeasuredLink:
 _OF_THE_SET = frozenset({"id", "calibration_id"})
 
 
-def written_answers(answers: Sequence[MeasuredAnswer]) -> list[Document]:
+def answers_to_documents(answers: Sequence[MeasuredAnswer]) -> list[SetDocument]:
     """Measured answers as they are kept; their ids follow from that of their set."""
     return [
         {name: value for name, value in answer._asdict().items() if name not in _OF_THE_SET}
@@ -178,7 +180,7 @@ def written_answers(answers: Sequence[MeasuredAnswer]) -> list[Document]:
     ]
 
 
-def read_answers(set_id: str, entries: Sequence[Document]) -> tuple[MeasuredAnswer, ...]:
+def parse_answers(set_id: str, entries: Sequence[SetDocument]) -> tuple[MeasuredAnswer, ...]:
     """Measured answers as planning knows them, each with the id of its set and its place there."""
     return tuple(
         MeasuredAnswer(

@@ -9,7 +9,7 @@ from fastapi import Header, Path, Response
 
 from service.catalog import repository, service
 from service.catalog.registry import Resource
-from service.catalog.rows import REVISED, Document
+from service.catalog.rows import REVISED, RowDocument
 from service.catalog.shapes import ListQuery
 from service.kit.database.engine import Reader
 from service.kit.http.pages import PageTokens
@@ -34,7 +34,7 @@ _REVALIDATE = {"Cache-Control": "private, no-cache"}
 _PAGING = frozenset({"page_size", "page_token", "order_by"})
 
 
-def page_response(
+def build_page_response(
     session: Reader,
     resource: Resource,
     tenant_id: str,
@@ -50,26 +50,28 @@ def page_response(
     after = tokens.decode(query.page_token, canonical) if query.page_token else []
     limit, order = query.limit, query.order_by
     digest = hashlib.sha256(json.dumps([canonical, limit, query.page_token]).encode()).hexdigest()[:16]
-    headers = {"ETag": f'"{service.revision(session, tenant_id)}-{digest}"'} | _REVALIDATE
-    if _names(if_none_match, headers["ETag"]):
+    headers = {"ETag": f'"{service.get_revision(session, tenant_id)}-{digest}"'} | _REVALIDATE
+    if _has_etag(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    rows = repository.page(
+    rows = repository.list_page(
         session, resource, tenant_id, filters, order_by=order, after=after, limit=limit + 1
     )
-    return json_response(tokens.page(rows, limit, canonical, order.removeprefix("-"), "id"), headers=headers)
+    return json_response(
+        tokens.build_page(rows, limit, canonical, order.removeprefix("-"), "id"), headers=headers
+    )
 
 
-def row_response(
-    row: Document, if_none_match: str, answer: Callable[[Document], Mapping[str, Any]] = dict
+def build_row_response(
+    row: RowDocument, if_none_match: str, answer: Callable[[RowDocument], Mapping[str, Any]] = dict
 ) -> Response:
     """One row, which ``answer`` makes a body of."""
-    headers = {"ETag": service.etag(row)} | _REVALIDATE
-    if _names(if_none_match, headers["ETag"]):
+    headers = {"ETag": service.build_etag(row)} | _REVALIDATE
+    if _has_etag(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return json_response(answer(row), headers=headers)
 
 
-def _names(if_none_match: str, etag: str) -> bool:
+def _has_etag(if_none_match: str, etag: str) -> bool:
     """Whether a list of validators holds ``etag``, by weak comparison (RFC 9110, section 13.1.2)."""
     given = (validator.strip().removeprefix("W/") for validator in if_none_match.split(","))
     return any(validator in ("*", etag) for validator in given)

@@ -24,7 +24,7 @@ from service.catalog.models.tables import ModelRow
 from service.catalog.offers import schemas as offers
 from service.catalog.offers.service import derive_prices
 from service.catalog.offers.tables import OfferRow
-from service.catalog.rows import CatalogRow, Document, RowInput
+from service.catalog.rows import CatalogRow, RowDocument, RowInput
 from service.catalog.shapes import ListQuery
 from service.catalog.sites import schemas as sites
 from service.catalog.sites.service import check_site
@@ -36,11 +36,11 @@ from service.catalog.token_prices import schemas as token_prices
 from service.catalog.token_prices.service import check_prices
 from service.catalog.token_prices.tables import TokenPriceRow
 from service.kit.http.pages import NextPageToken
-from service.schemas.base import Input
-from service.schemas.patches import patch_of
+from service.schemas.base import StrictModel
+from service.schemas.patches import build_patch_shape
 
 
-def _derive_nothing(_document: Document) -> Document:
+def _derive_nothing(_document: RowDocument) -> RowDocument:
     return {}
 
 
@@ -55,16 +55,16 @@ class Resource:
 
     description: str
     table: type[CatalogRow]
-    schema: type[Input]
+    schema: type[StrictModel]
     input: type[RowInput]
     query: type[ListQuery]
-    example: Document
+    example: RowDocument
     """A body that creates a row."""
-    example_patch: Document
+    example_patch: RowDocument
     """A body that changes it."""
     references: Mapping[str, str] = field(default_factory=dict)
-    derive: Callable[[Document], Document] = _derive_nothing
-    read: Callable[[Document], Document] = dict
+    derive: Callable[[RowDocument], RowDocument] = _derive_nothing
+    read: Callable[[RowDocument], RowDocument] = dict
 
     @property
     def name(self) -> str:
@@ -83,9 +83,9 @@ class Resource:
         return self.name.replace("_", "-")
 
     @cached_property
-    def patch(self) -> type[Input]:
+    def patch(self) -> type[StrictModel]:
         """The shape of a change."""
-        return patch_of(self.input, f"{self.schema.__name__}Patch")
+        return build_patch_shape(self.input, f"{self.schema.__name__}Patch")
 
     @cached_property
     def page(self) -> Any:  # noqa: ANN401
@@ -100,7 +100,7 @@ MODELS = Resource(
     description="Architectures with a name.",
     table=ModelRow,
     schema=models.Model,
-    input=models.ModelInput,
+    input=models.ModelRequest,
     query=models.ModelQuery,
     example=models.EXAMPLE,
     example_patch=models.EXAMPLE_PATCH,
@@ -111,7 +111,7 @@ ACCELERATORS = Resource(
     description="Accelerators as sold.",
     table=AcceleratorRow,
     schema=accelerators.Accelerator,
-    input=accelerators.AcceleratorInput,
+    input=accelerators.AcceleratorRequest,
     query=accelerators.AcceleratorQuery,
     example=accelerators.EXAMPLE,
     example_patch=accelerators.EXAMPLE_PATCH,
@@ -122,7 +122,7 @@ LINKS = Resource(
     description="Links between accelerators and between nodes.",
     table=LinkRow,
     schema=links.Link,
-    input=links.LinkInput,
+    input=links.LinkRequest,
     query=links.LinkQuery,
     example=links.EXAMPLE,
     example_patch=links.EXAMPLE_PATCH,
@@ -131,7 +131,7 @@ OFFERS = Resource(
     description="Dated prices.",
     table=OfferRow,
     schema=offers.Offer,
-    input=offers.OfferInput,
+    input=offers.OfferRequest,
     query=offers.OfferQuery,
     example=offers.EXAMPLE,
     example_patch=offers.EXAMPLE_PATCH,
@@ -142,7 +142,7 @@ TOKEN_PRICES = Resource(
     description="What providers charge for tokens, for comparison.",
     table=TokenPriceRow,
     schema=token_prices.TokenPrice,
-    input=token_prices.TokenPriceInput,
+    input=token_prices.TokenPriceRequest,
     query=token_prices.TokenPriceQuery,
     example=token_prices.EXAMPLE,
     example_patch=token_prices.EXAMPLE_PATCH,
@@ -153,7 +153,7 @@ TARIFFS = Resource(
     description="What electricity is charged by: dated charges on a local clock.",
     table=TariffRow,
     schema=tariffs.Tariff,
-    input=tariffs.TariffInput,
+    input=tariffs.TariffRequest,
     query=tariffs.TariffQuery,
     example=tariffs.EXAMPLE,
     example_patch=tariffs.EXAMPLE_PATCH,
@@ -163,7 +163,7 @@ EXCHANGE_RATES = Resource(
     description="What currencies were worth in others, by day.",
     table=ExchangeRateRow,
     schema=exchange_rates.ExchangeRate,
-    input=exchange_rates.ExchangeRateInput,
+    input=exchange_rates.ExchangeRateRequest,
     query=exchange_rates.ExchangeRateQuery,
     example=exchange_rates.EXAMPLE,
     example_patch=exchange_rates.EXAMPLE_PATCH,
@@ -173,7 +173,7 @@ GRIDS = Resource(
     description="Carbon intensity and water of electricity grids.",
     table=GridRow,
     schema=grids.Grid,
-    input=grids.GridInput,
+    input=grids.GridRequest,
     query=grids.GridQuery,
     example=grids.EXAMPLE,
     example_patch=grids.EXAMPLE_PATCH,
@@ -183,7 +183,7 @@ SITES = Resource(
     description="Buildings.",
     table=SiteRow,
     schema=sites.Site,
-    input=sites.SiteInput,
+    input=sites.SiteRequest,
     query=sites.SiteQuery,
     example=sites.EXAMPLE,
     example_patch=sites.EXAMPLE_PATCH,

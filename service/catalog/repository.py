@@ -8,17 +8,17 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, inse
 from sqlalchemy.orm import Session, aliased
 
 from service.catalog.registry import Resource
-from service.catalog.rows import VERSION_COLUMNS, CatalogRow, Document
+from service.catalog.rows import VERSION_COLUMNS, CatalogRow, RowDocument
 from service.catalog.tables import CatalogState
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer, insert_new
-from service.kit.security.subjects import SHIPPED_TENANT
+from service.kit.security.principals import SHIPPED_TENANT
 
 
-class Stored(NamedTuple):
+class StoredRow(NamedTuple):
     """The current version of a row: its document, derived members, and what the service added."""
 
-    document: Document
+    document: RowDocument
     version: int
     deleted: bool
     tenant_id: str
@@ -30,29 +30,29 @@ class Stored(NamedTuple):
 
 
 @cache
-def _members(table: type[CatalogRow]) -> frozenset[str]:
+def _list_members(table: type[CatalogRow]) -> frozenset[str]:
     return frozenset(table.__table__.columns.keys()) - {"deleted", "tenant_id"}
 
 
-def _document(row: CatalogRow) -> Document:
-    values = {name: getattr(row, name) for name in _members(type(row))}
+def _to_document(row: CatalogRow) -> RowDocument:
+    values = {name: getattr(row, name) for name in _list_members(type(row))}
     values["origin"] = "shipped" if row.tenant_id == SHIPPED_TENANT else "tenant"
     return {name: value for name, value in values.items() if value is not None}
 
 
-def revision(session: Session, tenant_id: str) -> int:
+def get_revision(session: Session, tenant_id: str) -> int:
     """The number of changes that a tenant sees: its own and those of the shipped rows."""
     seen = CatalogState.tenant_id.in_({tenant_id, SHIPPED_TENANT})
     return int(session.scalar(select(func.sum(CatalogState.revision)).where(seen)) or 0)
 
 
-def own_revisions(session: Session) -> dict[str, int]:
+def list_own_revisions(session: Session) -> dict[str, int]:
     """How often the rows of each tenant have changed, the shipped ones included."""
     columns = (CatalogState.tenant_id, CatalogState.revision)
     return {tenant_id: changes for tenant_id, changes in session.execute(select(*columns))}  # noqa: C416
 
 
-def locked_state(session: Writer) -> CatalogState:
+def lock_shipped_state(session: Writer) -> CatalogState:
     """The state of the shipped rows, locked until the transaction ends."""
     _open_state(session, SHIPPED_TENANT)
     statement = select(CatalogState).where(CatalogState.tenant_id == SHIPPED_TENANT)
@@ -64,19 +64,19 @@ def _open_state(session: Writer, tenant_id: str) -> None:
     insert_new(session, CatalogState, tenant_id=tenant_id, **start)
 
 
-def next_revision(session: Writer, tenant_id: str) -> int:
+def take_next_revision(session: Writer, tenant_id: str) -> int:
     """Take the next revision of a tenant; its state stays locked until the transaction ends.
 
     So does that of the shipped rows, shared with other tenants: a load in between would make two states
     of one revision.
     """
-    lock(session, tenant_id)
+    lock_rows(session, tenant_id)
     own = update(CatalogState).where(CatalogState.tenant_id == tenant_id)
     session.execute(own.values(revision=CatalogState.revision + 1, updated_at=now()))
-    return revision(session, tenant_id)
+    return get_revision(session, tenant_id)
 
 
-def lock(session: Writer, tenant_id: str) -> None:
+def lock_rows(session: Writer, tenant_id: str) -> None:
     """Keep the rows of a tenant, and the shipped ones, as they are until the transaction ends."""
     shipped = select(CatalogState.tenant_id).where(CatalogState.tenant_id == SHIPPED_TENANT)
     session.execute(shipped.with_for_update(read=True))
@@ -85,26 +85,26 @@ def lock(session: Writer, tenant_id: str) -> None:
     session.execute(own.with_for_update())
 
 
-def current(session: Session, resource: Resource, tenant_id: str, row_id: str) -> Stored | None:
+def get_current(session: Session, resource: Resource, tenant_id: str, row_id: str) -> StoredRow | None:
     """The current version of a tenant's own row, tombstones included; None if there never was one."""
     table = resource.table
     mine = select(table).where(table.tenant_id == tenant_id, table.id == row_id)
     row = session.scalars(mine.order_by(table.version.desc()).limit(1)).first()
-    return None if row is None else Stored(_document(row), row.version, row.deleted, row.tenant_id)
+    return None if row is None else StoredRow(_to_document(row), row.version, row.deleted, row.tenant_id)
 
 
-def version(
+def get_version(
     session: Session, resource: Resource, tenant_id: str, row_id: str, number: int
-) -> Document | None:
+) -> RowDocument | None:
     """One version of a tenant's own row."""
     row = session.get(resource.table, (tenant_id, row_id, number))
-    return None if row is None else _document(row)
+    return None if row is None else _to_document(row)
 
 
-def visible(session: Session, resource: Resource, tenant_id: str, row_id: str) -> Stored | None:
+def get_visible(session: Session, resource: Resource, tenant_id: str, row_id: str) -> StoredRow | None:
     """The live row that a tenant sees under an id: its own, or else the shipped one."""
     for owner in (tenant_id, SHIPPED_TENANT):
-        stored = current(session, resource, owner, row_id)
+        stored = get_current(session, resource, owner, row_id)
         if stored is not None and stored.is_live:
             return stored
     return None
@@ -131,28 +131,30 @@ def _is_visible(table: type[CatalogRow]) -> ColumnElement[bool]:
     return and_(or_(table.tenant_id == tenant_id, unshadowed), _is_current(table))
 
 
-def own_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[Document]:
+def list_own_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[RowDocument]:
     """Every live row of a tenant, by id."""
     table = resource.table
     mine = select(table).where(table.tenant_id == tenant_id, _is_current(table))
-    return map(_document, session.scalars(mine.order_by(table.id)))
+    return map(_to_document, session.scalars(mine.order_by(table.id)))
 
 
-def visible_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[Document]:
+def list_visible_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[RowDocument]:
     """Every live row that a tenant sees, by id."""
     table = resource.table
     seen = select(table).where(_is_visible(table))
-    return map(_document, session.scalars(seen.order_by(table.id), {"tenant": tenant_id}))
+    return map(_to_document, session.scalars(seen.order_by(table.id), {"tenant": tenant_id}))
 
 
-def visible_names(session: Session, resource: Resource, tenant_id: str) -> Iterator[tuple[str, list[str]]]:
+def list_visible_names(
+    session: Session, resource: Resource, tenant_id: str
+) -> Iterator[tuple[str, list[str]]]:
     """Id and aliases of every live row that a tenant sees."""
     table = resource.table
     names = select(table.id, table.aliases).where(_is_visible(table))
     return ((row_id, aliases) for row_id, aliases in session.execute(names, {"tenant": tenant_id}))
 
 
-def latest_rows(session: Session, resource: Resource, tenant_id: str) -> dict[str, Stored]:
+def list_latest_rows(session: Session, resource: Resource, tenant_id: str) -> dict[str, StoredRow]:
     """The current version of every row of a tenant by id, tombstones included."""
     table = resource.table
     newer = aliased(table)
@@ -160,7 +162,7 @@ def latest_rows(session: Session, resource: Resource, tenant_id: str) -> dict[st
     latest = select(func.max(newer.version)).where(same).scalar_subquery()
     mine = select(table).where(table.tenant_id == tenant_id, table.version == latest)
     rows = session.scalars(mine.order_by(table.id))
-    return {row.id: Stored(_document(row), row.version, row.deleted, row.tenant_id) for row in rows}
+    return {row.id: StoredRow(_to_document(row), row.version, row.deleted, row.tenant_id) for row in rows}
 
 
 def insert_version(session: Writer, resource: Resource, document: Mapping[str, Any], **added: object) -> None:
@@ -180,22 +182,22 @@ def insert_versions(session: Writer, resource: Resource, documents: Sequence[Map
         session.execute(insert(resource.table), rows)
 
 
-def _filter(table: type[CatalogRow], name: str, value: object) -> ColumnElement[bool]:
+def _build_filter(table: type[CatalogRow], name: str, value: object) -> ColumnElement[bool]:
     if name.startswith("min_"):
-        return _condition(getattr(table, name.removeprefix("min_")) >= value)
+        return _to_condition(getattr(table, name.removeprefix("min_")) >= value)
     if name.startswith("max_"):
-        return _condition(getattr(table, name.removeprefix("max_")) <= value)
+        return _to_condition(getattr(table, name.removeprefix("max_")) <= value)
     column = getattr(table, name)
-    return _condition(column.in_(value))
+    return _to_condition(column.in_(value))
 
 
-def _condition(expression: Any) -> ColumnElement[bool]:  # noqa: ANN401
+def _to_condition(expression: Any) -> ColumnElement[bool]:  # noqa: ANN401
     """Give a comparison made by a column's name its type."""
     typed: ColumnElement[bool] = expression
     return typed
 
 
-def page(
+def list_page(
     session: Reader,
     resource: Resource,
     tenant_id: str,
@@ -204,13 +206,13 @@ def page(
     order_by: str,
     after: Sequence[str],
     limit: int,
-) -> list[Document]:
+) -> list[RowDocument]:
     """Visible rows that match every filter, behind the key ``after``, ties broken by id."""
     table, descending = resource.table, order_by.startswith("-")
     columns = [getattr(table, order_by.removeprefix("-")), table.id]
     statement = select(table).where(_is_visible(table))
     for name, value in filters.items():
-        statement = statement.where(_filter(table, name, value))
+        statement = statement.where(_build_filter(table, name, value))
     if after:
         first, second = columns
         ahead = first < after[0] if descending else first > after[0]
@@ -218,10 +220,10 @@ def page(
         statement = statement.where(or_(ahead, and_(first == after[0], tied)))
     ordered = [column.desc() if descending else column.asc() for column in columns]
     found = session.scalars(statement.order_by(*ordered).limit(limit), {"tenant": tenant_id})
-    return [_document(row) for row in found]
+    return [_to_document(row) for row in found]
 
 
-def referring_id(
+def find_referring_id(
     session: Session, resource: Resource, tenant_id: str, member: str, row_id: str
 ) -> str | None:
     """Id of a row of ``resource`` that a tenant sees and whose ``member`` is ``row_id``."""

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import MISSING
 from starlette.routing import BaseRoute
 
-from service.audit.service import Caller, WriteCall
+from service.audit.service import Caller, WriteContextDependency
 from service.catalog import service
 from service.catalog.answers import (
     CHANGED,
@@ -17,34 +17,34 @@ from service.catalog.answers import (
     READ,
     IfNoneMatch,
     RowId,
-    page_response,
-    row_response,
+    build_page_response,
+    build_row_response,
 )
 from service.catalog.grids.endpoints import router as grids
 from service.catalog.models.endpoints import router as models
 from service.catalog.offers.endpoints import router as offers
 from service.catalog.registry import RESOURCES, Resource
-from service.catalog.shapes import ListQuery, RowCopy
+from service.catalog.shapes import CatalogRowCopyRequest, ListQuery
 from service.catalog.tariffs.endpoints import router as tariffs
 from service.catalog.token_prices.endpoints import router as token_prices
 from service.catalog.transactions import Transactions
 from service.kit.http.versions import IfMatch
-from service.kit.http.web import LargeAside, api_router
+from service.kit.http.web import OffloadedLargeWork, api_router
 
 _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 
 
-def _declare(**shapes: object) -> Callable[[_Endpoint], _Endpoint]:
+def _declare_shapes(**shapes: object) -> Callable[[_Endpoint], _Endpoint]:
     """Give parameters of an endpoint the shapes that they have of one resource."""
 
-    def declare(endpoint: _Endpoint) -> _Endpoint:
+    def apply_shapes(endpoint: _Endpoint) -> _Endpoint:
         endpoint.__annotations__ |= shapes
         return endpoint
 
-    return declare
+    return apply_shapes
 
 
-def resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRouter:
+def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRouter:
     """Every operation on a resource; those of its ``own`` come before the last."""
     router = api_router(f"/v1/{resource.path}", tag=resource.path)
     kind, row, several = resource.kind, resource.kind.replace("_", " "), resource.name.replace("_", " ")
@@ -57,13 +57,13 @@ def resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRou
         response_model=resource.page,
         responses=READ,
     )
-    @_declare(query=Annotated[resource.query, Query()])
+    @_declare_shapes(query=Annotated[resource.query, Query()])
     def list_rows(
         transactions: Transactions, caller: Caller, query: ListQuery, if_none_match: IfNoneMatch = ""
     ) -> Response:
         tokens, tenant_id = transactions.tokens, caller.tenant_id
         return transactions.read(
-            lambda session: page_response(
+            lambda session: build_page_response(
                 session, resource, tenant_id, query, tokens=tokens, if_none_match=if_none_match
             )
         )
@@ -76,17 +76,17 @@ def resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRou
         response_model=resource.schema,
         responses=CREATED,
     )
-    @_declare(body=resource.input)
+    @_declare_shapes(body=resource.input)
     async def create_row(
         transactions: Transactions,
-        call: WriteCall,
-        beside: LargeAside,
+        call: WriteContextDependency,
+        beside: OffloadedLargeWork,
         body: Any,  # noqa: ANN401
     ) -> Response:
         def create() -> Response:
             document = body.model_dump(mode="json")
             return transactions.write_row(
-                call, document, resource, partial(service.create, document=document)
+                call, document, resource, partial(service.create_row, document=document)
             )
 
         return await beside(create)
@@ -101,8 +101,10 @@ def resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRou
     def get_row(
         transactions: Transactions, caller: Caller, row_id: RowId, if_none_match: IfNoneMatch = ""
     ) -> Response:
-        found = transactions.read(lambda session: service.get(session, resource, caller.tenant_id, row_id))
-        return row_response(found, if_none_match)
+        found = transactions.read(
+            lambda session: service.get_row(session, resource, caller.tenant_id, row_id)
+        )
+        return build_row_response(found, if_none_match)
 
     @router.patch(
         "/{id:name}",
@@ -111,11 +113,11 @@ def resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRou
         response_model=resource.schema,
         responses=CHANGED,
     )
-    @_declare(body=resource.patch)
+    @_declare_shapes(body=resource.patch)
     async def change_row(
         transactions: Transactions,
-        call: WriteCall,
-        beside: LargeAside,
+        call: WriteContextDependency,
+        beside: OffloadedLargeWork,
         row_id: RowId,
         body: Any,  # noqa: ANN401
         *,
@@ -123,7 +125,7 @@ def resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRou
     ) -> Response:
         def change() -> Response:
             patch = body.model_dump(mode="json")
-            do = partial(service.change, row_id=row_id, patch=patch, if_match=if_match)
+            do = partial(service.update_row, row_id=row_id, patch=patch, if_match=if_match)
             return transactions.write_row(call, [patch, if_match], resource, do)
 
         return await beside(change)
@@ -136,9 +138,9 @@ def resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRou
         responses=DELETED,
     )
     def delete_row(
-        transactions: Transactions, call: WriteCall, row_id: RowId, if_match: IfMatch = ""
+        transactions: Transactions, call: WriteContextDependency, row_id: RowId, if_match: IfMatch = ""
     ) -> Response:
-        do = partial(service.delete, row_id=row_id, if_match=if_match)
+        do = partial(service.delete_row, row_id=row_id, if_match=if_match)
         return transactions.write_row(call, if_match, resource, do)
 
     router.routes += own
@@ -153,9 +155,11 @@ def resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRou
         response_model=resource.schema,
         responses=CREATED,
     )
-    def copy_row(transactions: Transactions, call: WriteCall, row_id: RowId, body: RowCopy) -> Response:
+    def copy_row(
+        transactions: Transactions, call: WriteContextDependency, row_id: RowId, body: CatalogRowCopyRequest
+    ) -> Response:
         new_id = None if body.id is MISSING else body.id
-        do = partial(service.copy, row_id=row_id, new_id=new_id)
+        do = partial(service.copy_row, row_id=row_id, new_id=new_id)
         return transactions.write_row(call, new_id, resource, do)
 
     return router
@@ -170,6 +174,6 @@ _OWN: Mapping[str, APIRouter] = {
 }
 """Operations that one resource alone has."""
 ROUTERS: Mapping[str, APIRouter] = {
-    name: resource_router(resource, _OWN[name].routes if name in _OWN else ())
+    name: build_resource_router(resource, _OWN[name].routes if name in _OWN else ())
     for name, resource in RESOURCES.items()
 }

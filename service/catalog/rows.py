@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Boolean, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.kit.database.engine import Base, Json, UtcDateTime
-from service.schemas.base import CatalogName, Input, Integer, ResourceId
+from service.schemas.base import CatalogName, Integer, ResourceId, StrictModel
 from service.schemas.base import Text as TextInput
 
 REVISION_HEADER = "Catalog-Revision"
@@ -27,7 +27,7 @@ DateText = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$", m
 """A year, a month or a day."""
 
 
-class Citation(Input):
+class Citation(StrictModel):
     """Where values of a row come from."""
 
     pointers: Annotated[
@@ -43,7 +43,7 @@ class Citation(Input):
     """Date of the document, or on which it was read."""
 
 
-class RowInput(Input):
+class RowInput(StrictModel):
     """Members of every row that callers create."""
 
     id: ResourceId
@@ -54,7 +54,7 @@ class RowInput(Input):
     sources: Annotated[list[Citation], Field(min_length=1, max_length=50)]
 
 
-class Versioned(Input):
+class Versioned(StrictModel):
     """Members that the service adds to every row."""
 
     version: Integer
@@ -85,9 +85,9 @@ class CatalogRow(Base):
 
 VERSION_COLUMNS = ("tenant_id", "version", "revision", "created_at")
 VERSION_MEMBERS = ("version", "revision", "origin", "created_at")
-Document = dict[str, Any]
+RowDocument = dict[str, Any]
 """A row as JSON, without the members that the service adds."""
-EXAMPLE_SOURCES: list[Document] = [
+EXAMPLE_SOURCES: list[RowDocument] = [
     {"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}
 ]
 """Where rows of examples come from."""

@@ -5,39 +5,39 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType
 
-from service.kit.http.pages import NUMBER, PageQuery, written_as
-from service.schemas.base import Input, ResourceId
+from service.kit.http.pages import NUMBER, PageQuery, build_number_validator
+from service.schemas.base import ResourceId, StrictModel
 
-Identifiers = Annotated[list[ResourceId], Field(max_length=50)]
-Words = Annotated[
+IdentifierFilter = Annotated[list[ResourceId], Field(max_length=50)]
+TextFilter = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]],
     Field(max_length=50),
 ]
 
 LARGEST_BOUND = 1e30
-Bound = Annotated[
+NumberBound = Annotated[
     float,
     Field(ge=0, le=LARGEST_BOUND, allow_inf_nan=False),
-    written_as(NUMBER),
+    build_number_validator(NUMBER),
 ]
 """A bound of a filter; rows without the figure pass only while the bound is not given."""
 
 _ORDER_NAMES = {"x-enum-varnames": ["ID", "ID_DESCENDING", "NAME", "NAME_DESCENDING"]}
-RowOrder = TypeAliasType(
-    "RowOrder", Annotated[Literal["id", "-id", "name", "-name"], Field(json_schema_extra=_ORDER_NAMES)]
+CatalogRowOrder = TypeAliasType(
+    "CatalogRowOrder", Annotated[Literal["id", "-id", "name", "-name"], Field(json_schema_extra=_ORDER_NAMES)]
 )
 
 
 class ListQuery(PageQuery):
     """Paging, order and filters; a filter given several times matches any of its values."""
 
-    order_by: RowOrder = "id"
+    order_by: CatalogRowOrder = "id"
     """A leading minus is descending."""
-    id: Identifiers = []
+    id: IdentifierFilter = []
     """Ids to list."""
 
 
-class RowCopy(Input):
+class CatalogRowCopyRequest(StrictModel):
     """Under which id to keep the copy."""
 
     id: ResourceId | MISSING = MISSING

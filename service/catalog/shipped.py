@@ -7,29 +7,29 @@ from functools import cache
 from importlib.resources import files
 
 from service.catalog.registry import RESOURCES, Resource
-from service.catalog.rows import Document
+from service.catalog.rows import RowDocument
 from service.planning import METHOD_VERSION
 
 
-def _content(resource: Resource) -> bytes:
+def _read_content(resource: Resource) -> bytes:
     return (files("service.catalog") / resource.name / "shipped.json").read_bytes()
 
 
-def shipped_digest() -> str:
+def compute_shipped_digest() -> str:
     """Digest of the shipped files and of the formulas that derive members from them."""
     digest = hashlib.sha256(METHOD_VERSION.encode())
     for resource in RESOURCES.values():
-        digest.update(_content(resource))
+        digest.update(_read_content(resource))
     return digest.hexdigest()
 
 
-def _read(resource: Resource) -> list[Document]:
-    rows = map(resource.read, json.loads(_content(resource)))
+def _read_documents(resource: Resource) -> list[RowDocument]:
+    rows = map(resource.read, json.loads(_read_content(resource)))
     # Validated like a row that a caller sends, so that what ships obeys the same rules.
     return [resource.input.model_validate_json(json.dumps(row)).model_dump(mode="json") for row in rows]
 
 
 @cache
-def shipped_documents() -> Mapping[str, list[Document]]:
+def list_shipped_documents() -> Mapping[str, list[RowDocument]]:
     """Every shipped row, by the name of its resource."""
-    return {resource.name: _read(resource) for resource in RESOURCES.values()}
+    return {resource.name: _read_documents(resource) for resource in RESOURCES.values()}

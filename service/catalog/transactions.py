@@ -6,13 +6,13 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request, Response
 
-from service.audit.service import Call, Change, Writes
+from service.audit.service import WriteContext, WriteOutcome, Writes
 from service.catalog import service
 from service.catalog.registry import Resource
-from service.catalog.rows import REVISION_HEADER, Document
+from service.catalog.rows import REVISION_HEADER, RowDocument
 from service.kit.database.engine import Database, Reader, Writer
 from service.kit.http.pages import PageTokens
-from service.schemas.base import Input
+from service.schemas.base import StrictModel
 
 _Read = TypeVar("_Read")
 
@@ -28,59 +28,59 @@ class CatalogTransactions:
 
     def read(self, do: Callable[[Reader], _Read]) -> _Read:
         """What ``do`` reads of one state."""
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             return do(session)
 
-    def _write(self, call: Call, sent: object, do: Callable[[Writer], Change]) -> Response:
+    def _run_write(self, call: WriteContext, sent: object, do: Callable[[Writer], WriteOutcome]) -> Response:
         response = self.writes.run(call, sent, do)
         self.on_change()
         return response
 
     def write_row(
         self,
-        call: Call,
+        call: WriteContext,
         sent: object,
         resource: Resource,
-        do: Callable[[Writer, Resource, str], service.Written],
-        answer: Callable[[Document], Mapping[str, Any]] = dict,
+        do: Callable[[Writer, Resource, str], service.WriteResult],
+        answer: Callable[[RowDocument], Mapping[str, Any]] = dict,
     ) -> Response:
         """What ``do`` writes of one row of the caller's tenant; ``answer`` makes a body of the row."""
 
-        def change(session: Writer) -> Change:
-            return _change(resource, do(session, resource, call.subject.tenant_id), answer)
+        def apply_change(session: Writer) -> WriteOutcome:
+            return _to_change(resource, do(session, resource, call.subject.tenant_id), answer)
 
-        return self._write(call, sent, change)
+        return self._run_write(call, sent, apply_change)
 
     def import_rows(
         self,
-        call: Call,
-        body: Input,
+        call: WriteContext,
+        body: StrictModel,
         resource: Resource,
-        do: Callable[[Writer, str], service.Imported],
-        answer: Callable[[service.Imported], Mapping[str, Any]],
+        do: Callable[[Writer, str], service.ImportResult],
+        answer: Callable[[service.ImportResult], Mapping[str, Any]],
     ) -> Response:
         """What ``do`` writes of many rows at once; ``answer`` says what became of each."""
 
-        def change(session: Writer) -> Change:
+        def apply_import(session: Writer) -> WriteOutcome:
             imported = do(session, call.subject.tenant_id)
             told = answer(imported)
             headers = {REVISION_HEADER: str(imported.revision)}
-            return Change(resource=resource.path, body=told, headers=headers, after=told)
+            return WriteOutcome(resource=resource.path, body=told, headers=headers, after=told)
 
-        return self._write(call, body.model_dump(mode="json"), change)
+        return self._run_write(call, body.model_dump(mode="json"), apply_import)
 
 
-def _change(
-    resource: Resource, written: service.Written, answer: Callable[[Document], Mapping[str, Any]]
-) -> Change:
+def _to_change(
+    resource: Resource, written: service.WriteResult, answer: Callable[[RowDocument], Mapping[str, Any]]
+) -> WriteOutcome:
     """A row that is new, has another version, or is gone."""
     row, before = written.document, written.before
     path = f"{resource.path}/{(row or before or {})['id']}"
-    headers = {} if row is None else {"ETag": service.etag(row)}
+    headers = {} if row is None else {"ETag": service.build_etag(row)}
     headers[REVISION_HEADER] = str(written.revision)
     if before is None:
         headers["Location"] = f"/v1/{path}"
-    return Change(
+    return WriteOutcome(
         resource=path,
         status=201 if before is None else 204 if row is None else 200,
         body=None if row is None else answer(row),
@@ -90,9 +90,9 @@ def _change(
     )
 
 
-def _transactions(request: Request) -> CatalogTransactions:
+def _get_transactions(request: Request) -> CatalogTransactions:
     transactions: CatalogTransactions = request.app.state.catalog
     return transactions
 
 
-Transactions = Annotated[CatalogTransactions, Depends(_transactions)]
+Transactions = Annotated[CatalogTransactions, Depends(_get_transactions)]

@@ -13,22 +13,22 @@ import typer
 from service.cli import plan as plan_cli
 
 if TYPE_CHECKING:
-    from service.cli.diff_figures import Answered, Ask
-    from service.cli.diff_questions import Asked
+    from service.cli.diff_figures import AnsweredQuestion, AnswerQuestion
+    from service.cli.diff_questions import FileQuestion
 
 REFUSED: Final = 1
 ABOVE_LIMIT: Final = 3
 _LIMIT: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%|[A-Z]{3})")
 
 
-class Format(StrEnum):
+class DiffFormat(StrEnum):
     """How a difference is told."""
 
     MARKDOWN = "markdown"
     JSON = "json"
 
 
-class Limit(NamedTuple):
+class CostLimit(NamedTuple):
     """By how much all files together may cost more."""
 
     amount: Decimal
@@ -44,7 +44,7 @@ def diff(
         str | None,
         typer.Option(help=f"A running service to ask, with the key in {plan_cli.KEY_VARIABLE}."),
     ] = None,
-    as_format: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.MARKDOWN,
+    as_format: Annotated[DiffFormat, typer.Option("--format", help="How to tell it.")] = DiffFormat.MARKDOWN,
     fail_above: Annotated[
         str | None,
         typer.Option(help='Exit with 3 where all files cost more than that, such as "10%" or "5000 USD".'),
@@ -55,41 +55,43 @@ def diff(
     A file is a question of an estimate, a body of POST /v1/quotes with operation and request, or the question
     of a plan. Exits with 1 where one has no answer afterwards, with 3 above the limit.
     """
-    from service.cli.diff_figures import compared, totals, unknown  # noqa: PLC0415  # others start faster without
-    from service.cli.diff_markdown import markdown  # noqa: PLC0415
-    from service.cli.diff_questions import Unreadable, pairs  # noqa: PLC0415
+    from service.cli.diff_figures import compare_pair, list_unknown, sum_totals  # noqa: PLC0415  # others start faster without
+    from service.cli.diff_markdown import render_markdown  # noqa: PLC0415
+    from service.cli.diff_questions import UnreadableFileError, list_pairs  # noqa: PLC0415
 
-    limit = _limit(fail_above)
+    limit = _parse_limit(fail_above)
     try:
-        changed = list(pairs(base, head))
-    except Unreadable as error:
+        changed = list(list_pairs(base, head))
+    except UnreadableFileError as error:
         typer.echo(f"ironlaw: {error}", err=True)
         raise typer.Exit(REFUSED) from None
-    ask = (_there(url) if url else _here()) if changed else None
-    files = [compared(pair, ask) for pair in changed] if ask else []
-    found: dict[str, Any] = {"files": files, "totals": totals(files), "unknown": unknown(files)}
+    ask = (_build_remote_ask(url) if url else _build_local_ask()) if changed else None
+    files = [compare_pair(pair, ask) for pair in changed] if ask else []
+    found: dict[str, Any] = {"files": files, "totals": sum_totals(files), "unknown": list_unknown(files)}
     if limit is not None:
-        found["exceeds"] = _exceeds(limit, found)
+        found["exceeds"] = _is_exceeded(limit, found)
         found["limit"] = (
             f"{'Above' if found['exceeds'] else 'Within'} the limit of {limit.amount} {limit.unit} more."
         )
-    typer.echo(json.dumps(found, indent=2) if as_format == Format.JSON else markdown(found), nl=False)
+    typer.echo(
+        json.dumps(found, indent=2) if as_format == DiffFormat.JSON else render_markdown(found), nl=False
+    )
     if any("after" in file.get("refused", {}) for file in files):
         raise typer.Exit(REFUSED)
     if found.get("exceeds"):
         raise typer.Exit(ABOVE_LIMIT)
 
 
-def _limit(text: str | None) -> Limit | None:
+def _parse_limit(text: str | None) -> CostLimit | None:
     if text is None:
         return None
     found = _LIMIT.fullmatch(text.strip())
     if not found:
         raise typer.BadParameter('--fail-above is a share or an amount, such as "10%" or "5000 USD"')
-    return Limit(Decimal(found[1]), found[2])
+    return CostLimit(Decimal(found[1]), found[2])
 
 
-def _exceeds(limit: Limit, found: Mapping[str, Any]) -> bool:
+def _is_exceeded(limit: CostLimit, found: Mapping[str, Any]) -> bool:
     """Whether the files cost more than they may; a cost that is not known is more."""
     if found["unknown"]:
         return True
@@ -107,37 +109,45 @@ def _exceeds(limit: Limit, found: Mapping[str, Any]) -> bool:
     return False
 
 
-def _here() -> "Ask":
+def _build_local_ask() -> "AnswerQuestion":
     """Answers from the catalog of the data directory, or the shipped one."""
-    from service.cli.diff_figures import Refused, of_plan, of_quote  # noqa: PLC0415
+    from service.cli.diff_figures import QuestionRefusedError, extract_plan_figures, extract_quote_figures  # noqa: PLC0415
 
-    catalog = plan_cli.local_catalog()
+    catalog = plan_cli.load_local_catalog()
 
-    def ask(asked: "Asked") -> "Answered":
+    def ask_local(asked: "FileQuestion") -> "AnsweredQuestion":
         text = json.dumps(asked.question).encode()
         try:
             if asked.operation == "plan":
-                return of_plan(plan_cli.searched(text, None, _silent))
-            return of_quote(_quoted(asked, catalog))
-        except plan_cli.Refused as refused:
-            raise Refused(*(line.removeprefix("ironlaw: ") for line in refused.lines)) from refused
+                return extract_plan_figures(plan_cli.search_locally(text, None, _ignore_progress))
+            return extract_quote_figures(_quote_question(asked, catalog))
+        except plan_cli.PlanRefusedError as refused:
+            raise QuestionRefusedError(
+                *(line.removeprefix("ironlaw: ") for line in refused.lines)
+            ) from refused
 
-    return ask
+    return ask_local
 
 
-def _silent(_done: int, _total: int) -> None:
+def _ignore_progress(_done: int, _total: int) -> None:
     """Nobody watches."""
 
 
-def _quoted(asked: "Asked", catalog: Any) -> Mapping[str, Any]:  # noqa: ANN401  # the snapshot, which needs the server
+def _quote_question(asked: "FileQuestion", catalog: Any) -> Mapping[str, Any]:  # noqa: ANN401  # the snapshot, which needs the server
     """What a quote of the question would say."""
     from pydantic import ValidationError  # noqa: PLC0415
     from pydantic_core import from_json, to_json  # noqa: PLC0415
 
     from service.kit.http.problems import FieldError, Problem, Unprocessable  # noqa: PLC0415
-    from service.kit.http.web import body_errors  # noqa: PLC0415
-    from service.quotes.freeze import QUESTIONS, Asked, freeze, owns_devices, projected  # noqa: PLC0415
+    from service.kit.http.web import build_body_problem  # noqa: PLC0415
     from service.quotes.schemas import QuotedOperation  # noqa: PLC0415
+    from service.quotes.snapshot import (  # noqa: PLC0415
+        QUESTIONS,
+        QuoteSubject,
+        build_quote,
+        is_owning_devices,
+        project_questions,
+    )
 
     name = asked.operation.replace("-", "_")
     text = json.dumps(asked.question).encode()
@@ -148,12 +158,12 @@ def _quoted(asked: "Asked", catalog: Any) -> Mapping[str, Any]:  # noqa: ANN401 
         try:
             question = QUESTIONS[name].model_validate_json(text)
         except ValidationError as error:
-            raise body_errors(error, text) from error
+            raise build_body_problem(error, text) from error
         operation = cast("QuotedOperation", asked.operation)
-        asks = Asked(operation, "", projected(name, question), owns_devices(question))
-        frozen = freeze(asks, catalog, lambda sources: [{} for _ in sources])
+        asks = QuoteSubject(operation, "", project_questions(name, question), is_owning_devices(question))
+        frozen = build_quote(asks, catalog, lambda sources: [{} for _ in sources])
     except Problem as problem:
-        raise plan_cli.refused(problem) from problem
+        raise plan_cli.to_refusal(problem) from problem
     quote: Mapping[str, Any] = from_json(
         to_json(
             {
@@ -167,20 +177,22 @@ def _quoted(asked: "Asked", catalog: Any) -> Mapping[str, Any]:  # noqa: ANN401 
     return quote
 
 
-def _there(url: str) -> "Ask":
+def _build_remote_ask(url: str) -> "AnswerQuestion":
     """Answers of a running service, where nothing of it stays."""
-    from service.cli.diff_figures import Refused, of_plan, of_quote  # noqa: PLC0415
+    from service.cli.diff_figures import QuestionRefusedError, extract_plan_figures, extract_quote_figures  # noqa: PLC0415
 
-    def ask(asked: "Asked") -> "Answered":
+    def ask_remote(asked: "FileQuestion") -> "AnsweredQuestion":
         text = json.dumps(asked.question).encode()
         try:
             if asked.operation == "plan":
-                return of_plan(plan_cli.asked(url, text, _silent, is_kept=False))
+                return extract_plan_figures(plan_cli.ask_service(url, text, _ignore_progress, is_kept=False))
             body = {"operation": asked.operation, "name": "ironlaw diff", "request": asked.question}
-            with plan_cli.connected(url) as client:
+            with plan_cli.open_client(url) as client:
                 response = client.post("/v1/quotes", params={"validate_only": "true"}, json=body)
-            return of_quote(plan_cli.told(response))
-        except plan_cli.Refused as refused:
-            raise Refused(*(line.removeprefix("ironlaw: ") for line in refused.lines)) from refused
+            return extract_quote_figures(plan_cli.read_answer(response))
+        except plan_cli.PlanRefusedError as refused:
+            raise QuestionRefusedError(
+                *(line.removeprefix("ironlaw: ") for line in refused.lines)
+            ) from refused
 
-    return ask
+    return ask_remote

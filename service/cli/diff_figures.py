@@ -4,9 +4,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from service.cli.diff_questions import Asked, Pair, Setting, settings, with_settings
-from service.cli.plan_answer import layout_text
-from service.quotes.compare import changed_headlines
+from service.cli.diff_questions import (
+    ChangedSetting,
+    FilePair,
+    FileQuestion,
+    apply_settings,
+    list_changed_settings,
+)
+from service.cli.plan_answer import format_layout
+from service.quotes.compare import list_changed_headlines
 
 HEADLINES: Final = (
     "total",
@@ -37,7 +43,7 @@ _SMALL_SHARE: Final = Decimal("0.01")
 _RATES: Final = HEADLINES[HEADLINES.index("step_seconds") : HEADLINES.index("supply")]
 
 
-class Refused(Exception):
+class QuestionRefusedError(Exception):
     """A question has no answer; each line is for the reader."""
 
     def __init__(self, *lines: str) -> None:
@@ -45,7 +51,7 @@ class Refused(Exception):
         self.lines = lines
 
 
-class Answered(NamedTuple):
+class AnsweredQuestion(NamedTuple):
     """What a question is answered with."""
 
     figures: Mapping[str, Any]
@@ -55,11 +61,11 @@ class Answered(NamedTuple):
     method_version: str
 
 
-Ask = Callable[[Asked], Answered]
-"""Answers a question, or raises Refused."""
+AnswerQuestion = Callable[[FileQuestion], AnsweredQuestion]
+"""Answers a question, or raises QuestionRefusedError."""
 
 
-def of_quote(quote: Mapping[str, Any]) -> Answered:
+def extract_quote_figures(quote: Mapping[str, Any]) -> AnsweredQuestion:
     """The figures of a quote: its headlines, its devices and its rates."""
     figures = dict(quote["headlines"])
     if "accelerator_count" in quote:
@@ -67,28 +73,28 @@ def of_quote(quote: Mapping[str, Any]) -> Answered:
         figures["accelerators"] = f"{count:,} x {name}"
     rates = quote["answers"].get("throughput", {})
     figures |= {name: rates[name] for name in _RATES if name in rates}
-    return Answered(
+    return AnsweredQuestion(
         figures, quote["warnings"], quote["gaps"], quote["catalog_revision"], quote["method_version"]
     )
 
 
-def of_plan(answer: Mapping[str, Any]) -> Answered:
+def extract_plan_figures(answer: Mapping[str, Any]) -> AnsweredQuestion:
     """The figures of the first row of a plan.
 
     Raises:
-        Refused: nothing keeps to its constraints.
+        QuestionRefusedError: nothing keeps to its constraints.
     """
     if not answer["rows"]:
-        raise Refused("no configuration keeps to the constraints")
+        raise QuestionRefusedError("no configuration keeps to the constraints")
     row = answer["rows"][0]
     figures = {name: row[name] for name in HEADLINES if isinstance(row.get(name), dict)}
     figures["accelerators"] = f"{row['accelerator_count']:,} x {row['accelerator_id']}"
-    figures["supply"], figures["layout"] = row["supply"]["name"], layout_text(row)
+    figures["supply"], figures["layout"] = row["supply"]["name"], format_layout(row)
     if "cost" in row:
         figures["total"] = row["cost"]
     evidence = answer["evidence"]
     gaps = [gap for gap in answer["gaps"] if not gap["pointer"].startswith("/rows/") or _is_first(gap)]
-    return Answered(
+    return AnsweredQuestion(
         figures, answer["warnings"], gaps, evidence["catalog_revision"], evidence["method_version"]
     )
 
@@ -97,44 +103,50 @@ def _is_first(gap: Mapping[str, str]) -> bool:
     return gap["pointer"].startswith("/rows/0/")
 
 
-def difference(name: str, before: Any, after: Any) -> dict[str, Any]:  # noqa: ANN401  # figures are of every kind
+def compute_difference(name: str, before: Any, after: Any) -> dict[str, Any]:  # noqa: ANN401  # figures are of every kind
     """A figure on both sides, absent where it is not known; and how it moved, as quotes are compared."""
     sides = (("before", before), ("after", after))
     found = {"name": name, **{side: value for side, value in sides if value is not None}}
     documents = ({} if value is None else {name: value} for value in (before, after))
-    for changed in changed_headlines(*documents):
+    for changed in list_changed_headlines(*documents):
         found |= {each: value for each, value in changed.items() if each not in found}
     return found
 
 
-def differences(before: Answered | None, after: Answered | None) -> Iterator[dict[str, Any]]:
+def list_differences(
+    before: AnsweredQuestion | None, after: AnsweredQuestion | None
+) -> Iterator[dict[str, Any]]:
     """Every figure that either side has."""
     for name in HEADLINES:
         sides = [None if side is None else side.figures.get(name) for side in (before, after)]
         if sides != [None, None]:
-            yield difference(name, *sides)
+            yield compute_difference(name, *sides)
 
 
-def compared(pair: Pair, ask: Ask) -> dict[str, Any]:
+def compare_pair(pair: FilePair, ask: AnswerQuestion) -> dict[str, Any]:
     """What becomes of a file."""
     sides = {"before": pair.before, "after": pair.after}
-    answers: dict[str, Answered | None] = {}
+    answers: dict[str, AnsweredQuestion | None] = {}
     last = pair.after or pair.before
-    found: dict[str, Any] = {"file": pair.name, "change": _change(pair), "operation": last and last.operation}
+    found: dict[str, Any] = {
+        "file": pair.name,
+        "change": _classify_change(pair),
+        "operation": last and last.operation,
+    }
     for side, asked in sides.items():
         answers[side] = None
         if asked is not None:
             try:
                 answers[side] = ask(asked)
-            except Refused as refused:
+            except QuestionRefusedError as refused:
                 found.setdefault("refused", {})[side] = list(refused.lines)
     before, after = answers["before"], answers["after"]
-    found["figures"] = list(differences(before, after))
+    found["figures"] = list(list_differences(before, after))
     if pair.before and pair.after and pair.before.operation == pair.after.operation:
-        changes = settings(pair.before.question, pair.after.question)
-        found["settings"] = [_told(change) for change in changes]
+        changes = list_changed_settings(pair.before.question, pair.after.question)
+        found["settings"] = [_describe_setting(change) for change in changes]
         if before and after:
-            found |= _attributed(pair.before, before, after, changes, ask)
+            found |= _attribute_settings(pair.before, before, after, changes, ask)
     if after is not None:
         known = before or after._replace(warnings=(), gaps=())
         found["new_warnings"] = [each for each in after.warnings if each not in known.warnings]
@@ -143,43 +155,49 @@ def compared(pair: Pair, ask: Ask) -> dict[str, Any]:
     return found
 
 
-def _change(pair: Pair) -> str:
+def _classify_change(pair: FilePair) -> str:
     return "added" if pair.before is None else "removed" if pair.after is None else "changed"
 
 
-def _told(change: Setting) -> dict[str, Any]:
+def _describe_setting(change: ChangedSetting) -> dict[str, Any]:
     sides = (("before", change.before), ("after", change.after))
     return {"pointer": change.pointer, **{name: side[0] for name, side in sides if side}}
 
 
-def _attributed(
-    asked: Asked, before: Answered, after: Answered, changes: list[Setting], ask: Ask
+def _attribute_settings(
+    asked: FileQuestion,
+    before: AnsweredQuestion,
+    after: AnsweredQuestion,
+    changes: list[ChangedSetting],
+    ask: AnswerQuestion,
 ) -> dict[str, Any]:
     """What each setting does alone; those that make no sense alone are tried together."""
     if len(changes) < 2:  # noqa: PLR2004  # a single one does all of it
         return {}
     causes: list[dict[str, Any]] = []
-    tied: list[Setting] = []
+    tied: list[ChangedSetting] = []
     for change in changes[:MOST_CAUSES]:
-        found = _alone(asked, before, [change], ask)
+        found = _apply_changes(asked, before, [change], ask)
         if found is None:
             tied.append(change)
         else:
             causes.append(found)
-    together = _alone(asked, before, tied, ask) if len(tied) > 1 else None
+    together = _apply_changes(asked, before, tied, ask) if len(tied) > 1 else None
     causes += [together] if together is not None else []
-    rest = _rest(list(differences(before, after)), causes)
+    rest = _compute_rest(list(list_differences(before, after)), causes)
     tried = {pointer for cause in causes for pointer in cause["pointers"]}
     found = {"causes": causes, "untried": [each.pointer for each in changes if each.pointer not in tried]}
     return found | ({"interplay": rest} if rest else {})
 
 
-def _alone(asked: Asked, before: Answered, changes: list[Setting], ask: Ask) -> dict[str, Any] | None:
+def _apply_changes(
+    asked: FileQuestion, before: AnsweredQuestion, changes: list[ChangedSetting], ask: AnswerQuestion
+) -> dict[str, Any] | None:
     try:
-        answered = ask(Asked(asked.operation, with_settings(asked.question, changes)))
-    except Refused:
+        answered = ask(FileQuestion(asked.operation, apply_settings(asked.question, changes)))
+    except QuestionRefusedError:
         return None
-    moved = [each for each in differences(before, answered) if is_moved(each)]
+    moved = [each for each in list_differences(before, answered) if is_moved(each)]
     return {"pointers": [change.pointer for change in changes], "figures": moved}
 
 
@@ -188,7 +206,7 @@ def is_moved(figure: Mapping[str, Any]) -> bool:
     return bool(figure.get("before") != figure.get("after"))
 
 
-def _rest(whole: list[dict[str, Any]], causes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _compute_rest(whole: list[dict[str, Any]], causes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What of each difference no single setting does."""
     found = []
     for figure in whole:
@@ -205,7 +223,7 @@ def _rest(whole: list[dict[str, Any]], causes: list[dict[str, Any]]) -> list[dic
     return found
 
 
-def totals(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def sum_totals(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What the files cost in all, by currency: those whose cost is known wherever they are there."""
     sums: dict[str, list[Decimal]] = {}
     for file in files:
@@ -222,7 +240,7 @@ def totals(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def unknown(files: Sequence[Mapping[str, Any]]) -> list[str]:
+def list_unknown(files: Sequence[Mapping[str, Any]]) -> list[str]:
     """Files whose cost afterwards is not known, although it was before or their question asks for it."""
     return [file["file"] for file in files if file["change"] != "removed" and _lacks_total(file)]
 

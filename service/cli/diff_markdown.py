@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from service.cli.diff_figures import MOST_CAUSES, is_moved
-from service.cli.terminal import in_unit
+from service.cli.terminal import format_in_unit
 
 MARKER: Final = "<!-- ironlaw diff -->"
 """By it the comment is found again, to be updated in place."""
@@ -30,12 +30,12 @@ _MONEY: Final = {"amount", "currency_code"}
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9 .,/+()'-]")
 
 
-def markdown(found: Mapping[str, Any]) -> str:
+def render_markdown(found: Mapping[str, Any]) -> str:
     """The whole comment; details of the last files are left out where they are too many."""
     files: Sequence[Mapping[str, Any]] = found["files"]
-    text = "\n".join([MARKER, *_summary(found)])
+    text = "\n".join([MARKER, *_render_summary(found)])
     for place, file in enumerate(files):
-        details = "\n".join(_details(file))
+        details = "\n".join(_render_details(file))
         if len(text) + len(details) > MOST_CHARACTERS:
             return (
                 f"{text}\n\nDetails of {len(files) - place} more files are left out."[:MOST_CHARACTERS] + "\n"
@@ -44,13 +44,14 @@ def markdown(found: Mapping[str, Any]) -> str:
     return text + "\n"
 
 
-def _summary(found: Mapping[str, Any]) -> Iterator[str]:
+def _render_summary(found: Mapping[str, Any]) -> Iterator[str]:
     files = found["files"]
     if not files:
         yield "### Capacity: no question changed"
         return
     moved = [
-        f"{_signed(each['difference'])} {each['currency_code']}{_share(each['before'], each['after'])}"
+        f"{_format_signed(each['difference'])} {each['currency_code']}"
+        f"{_format_share(each['before'], each['after'])}"
         for each in found["totals"]
     ]
     if found["unknown"]:
@@ -62,50 +63,54 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
     for file in files:
         figures = {each["name"]: each for each in file["figures"]}
         total, time = figures.get("total", {}), figures.get("duration_seconds", {})
-        sides = [_side(total, "total", side) for side in ("before", "after")]
+        sides = [_format_side(total, "total", side) for side in ("before", "after")]
         change = "" if file["change"] == "changed" else f" ({file['change']})"
         yield (
-            f"| {code(file['file'])}{change} | {' | '.join(sides)} | {_moved(total)} "
-            f"| {_moved(time) or _side(time, 'duration_seconds', 'after')} |"
+            f"| {format_code(file['file'])}{change} | {' | '.join(sides)} | {_format_movement(total)} "
+            f"| {_format_movement(time) or _format_side(time, 'duration_seconds', 'after')} |"
         )
     if found["unknown"]:
         yield ""
-        yield f"The cost afterwards is not known of {', '.join(code(name) for name in found['unknown'])}."
+        names = ", ".join(format_code(name) for name in found["unknown"])
+        yield f"The cost afterwards is not known of {names}."
     if "limit" in found:
         yield ""
-        yield f"**{plain(found['limit'])}**" if found["exceeds"] else plain(found["limit"])
+        yield f"**{format_plain(found['limit'])}**" if found["exceeds"] else format_plain(found["limit"])
 
 
-def _details(file: Mapping[str, Any]) -> Iterator[str]:
-    yield f"<details><summary>{code(file['file'])}</summary>"
+def _render_details(file: Mapping[str, Any]) -> Iterator[str]:
+    yield f"<details><summary>{format_code(file['file'])}</summary>"
     yield ""
     for side, lines in file.get("refused", {}).items():
-        yield f"No answer {side} the change: {' '.join(plain(line) for line in lines)}"
+        yield f"No answer {side} the change: {' '.join(format_plain(line) for line in lines)}"
         yield ""
     moved = [each for each in file["figures"] if is_moved(each)]
     if moved:
         yield "| figure | before | after | difference |"
         yield "|---|--:|--:|--:|"
         for each in moved:
-            sides = [_side(each, each["name"], side, interval=True) for side in ("before", "after")]
-            yield f"| {_title(each['name'])} | {' | '.join(sides)} | {_moved(each)}{_doubt(each)} |"
+            sides = [_format_side(each, each["name"], side, interval=True) for side in ("before", "after")]
+            change = f"{_format_movement(each)}{_format_doubt(each)}"
+            yield f"| {_format_title(each['name'])} | {' | '.join(sides)} | {change} |"
         yield ""
     elif file["figures"]:
         yield "No figure moves."
         yield ""
-    yield from _settings(file)
+    yield from _render_settings(file)
     for title, name in (("To mind since the change", "new_warnings"), ("Not known since", "new_gaps")):
         if file.get(name):
             yield f"{title}:"
-            yield from (f"- {code(each['pointer'])} {plain(each['detail'])}" for each in file[name])
+            yield from (
+                f"- {format_code(each['pointer'])} {format_plain(each['detail'])}" for each in file[name]
+            )
             yield ""
     if "catalog_revision" in file:
-        yield f"Catalog revision {file['catalog_revision']}, method {plain(file['method_version'])}."
+        yield f"Catalog revision {file['catalog_revision']}, method {format_plain(file['method_version'])}."
         yield ""
     yield "</details>"
 
 
-def _settings(file: Mapping[str, Any]) -> Iterator[str]:
+def _render_settings(file: Mapping[str, Any]) -> Iterator[str]:
     """What changed in the file, with what each setting does by itself."""
     changed = {each["pointer"]: each for each in file.get("settings", [])}
     if not changed:
@@ -115,23 +120,23 @@ def _settings(file: Mapping[str, Any]) -> Iterator[str]:
     yield "| setting | before | after | cost alone | time alone |"
     yield "|---|---|---|--:|--:|"
     for pointer, each in changed.items():
-        sides = [_value(each[side]) if side in each else "left out" for side in ("before", "after")]
+        sides = [_format_value(each[side]) if side in each else "left out" for side in ("before", "after")]
         alone = only or causes.get(pointer, {}).get("figures", [])
         figures = {figure["name"]: figure for figure in alone}
-        effects = [_effect(figures, name, known=bool(only) or pointer in causes) for name in _EFFECTS]
-        yield f"| {code(pointer)} | {' | '.join([*sides, *effects])} |"
+        effects = [_format_effect(figures, name, known=bool(only) or pointer in causes) for name in _EFFECTS]
+        yield f"| {format_code(pointer)} | {' | '.join([*sides, *effects])} |"
     yield ""
     for cause in file.get("causes", []):
         if len(cause["pointers"]) > 1:
-            names = ", ".join(code(pointer) for pointer in cause["pointers"])
+            names = ", ".join(format_code(pointer) for pointer in cause["pointers"])
             yield f"{names} have an answer together only: what they do is said of all of them."
             yield ""
     for rest in file.get("interplay", []):
         if rest["name"] in _EFFECTS:
-            yield f"Together they move the {_title(rest['name'])} by another {_amount(rest)}."
+            yield f"Together they move the {_format_title(rest['name'])} by another {_format_amount(rest)}."
             yield ""
     if file.get("untried"):
-        names = ", ".join(code(pointer) for pointer in file["untried"][:MOST_CAUSES])
+        names = ", ".join(format_code(pointer) for pointer in file["untried"][:MOST_CAUSES])
         yield f"Not tried alone, or without an answer alone: {names}."
         yield ""
 
@@ -139,81 +144,81 @@ def _settings(file: Mapping[str, Any]) -> Iterator[str]:
 _EFFECTS: Final = ("total", "duration_seconds")
 
 
-def _effect(figures: Mapping[str, Any], name: str, *, known: bool) -> str:
+def _format_effect(figures: Mapping[str, Any], name: str, *, known: bool) -> str:
     if name in figures and "difference" in figures[name]:
-        return _amount(figures[name])
+        return _format_amount(figures[name])
     return "" if not known or name in figures else "0"
 
 
-def code(text: str) -> str:
+def format_code(text: str) -> str:
     """Text of somebody else as code: nothing in it is a link, a mention or markup."""
     shown = text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "..."
-    return f"<code>{_escaped(shown)}</code>"
+    return f"<code>{_escape_text(shown)}</code>"
 
 
-def plain(text: str) -> str:
+def format_plain(text: str) -> str:
     """A sentence of the service."""
-    return _escaped(text.replace("@", "@ "))
+    return _escape_text(text.replace("@", "@ "))
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return _PLAIN.sub(lambda found: f"&#{ord(found[0])};" if found[0] >= " " else " ", text)
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict) and value.keys() == _MONEY:
-        return code(f"{value['amount']} {value['currency_code']}")
-    return code(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        return format_code(f"{value['amount']} {value['currency_code']}")
+    return format_code(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _title(name: str) -> str:
+def _format_title(name: str) -> str:
     return _NAMES.get(name, name.replace("_", " "))
 
 
-def _side(figure: Mapping[str, Any], name: str, side: str, *, interval: bool = False) -> str:
+def _format_side(figure: Mapping[str, Any], name: str, side: str, *, interval: bool = False) -> str:
     if side not in figure:
         return ""
     value = figure[side]
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, dict):
-        return code(value)
+        return format_code(value)
     if "amount" in value:
-        told = f"{_money(value['amount'])} {value['currency_code']}"
-        ends = [_money(value[end]) for end in ("low", "high")]
+        told = f"{_format_money(value['amount'])} {value['currency_code']}"
+        ends = [_format_money(value[end]) for end in ("low", "high")]
     else:
-        told = in_unit(name, value["value"])
-        ends = [in_unit(name, value[end]) for end in ("low", "high")]
+        told = format_in_unit(name, value["value"])
+        ends = [format_in_unit(name, value[end]) for end in ("low", "high")]
     return f"{told} ({' to '.join(ends)})" if interval and ends[0] != ends[1] else told
 
 
-def _money(amount: str) -> str:
+def _format_money(amount: str) -> str:
     return f"{Decimal(amount):,}"
 
 
-def _signed(amount: str) -> str:
+def _format_signed(amount: str) -> str:
     return f"{Decimal(amount):+,}"
 
 
-def _amount(figure: Mapping[str, Any]) -> str:
+def _format_amount(figure: Mapping[str, Any]) -> str:
     moved = figure["difference"]
     if "currency_code" in figure:
-        return f"{_signed(moved)} {figure['currency_code']}"
-    told = in_unit(figure["name"], moved)
+        return f"{_format_signed(moved)} {figure['currency_code']}"
+    told = format_in_unit(figure["name"], moved)
     return told if moved < 0 else f"+{told}"
 
 
-def _moved(figure: Mapping[str, Any]) -> str:
+def _format_movement(figure: Mapping[str, Any]) -> str:
     if "difference" not in figure:
         return ""
     share = f" ({figure['ratio'] - 1.0:+.1%})" if "ratio" in figure else ""
-    return f"{_amount(figure)}{share}"
+    return f"{_format_amount(figure)}{share}"
 
 
-def _doubt(figure: Mapping[str, Any]) -> str:
+def _format_doubt(figure: Mapping[str, Any]) -> str:
     return ", within the intervals" if figure.get("is_beyond_intervals") is False else ""
 
 
-def _share(before: str, after: str) -> str:
+def _format_share(before: str, after: str) -> str:
     old = Decimal(before)
     return f" ({float((Decimal(after) - old) / old):+.1%})" if old else ""

@@ -32,12 +32,12 @@ def import_evidence(
     """Count the measurements of a file as evidence of a tenant."""
     from service.app.operator import Operator  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
-    from service.evidence.imports.schemas import EvidenceImport  # noqa: PLC0415
+    from service.evidence.imports.schemas import EvidenceImportRequest  # noqa: PLC0415
 
     stated = json.loads(context.read_text()) if context else {}
     given = {"format": file_format, "content": file.read(), "note": note}
     sent = stated | {name: value for name, value in given.items() if value is not None}
-    body = EvidenceImport.model_validate_json(json.dumps(sent))
+    body = EvidenceImportRequest.model_validate_json(json.dumps(sent))
     told = Operator(Settings()).import_evidence(body, tenant, validate_only=dry_run)
     for refused in told["refused"]:
         typer.echo(f"{refused['pointer']}: {refused['detail']} ({refused['code']})", err=True)

@@ -41,7 +41,7 @@ after ten seconds."""
 NEEDS_SERVER = "this command needs the server, which is not installed: pip install 'ironlaw[server]'"
 
 
-class Operation(StrEnum):
+class EstimateOperation(StrEnum):
     """The four questions."""
 
     MEMORY = "memory"
@@ -58,7 +58,7 @@ def root() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def _settings() -> "Settings":
+def _load_settings() -> "Settings":
     from service.app.settings import Settings  # noqa: PLC0415  # needs the extra `server`
 
     return Settings()
@@ -72,13 +72,13 @@ def serve(
     """Serve the API; the embedded database is created, migrated and loaded first."""
     import uvicorn  # noqa: PLC0415  # the other commands start faster without it
 
-    from service.app.application import attach, create_app  # noqa: PLC0415
-    from service.app.storage import prepare  # noqa: PLC0415
+    from service.app.application import attach_database, create_app  # noqa: PLC0415
+    from service.app.storage import prepare_database  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
     from service.kit.http.server import BoundedProtocol  # noqa: PLC0415
     from service.kit.logs import configure_logs  # noqa: PLC0415
 
-    settings = _settings()
+    settings = _load_settings()
     is_v6 = ":" in settings.host
     family = socket.AF_INET6 if is_v6 else socket.AF_INET
     # A port that is taken is told before the database is touched.
@@ -88,11 +88,11 @@ def serve(
     keyring = settings.keyring
     configure_logs(as_json=settings.log_format == "json", stream=sys.stderr)
     database = Database(settings.database)
-    typer.echo(prepare(database), err=True)
+    typer.echo(prepare_database(database), err=True)
     application = create_app(settings)
-    attach(application, database, settings, keyring)
+    attach_database(application, database, settings, keyring)
     application.state.snapshots.refresh()
-    _spare_collector()
+    _exempt_from_collection()
     config = uvicorn.Config(
         application,
         loop="uvloop",
@@ -109,10 +109,10 @@ def serve(
     # libuv accepts one connection of a socket per turn of its loop; behind busy connections the last of 32
     # new ones waited a fifth of a second. Every handle on the same socket accepts one more.
     handles = [listening, *(listening.dup() for _ in range(ACCEPTS_PER_TURN - 1))]
-    _server(config, application.state).run(sockets=handles)
+    _build_server(config, application.state).run(sockets=handles)
 
 
-def _server(config: Any, state: Any) -> Any:  # noqa: ANN401
+def _build_server(config: Any, state: Any) -> Any:  # noqa: ANN401
     """A server that is no longer ready from the moment in which it is told to stop."""
     import uvicorn  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ def _server(config: Any, state: Any) -> Any:  # noqa: ANN401
     return Draining(config)
 
 
-def _spare_collector() -> None:
+def _exempt_from_collection() -> None:
     """Keep what lives as long as the process out of garbage collection."""
     gc.collect()
     gc.freeze()
@@ -142,7 +142,7 @@ def _ask_reference(address: str) -> None:
     import httpx  # noqa: PLC0415
 
     from service.app.examples import REFERENCE_QUESTION  # noqa: PLC0415
-    from service.cli.terminal import show  # noqa: PLC0415
+    from service.cli.terminal import print_answer  # noqa: PLC0415
 
     with httpx.Client(base_url=address, timeout=5.0, trust_env=False) as client:
         deadline = time.monotonic() + START_SECONDS
@@ -154,7 +154,7 @@ def _ask_reference(address: str) -> None:
         response = client.post("/v1/estimates/utility-bill", json=REFERENCE_QUESTION)
         response.raise_for_status()
     typer.echo("70e9 parameters on 2e12 tokens with 1,000 H100 at half their peak: rent or buy?\n")
-    show(response.json())
+    print_answer(response.json())
     typer.echo(
         f"\nDocumentation: {address}/docs\nAsk the next one:\n"
         f"  curl -s {address}/v1/estimates/utility-bill -H 'content-type: application/json' \\\n"
@@ -174,90 +174,92 @@ def _is_ready(client: Any) -> bool:  # noqa: ANN401
 @app.command()
 def migrate() -> None:
     """Bring the schema and the shipped catalog of the database up to date."""
-    from service.app.storage import migrate  # noqa: PLC0415
+    from service.app.storage import migrate_database  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
 
-    typer.echo(migrate(Database(_settings().database)))
+    typer.echo(migrate_database(Database(_load_settings().database)))
 
 
 @worker.command()
 def background() -> None:
     """Work on background jobs, beside or instead of the threads of the servers."""
-    from service.app.background.service import Means, work  # noqa: PLC0415
-    from service.app.storage import prepare  # noqa: PLC0415
+    from service.app.background.service import JobDependencies, work_until_stopped  # noqa: PLC0415
+    from service.app.storage import prepare_database  # noqa: PLC0415
     from service.audit.service import Writes  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
-    from service.kit.http.outbound import Outbound  # noqa: PLC0415
+    from service.kit.http.outbound import OutboundClient  # noqa: PLC0415
     from service.kit.logs import configure_logs  # noqa: PLC0415
     from service.webhooks.service import Webhooks  # noqa: PLC0415
 
-    settings = _settings()
+    settings = _load_settings()
     if not settings.background_threads:
         raise typer.BadParameter("IRONLAW_BACKGROUND_THREADS is 0: there is nothing to work with")
     configure_logs(as_json=settings.log_format == "json", stream=sys.stderr)
     database = Database(settings.database)
-    typer.echo(prepare(database), err=True)
+    typer.echo(prepare_database(database), err=True)
     keyring = settings.keyring
-    webhooks = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
-    means = Means(writes=Writes(database, keyring), webhooks=webhooks, exports=settings.audit_exports)
-    work(database, means, settings.background_threads)
+    webhooks = Webhooks.from_keyring(keyring, OutboundClient(settings.networks), settings.public_url)
+    means = JobDependencies(
+        writes=Writes(database, keyring), webhooks=webhooks, exports=settings.audit_exports
+    )
+    work_until_stopped(database, means, settings.background_threads)
 
 
 @app.command()
 def estimate(
     file: Annotated[typer.FileBinaryRead, typer.Argument(help="A question as JSON; - is standard input.")],
     operation: Annotated[
-        Operation | None,
+        EstimateOperation | None,
         typer.Option(help="Which question; by default the one that the members of the file fit."),
     ] = None,
 ) -> None:
     """Answer a question at the terminal, from the catalog of the data directory if there is one."""
-    raise typer.Exit(_estimate(file.read(), operation))
+    raise typer.Exit(_print_estimate(file.read(), operation))
 
 
-def _estimate(text: bytes, operation: Operation | None) -> int:
+def _print_estimate(text: bytes, operation: EstimateOperation | None) -> int:
     """Print the answer to a question, or what is wrong with it; the exit status."""
     from pydantic import ValidationError  # noqa: PLC0415
 
-    from service.cli.terminal import show  # noqa: PLC0415
-    from service.estimates.service import ESTIMATES, answer  # noqa: PLC0415
+    from service.cli.terminal import print_answer  # noqa: PLC0415
+    from service.estimates.service import ESTIMATES, answer_question  # noqa: PLC0415
     from service.kit.http.problems import Problem  # noqa: PLC0415
-    from service.kit.http.web import body_errors  # noqa: PLC0415
+    from service.kit.http.web import build_body_problem  # noqa: PLC0415
 
     try:
-        asked, estimator = ESTIMATES[operation or _operation_of(text)]
+        asked, estimator = ESTIMATES[operation or _detect_operation(text)]
         try:
             question = asked.model_validate_json(text)
         except ValidationError as error:
-            raise body_errors(error, text) from error
-        answered: Mapping[str, Any] = answer(estimator, question, plan_cli.local_catalog())
+            raise build_body_problem(error, text) from error
+        answered: Mapping[str, Any] = answer_question(estimator, question, plan_cli.load_local_catalog())
     except Problem as problem:
         typer.echo(f"ironlaw: {problem.detail}", err=True)
         for field in problem.errors:
             typer.echo(f"  {field.pointer or 'the question'}: {field.detail} ({field.code})", err=True)
         return 1
-    show(answered)
+    print_answer(answered)
     return 0
 
 
-_TELLING_MEMBERS: tuple[tuple[str, Operation], ...] = (
-    ("site", Operation.UTILITY_BILL),
-    ("purchase", Operation.UTILITY_BILL),
-    ("rental", Operation.COST),
-    ("efficiency", Operation.THROUGHPUT),
+_TELLING_MEMBERS: tuple[tuple[str, EstimateOperation], ...] = (
+    ("site", EstimateOperation.UTILITY_BILL),
+    ("purchase", EstimateOperation.UTILITY_BILL),
+    ("rental", EstimateOperation.COST),
+    ("efficiency", EstimateOperation.THROUGHPUT),
 )
 
 
-def _operation_of(text: bytes) -> Operation:
+def _detect_operation(text: bytes) -> EstimateOperation:
     """The operation that a question's members belong to."""
     try:
         members = json.loads(text)
     except ValueError:
-        return Operation.MEMORY
+        return EstimateOperation.MEMORY
     for name, operation in _TELLING_MEMBERS:
         if isinstance(members, dict) and name in members:
             return operation
-    return Operation.MEMORY
+    return EstimateOperation.MEMORY
 
 
 @app.command()
@@ -265,15 +267,15 @@ def openapi() -> None:
     """Print the OpenAPI document."""
     from service.app.application import create_app  # noqa: PLC0415
 
-    document = create_app(_settings()).openapi()
+    document = create_app(_load_settings()).openapi()
     typer.echo(json.dumps(document, indent=2))
 
 
-def _what_to_mend(error: Exception) -> str | None:
+def _describe_error(error: Exception) -> str | None:
     """What can be mended where the command was given, in one line; None for a defect of ours."""
     if isinstance(error, WorkerError | OSError):
         return str(error)
-    return operator_cli.what_to_mend(error) if find_spec("sqlalchemy") else None
+    return operator_cli.describe_operator_error(error) if find_spec("sqlalchemy") else None
 
 
 def main() -> None:
@@ -286,7 +288,7 @@ def main() -> None:
         typer.echo(f"ironlaw: {NEEDS_SERVER}", err=True)
         sys.exit(2)
     except Exception as error:
-        message = _what_to_mend(error)
+        message = _describe_error(error)
         if message is None:
             raise
         typer.echo(f"ironlaw: {message}", err=True)

@@ -24,7 +24,7 @@ app.add_typer(audit_app, name="audit")
 app.add_typer(offers_app, name="offers")
 
 
-def _operator() -> "Operator":
+def _build_operator() -> "Operator":
     from service.app.operator import Operator  # noqa: PLC0415  # needs the extra `server`
     from service.app.settings import Settings  # noqa: PLC0415
 
@@ -47,7 +47,7 @@ def create_key(
     from service.app.key_file import KeyFile  # noqa: PLC0415
     from service.app.operator import KeyExists  # noqa: PLC0415
 
-    operator, scopes = _operator(), scope or []
+    operator, scopes = _build_operator(), scope or []
     try:
         if to is None:
             typer.echo(operator.create_key(name, tenant, scopes, admin=admin, first_only=if_none))
@@ -65,7 +65,7 @@ def revoke_key(
     tenant: Annotated[str, typer.Option(help="Tenant of the key.")] = "default",
 ) -> None:
     """Revoke a key: it stops working within two seconds, everywhere."""
-    _operator().revoke_key(key_id, tenant)
+    _build_operator().revoke_key(key_id, tenant)
     typer.echo(f"revoked {key_id}")
 
 
@@ -76,7 +76,7 @@ def create_tenant(
     name: Annotated[str, typer.Option(help="Name of the tenant.")],
 ) -> None:
     """Create a tenant; a key made for it is the way in."""
-    _operator().create_tenant(tenant_id, name)
+    _build_operator().create_tenant(tenant_id, name)
     typer.echo(f"created {tenant_id}")
 
 
@@ -86,7 +86,7 @@ def export_tenant(
     file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")],
 ) -> None:
     """Write every row of a tenant to one file, a line of JSON each, for its owner alone."""
-    _operator().export_tenant(tenant_id, file)
+    _build_operator().export_tenant(tenant_id, file)
     typer.echo(f"exported {tenant_id}")
 
 
@@ -99,7 +99,7 @@ def redact_tenant(
     """Disable a tenant and delete everything of it but its audit chain, which then names nobody."""
     if not yes:
         raise typer.BadParameter("this deletes for good; say so with --yes")
-    _operator().redact_tenant(tenant_id)
+    _build_operator().redact_tenant(tenant_id)
     typer.echo(f"redacted {tenant_id}")
 
 
@@ -116,15 +116,15 @@ def verify_audit(
     So it does where anything that decides who may do what is not as the chain says that it is, where a tenant
     is gone with its chain, and where a chain ends before a head that was exported.
     """
-    raise typer.Exit(_report_audit(_operator(), expected_heads or ()))
+    raise typer.Exit(_report_audit(_build_operator(), expected_heads or ()))
 
 
 def _report_audit(operator: "Operator", exported: Iterable[str] = ()) -> int:
     """Say for each tenant whether its record holds; the exit status."""
-    from service.audit.verification import exported_heads  # noqa: PLC0415
+    from service.audit.verification import parse_exported_heads  # noqa: PLC0415
 
     try:
-        expected = exported_heads(exported)
+        expected = parse_exported_heads(exported)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     found = operator.verify_audit(expected)
@@ -136,7 +136,7 @@ def _report_audit(operator: "Operator", exported: Iterable[str] = ()) -> int:
     for each in found:
         for resource, code in each.changed:
             typer.echo(f"{each.verdict.tenant_id}: {resource} is NOT as it was recorded: {code}")
-        for gap in each.counted_gaps():
+        for gap in each.count_gaps():
             told = f"{gap['resource_count']} of {gap['collection']} cannot be verified: {gap['detail']}"
             typer.echo(f"{each.verdict.tenant_id}: {told}")
     return 0 if all(each.is_valid for each in found) else 1
@@ -173,7 +173,7 @@ def import_offers(
     }
     asked = {name: value for name, value in given.items() if value is not None}
     body = PriceList.model_validate_json(json.dumps(asked))
-    told = _operator().import_offers(body, file.read(), tenant)
+    told = _build_operator().import_offers(body, file.read(), tenant)
     for refused in told["refused"]:
         typer.echo(f"{refused['pointer']}: {refused['detail']} ({refused['code']})", err=True)
     counts = ", ".join(f"{len(told[name])} {name}" for name in ("created", "changed", "unchanged"))
@@ -184,11 +184,11 @@ def import_offers(
 @app.command()
 def backup(file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")]) -> None:
     """Write a consistent copy of the database to one file, while the service runs."""
-    from service.app.backup import back_up  # noqa: PLC0415
+    from service.app.backup import write_backup  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
 
-    _list_contents(back_up(Database(Settings().database), file))
+    _list_contents(write_backup(Database(Settings().database), file))
 
 
 @app.command()
@@ -209,23 +209,23 @@ def backups(
     # The first process of a container ignores the signal unless it says what to do.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     database, kept, every = Database(Settings().database), Backups(folder), timedelta(hours=every_hours)
-    with kept.held():
-        while not once or not kept.due_in(every):
-            time.sleep(kept.due_in(every).total_seconds())
-            typer.echo(f"wrote and tried {kept.take(database, keep)}, {len(kept.kept())} kept")
+    with kept.lock_folder():
+        while not once or not kept.compute_wait(every):
+            time.sleep(kept.compute_wait(every).total_seconds())
+            typer.echo(f"wrote and tried {kept.take_backup(database, keep)}, {len(kept.list_backups())} kept")
 
 
 @app.command()
 def restore(file: Annotated[Path, typer.Argument(help="A file of `ironlaw backup`, of any engine.")]) -> None:
     """Fill an empty database from a backup, and bring it up to date."""
-    from service.app.backup import restore, restored  # noqa: PLC0415
+    from service.app.backup import migrate_restored, restore_backup  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
 
     database = Database(Settings().database)
-    _list_contents(restore(database, file))
-    typer.echo(restored(database))
-    raise typer.Exit(_report_audit(_operator()))
+    _list_contents(restore_backup(database, file))
+    typer.echo(migrate_restored(database))
+    raise typer.Exit(_report_audit(_build_operator()))
 
 
 def _list_contents(contents: Iterable[Any]) -> None:
@@ -233,7 +233,7 @@ def _list_contents(contents: Iterable[Any]) -> None:
         typer.echo(f"{content.row_count:>12,}  {content.table_name}")
 
 
-def what_to_mend(error: Exception) -> str | None:
+def describe_operator_error(error: Exception) -> str | None:
     """What an operator can mend, in one line; None for a defect of ours."""
     from pydantic import ValidationError  # noqa: PLC0415
     from sqlalchemy.exc import ArgumentError, OperationalError  # noqa: PLC0415
@@ -249,13 +249,13 @@ def what_to_mend(error: Exception) -> str | None:
         return "; ".join([error.detail, *(field.detail for field in error.errors)])
     if isinstance(error, ValidationError) and error.title in (
         Settings.__name__,
-        "ApiKeyInput",
-        "TenantInput",
+        "ApiKeyRequest",
+        "TenantRequest",
         "PriceList",
-        "EvidenceImport",
+        "EvidenceImportRequest",
     ):
         variable = "IRONLAW_" if error.title == Settings.__name__ else ""
-        return "; ".join(_fault(variable, item) for item in error.errors())
+        return "; ".join(_describe_fault(variable, item) for item in error.errors())
     if isinstance(error, OperationalError):
         return f"the database does not answer: {str(error.orig).splitlines()[0]}"
     if isinstance(error, ArgumentError):
@@ -265,7 +265,7 @@ def what_to_mend(error: Exception) -> str | None:
     return None
 
 
-def _fault(variable: str, item: Any) -> str:  # noqa: ANN401
+def _describe_fault(variable: str, item: Any) -> str:  # noqa: ANN401
     """One thing that is wrong with a setting or an argument, without its value."""
     place = ".".join(str(part) for part in item["loc"])
     if variable and place:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from service.kit.http.problems import Problem
-    from service.plans.service import Prepared
-    from service.plans.space import Outcome, Piece
+    from service.plans.service import PreparedSearch
+    from service.plans.space import SearchOutcome, SearchPiece
     from service.resolve.catalog import CatalogView
 
 KEY_VARIABLE: Final = "IRONLAW_API_KEY"
@@ -35,11 +35,11 @@ _POLL_SECONDS: Final = 0.25
 _TIMEOUT_SECONDS: Final = 60.0
 """A small search is answered while the caller waits."""
 
-Advance = Callable[[int, int], None]
+ReportProgress = Callable[[int, int], None]
 """Told how many candidates are decided, and of how many."""
 
 
-class Refused(Exception):
+class PlanRefusedError(Exception):
     """The question or the service says no; each line is for the reader."""
 
     def __init__(self, *lines: str) -> None:
@@ -75,13 +75,13 @@ def plan(
 
     Exits with 1 where the question is refused, with 3 where nothing keeps to its constraints.
     """
-    from service.cli.plan_answer import show_plan  # noqa: PLC0415  # the other commands start faster without it
+    from service.cli.plan_answer import print_plan  # noqa: PLC0415  # the other commands start faster without it
 
     try:
-        text = _with_configurations(file.read(), configuration or [], on)
-        with _progress() as advance:
-            answer = asked(url, text, advance) if url else searched(text, processes, advance)
-    except Refused as refused:
+        text = _add_configurations(file.read(), configuration or [], on)
+        with _open_progress() as advance:
+            answer = ask_service(url, text, advance) if url else search_locally(text, processes, advance)
+    except PlanRefusedError as refused:
         for line in refused.lines:
             typer.echo(line, err=True)
         raise typer.Exit(REFUSED) from None
@@ -91,12 +91,12 @@ def plan(
     if as_json:
         typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        show_plan(answer)
+        print_plan(answer)
     raise typer.Exit(0 if answer["rows"] else NOTHING_LEFT)
 
 
 @contextmanager
-def _progress() -> Iterator[Advance]:
+def _open_progress() -> Iterator[ReportProgress]:
     """A bar on standard error while candidates are decided, where that is a terminal."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
@@ -109,16 +109,16 @@ def _progress() -> Iterator[Advance]:
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         tasks: list[TaskID] = []
-        yield lambda done, total: _advance(progress, tasks, done, total)
+        yield lambda done, total: _advance_bar(progress, tasks, done, total)
 
 
-def _advance(progress: "Progress", tasks: "list[TaskID]", done: int, total: int) -> None:
+def _advance_bar(progress: "Progress", tasks: "list[TaskID]", done: int, total: int) -> None:
     if not tasks:
         tasks.append(progress.add_task("", total=total))
     progress.update(tasks[0], completed=done, total=total)
 
 
-def _with_configurations(text: bytes, given: list[str], on: str | None) -> bytes:
+def _add_configurations(text: bytes, given: list[str], on: str | None) -> bytes:
     """The question with configurations in use among those that it ranks."""
     if not given:
         return text
@@ -128,15 +128,15 @@ def _with_configurations(text: bytes, given: list[str], on: str | None) -> bytes
     from service.formats.launch import TABLE  # noqa: PLC0415
     from service.planning.errors import PlanningError  # noqa: PLC0415
     from service.plans.configuration import read_configuration  # noqa: PLC0415
-    from service.schemas.plans import PlanQuestion  # noqa: PLC0415
+    from service.schemas.plans import PlanRequest  # noqa: PLC0415
 
     try:
-        PlanQuestion.model_validate_json(text)
+        PlanRequest.model_validate_json(text)
     except ValidationError:
         return text  # what is wrong with it is told where it is asked
     question = json.loads(text)
     workload, known = question["workload"], [*question.get("owned", []), *question.get("rented", [])]
-    cluster = _cluster(on, known)
+    cluster = _parse_cluster(on, known)
     for each in given:
         tool, _, path = each.partition("=")
         if tool not in TABLE or not path:
@@ -144,14 +144,14 @@ def _with_configurations(text: bytes, given: list[str], on: str | None) -> bytes
         try:
             read = read_configuration(Path(path).name, tool, Path(path).read_text(), workload, cluster)
         except PlanningError as error:
-            raise Refused(f"ironlaw: {path}: {error.detail}") from error
+            raise PlanRefusedError(f"ironlaw: {path}: {error.detail}") from error
         for note in read.notes:
             typer.echo(f"not read from {path}: {note}", err=True)
         question.setdefault("given", []).append(read.given)
     return json.dumps(question).encode()
 
 
-def _cluster(on: str | None, known: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _parse_cluster(on: str | None, known: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     if on is None:
         if len(known) != 1:
             raise typer.BadParameter("--configuration needs --on ACCELERATOR:COUNT")
@@ -163,89 +163,95 @@ def _cluster(on: str | None, known: list[Mapping[str, Any]]) -> Mapping[str, Any
     return {"accelerator": {"source": "catalog", "id": name}, "accelerator_count": int(count)}
 
 
-def searched(text: bytes, processes: int | None, advance: Advance) -> dict[str, Any]:
+def search_locally(text: bytes, processes: int | None, advance: ReportProgress) -> dict[str, Any]:
     """The answer of a search in this process and others of this host."""
     from pydantic import ValidationError  # noqa: PLC0415
     from pydantic_core import from_json, to_json  # noqa: PLC0415
 
-    from service.estimates.service import answer  # noqa: PLC0415
+    from service.estimates.service import answer_question  # noqa: PLC0415
     from service.kit.http.problems import Problem  # noqa: PLC0415
-    from service.kit.http.web import body_errors  # noqa: PLC0415
-    from service.plans.service import pieces_of, rank  # noqa: PLC0415
-    from service.schemas.plans import PlanQuestion  # noqa: PLC0415
+    from service.kit.http.web import build_body_problem  # noqa: PLC0415
+    from service.plans.service import prepare_pieces, rank_plan  # noqa: PLC0415
+    from service.schemas.plans import PlanRequest  # noqa: PLC0415
 
     try:
         try:
-            question = PlanQuestion.model_validate_json(text)
+            question = PlanRequest.model_validate_json(text)
         except ValidationError as error:
-            raise body_errors(error, text) from error
-        catalog = local_catalog()
-        prepared = answer(pieces_of, question, catalog)
-        outcomes = _outcomes(text, prepared, catalog, processes, advance)
-        found = answer(lambda asked, known: rank(asked, known, outcomes), question, catalog)
+            raise build_body_problem(error, text) from error
+        catalog = load_local_catalog()
+        prepared = answer_question(prepare_pieces, question, catalog)
+        outcomes = _search_pieces(text, prepared, catalog, processes, advance)
+        found = answer_question(lambda asked, known: rank_plan(asked, known, outcomes), question, catalog)
     except Problem as problem:
-        raise refused(problem) from problem
+        raise to_refusal(problem) from problem
     except BrokenProcessPool as error:
-        raise Refused("ironlaw: a process that searched has died; --processes 1 needs none") from error
+        raise PlanRefusedError(
+            "ironlaw: a process that searched has died; --processes 1 needs none"
+        ) from error
     told: dict[str, Any] = from_json(to_json(found))
     return told
 
 
-def refused(problem: "Problem") -> Refused:
+def to_refusal(problem: "Problem") -> PlanRefusedError:
     """A problem as it is told at the terminal."""
     fields = (
         f"  {field.pointer or 'the question'}: {field.detail} ({field.code})" for field in problem.errors
     )
-    return Refused(f"ironlaw: {problem.detail}", *fields)
+    return PlanRefusedError(f"ironlaw: {problem.detail}", *fields)
 
 
-def local_catalog() -> "CatalogView":
+def load_local_catalog() -> "CatalogView":
     """The catalog of the configured database, or the shipped one where there is none yet."""
     from service.app.settings import Settings  # noqa: PLC0415  # needs the extra `server`
-    from service.app.storage import check  # noqa: PLC0415
-    from service.evidence.snapshot import SnapshotStore, shipped_snapshot  # noqa: PLC0415
+    from service.app.storage import check_schema  # noqa: PLC0415
+    from service.evidence.snapshot import SnapshotStore, build_shipped_snapshot  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
-    from service.kit.security.subjects import DEFAULT_TENANT  # noqa: PLC0415
+    from service.kit.security.principals import DEFAULT_TENANT  # noqa: PLC0415
 
     settings = Settings()
     if not settings.database_url and not (settings.data_dir / "ironlaw.db").exists():
-        return shipped_snapshot()
+        return build_shipped_snapshot()
     database = Database(settings.database)
-    check(database)
+    check_schema(database)
     store = SnapshotStore(database)
     store.refresh()
-    return store.current(DEFAULT_TENANT)
+    return store.get_current(DEFAULT_TENANT)
 
 
-def _outcomes(
-    text: bytes, prepared: "Prepared", catalog: "CatalogView", processes: int | None, advance: Advance
-) -> "list[Outcome]":
+def _search_pieces(
+    text: bytes,
+    prepared: "PreparedSearch",
+    catalog: "CatalogView",
+    processes: int | None,
+    advance: ReportProgress,
+) -> "list[SearchOutcome]":
     """What becomes of each piece, in their order."""
     pieces = prepared.pieces
     total = sum(piece.candidates for piece in pieces)
     workers = min(processes or os.cpu_count() or 1, len(pieces))
-    found: dict[int, Outcome] = {}
+    found: dict[int, SearchOutcome] = {}
     done = 0
     advance(done, total)
-    for place, outcome in _one_by_one(text, prepared, catalog, workers, total):
+    for place, outcome in _iterate_outcomes(text, prepared, catalog, workers, total):
         found[place] = outcome
         done += pieces[place].candidates
         advance(done, total)
     return [found[place] for place in range(len(pieces))]
 
 
-def _one_by_one(
-    text: bytes, prepared: "Prepared", catalog: "CatalogView", workers: int, total: int
-) -> "Iterator[tuple[int, Outcome]]":
+def _iterate_outcomes(
+    text: bytes, prepared: "PreparedSearch", catalog: "CatalogView", workers: int, total: int
+) -> "Iterator[tuple[int, SearchOutcome]]":
     """Pieces as they are done, with their places."""
     if workers < 2 or total <= _FEW_CANDIDATES:  # noqa: PLR2004  # one is this process
-        _Searcher.question, _Searcher.catalog = prepared.question, catalog
-        yield from ((place, _search(piece)) for place, piece in enumerate(prepared.pieces))
+        _SearchProcess.question, _SearchProcess.catalog = prepared.question, catalog
+        yield from ((place, _search_piece(piece)) for place, piece in enumerate(prepared.pieces))
         return
-    with _pool(text, catalog.revision, workers) as pool:
-        with _uninterrupted():
-            places: dict[Future[Outcome], int] = {
-                pool.submit(_search, piece): place for place, piece in enumerate(prepared.pieces)
+    with _open_pool(text, catalog.revision, workers) as pool:
+        with _block_interrupts():
+            places: dict[Future[SearchOutcome], int] = {
+                pool.submit(_search_piece, piece): place for place, piece in enumerate(prepared.pieces)
             }
         waiting = set(places)
         while waiting:
@@ -254,10 +260,10 @@ def _one_by_one(
 
 
 @contextmanager
-def _pool(text: bytes, revision: int, workers: int) -> Iterator[ProcessPoolExecutor]:
+def _open_pool(text: bytes, revision: int, workers: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that search pieces of a question; what they work on ends with an interrupt."""
     # Forked processes would share locks of threads that they do not have, such as the progress bar's.
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (text, revision))
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _prepare_process, (text, revision))
     try:
         yield pool
     except BaseException:
@@ -271,7 +277,7 @@ def _pool(text: bytes, revision: int, workers: int) -> Iterator[ProcessPoolExecu
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Hold interrupts back; processes that begin meanwhile never see one: the command itself ends them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -280,44 +286,44 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Searcher:
+class _SearchProcess:
     """What a process searches: set once, since it is the same for all of its pieces."""
 
     question: Any = None
     catalog: Any = None
 
 
-def _begin(text: bytes, revision: int) -> None:
+def _prepare_process(text: bytes, revision: int) -> None:
     """Make a process ready to search pieces of a question, under the catalog that cut them."""
-    from service.schemas.plans import PlanQuestion  # noqa: PLC0415
+    from service.schemas.plans import PlanRequest  # noqa: PLC0415
 
-    _Searcher.question = PlanQuestion.model_validate_json(text)
-    _Searcher.catalog = local_catalog()
-    if _Searcher.catalog.revision != revision:
+    _SearchProcess.question = PlanRequest.model_validate_json(text)
+    _SearchProcess.catalog = load_local_catalog()
+    if _SearchProcess.catalog.revision != revision:
         raise RuntimeError("the catalog changed while the search began")
 
 
-def _search(piece: "Piece") -> "Outcome":
-    from service.estimates.service import answer  # noqa: PLC0415
-    from service.plans.service import search_piece  # noqa: PLC0415
+def _search_piece(piece: "SearchPiece") -> "SearchOutcome":
+    from service.estimates.service import answer_question  # noqa: PLC0415
+    from service.plans.service import search_plan_piece  # noqa: PLC0415
 
-    return answer(
-        lambda question, catalog: search_piece(question, catalog, piece),
-        _Searcher.question,
-        _Searcher.catalog,
+    return answer_question(
+        lambda question, catalog: search_plan_piece(question, catalog, piece),
+        _SearchProcess.question,
+        _SearchProcess.catalog,
     )
 
 
 @contextmanager
-def connected(url: str) -> "Iterator[httpx.Client]":
+def open_client(url: str) -> "Iterator[httpx.Client]":
     """A client of a running service, with the key of the environment."""
     import httpx  # noqa: PLC0415
 
-    from service.worker.client import checked_address, is_loopback  # noqa: PLC0415
+    from service.worker.client import is_loopback, validate_address  # noqa: PLC0415
 
     key = os.environ.get(KEY_VARIABLE, "").strip()
     headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
-    address = checked_address(url)
+    address = validate_address(url)
     # A proxy of the environment is for what lies beyond this host.
     beyond = not is_loopback(httpx.URL(address).host)
     with httpx.Client(
@@ -326,43 +332,43 @@ def connected(url: str) -> "Iterator[httpx.Client]":
         try:
             yield client
         except httpx.TransportError as error:
-            raise Refused(f"ironlaw: the service does not answer: {type(error).__name__}") from error
+            raise PlanRefusedError(f"ironlaw: the service does not answer: {type(error).__name__}") from error
 
 
-def asked(url: str, text: bytes, advance: Advance, *, is_kept: bool = True) -> dict[str, Any]:
+def ask_service(url: str, text: bytes, advance: ReportProgress, *, is_kept: bool = True) -> dict[str, Any]:
     """The answer of a running service; an interrupt cancels the search there.
 
     What is not kept is deleted there, however the search ends.
     """
-    with connected(url) as client:
-        plan = told(client.post("/v1/plans", content=text))
+    with open_client(url) as client:
+        plan = read_answer(client.post("/v1/plans", content=text))
         location = f"/v1/plans/{plan['id']}"
         try:
             while plan["state"] == "running":
                 advance(plan["progress"]["candidates_decided"], plan["progress"]["candidates"])
                 time.sleep(_POLL_SECONDS)
-                plan = told(client.get(location))
+                plan = read_answer(client.get(location))
         except KeyboardInterrupt:
             if is_kept:
                 client.post(f"{location}:cancel")
             raise
         finally:
             if not is_kept:
-                _delete(client, location)
+                _delete_plan(client, location)
     if plan["state"] != "done":
         why = plan.get("error_summary", "")
-        raise Refused(f"ironlaw: the search ended without an answer: {plan['state']} {why}".rstrip())
+        raise PlanRefusedError(f"ironlaw: the search ended without an answer: {plan['state']} {why}".rstrip())
     answer: dict[str, Any] = plan["answer"]
     return answer
 
 
-def _delete(client: "httpx.Client", location: str) -> None:
+def _delete_plan(client: "httpx.Client", location: str) -> None:
     response = client.delete(location)
     if not response.is_success:
         typer.echo(f"ironlaw: {location} stays at the service: HTTP status {response.status_code}", err=True)
 
 
-def told(response: "httpx.Response") -> dict[str, Any]:
+def read_answer(response: "httpx.Response") -> dict[str, Any]:
     """The body of a response, or what it says is wrong."""
     try:
         body = response.json()
@@ -375,4 +381,6 @@ def told(response: "httpx.Response") -> dict[str, Any]:
         f"  {field.get('pointer') or 'the question'}: {field.get('detail', '')} ({field.get('code', '')})"
         for field in problem.get("errors", [])
     )
-    raise Refused(f"ironlaw: {problem.get('detail') or f'HTTP status {response.status_code}'}", *fields)
+    raise PlanRefusedError(
+        f"ironlaw: {problem.get('detail') or f'HTTP status {response.status_code}'}", *fields
+    )

@@ -10,8 +10,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.terminal import figure, in_unit
-from service.formats.launch import TABLE, toml
+from service.cli.terminal import format_figure, format_in_unit
+from service.formats.launch import TABLE, render_toml
 
 _DEGREES: Final = (("tensor", "TP"), ("pipeline", "PP"), ("data", "DP"), ("context", "CP"), ("expert", "EP"))
 _FOLDED: Final = ("supply", "devices", "layout", "settings")
@@ -30,7 +30,7 @@ _TIMES: Final = ("duration_seconds", "step_seconds")
 _SERVED: Final = ("request_seconds", "time_to_first_token_seconds", "time_per_output_token_seconds")
 
 
-def layout_text(row: Mapping[str, Any]) -> str:
+def format_layout(row: Mapping[str, Any]) -> str:
     """The layout of a row in the abbreviations of the field."""
     layout = row["parallelism"]
     parts = [f"{short}{layout[name]}" for name, short in _DEGREES if layout[name] > 1]
@@ -42,7 +42,7 @@ def layout_text(row: Mapping[str, Any]) -> str:
     return " ".join(parts) or "one device"
 
 
-def _batch_text(row: Mapping[str, Any]) -> str:
+def _format_batch(row: Mapping[str, Any]) -> str:
     """Precision, batch and recomputation of a training row; formats and replicas of a served one."""
     if "micro_batch_size" in row:
         again = row.get("recomputation", "none")
@@ -54,16 +54,16 @@ def _batch_text(row: Mapping[str, Any]) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _money(row: Mapping[str, Any]) -> str:
+def _format_money(row: Mapping[str, Any]) -> str:
     cost = row.get("cost")
     return f"{Decimal(cost['amount']):,} {cost['currency_code']}" if cost else ""
 
 
-def _quantity(row: Mapping[str, Any], name: str) -> str:
-    return in_unit(name, row[name]["value"]) if name in row else ""
+def _format_quantity(row: Mapping[str, Any], name: str) -> str:
+    return format_in_unit(name, row[name]["value"]) if name in row else ""
 
 
-def _members(row: Mapping[str, Any], *, served: bool) -> dict[str, str]:
+def _build_columns(row: Mapping[str, Any], *, served: bool) -> dict[str, str]:
     """Columns of a row, by their titles."""
     name = f"{row['name']}: " if "name" in row else ""
     titles = ("request", "first token", "next token") if served else ("run", "step")
@@ -71,24 +71,26 @@ def _members(row: Mapping[str, Any], *, served: bool) -> dict[str, str]:
         "#": str(row["rank"]) if row["rank"] else row.get("ruled_out_by", ""),
         "supply": f"{name}{row['supply']['name']}",
         "devices": f"{row['accelerator_count']:,} x {row['accelerator_id']}",
-        "layout": layout_text(row),
-        "settings": _batch_text(row),
+        "layout": format_layout(row),
+        "settings": _format_batch(row),
         "start": row.get("starts_at", ""),
         **{
-            title: _quantity(row, each)
+            title: _format_quantity(row, each)
             for title, each in zip(titles, _SERVED if served else _TIMES, strict=True)
         },
-        "cost": _money(row),
-        "emissions": _quantity(row, "location_based_kg_co2e"),
-        "headroom": in_unit("headroom_bytes", row["headroom_bytes"]) if "headroom_bytes" in row else "",
+        "cost": _format_money(row),
+        "emissions": _format_quantity(row, "location_based_kg_co2e"),
+        "headroom": format_in_unit("headroom_bytes", row["headroom_bytes"])
+        if "headroom_bytes" in row
+        else "",
     }
 
 
-def _rows(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+def _build_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Rows with the columns that any of them has."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     served = any("request_seconds" in row for row in rows)
-    shown = [_members(row, served=served) for row in rows]
+    shown = [_build_columns(row, served=served) for row in rows]
     names = [name for name in shown[0] if any(row[name] for row in shown)]
     for name in names:
         is_text = name in _FOLDED
@@ -98,7 +100,7 @@ def _rows(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _counts(counts: Mapping[str, Any]) -> Iterator[str]:
+def _describe_counts(counts: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"{counts['considered']:,} configurations: {counts['scored']:,} scored, {counts['feasible']:,} "
         f"feasible; {counts['priced']:,} priced on a supply, {counts['priced_feasible']:,} of them "
@@ -114,48 +116,48 @@ def _counts(counts: Mapping[str, Any]) -> Iterator[str]:
             yield f"{verb}: {parts}"
 
 
-def _told(name: str, value: object, unit: str) -> str:
+def _format_setting(name: str, value: object, unit: str) -> str:
     """A figure or a setting of a row; the unit is left out where the name says it."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else str(value)
-    text = in_unit(f"_{unit}", value)
-    is_bare = text == figure(value) and unit not in ("", "share") and unit not in name
+    text = format_in_unit(f"_{unit}", value)
+    is_bare = text == format_figure(value) and unit not in ("", "share") and unit not in name
     return f"{text} {unit}" if is_bare else text
 
 
-def _separation(separation: Mapping[str, Any]) -> Group:
+def _render_separation(separation: Mapping[str, Any]) -> Group:
     title = "What separates the first from the second"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name in ("", "first", "second"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for each in (*separation["figures"], *separation["parts"], *separation["settings"]):
         name, unit = each["name"], each.get("unit", "")
-        ends = (_told(name, each.get(end), unit) for end in ("first", "second"))
+        ends = (_format_setting(name, each.get(end), unit) for end in ("first", "second"))
         table.add_row(name.replace("_", " "), *ends)
     doubt = ("The first is better by less than the estimates are unsure of.",) * separation["within_interval"]
     return Group(table, *doubt)
 
 
-def _sensitivities(sensitivities: Sequence[Mapping[str, Any]]) -> Table:
+def _render_sensitivities(sensitivities: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(title="What the choice hangs on", title_justify="left", box=None, pad_edge=False)
     for name in ("assumption", "times", "then the first is"):
         table.add_column(name, justify="right" if name == "times" else "left")
     for each in sensitivities:
         name = each["assumption"].replace("_", " ") + (f" of {each['of']}" if "of" in each else "")
         if "factor" not in each:
-            span = f"{figure(each['searched_low'])} to {figure(each['searched_high'])}"
+            span = f"{format_figure(each['searched_low'])} to {format_figure(each['searched_high'])}"
             table.add_row(name, span, "the same")
             continue
         row = each.get("becomes")
         then = "nothing: no configuration is left"
         if row:
             place = f"{row['supply']['name']}, {row['accelerator_count']:,} x {row['accelerator_id']}"
-            then = f"{place}, {layout_text(row)}"
+            then = f"{place}, {format_layout(row)}"
         table.add_row(name, f"{each['factor']:.4g}", then)
     return table
 
 
-def _hint(hint: Mapping[str, Any]) -> Iterator[str]:
+def _render_hint(hint: Mapping[str, Any]) -> Iterator[str]:
     """A hint as its program takes it, and what has to be said elsewhere."""
     yield f"{_COMMANDS[hint['tool']]}:"
     if "arguments" in hint:
@@ -163,13 +165,13 @@ def _hint(hint: Mapping[str, Any]) -> Iterator[str]:
     else:
         document = hint["configuration"]
         is_toml = TABLE[hint["tool"]].file_format == "toml"
-        text = toml(document) if is_toml else json.dumps(document, indent=2)
+        text = render_toml(document) if is_toml else json.dumps(document, indent=2)
         yield from (f"  {line}" for line in text.splitlines())
     for gap in hint["missing"]:
         yield f"  no setting for {gap['pointer'].partition('/throughput')[2]}: {gap['detail']}"
 
 
-def _unknown(gaps: Sequence[Mapping[str, str]]) -> Iterator[str]:
+def _describe_unknown(gaps: Sequence[Mapping[str, str]]) -> Iterator[str]:
     """What is unknown of which rows: the same of several rows in one line."""
     members: dict[str, dict[str, None]] = {}
     for gap in gaps:
@@ -182,26 +184,26 @@ def render_plan(answer: Mapping[str, Any]) -> Group:
     """A plan: ranked rows, what was searched, what the choice hangs on, and how to launch the first."""
     parts: list[Any] = []
     if answer["rows"]:
-        parts.append(_rows("Best configurations", answer["rows"]))
+        parts.append(_build_table("Best configurations", answer["rows"]))
     else:
         parts.append(Text("No configuration keeps to the constraints."))
     if answer["given"]:
-        parts += ["", _rows("Configurations in use", answer["given"])]
-    parts += ["", Text("\n".join(_counts(answer["candidates"])))]
+        parts += ["", _build_table("Configurations in use", answer["given"])]
+    parts += ["", Text("\n".join(_describe_counts(answer["candidates"])))]
     if "separation" in answer:
-        parts += ["", _separation(answer["separation"])]
+        parts += ["", _render_separation(answer["separation"])]
     if answer["sensitivities"]:
-        parts += ["", _sensitivities(answer["sensitivities"])]
+        parts += ["", _render_sensitivities(answer["sensitivities"])]
     if answer["launch_hints"]:
-        lines = [line for hint in answer["launch_hints"] for line in _hint(hint)]
+        lines = [line for hint in answer["launch_hints"] for line in _render_hint(hint)]
         parts += ["", Text("Launch the first\n" + "\n".join(lines))]
-    notes = [*_unknown(answer["gaps"])]
+    notes = [*_describe_unknown(answer["gaps"])]
     notes += [f"note {warning['pointer']}: {warning['detail']}" for warning in answer["warnings"]]
     evidence = answer["evidence"]
     notes.append(f"catalog revision {evidence['catalog_revision']}, method {evidence['method_version']}")
     return Group(*parts, "", Text("\n".join(notes), style="dim"))
 
 
-def show_plan(answer: Mapping[str, Any]) -> None:
+def print_plan(answer: Mapping[str, Any]) -> None:
     """Print a plan."""
     Console(highlight=False).print(render_plan(answer))

@@ -13,14 +13,14 @@ _SCIENTIFIC_FROM = 1e12
 _WHOLE_FROM = 1000.0
 
 
-def bar(share: float, width: int = BAR_WIDTH) -> str:
+def render_bar(share: float, width: int = BAR_WIDTH) -> str:
     """A bar that fills ``share`` of ``width`` characters, to an eighth of one."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
 
 
-def figure(value: float) -> str:
+def format_figure(value: float) -> str:
     """A number with as many digits as a reader can use."""
     magnitude = abs(value)
     if magnitude >= _SCIENTIFIC_FROM and not isinstance(value, int):
@@ -34,18 +34,18 @@ class _Unit(NamedTuple):
     name: str
     size: float = 1.0
 
-    def text(self, value: float) -> str:
-        return figure(value / self.size if self.size != 1.0 else value)
+    def format_value(self, value: float) -> str:
+        return format_figure(value / self.size if self.size != 1.0 else value)
 
-    def full(self, value: float) -> str:
-        return f"{self.text(value)} {self.name}".rstrip()
+    def format_with_unit(self, value: float) -> str:
+        return f"{self.format_value(value)} {self.name}".rstrip()
 
 
 _TIMES = (_Unit("days", 86_400.0), _Unit("h", 3600.0), _Unit("s"), _Unit("ms", 1e-3))
 _UNITS = {"bytes": _Unit("GB", 1e9), "kwh": _Unit("kWh"), "kw": _Unit("kW"), "liters": _Unit("l")}
 
 
-def _unit(name: str, value: float) -> tuple[str, _Unit]:
+def _find_unit(name: str, value: float) -> tuple[str, _Unit]:
     """A member's name without its unit, and what to show ``value`` in."""
     if name == "seconds" or (name.endswith("_seconds") and not name.endswith("_per_second")):
         unit = next((time for time in _TIMES if abs(value) >= time.size), _TIMES[-1])
@@ -56,88 +56,92 @@ def _unit(name: str, value: float) -> tuple[str, _Unit]:
     return (head, _UNITS[suffix]) if suffix in _UNITS else (name, _Unit(""))
 
 
-def in_unit(name: str, value: float) -> str:
+def format_in_unit(name: str, value: float) -> str:
     """A figure in a unit that suits its size; ``name`` is that of its member, with the unit as suffix."""
-    return _unit(name, value)[1].full(value)
+    return _find_unit(name, value)[1].format_with_unit(value)
 
 
 _WORDS = {"it": "IT", "flops": "FLOPs"}
 
 
-def _title(*names: str) -> str:
+def _format_title(*names: str) -> str:
     return " ".join(_WORDS.get(word, word) for name in names for word in name.split("_") if word)
 
 
-def _interval(low: str, high: str) -> str:
+def _format_interval(low: str, high: str) -> str:
     return "" if low == high else f"{low} to {high}"
 
 
-def _rows(answer: Mapping[str, Any], *path: str) -> Iterator[tuple[str, str, str, str]]:
+def _list_rows(answer: Mapping[str, Any], *path: str) -> Iterator[tuple[str, str, str, str]]:
     """Headline figures as label, value, interval and basis."""
     for name, value in answer.items():
         if isinstance(value, dict) and "amount" in value:
             amount, low, high = (f"{Decimal(value[end]):,}" for end in ("amount", "low", "high"))
             yield (
-                _title(*path, name),
+                _format_title(*path, name),
                 f"{amount} {value['currency_code']}",
-                _interval(low, high),
+                _format_interval(low, high),
                 value["basis"],
             )
         elif isinstance(value, dict) and "basis" in value:
-            label, unit = _unit(name, value["value"])
-            ends = _interval(unit.text(value["low"]), unit.text(value["high"]))
-            yield _title(*path, label), unit.full(value["value"]), ends, value["basis"]
+            label, unit = _find_unit(name, value["value"])
+            ends = _format_interval(unit.format_value(value["low"]), unit.format_value(value["high"]))
+            yield _format_title(*path, label), unit.format_with_unit(value["value"]), ends, value["basis"]
         elif isinstance(value, bool):
-            yield _title(*path, name), "yes" if value else "no", "", ""
+            yield _format_title(*path, name), "yes" if value else "no", "", ""
         elif isinstance(value, int | float):
-            label, unit = _unit(name, value)
-            yield _title(*path, label), unit.full(value), "", ""
+            label, unit = _find_unit(name, value)
+            yield _format_title(*path, label), unit.format_with_unit(value), "", ""
         elif isinstance(value, dict) and name not in ("evidence", "parallelism"):
-            yield from _rows(value, *path, name)
+            yield from _list_rows(value, *path, name)
 
 
-def _bars(title: str, parts: list[tuple[str, float, str]]) -> Table:
+def _build_bars(title: str, parts: list[tuple[str, float, str]]) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("part", no_wrap=True)
     table.add_column("", min_width=BAR_WIDTH)
     table.add_column("", justify="right", no_wrap=True)
     largest = max((size for _, size, _ in parts), default=0.0)
     for name, size, text in parts:
-        table.add_row(_title(name), bar(size / largest if largest else 0.0), text)
+        table.add_row(_format_title(name), render_bar(size / largest if largest else 0.0), text)
     return table
 
 
-def _pictures(answer: Mapping[str, Any]) -> Iterator[Table]:
+def _build_charts(answer: Mapping[str, Any]) -> Iterator[Table]:
     components = answer.get("per_device", {}).get("components", [])
     if components:
-        parts = [(c["name"], float(c["bytes"]), _UNITS["bytes"].full(c["bytes"])) for c in components]
-        yield _bars("Memory of a device", parts)
+        parts = [
+            (c["name"], float(c["bytes"]), _UNITS["bytes"].format_with_unit(c["bytes"])) for c in components
+        ]
+        yield _build_bars("Memory of a device", parts)
     phases = answer.get("breakdown", [])
     if phases:
         values = [(p["phase"], p["seconds"]["value"]) for p in phases]
-        parts = [(name, value, _unit("seconds", value)[1].full(value)) for name, value in values]
-        yield _bars("Where the time goes", parts)
+        parts = [
+            (name, value, _find_unit("seconds", value)[1].format_with_unit(value)) for name, value in values
+        ]
+        yield _build_bars("Where the time goes", parts)
     energy = answer.get("energy", {}).get("lines", [])
     if energy:
         values = [(line["name"], line["it_kwh"]["value"]) for line in energy]
-        yield _bars("IT energy", [(n, v, _UNITS["kwh"].full(v)) for n, v in values])
+        yield _build_bars("IT energy", [(n, v, _UNITS["kwh"].format_with_unit(v)) for n, v in values])
     sides = [(n, answer[n]["total"]) for n in ("rent", "purchase") if answer.get(n, {}).get("total")]
     if sides:
         parts = [
             (name, float(total["amount"]), f"{Decimal(total['amount']):,} {total['currency_code']}")
             for name, total in sides
         ]
-        yield _bars("Rent or buy", parts)
+        yield _build_bars("Rent or buy", parts)
 
 
-def render(answer: Mapping[str, Any]) -> Group:
+def render_answer(answer: Mapping[str, Any]) -> Group:
     """The whole answer: figures, bars, what is unknown and what to mind."""
     table = Table(box=None, pad_edge=False)
     table.add_column("figure")
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("80% interval", justify="right", no_wrap=True)
     table.add_column("basis", no_wrap=True)
-    for row in _rows(answer):
+    for row in _list_rows(answer):
         table.add_row(*row)
     notes = [f"unknown {gap['pointer']}: {gap['detail']}" for gap in answer["gaps"]]
     notes += [f"note {w['pointer']}: {w['detail']}" for w in answer["warnings"]]
@@ -148,10 +152,10 @@ def render(answer: Mapping[str, Any]) -> Group:
     revision = answer["evidence"]["catalog_revision"]
     method = answer["evidence"]["method_version"]
     notes.append(f"catalog revision {revision}, method {method}")
-    pictures = (part for picture in _pictures(answer) for part in ("", picture))
+    pictures = (part for picture in _build_charts(answer) for part in ("", picture))
     return Group(table, *pictures, "", Text("\n".join(notes), style="dim"))
 
 
-def show(answer: Mapping[str, Any]) -> None:
+def print_answer(answer: Mapping[str, Any]) -> None:
     """Print an answer."""
-    Console(width=None, highlight=False).print(render(answer))
+    Console(width=None, highlight=False).print(render_answer(answer))

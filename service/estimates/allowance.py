@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from service.planning.tariff.effort import MOST_STEPS, Effort, Share
+from service.planning.tariff.effort import MOST_STEPS, BillingEffort, EffortShare
 from service.planning.units import MINUTE_SECONDS
 
 _INTERVAL = 0.25
@@ -23,7 +23,7 @@ _allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 
 
 @contextmanager
-def taken_from(allowed: Allowance) -> Iterator[None]:
+def use_allowance(allowed: Allowance) -> Iterator[None]:
     """All that is worked out within takes its steps from there."""
     token = _allowance.set(allowed)
     try:
@@ -32,7 +32,7 @@ def taken_from(allowed: Allowance) -> Iterator[None]:
         _allowance.reset(token)
 
 
-def take(effort: Effort, pointer: str) -> None:
+def spend_effort(effort: BillingEffort, pointer: str) -> None:
     """Count steps; refuse at ``pointer`` what goes beyond the allowance, or beyond a question without one."""
     left = _allowance.get()
     effort.check(MOST_STEPS if left is None else left.left, pointer)
@@ -40,7 +40,9 @@ def take(effort: Effort, pointer: str) -> None:
         left.left -= effort.total
 
 
-def in_time_effort(seconds: float, interval_minutes: int) -> Effort:
+def estimate_interval_effort(seconds: float, interval_minutes: int) -> BillingEffort:
     """What emissions by the interval take, of runs of so many seconds together."""
     intervals = seconds / (interval_minutes * MINUTE_SECONDS)
-    return Effort((Share(_INTERVAL * intervals, f"{intervals:,.0f} intervals at an intensity in time"),))
+    return BillingEffort(
+        (EffortShare(_INTERVAL * intervals, f"{intervals:,.0f} intervals at an intensity in time"),)
+    )

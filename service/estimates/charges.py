@@ -1,24 +1,24 @@
 """Charges as they are answered."""
 
-from service.planning.cost.charges import ChargeLine, Charges, Money
-from service.schemas.answer import money
-from service.schemas.base import Line, MoneyQuantity
-from service.schemas.cost_answers import MoneyTotal
+from service.planning.cost.charges import ChargeLine, CurrencyCharges, Money
+from service.schemas.answer import to_money_quantity
+from service.schemas.base import CostLine, MoneyQuantity
+from service.schemas.cost_answers import CostBreakdown
 
 
 def to_money(amount: Money) -> MoneyQuantity:
     """A headline amount."""
-    return money(*amount)
+    return to_money_quantity(*amount)
 
 
-def to_lines(charged: Charges) -> list[Line]:
+def to_lines(charged: CurrencyCharges) -> list[CostLine]:
     """The lines of charges."""
     return [_to_line(line) for line in charged.lines]
 
 
-def _to_line(line: ChargeLine) -> Line:
+def _to_line(line: ChargeLine) -> CostLine:
     currency = line.currency_code
-    answer: Line = {
+    answer: CostLine = {
         "name": line.name,
         "quantity": line.quantity,
         "unit": line.unit,
@@ -31,6 +31,6 @@ def _to_line(line: ChargeLine) -> Line:
     return answer
 
 
-def to_money_total(charged: Charges) -> MoneyTotal:
+def to_money_total(charged: CurrencyCharges) -> CostBreakdown:
     """Charges and their sum."""
     return {"lines": to_lines(charged), "total": to_money(charged.total)}

@@ -7,25 +7,25 @@ from service.planning.errors import PlanningError
 from service.planning.estimates import TrainingRun
 from service.planning.estimates.equal_work import RunTotal, compare_costs_of_runs
 from service.resolve.catalog import CatalogView
-from service.schemas.answer import quantity
-from service.schemas.base import Gap
-from service.schemas.cost_answers import ComparedCost, CostComparisonAnswer
-from service.schemas.estimates import CostComparison, CostQuestion
+from service.schemas.answer import to_quantity
+from service.schemas.base import EstimateGap
+from service.schemas.cost_answers import AlternativeCost, CostComparisonEstimate
+from service.schemas.estimates import CostComparisonRequest, CostEstimateRequest
 
 
-def compare_costs(question: CostComparison, catalog: CatalogView) -> CostComparisonAnswer:
+def compare_costs(question: CostComparisonRequest, catalog: CatalogView) -> CostComparisonEstimate:
     """The alternatives against the baseline; refuses one that does other work."""
     baseline = _answer_alternative(question.baseline, catalog, "/baseline")
-    gaps: list[Gap] = []
-    answer: CostComparisonAnswer = {"baseline": baseline.answer, "alternatives": [], "gaps": gaps}
+    gaps: list[EstimateGap] = []
+    answer: CostComparisonEstimate = {"baseline": baseline.answer, "alternatives": [], "gaps": gaps}
     for place, asked in enumerate(question.alternatives):
         found = _answer_alternative(asked, catalog, f"/alternatives/{place}")
         _check_work(question.baseline, baseline, asked, found, f"/alternatives/{place}")
-        answer["alternatives"].append(_compare(found, baseline, f"/alternatives/{place}", gaps))
+        answer["alternatives"].append(_compare_cost(found, baseline, f"/alternatives/{place}", gaps))
     return answer
 
 
-def _answer_alternative(question: CostQuestion, catalog: CatalogView, at: str) -> AnsweredCost:
+def _answer_alternative(question: CostEstimateRequest, catalog: CatalogView, at: str) -> AnsweredCost:
     try:
         return answer_cost(question, catalog)
     except PlanningError as error:
@@ -33,7 +33,7 @@ def _answer_alternative(question: CostQuestion, catalog: CatalogView, at: str) -
 
 
 def _check_work(
-    first: CostQuestion, one: AnsweredCost, second: CostQuestion, other: AnsweredCost, at: str
+    first: CostEstimateRequest, one: AnsweredCost, second: CostEstimateRequest, other: AnsweredCost, at: str
 ) -> None:
     if first.model != second.model:
         raise PlanningError("UNEQUAL_WORK", f"{at}/model", "the models differ")
@@ -58,8 +58,10 @@ def _count_work(found: AnsweredCost) -> tuple[float | None, float | None]:
     return tokens, requests and requests.value
 
 
-def _compare(found: AnsweredCost, baseline: AnsweredCost, at: str, gaps: list[Gap]) -> ComparedCost:
-    compared: ComparedCost = {"cost": found.answer}
+def _compare_cost(
+    found: AnsweredCost, baseline: AnsweredCost, at: str, gaps: list[EstimateGap]
+) -> AlternativeCost:
+    compared: AlternativeCost = {"cost": found.answer}
     charged, against = found.cost.total, baseline.cost.total
     duration, lasting = found.run.duration_seconds, baseline.run.duration_seconds
     if not (charged and against and duration and lasting):
@@ -74,7 +76,7 @@ def _compare(found: AnsweredCost, baseline: AnsweredCost, at: str, gaps: list[Ga
     ratios = compare_costs_of_runs(
         RunTotal(found.run, charged, duration), RunTotal(baseline.run, against, lasting)
     )
-    compared["time_ratio"] = quantity(ratios.time)
-    compared["device_hours_ratio"] = quantity(ratios.device_hours)
-    compared["cost_ratio"] = quantity(ratios.cost)
+    compared["time_ratio"] = to_quantity(ratios.time)
+    compared["device_hours_ratio"] = to_quantity(ratios.device_hours)
+    compared["cost_ratio"] = to_quantity(ratios.cost)
     return compared

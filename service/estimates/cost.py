@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from service.estimates.charges import to_lines, to_money, to_money_total
-from service.estimates.list_prices import answer_list_prices
+from service.estimates.list_prices import to_list_prices
 from service.estimates.rates import plan_run
-from service.planning.cost.charges import Charges
+from service.planning.cost.charges import CurrencyCharges
 from service.planning.estimates import Run
 from service.planning.estimates.break_even import BreakEven
 from service.planning.estimates.cost import RunCost, estimate_run_cost
@@ -15,13 +15,13 @@ from service.planning.estimates.rent import Rent
 from service.planning.estimates.unit_costs import estimate_unit_costs
 from service.planning.quantity import scaled
 from service.planning.units import HOUR_SECONDS
-from service.resolve.calibrated import calibrated
+from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
 from service.resolve.cost import resolve_cost_terms
-from service.schemas.answer import evidence, parallelism, quantity
+from service.schemas.answer import to_evidence, to_parallelism, to_quantity
 from service.schemas.cost_answers import BreakEven as BreakEvenAnswer
-from service.schemas.cost_answers import CostAnswer, OwnershipAnswer, RentAnswer
-from service.schemas.estimates import CostQuestion
+from service.schemas.cost_answers import CostEstimate, OwnershipCostBreakdown, RentCostBreakdown
+from service.schemas.estimates import CostEstimateRequest
 
 
 class AnsweredCost(NamedTuple):
@@ -29,46 +29,46 @@ class AnsweredCost(NamedTuple):
 
     run: Run
     cost: RunCost
-    answer: CostAnswer
+    answer: CostEstimate
 
 
-def estimate_cost(question: CostQuestion, catalog: CatalogView) -> CostAnswer:
+def estimate_cost(question: CostEstimateRequest, catalog: CatalogView) -> CostEstimate:
     """The rent of the run, or its share of own devices, or their purchase; storage and what leaves."""
     return answer_cost(question, catalog).answer
 
 
-def answer_cost(question: CostQuestion, catalog: CatalogView) -> AnsweredCost:
+def answer_cost(question: CostEstimateRequest, catalog: CatalogView) -> AnsweredCost:
     """The same with what is behind it."""
-    catalog = calibrated(catalog, question.cluster, question.efficiency)
+    catalog = apply_calibrations(catalog, question.cluster, question.efficiency)
     return answer_cost_of_run(question, plan_run(question, catalog), catalog)
 
 
-def estimate_cost_of_run(question: CostQuestion, run: Run, catalog: CatalogView) -> RunCost:
+def estimate_cost_of_run(question: CostEstimateRequest, run: Run, catalog: CatalogView) -> RunCost:
     """What a run costs whose rates are known."""
     estimate_device_hours(run)
     return estimate_run_cost(run, resolve_cost_terms(question, run.case.cluster, catalog, run.notes))
 
 
-def answer_cost_of_run(question: CostQuestion, run: Run, catalog: CatalogView) -> AnsweredCost:
+def answer_cost_of_run(question: CostEstimateRequest, run: Run, catalog: CatalogView) -> AnsweredCost:
     """The answer on what a run costs whose rates are known."""
     notes, hours = run.notes, estimate_device_hours(run)
-    answer: CostAnswer = {
+    answer: CostEstimate = {
         "lines": [],
-        "parallelism": parallelism(run.case.layout, chosen=run.case.layout_chosen),
-        "evidence": evidence(question, notes, catalog.revision),
+        "parallelism": to_parallelism(run.case.layout, chosen=run.case.layout_chosen),
+        "evidence": to_evidence(question, notes, catalog.revision),
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
     if run.duration_seconds and hours:
-        answer["duration_seconds"] = quantity(run.duration_seconds)
-        answer["device_hours"] = quantity(hours)
+        answer["duration_seconds"] = to_quantity(run.duration_seconds)
+        answer["device_hours"] = to_quantity(hours)
     else:
         for name in ("duration_seconds", "device_hours"):
-            notes.gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
+            notes.add_gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
     terms = resolve_cost_terms(question, run.case.cluster, catalog, notes)
     cost = estimate_run_cost(run, terms)
     _add_parts(answer, cost)
-    listed = answer_list_prices(question, run, cost.total, terms.currencies, catalog)
+    listed = to_list_prices(question, run, cost.total, terms.currencies, catalog)
     if listed:
         answer["list_prices"] = listed
     if cost.total is not None:
@@ -76,19 +76,19 @@ def answer_cost_of_run(question: CostQuestion, run: Run, catalog: CatalogView) -
     return AnsweredCost(run, cost, answer)
 
 
-def _add_parts(answer: CostAnswer, cost: RunCost) -> None:
+def _add_parts(answer: CostEstimate, cost: RunCost) -> None:
     if cost.rent is not None:
-        answer["rent"] = _to_rent_answer(cost.rent)
+        answer["rent"] = _to_rent(cost.rent)
     if cost.purchase is not None:
         answer["purchase"] = to_money_total(cost.purchase)
     if cost.ownership is not None:
-        answer["ownership"] = _to_ownership_answer(cost.ownership)
+        answer["ownership"] = _to_ownership(cost.ownership)
     if cost.break_even_runs is not None:
-        answer["break_even_runs"] = quantity(cost.break_even_runs)
-        answer["break_even"] = [to_break_even_answer(each) for each in cost.break_even]
+        answer["break_even_runs"] = to_quantity(cost.break_even_runs)
+        answer["break_even"] = [to_break_even(each) for each in cost.break_even]
 
 
-def _add_total(answer: CostAnswer, run: Run, total: Charges) -> None:
+def _add_total(answer: CostEstimate, run: Run, total: CurrencyCharges) -> None:
     """The charges, and what requests and tokens bear of them."""
     answer["lines"], answer["total"] = to_lines(total), to_money(total.total)
     shares = estimate_unit_costs(run, total)
@@ -102,14 +102,14 @@ def _add_total(answer: CostAnswer, run: Run, total: Charges) -> None:
         answer["cost_per_million_tokens"] = to_money(shares.million_tokens)
 
 
-def _to_rent_answer(rent: Rent) -> RentAnswer:
+def _to_rent(rent: Rent) -> RentCostBreakdown:
     terms, charged = rent.terms, rent.charges
-    answer: RentAnswer = {
+    answer: RentCostBreakdown = {
         "lines": to_lines(charged),
         "total": to_money(charged.total),
         "instances": rent.instances,
         "devices_per_instance": terms.devices_per_instance,
-        "paid_device_hours": quantity(rent.paid),
+        "paid_device_hours": to_quantity(rent.paid),
     }
     if terms.option is not None:
         answer["purchase_option"] = terms.option
@@ -121,31 +121,31 @@ def _to_rent_answer(rent: Rent) -> RentAnswer:
         devices = float(rent.instances * terms.devices_per_instance)
         answer["interruptions"] = {
             "expected_interruptions": spot.interruptions,
-            "extra_device_hours": quantity(scaled(spot.extra, devices / HOUR_SECONDS)),
-            "duration_seconds": quantity(spot.lasting),
+            "extra_device_hours": to_quantity(scaled(spot.extra, devices / HOUR_SECONDS)),
+            "duration_seconds": to_quantity(spot.lasting),
         }
         if spot.mtbf_seconds is not None:
             answer["interruptions"]["mean_time_between_interruptions_seconds"] = spot.mtbf_seconds
     return answer
 
 
-def _to_ownership_answer(owned: OwnershipCost) -> OwnershipAnswer:
-    answer: OwnershipAnswer = {
+def _to_ownership(owned: OwnershipCost) -> OwnershipCostBreakdown:
+    answer: OwnershipCostBreakdown = {
         "lines": [],
         "yearly": to_money_total(owned.yearly),
         "price_per_device_hour": to_money(owned.yearly.per(owned.device_hours)),
-        "device_hours_per_year": quantity(owned.device_hours),
+        "device_hours_per_year": to_quantity(owned.device_hours),
     }
     if owned.run is not None:
         answer["lines"], answer["total"] = to_lines(owned.run), to_money(owned.run.total)
     return answer
 
 
-def to_break_even_answer(found: BreakEven) -> BreakEvenAnswer:
+def to_break_even(found: BreakEven) -> BreakEvenAnswer:
     """When a purchase has paid itself back, as it is answered."""
     answer: BreakEvenAnswer = {"counts": list(found.counts), "utilization": found.utilization}
     if found.months is not None:
-        answer["months"] = quantity(found.months)
+        answer["months"] = to_quantity(found.months)
     if found.runs is not None:
-        answer["runs"] = quantity(found.runs)
+        answer["runs"] = to_quantity(found.runs)
     return answer

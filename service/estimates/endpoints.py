@@ -23,45 +23,45 @@ from service.estimates import (
 )
 from service.estimates.allowance import Allowance
 from service.estimates.length import is_long
-from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
+from service.estimates.service import ESTIMATES, NoSoundEstimate, answer_question
 from service.evidence.snapshot import REVISION_DIGITS, SnapshotStore
-from service.kit.http.long_work import Later
+from service.kit.http.cancellation import check_cancelled
+from service.kit.http.long_work import DeferredAnswer
 from service.kit.http.problems import FieldError
-from service.kit.http.wanted import check_wanted
-from service.kit.http.web import BODY_BYTES, AskingRoute, WorkAside, Written, api_router
+from service.kit.http.web import BODY_BYTES, OffloadedWork, ReadOnlyRoute, RenderedJson, api_router
 from service.resolve.catalog import CatalogView
 from service.schemas.answers import (
-    MemoryAnswer,
-    MemoryAnswers,
-    ThroughputAnswer,
-    ThroughputAnswers,
+    MemoryEstimate,
+    MemoryEstimateList,
+    ThroughputEstimate,
+    ThroughputEstimateList,
 )
-from service.schemas.base import Input
-from service.schemas.bill_answers import UtilityBillAnswer, UtilityBillAnswers
-from service.schemas.cost_answers import CostAnswer, CostAnswers, CostComparisonAnswer
+from service.schemas.base import StrictModel
+from service.schemas.bill_answers import UtilityBill, UtilityBillList
+from service.schemas.cost_answers import CostComparisonEstimate, CostEstimate, CostEstimateList
 from service.schemas.estimates import (
-    CostBatch,
-    CostComparison,
-    CostExport,
-    CostQuestion,
-    MemoryBatch,
-    MemoryQuestion,
-    RunQuestion,
-    ThroughputBatch,
-    ThroughputQuestion,
-    UtilityBillBatch,
-    UtilityBillExport,
-    UtilityBillQuestion,
+    CostComparisonRequest,
+    CostEstimateBatchRequest,
+    CostEstimateRequest,
+    CostExportRequest,
+    MemoryEstimateBatchRequest,
+    MemoryEstimateRequest,
+    RunEstimateRequest,
+    ThroughputEstimateBatchRequest,
+    ThroughputEstimateRequest,
+    UtilityBillBatchRequest,
+    UtilityBillExportRequest,
+    UtilityBillRequest,
 )
-from service.schemas.frontier import FrontierAnswer, FrontierQuestion
-from service.schemas.tariff_bills import TariffBillAnswer, TariffBillQuestion
+from service.schemas.frontier import ThroughputFrontier, ThroughputFrontierRequest
+from service.schemas.tariff_bills import TariffBill, TariffBillRequest
 from service.schemas.what_if import (
-    PowerCapAnswer,
-    PowerCapQuestion,
-    ShiftAnswer,
-    ShiftQuestion,
-    SiteComparison,
-    SiteComparisonAnswer,
+    PowerCapEstimate,
+    PowerCapEstimateRequest,
+    SiteComparisonEstimate,
+    SiteComparisonRequest,
+    StartShiftEstimate,
+    StartShiftEstimateRequest,
 )
 
 REVISION_PARAMETER = {
@@ -72,185 +72,205 @@ REVISION_PARAMETER = {
     "schema": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 10**REVISION_DIGITS - 1},
 }
 
-router = api_router("/v1/estimates", tag="estimates", route_class=AskingRoute)
-tariffs = api_router("/v1/tariffs", tag="tariffs", route_class=AskingRoute)
+router = api_router("/v1/estimates", tag="estimates", route_class=ReadOnlyRoute)
+tariffs = api_router("/v1/tariffs", tag="tariffs", route_class=ReadOnlyRoute)
 
 _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
-    "memory": TypeAdapter(MemoryAnswer).serializer.to_json,
-    "throughput": TypeAdapter(ThroughputAnswer).serializer.to_json,
-    "cost": TypeAdapter(CostAnswer).serializer.to_json,
-    "utility-bill": TypeAdapter(UtilityBillAnswer).serializer.to_json,
+    "memory": TypeAdapter(MemoryEstimate).serializer.to_json,
+    "throughput": TypeAdapter(ThroughputEstimate).serializer.to_json,
+    "cost": TypeAdapter(CostEstimate).serializer.to_json,
+    "utility-bill": TypeAdapter(UtilityBill).serializer.to_json,
 }
 
 
 FOCUS_CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
 
 
-def csv_response(rows: str, name: str) -> Response:
+def build_csv_response(rows: str, name: str) -> Response:
     """A table as a file called ``name``."""
     disposition = f'attachment; filename="{name}"'
     return Response(rows, media_type="text/csv", headers={"Content-Disposition": disposition})
 
 
-async def _snapshot(request: Request) -> CatalogView:
+async def _get_snapshot(request: Request) -> CatalogView:
     store: SnapshotStore = request.app.state.snapshots
-    return await store.asked(request.scope)
+    return await store.get_requested(request.scope)
 
 
-async def _asked(
-    estimator: Callable[[Any, CatalogView], Any], question: MemoryQuestion | RunQuestion, request: Request
+async def _answer_question(
+    estimator: Callable[[Any, CatalogView], Any],
+    question: MemoryEstimateRequest | RunEstimateRequest,
+    request: Request,
 ) -> Any:  # noqa: ANN401
     """The answer to one of the four questions: at once, or later where it takes long."""
-    snapshot = await _snapshot(request)
-    asked = partial(answer, estimator, question, snapshot)
-    return Later(asked) if is_long(question, request.scope["state"][BODY_BYTES], snapshot) else asked()
+    snapshot = await _get_snapshot(request)
+    asked = partial(answer_question, estimator, question, snapshot)
+    return (
+        DeferredAnswer(asked) if is_long(question, request.scope["state"][BODY_BYTES], snapshot) else asked()
+    )
 
 
-async def _later(estimator: Callable[[Any, CatalogView], Any], question: Input, request: Request) -> Any:  # noqa: ANN401
+async def _answer_later(
+    estimator: Callable[[Any, CatalogView], Any], question: StrictModel, request: Request
+) -> Any:  # noqa: ANN401
     """The answer to a question that always counts as long."""
-    return Later(partial(answer, estimator, question, await _snapshot(request)))
+    return DeferredAnswer(partial(answer_question, estimator, question, await _get_snapshot(request)))
 
 
-async def _answers(operation: str, questions: Sequence[Input], request: Request) -> Any:  # noqa: ANN401
+async def _answer_batch(operation: str, questions: Sequence[StrictModel], request: Request) -> Any:  # noqa: ANN401
     """Answers in order, all from one snapshot; one question without an answer fails the batch."""
-    return Later(partial(_written, operation, questions, await _snapshot(request)))
+    return DeferredAnswer(partial(_write_answers, operation, questions, await _get_snapshot(request)))
 
 
-def _written(operation: str, questions: Sequence[Input], snapshot: CatalogView) -> Written:
+def _write_answers(operation: str, questions: Sequence[StrictModel], snapshot: CatalogView) -> RenderedJson:
     """Each is written as soon as it is known; as objects, a batch of answers takes many times the memory."""
     estimator, write = ESTIMATES[operation].estimator, _WRITERS[operation]
     results: list[bytes] = []
     allowed = Allowance()
     for position, question in enumerate(questions):
-        check_wanted()
-        results.append(write(answer(estimator, question, snapshot, f"/requests/{position}", allowed)))
-    return Written(b'{"results":[' + b",".join(results) + b"]}")
+        check_cancelled()
+        results.append(
+            write(answer_question(estimator, question, snapshot, f"/requests/{position}", allowed))
+        )
+    return RenderedJson(b'{"results":[' + b",".join(results) + b"]}")
 
 
 @router.post("/memory")
-async def estimate_memory(question: MemoryQuestion, request: Request) -> MemoryAnswer:
+async def estimate_memory(question: MemoryEstimateRequest, request: Request) -> MemoryEstimate:
     """Does it fit? Memory of the fullest device by component, against what the device has."""
-    found: MemoryAnswer = await _asked(memory.estimate_memory, question, request)
+    found: MemoryEstimate = await _answer_question(memory.estimate_memory, question, request)
     return found
 
 
 @router.post("/memory:batch")
-async def estimate_memory_batch(batch: MemoryBatch, request: Request) -> MemoryAnswers:
+async def estimate_memory_batch(batch: MemoryEstimateBatchRequest, request: Request) -> MemoryEstimateList:
     """Memory for several questions, in order and from one catalog revision."""
-    answers: MemoryAnswers = await _answers("memory", batch.requests, request)
+    answers: MemoryEstimateList = await _answer_batch("memory", batch.requests, request)
     return answers
 
 
 @router.post("/throughput")
-async def estimate_throughput(question: ThroughputQuestion, request: Request) -> ThroughputAnswer:
+async def estimate_throughput(question: ThroughputEstimateRequest, request: Request) -> ThroughputEstimate:
     """How fast will it go? Rates, where the time goes, and what limits the speed."""
-    found: ThroughputAnswer = await _asked(throughput.estimate_throughput, question, request)
+    found: ThroughputEstimate = await _answer_question(throughput.estimate_throughput, question, request)
     return found
 
 
 @router.post("/throughput:batch")
-async def estimate_throughput_batch(batch: ThroughputBatch, request: Request) -> ThroughputAnswers:
+async def estimate_throughput_batch(
+    batch: ThroughputEstimateBatchRequest, request: Request
+) -> ThroughputEstimateList:
     """Throughput for several questions, in order and from one catalog revision."""
     for position, question in enumerate(batch.requests):
         if question.solver.kind == "simulated":
             detail = "a simulation is asked for by itself"
             field = FieldError(f"/requests/{position}/solver/kind", "SIMULATION_IN_BATCH", detail)
-            raise NoSoundAnswer("", field)
-    answers: ThroughputAnswers = await _answers("throughput", batch.requests, request)
+            raise NoSoundEstimate("", field)
+    answers: ThroughputEstimateList = await _answer_batch("throughput", batch.requests, request)
     return answers
 
 
 @router.post("/throughput:frontier")
-async def estimate_throughput_frontier(question: FrontierQuestion, request: Request) -> FrontierAnswer:
+async def estimate_throughput_frontier(
+    question: ThroughputFrontierRequest, request: Request
+) -> ThroughputFrontier:
     """Which configurations are best? The Pareto set of tokens per second by device and by user."""
-    found: FrontierAnswer = await _later(frontier.estimate_frontier, question, request)
+    found: ThroughputFrontier = await _answer_later(frontier.estimate_frontier, question, request)
     return found
 
 
 @router.post("/cost")
-async def estimate_cost(question: CostQuestion, request: Request) -> CostAnswer:
+async def estimate_cost(question: CostEstimateRequest, request: Request) -> CostEstimate:
     """What will it cost? Device-hours, charges, and the cost of a million tokens."""
-    found: CostAnswer = await _asked(cost.estimate_cost, question, request)
+    found: CostEstimate = await _answer_question(cost.estimate_cost, question, request)
     return found
 
 
 @router.post("/cost:batch")
-async def estimate_cost_batch(batch: CostBatch, request: Request) -> CostAnswers:
+async def estimate_cost_batch(batch: CostEstimateBatchRequest, request: Request) -> CostEstimateList:
     """Cost for several questions, in order and from one catalog revision."""
-    answers: CostAnswers = await _answers("cost", batch.requests, request)
+    answers: CostEstimateList = await _answer_batch("cost", batch.requests, request)
     return answers
 
 
 @router.post("/cost:export", response_class=Response, responses=FOCUS_CSV)
-async def estimate_cost_export(question: CostExport, request: Request, aside: WorkAside) -> Response:
+async def estimate_cost_export(
+    question: CostExportRequest, request: Request, aside: OffloadedWork
+) -> Response:
     """The charges of an estimate as CSV, in the columns of FOCUS 1.2; a row for each charge and month."""
-    snapshot = await _snapshot(request)
+    snapshot = await _get_snapshot(request)
     tenant_id = request.scope["state"]["subject"].tenant_id
-    export = partial(answer, partial(focus.export_cost, tenant_id=tenant_id), question, snapshot)
+    export = partial(answer_question, partial(focus.export_cost, tenant_id=tenant_id), question, snapshot)
     rows = await aside(export)
-    return csv_response(rows, "cost.csv")
+    return build_csv_response(rows, "cost.csv")
 
 
 @router.post("/cost:compare")
-async def estimate_cost_comparison(question: CostComparison, request: Request) -> CostComparisonAnswer:
+async def estimate_cost_comparison(
+    question: CostComparisonRequest, request: Request
+) -> CostComparisonEstimate:
     """Which way of doing the same work costs least? Time, device-hours and cost against a baseline."""
-    found: CostComparisonAnswer = await _later(comparison.compare_costs, question, request)
+    found: CostComparisonEstimate = await _answer_later(comparison.compare_costs, question, request)
     return found
 
 
 @router.post("/utility-bill")
-async def estimate_utility_bill(question: UtilityBillQuestion, request: Request) -> UtilityBillAnswer:
+async def estimate_utility_bill(question: UtilityBillRequest, request: Request) -> UtilityBill:
     """What will the run draw, emit and cost? Energy, electricity, carbon, water, rent and purchase."""
-    found: UtilityBillAnswer = await _asked(utility_bill.estimate_utility_bill, question, request)
+    found: UtilityBill = await _answer_question(utility_bill.estimate_utility_bill, question, request)
     return found
 
 
 @router.post("/utility-bill:batch")
-async def estimate_utility_bill_batch(batch: UtilityBillBatch, request: Request) -> UtilityBillAnswers:
+async def estimate_utility_bill_batch(batch: UtilityBillBatchRequest, request: Request) -> UtilityBillList:
     """Utility bills for several questions, in order and from one catalog revision."""
-    answers: UtilityBillAnswers = await _answers("utility-bill", batch.requests, request)
+    answers: UtilityBillList = await _answer_batch("utility-bill", batch.requests, request)
     return answers
 
 
 @router.post("/utility-bill:export", response_class=Response, responses=FOCUS_CSV)
 async def estimate_utility_bill_export(
-    question: UtilityBillExport, request: Request, aside: WorkAside
+    question: UtilityBillExportRequest, request: Request, aside: OffloadedWork
 ) -> Response:
     """The electricity of a run as CSV, in the columns of FOCUS 1.2; a row for each charge of each period."""
-    snapshot = await _snapshot(request)
+    snapshot = await _get_snapshot(request)
     tenant_id = request.scope["state"]["subject"].tenant_id
     export = partial(
-        answer, partial(bill_export.export_utility_bill, tenant_id=tenant_id), question, snapshot
+        answer_question, partial(bill_export.export_utility_bill, tenant_id=tenant_id), question, snapshot
     )
     rows = await aside(export)
-    return csv_response(rows, "electricity.csv")
+    return build_csv_response(rows, "electricity.csv")
 
 
 @router.post("/utility-bill:shift")
-async def estimate_utility_bill_shift(question: ShiftQuestion, request: Request) -> ShiftAnswer:
+async def estimate_utility_bill_shift(
+    question: StartShiftEstimateRequest, request: Request
+) -> StartShiftEstimate:
     """When would the run be cheapest, when cleanest? Every start of a window, by tariff and grid."""
-    found: ShiftAnswer = await _later(shift.estimate_shift, question, request)
+    found: StartShiftEstimate = await _answer_later(shift.estimate_shift, question, request)
     return found
 
 
 @router.post("/utility-bill:compare")
 async def estimate_utility_bill_comparison(
-    question: SiteComparison, request: Request
-) -> SiteComparisonAnswer:
+    question: SiteComparisonRequest, request: Request
+) -> SiteComparisonEstimate:
     """Where would the run be cheapest, cleanest, and take least water? Several buildings side by side."""
-    found: SiteComparisonAnswer = await _later(site_comparison.compare_sites, question, request)
+    found: SiteComparisonEstimate = await _answer_later(site_comparison.compare_sites, question, request)
     return found
 
 
 @router.post("/utility-bill:cap")
-async def estimate_utility_bill_power_cap(question: PowerCapQuestion, request: Request) -> PowerCapAnswer:
+async def estimate_utility_bill_power_cap(
+    question: PowerCapEstimateRequest, request: Request
+) -> PowerCapEstimate:
     """What do devices held below their power limit cost, in time and in money? Of a training run."""
-    found: PowerCapAnswer = await _later(power_cap.estimate_power_cap, question, request)
+    found: PowerCapEstimate = await _answer_later(power_cap.estimate_power_cap, question, request)
     return found
 
 
 @tariffs.post(":bill")
-async def bill_tariff(question: TariffBillQuestion, request: Request) -> TariffBillAnswer:
+async def bill_tariff(question: TariffBillRequest, request: Request) -> TariffBill:
     """What does a tariff charge for a load? Every line of every billing period."""
-    found: TariffBillAnswer = await _later(tariff_bill.bill_tariff, question, request)
+    found: TariffBill = await _answer_later(tariff_bill.bill_tariff, question, request)
     return found

@@ -10,21 +10,21 @@ from pydantic import MISSING
 
 from service.estimates.charges import to_lines
 from service.estimates.cost import AnsweredCost, answer_cost
-from service.kit.http.csv_tables import csv_text
+from service.kit.http.csv_tables import render_csv
 from service.planning import METHOD_VERSION
-from service.planning.cost import rounded
-from service.planning.cost.charges import Charges
+from service.planning.cost import round_amount
+from service.planning.cost.charges import CurrencyCharges
 from service.planning.cost.focus import (
     COLUMNS,
     COMMITTED_UNIT,
-    Account,
-    Charge,
+    BillingAccount,
     ChargeCategory,
-    Commitment,
-    Frequency,
-    Pricing,
-    Service,
-    focus_rows,
+    ChargeCommitment,
+    ChargeFrequency,
+    FocusCharge,
+    PricingCategory,
+    ServiceCategory,
+    build_focus_rows,
     pricing_quantity,
 )
 from service.planning.errors import PlanningError
@@ -32,29 +32,29 @@ from service.planning.estimates.rent import Rent
 from service.planning.quantity import Quantity
 from service.planning.units import DAY_SECONDS
 from service.resolve.catalog import CatalogView
-from service.schemas.base import Line
-from service.schemas.estimates import BilledAccount, CostExport, CostQuestion
+from service.schemas.base import CostLine
+from service.schemas.estimates import BilledAccount, CostEstimateRequest, CostExportRequest
 
 _LONGEST_SECONDS: Final = 3660.0 * DAY_SECONDS
 """Ten years of rows, one a month."""
 ESTIMATE: Final = "Ironlaw"
 """Who states a price that no provider does."""
 
-_DEVICES = Service("Compute", "Virtual Machines", "Accelerators")
-_OWNED = Service("Compute", "Other (Compute)", "Accelerators")
+_DEVICES = ServiceCategory("Compute", "Virtual Machines", "Accelerators")
+_OWNED = ServiceCategory("Compute", "Other (Compute)", "Accelerators")
 _SERVICES = {
-    "storage_dataset": Service("Storage", "Object Storage", "Storage"),
-    "storage_checkpoints": Service("Storage", "Object Storage", "Storage"),
-    "egress": Service("Networking", "Data Transfer", "Egress"),
-    "storage": Service("Storage", "Other (Storage)", "Storage"),
-    "network": Service("Networking", "Other (Networking)", "Network"),
+    "storage_dataset": ServiceCategory("Storage", "Object Storage", "Storage"),
+    "storage_checkpoints": ServiceCategory("Storage", "Object Storage", "Storage"),
+    "egress": ServiceCategory("Networking", "Data Transfer", "Egress"),
+    "storage": ServiceCategory("Storage", "Other (Storage)", "Storage"),
+    "network": ServiceCategory("Networking", "Other (Networking)", "Network"),
     "devices": _OWNED,
     "hosts": _OWNED,
     "depreciation": _OWNED,
     "financing": _OWNED,
     "maintenance": _OWNED,
-    "staff": Service("Other", "Other (Other)", "Staff"),
-    "space": Service("Other", "Other (Other)", "Space"),
+    "staff": ServiceCategory("Other", "Other (Other)", "Staff"),
+    "space": ServiceCategory("Other", "Other (Other)", "Space"),
 }
 _UNITS = {
     "device_hour": COMMITTED_UNIT,
@@ -72,14 +72,14 @@ _UNITS = {
 """FOCUS has capital words in the plural; others stay as they are."""
 
 
-class Period(NamedTuple):
+class ChargePeriod(NamedTuple):
     """When what is charged for takes place."""
 
     start: datetime
     end: datetime
 
 
-class Origin(NamedTuple):
+class PriceOrigin(NamedTuple):
     """Whose price it is and of what."""
 
     provider: str = ESTIMATE
@@ -88,7 +88,7 @@ class Origin(NamedTuple):
     zone: str | None = None
 
 
-def find_period(starts_at: datetime | MISSING, duration: Quantity | None) -> Period:
+def find_period(starts_at: datetime | MISSING, duration: Quantity | None) -> ChargePeriod:
     """From the start to the end of a run; refuses one that has no start, no end or lasts ten years."""
     if starts_at is MISSING:
         raise PlanningError(
@@ -98,10 +98,10 @@ def find_period(starts_at: datetime | MISSING, duration: Quantity | None) -> Per
         raise PlanningError("RATE_UNKNOWN", "/workload", "how long the run lasts is not known")
     if duration.value > _LONGEST_SECONDS:
         raise PlanningError("TOO_LONG", "/workload", "rows are written for runs of at most ten years")
-    return Period(starts_at, starts_at + timedelta(seconds=max(1, math.ceil(duration.value))))
+    return ChargePeriod(starts_at, starts_at + timedelta(seconds=max(1, math.ceil(duration.value))))
 
 
-def to_charges(lines: Iterable[Line], period: Period, origin: Origin) -> Iterator[Charge]:
+def to_charges(lines: Iterable[CostLine], period: ChargePeriod, origin: PriceOrigin) -> Iterator[FocusCharge]:
     """One charge for each line of an answer; a line without an amount is none."""
     for line in lines:
         amount = line.get("amount")
@@ -109,7 +109,9 @@ def to_charges(lines: Iterable[Line], period: Period, origin: Origin) -> Iterato
             yield _to_charge(line, Decimal(amount["amount"]), amount["currency_code"], period, origin)
 
 
-def _to_charge(line: Line, amount: Decimal, currency: str, period: Period, origin: Origin) -> Charge:
+def _to_charge(
+    line: CostLine, amount: Decimal, currency: str, period: ChargePeriod, origin: PriceOrigin
+) -> FocusCharge:
     category = ChargeCategory(line.get("category", "usage").capitalize())
     name, stated = line["name"], line.get("unit_price")
     quantity = unit = unit_price = sku = None
@@ -119,7 +121,7 @@ def _to_charge(line: Line, amount: Decimal, currency: str, period: Period, origi
         if unit_price is not None and unit_price < 0:
             # A list price is not below zero: what is paid back has a negative quantity.
             quantity, unit_price = -quantity, -unit_price
-    return Charge(
+    return FocusCharge(
         name=name,
         description=f"{name.replace('_', ' ')} (estimate; price: {line['source']})",
         category=category,
@@ -134,20 +136,20 @@ def _to_charge(line: Line, amount: Decimal, currency: str, period: Period, origi
         quantity=quantity,
         unit=unit,
         unit_price=unit_price,
-        frequency=Frequency.ONCE if category is ChargeCategory.PURCHASE else Frequency.BY_USE,
+        frequency=ChargeFrequency.ONCE if category is ChargeCategory.PURCHASE else ChargeFrequency.BY_USE,
         sku=sku,
         region=origin.region,
         zone=origin.zone,
     )
 
 
-def _list_rent_charges(rental: Rent, period: Period) -> list[Charge]:
+def _list_rent_charges(rental: Rent, period: ChargePeriod) -> list[FocusCharge]:
     """Charges of a rental: what is paid before the devices start is a purchase, which their hours use up."""
     terms, found = rental.terms, rental.charges
-    origin = Origin(terms.provider or ESTIMATE, terms.offer_id, terms.region, terms.zone)
+    origin = PriceOrigin(terms.provider or ESTIMATE, terms.offer_id, terms.region, terms.zone)
     charges = list(to_charges(to_lines(found), period, origin))
     if terms.option == "spot":
-        charges = [charge._replace(pricing=Pricing.DYNAMIC) for charge in charges]
+        charges = [charge._replace(pricing=PricingCategory.DYNAMIC) for charge in charges]
     if terms.block_hours is not None:
         return [_charge_block(charges, found), *(charge._replace(billed=Decimal(0)) for charge in charges)]
     if terms.term_hours is not None:
@@ -155,7 +157,7 @@ def _list_rent_charges(rental: Rent, period: Period) -> list[Charge]:
     return charges
 
 
-def _charge_block(charges: Sequence[Charge], found: Charges) -> Charge:
+def _charge_block(charges: Sequence[FocusCharge], found: CurrencyCharges) -> FocusCharge:
     """The payment for whole blocks; the hours in them cost nothing more."""
     first = charges[0]
     quantity = sum((charge.quantity or Decimal(0) for charge in charges), Decimal(0))
@@ -163,14 +165,14 @@ def _charge_block(charges: Sequence[Charge], found: Charges) -> Charge:
         name="capacity_block",
         description="capacity block, paid up front",
         category=ChargeCategory.PURCHASE,
-        frequency=Frequency.ONCE,
+        frequency=ChargeFrequency.ONCE,
         billed=found.amount,
         effective=Decimal(0),
         quantity=quantity,
     )
 
 
-def _spread_upfront(charges: Sequence[Charge], commitment_id: str) -> Iterator[Charge]:
+def _spread_upfront(charges: Sequence[FocusCharge], commitment_id: str) -> Iterator[FocusCharge]:
     """What is paid upfront is spread over the committed hours, used or not."""
     upfront = sum(
         (charge.billed for charge in charges if charge.category is ChargeCategory.PURCHASE), Decimal(0)
@@ -180,28 +182,30 @@ def _spread_upfront(charges: Sequence[Charge], commitment_id: str) -> Iterator[C
     left = upfront
     for charge in charges:
         if charge.category is ChargeCategory.PURCHASE:
-            bought = Commitment(commitment_id, None, hours)
+            bought = ChargeCommitment(commitment_id, None, hours)
             yield charge._replace(effective=Decimal(0), commitment=bought)
             continue
         if charge.unit != COMMITTED_UNIT or not hours:
-            yield charge._replace(pricing=Pricing.OTHER)
+            yield charge._replace(pricing=PricingCategory.OTHER)
             continue
-        share = rounded(upfront * (charge.quantity or Decimal(0)) / hours, charge.currency_code)
+        share = round_amount(upfront * (charge.quantity or Decimal(0)) / hours, charge.currency_code)
         share = left if charge is hourly[-1] else share
         left -= share
-        used = Commitment(commitment_id, charge.name != "idle_commitment")
-        yield charge._replace(effective=charge.billed + share, pricing=Pricing.COMMITTED, commitment=used)
+        used = ChargeCommitment(commitment_id, charge.name != "idle_commitment")
+        yield charge._replace(
+            effective=charge.billed + share, pricing=PricingCategory.COMMITTED, commitment=used
+        )
 
 
-def export_cost(question: CostExport, catalog: CatalogView, tenant_id: str) -> str:
+def export_cost(question: CostExportRequest, catalog: CatalogView, tenant_id: str) -> str:
     """The lines of an estimate of cost as FOCUS rows; refuses one whose total is not known."""
     found = answer_cost(question, catalog)
     charges = list_cost_charges(question, found)
     digest = found.answer["evidence"]["input_digest"]
-    return csv_text(COLUMNS, focus_rows(charges, build_account(question, digest, tenant_id)))
+    return render_csv(COLUMNS, build_focus_rows(charges, build_account(question, digest, tenant_id)))
 
 
-def list_cost_charges(question: CostQuestion, found: AnsweredCost) -> list[Charge]:
+def list_cost_charges(question: CostEstimateRequest, found: AnsweredCost) -> list[FocusCharge]:
     """The charges of a run that is worked out; refuses one without a start or without a total."""
     period = find_period(question.starts_at, found.run.duration_seconds)
     if found.cost.total is None:
@@ -210,17 +214,17 @@ def list_cost_charges(question: CostQuestion, found: AnsweredCost) -> list[Charg
     return list(_list_charges(found.cost.rent, found.cost.total, period))
 
 
-def _list_charges(rent: Rent | None, total: Charges, period: Period) -> Iterator[Charge]:
+def _list_charges(rent: Rent | None, total: CurrencyCharges, period: ChargePeriod) -> Iterator[FocusCharge]:
     lines = to_lines(total)
     if rent is not None:
         yield from _list_rent_charges(rent, period)
         lines = lines[len(rent.charges.lines) :]
-    yield from to_charges(lines, period, Origin())
+    yield from to_charges(lines, period, PriceOrigin())
 
 
-def build_account(question: BilledAccount, input_digest: str, tenant_id: str) -> Account:
+def build_account(question: BilledAccount, input_digest: str, tenant_id: str) -> BillingAccount:
     """The account that is charged, and where its rows come from."""
     account_id = tenant_id if question.billing_account_id is MISSING else question.billing_account_id
     name = account_id if question.billing_account_name is MISSING else question.billing_account_name
     tags = {"estimate": "true", "input_digest": input_digest, "method_version": METHOD_VERSION}
-    return Account(account_id, name, tags)
+    return BillingAccount(account_id, name, tags)

@@ -9,7 +9,7 @@ from service.planning.training.scaling import (
     linear_learning_rate,
     square_root_learning_rate,
 )
-from service.schemas.run_answers import HintAnswer
+from service.schemas.run_answers import RecipeHint
 
 _PLAIN = frozenset({Optimizer.SGD, Optimizer.MOMENTUM})
 """Optimizers that do not divide by the size of the gradient."""
@@ -17,7 +17,7 @@ _PLAIN = frozenset({Optimizer.SGD, Optimizer.MOMENTUM})
 _LAYERWISE = frozenset({Optimizer.LARS, Optimizer.LAMB})
 
 
-def list_hints(case: TrainingCase) -> list[HintAnswer]:
+def list_hints(case: TrainingCase) -> list[RecipeHint]:
     """What a batch of this size asks of the recipe; the estimate does not depend on it."""
     workload, devices = case.workload, case.cluster.accelerator_count
     batch, known = case.step_sequences, case.learning_rate
@@ -39,15 +39,15 @@ def list_hints(case: TrainingCase) -> list[HintAnswer]:
     return found
 
 
-def _list_learning_rates(case: TrainingCase, factor: float) -> list[HintAnswer]:
+def _list_learning_rates(case: TrainingCase, factor: float) -> list[RecipeHint]:
     if factor == 1.0:
         return []
-    linear: HintAnswer = {
+    linear: RecipeHint = {
         "code": "LINEAR_LEARNING_RATE",
         "detail": "the learning rate in proportion to the batch, the rule for SGD",
         "factor": linear_learning_rate(1.0, factor),
     }
-    root: HintAnswer = {
+    root: RecipeHint = {
         "code": "SQUARE_ROOT_LEARNING_RATE",
         "detail": "the learning rate with the square root of the batch, the rule for adaptive optimizers",
         "factor": square_root_learning_rate(1.0, factor),

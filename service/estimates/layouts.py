@@ -5,59 +5,59 @@ from typing import NamedTuple
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
-from service.planning.estimates.layouts import OpenTraining
+from service.planning.estimates.layouts import OpenTrainingCase
 from service.planning.models.positions import forward_flops_of_sample
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
-from service.resolve.calibrated import calibrated
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
+from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.resolve.model import ResolvedModel
 from service.resolve.operation import resolve_data_pipeline
-from service.resolve.sample import sampled_training
-from service.resolve.training import check_adaptation, total_tokens_of, training_workload
+from service.resolve.sample import resolve_training_sample
+from service.resolve.training import check_adaptation, resolve_total_tokens, resolve_training_workload
 from service.schemas.references import ClusterInput
 from service.schemas.workloads import TrainingWorkloadInput
 
 
-class Length(NamedTuple):
+class TrainingLength(NamedTuple):
     """Sequences of an optimizer step, and tokens of the whole run."""
 
     step_sequences: int
     total_tokens: float
 
 
-def resolve_length(given: TrainingWorkloadInput) -> Length:
+def resolve_length(given: TrainingWorkloadInput) -> TrainingLength:
     """The steps by which layouts are compared. Raises :class:`PlanningError` for a workload without them."""
     batch = given.global_batch_size
     if batch is MISSING:
         detail = "layouts are compared by the steps of one batch: give the sequences of an optimizer step"
         raise PlanningError("BATCH_REQUIRED", "/workload/global_batch_size", detail)
-    total = total_tokens_of(given, batch)
+    total = resolve_total_tokens(given, batch)
     if total is None:
         detail = (
             "how long a run takes follows from its total: give total_tokens, total_steps or total_samples"
         )
         raise PlanningError("TOTAL_REQUIRED", "/workload/total_tokens", detail)
-    return Length(batch, total)
+    return TrainingLength(batch, total)
 
 
 def resolve_open_training(
     model: ResolvedModel, given: TrainingWorkloadInput, cluster: ClusterInput, catalog: CatalogView
-) -> OpenTraining:
+) -> OpenTrainingCase:
     """The run of a workload with a global batch and a total on a cluster, whatever its layout.
 
     Raises :class:`PlanningError` for a question that has no sound answer, or whose figures are not known.
     """
-    notes = Notes()
-    catalog = calibrated(catalog, cluster)
+    notes = AnswerNotes()
+    catalog = apply_calibrations(catalog, cluster)
     devices = resolve_cluster(cluster, catalog, notes)
-    workload = training_workload(given, devices, notes)
+    workload = resolve_training_workload(given, devices, notes)
     check_adaptation(workload, model)
-    sampled = sampled_training(model.profile, workload, given, notes)
-    _check(sampled.profile, sampled.unknown, generates=workload.rollout is not None)
+    sampled = resolve_training_sample(model.profile, workload, given, notes)
+    _check_profile(sampled.profile, sampled.unknown, generates=workload.rollout is not None)
     length = resolve_length(given)
-    return OpenTraining(
+    return OpenTrainingCase(
         profile=sampled.profile,
         workload=sampled.workload,
         step_sequences=length.step_sequences,
@@ -68,7 +68,7 @@ def resolve_open_training(
     )
 
 
-def _check(profile: Profile, unknown: PlanningError | None, *, generates: bool) -> None:
+def _check_profile(profile: ModelProfile, unknown: PlanningError | None, *, generates: bool) -> None:
     """Refuse a model whose memory or time does not tell layouts apart."""
     if unknown is not None:
         raise unknown

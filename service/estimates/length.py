@@ -9,9 +9,14 @@ from pydantic import MISSING
 
 from service.planning.workload import AdaptationKind
 from service.resolve.catalog import CatalogView
-from service.schemas.estimates import MemoryQuestion, RunQuestion, ThroughputQuestion, UtilityBillQuestion
+from service.schemas.estimates import (
+    MemoryEstimateRequest,
+    RunEstimateRequest,
+    ThroughputEstimateRequest,
+    UtilityBillRequest,
+)
 from service.schemas.references import CatalogModel, ModelReference, ParameterCountModel
-from service.schemas.site import RunSite
+from service.schemas.site import RunSiteInput
 from service.schemas.workloads import InferenceWorkloadInput, WorkloadInput
 
 MOST_SHORT_BYTES: Final = 2**13
@@ -24,7 +29,9 @@ MOST_SHORT_ADAPTED: Final = 2
 """Most where adapters are trained, whose tensors are looked at one by one."""
 
 
-def is_long(question: MemoryQuestion | RunQuestion, body_bytes: int, catalog: CatalogView) -> bool:
+def is_long(
+    question: MemoryEstimateRequest | RunEstimateRequest, body_bytes: int, catalog: CatalogView
+) -> bool:
     """Whether one of the four questions may take over 20 ms.
 
     So may one with a long body, a model by its configuration, by its layers or with many of them, more so
@@ -33,13 +40,13 @@ def is_long(question: MemoryQuestion | RunQuestion, body_bytes: int, catalog: Ca
     """
     return (
         body_bytes > MOST_SHORT_BYTES
-        or not _is_small(question.model, _most_layers(question.workload), catalog)
+        or not _is_small(question.model, _get_max_layers(question.workload), catalog)
         or _is_searched(question)
-        or (isinstance(question, UtilityBillQuestion) and _is_metered(question.site))
+        or (isinstance(question, UtilityBillRequest) and _is_metered(question.site))
     )
 
 
-def _most_layers(workload: WorkloadInput) -> int:
+def _get_max_layers(workload: WorkloadInput) -> int:
     """Most entries of the layers of a model of which the work is short."""
     if isinstance(workload, InferenceWorkloadInput):
         return MOST_SHORT_LAYERS
@@ -56,17 +63,17 @@ def _is_small(model: ModelReference, most_layers: int, catalog: CatalogView) -> 
     return known is None or len(known.architecture["layers"]) <= most_layers
 
 
-def _is_searched(question: MemoryQuestion | RunQuestion) -> bool:
+def _is_searched(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
     """Whether the answer rests on many runs."""
     workload = question.workload
     if isinstance(workload, InferenceWorkloadInput) and workload.disaggregated is not MISSING:
         return True
-    if not isinstance(question, ThroughputQuestion):
+    if not isinstance(question, ThroughputEstimateRequest):
         return False
     return question.scaling is not MISSING or question.solver.kind != "analytic"
 
 
-def _is_metered(site: RunSite | MISSING) -> bool:
+def _is_metered(site: RunSiteInput | MISSING) -> bool:
     """Whether a bill is read interval by interval."""
     if site is MISSING:
         return False

@@ -3,30 +3,30 @@
 from typing import cast
 
 from service.planning.estimates import memory
-from service.planning.estimates.memory import Cache, MemoryEstimate
-from service.planning.notes import Notes
+from service.planning.estimates.memory import MemoryFootprint, RequestCache
+from service.planning.notes import AnswerNotes
 from service.resolve import resolve_memory
-from service.resolve.calibrated import calibrated
+from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
-from service.schemas.answer import evidence, parallelism, quantity, whole
-from service.schemas.answers import CacheAnswer, DeviceMemory, MemoryAnswer, MemoryLimits
-from service.schemas.estimates import MemoryQuestion
+from service.schemas.answer import to_evidence, to_integer, to_parallelism, to_quantity
+from service.schemas.answers import DeviceMemory, KvCacheUsage, MemoryEstimate, MemoryLimits
+from service.schemas.estimates import MemoryEstimateRequest
 
 
-def estimate_memory(question: MemoryQuestion, catalog: CatalogView) -> MemoryAnswer:
+def estimate_memory(question: MemoryEstimateRequest, catalog: CatalogView) -> MemoryEstimate:
     """Memory of the fullest device, the verdict, and how far it goes."""
-    catalog = calibrated(catalog, question.cluster)
-    notes = Notes()
+    catalog = apply_calibrations(catalog, question.cluster)
+    notes = AnswerNotes()
     case = resolve_memory(question, catalog, notes)
     estimate = memory.estimate_memory(case, notes)
-    answer: MemoryAnswer = {
+    answer: MemoryEstimate = {
         "parameter_count": case.profile.parameter_count,
         "active_parameter_count": case.profile.active_parameter_count,
         "per_device": _to_device(estimate),
         "limits": _to_limits(estimate),
         "advice": [{"code": advice.code, "detail": advice.detail} for advice in estimate.advice],
-        "parallelism": parallelism(case.layout, chosen=case.layout_chosen),
-        "evidence": evidence(question, notes, catalog.revision),
+        "parallelism": to_parallelism(case.layout, chosen=case.layout_chosen),
+        "evidence": to_evidence(question, notes, catalog.revision),
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
@@ -36,61 +36,61 @@ def estimate_memory(question: MemoryQuestion, catalog: CatalogView) -> MemoryAns
     return answer
 
 
-def _to_device(estimate: MemoryEstimate) -> DeviceMemory:
+def _to_device(estimate: MemoryFootprint) -> DeviceMemory:
     device: DeviceMemory = {
         "known_bytes": estimate.known_bytes,
         "components": [
-            {"name": part.name, "bytes": whole(part.size_bytes)}  # type: ignore[typeddict-item]
+            {"name": part.name, "bytes": to_integer(part.size_bytes)}  # type: ignore[typeddict-item]
             for part in estimate.components
         ],
     }
     if estimate.total is not None:
-        device["total_bytes"] = quantity(estimate.total)
+        device["total_bytes"] = to_quantity(estimate.total)
     return device
 
 
-def _to_limits(estimate: MemoryEstimate) -> MemoryLimits:
+def _to_limits(estimate: MemoryFootprint) -> MemoryLimits:
     known = {name: size for name, size in estimate.limits._asdict().items() if size is not None}
     return cast("MemoryLimits", known)
 
 
-def _add_stored(answer: MemoryAnswer, estimate: MemoryEstimate) -> None:
+def _add_stored(answer: MemoryEstimate, estimate: MemoryFootprint) -> None:
     """What the files of a served model hold, and what a request holds."""
     if estimate.stored_weight_bytes is not None:
-        answer["stored_weight_bytes"] = whole(estimate.stored_weight_bytes)
+        answer["stored_weight_bytes"] = to_integer(estimate.stored_weight_bytes)
     if estimate.cache is not None:
         answer["kv_cache"] = _to_cache(estimate.cache)
 
 
-def _to_cache(cache: Cache) -> CacheAnswer:
+def _to_cache(cache: RequestCache) -> KvCacheUsage:
     waste = cache.waste
     return {
         "allocation": "paged" if cache.is_paged else "contiguous",
         "block_tokens": cache.block_tokens,
         "bytes_per_token": waste.bytes_per_token,
-        "bytes_per_request": whole(waste.bytes_per_request),
-        "waste_bytes_per_request": whole(waste.waste_bytes_per_request),
+        "bytes_per_request": to_integer(waste.bytes_per_request),
+        "waste_bytes_per_request": to_integer(waste.waste_bytes_per_request),
     }
 
 
-def _add_verdict(answer: MemoryAnswer, estimate: MemoryEstimate) -> None:
+def _add_verdict(answer: MemoryEstimate, estimate: MemoryFootprint) -> None:
     """Capacity and verdict, as far as they are known."""
     if estimate.capacity is not None:
-        answer["capacity_bytes"] = whole(estimate.capacity.value)
+        answer["capacity_bytes"] = to_integer(estimate.capacity.value)
     if estimate.usable_bytes is not None:
-        answer["usable_bytes"] = whole(estimate.usable_bytes)
+        answer["usable_bytes"] = to_integer(estimate.usable_bytes)
     if estimate.headroom_bytes is not None:
-        answer["headroom_bytes"] = whole(estimate.headroom_bytes)
+        answer["headroom_bytes"] = to_integer(estimate.headroom_bytes)
     if estimate.fits is not None:
         answer["fits"] = estimate.fits
     if estimate.fit_probability is not None:
         answer["fit_probability"] = estimate.fit_probability
 
 
-def _add_training(answer: MemoryAnswer, estimate: MemoryEstimate) -> None:
+def _add_training(answer: MemoryEstimate, estimate: MemoryFootprint) -> None:
     """How much is trained, and what leaves the device."""
     if estimate.trained_parameter_count is not None:
         answer["trained_parameter_count"] = estimate.trained_parameter_count
     if estimate.host is not None:
         host = estimate.host
-        answer["host"] = {"memory_bytes": whole(host.memory), "nvme_bytes": whole(host.nvme)}
+        answer["host"] = {"memory_bytes": to_integer(host.memory), "nvme_bytes": to_integer(host.nvme)}

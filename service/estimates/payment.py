@@ -9,40 +9,40 @@ from service.estimates.charges import to_money
 from service.estimates.cost import answer_cost
 from service.estimates.focus import list_cost_charges
 from service.estimates.utility_bill import estimate_utility_bill
-from service.planning.cost import rounded
-from service.planning.cost.charges import Charges, Price, sum_charges
-from service.planning.cost.focus import Charge
+from service.planning.cost import round_amount
+from service.planning.cost.charges import CurrencyCharges, UnitPrice, sum_charges
+from service.planning.cost.focus import FocusCharge
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.planning.quantity import Basis
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis
 from service.resolve.catalog import CatalogView
 from service.resolve.prices import resolve_currencies
 from service.schemas.base import MoneyQuantity
-from service.schemas.bill_answers import UtilityBillAnswer
-from service.schemas.cost_answers import CostAnswer
-from service.schemas.estimates import CostQuestion, UtilityBillQuestion
+from service.schemas.bill_answers import UtilityBill
+from service.schemas.cost_answers import CostEstimate
+from service.schemas.estimates import CostEstimateRequest, UtilityBillRequest
 
 ELECTRICITY: Final = "/electricity/total"
 
 
-class Payable(NamedTuple):
+class PaymentQuestions(NamedTuple):
     """The questions of what is paid: of the devices, if they are, and of the electricity of own ones."""
 
-    cost: CostQuestion | None
-    bill: UtilityBillQuestion | None
+    cost: CostEstimateRequest | None
+    bill: UtilityBillRequest | None
 
 
-def electricity_paid(
-    billed: UtilityBillAnswer, request: UtilityBillQuestion, catalog: CatalogView, notes: Notes
-) -> Charges | None:
+def compute_electricity_total(
+    billed: UtilityBill, request: UtilityBillRequest, catalog: CatalogView, notes: AnswerNotes
+) -> CurrencyCharges | None:
     """What a bill says of electricity, in the currency of its question."""
     total = billed["electricity"].get("total")
     return None if total is None else _exchange_total(total, request, catalog, notes)
 
 
 def _exchange_total(
-    total: MoneyQuantity, request: UtilityBillQuestion, catalog: CatalogView, notes: Notes
-) -> Charges | None:
+    total: MoneyQuantity, request: UtilityBillRequest, catalog: CatalogView, notes: AnswerNotes
+) -> CurrencyCharges | None:
     """A total in the currency of a question; of what the exchange says ``notes`` take the rates alone."""
     own = notes.copy()
     paid = resolve_currencies(request, catalog).exchange_total(_read_charges(total), "/cost", own)
@@ -50,20 +50,20 @@ def _exchange_total(
     return paid
 
 
-def _read_charges(total: MoneyQuantity) -> Charges:
+def _read_charges(total: MoneyQuantity) -> CurrencyCharges:
     amount, low, high = (Decimal(total[end]) for end in ("amount", "low", "high"))
-    return Charges((), amount, low, high, total["currency_code"], total["basis"])
+    return CurrencyCharges((), amount, low, high, total["currency_code"], total["basis"])
 
 
-def total_paid(
-    payable: Payable,
-    cost: CostAnswer | None,
-    billed: UtilityBillAnswer | None,
+def compute_paid_total(
+    payable: PaymentQuestions,
+    cost: CostEstimate | None,
+    billed: UtilityBill | None,
     catalog: CatalogView,
-    notes: Notes,
+    notes: AnswerNotes,
 ) -> MoneyQuantity:
     """The sum of what two answers say, the rates of its exchange in ``notes``; refuses one that has a gap."""
-    parts: list[Charges] = []
+    parts: list[CurrencyCharges] = []
     if payable.cost is not None:
         parts.append(_read_charges(_require_total(cost and cost.get("total"), cost, "/total")))
     if payable.bill is not None:
@@ -77,7 +77,7 @@ def total_paid(
 
 
 def _require_total(
-    total: MoneyQuantity | None, answer: CostAnswer | UtilityBillAnswer | None, pointer: str
+    total: MoneyQuantity | None, answer: CostEstimate | UtilityBill | None, pointer: str
 ) -> MoneyQuantity:
     """A total, or why it is not known."""
     if total is not None:
@@ -89,7 +89,7 @@ def _require_total(
     raise PlanningError(found["code"], pointer, found["detail"])
 
 
-def _sum_parts(parts: Sequence[Charges]) -> MoneyQuantity:
+def _sum_parts(parts: Sequence[CurrencyCharges]) -> MoneyQuantity:
     if len({part.currency_code for part in parts}) > 1:
         detail = "the amounts are in different currencies: give currency_code"
         raise PlanningError("CURRENCY_MISMATCH", "/total", detail)
@@ -99,12 +99,12 @@ def _sum_parts(parts: Sequence[Charges]) -> MoneyQuantity:
     return to_money(whole.total)
 
 
-def charges_paid(payable: Payable, catalog: CatalogView) -> list[Charge]:
+def list_paid_charges(payable: PaymentQuestions, catalog: CatalogView) -> list[FocusCharge]:
     """The same as charges of a period, for accountants, in the currency of the sum.
 
     Refuses a run without a start or without a total.
     """
-    found: list[Charge] = []
+    found: list[FocusCharge] = []
     if payable.cost is not None:
         found += list_cost_charges(payable.cost, answer_cost(payable.cost, catalog))
     if payable.bill is not None:
@@ -118,20 +118,20 @@ def charges_paid(payable: Payable, catalog: CatalogView) -> list[Charge]:
 
 
 def _exchange_charges(
-    charges: Sequence[Charge], request: UtilityBillQuestion, catalog: CatalogView
-) -> list[Charge]:
+    charges: Sequence[FocusCharge], request: UtilityBillRequest, catalog: CatalogView
+) -> list[FocusCharge]:
     """Charges of electricity in the currency of its question; the largest takes what rounding leaves."""
     exchange = resolve_currencies(request, catalog)
-    exchanged: list[Charge] = []
+    exchanged: list[FocusCharge] = []
     whole = Decimal(0)
     for charge in charges:
-        one = Price(Decimal(1), charge.currency_code, charge.source, Basis.ASSUMED)
-        rate = exchange.exchange_price(one, "", Notes())
+        one = UnitPrice(Decimal(1), charge.currency_code, charge.source, EvidenceBasis.ASSUMED)
+        rate = exchange.exchange_price(one, "", AnswerNotes())
         if rate is None:
             detail = "no exchange rate to the currency of the question is known"
             raise PlanningError("CURRENCY_MISMATCH", "", detail)
         paid, code = charge.billed * rate.amount, rate.currency_code
-        amount = rounded(paid, code)
+        amount = round_amount(paid, code)
         price = None if charge.unit_price is None else charge.unit_price * rate.amount
         exchanged.append(
             charge._replace(
@@ -141,7 +141,7 @@ def _exchange_charges(
         whole += paid
     if exchanged and exchanged[0].currency_code != charges[0].currency_code:
         largest = max(range(len(exchanged)), key=lambda place: abs(exchanged[place].billed))
-        left = rounded(whole, exchanged[0].currency_code) - sum(charge.billed for charge in exchanged)
+        left = round_amount(whole, exchanged[0].currency_code) - sum(charge.billed for charge in exchanged)
         amount = exchanged[largest].billed + left
         exchanged[largest] = exchanged[largest]._replace(billed=amount, effective=amount)
     return exchanged

@@ -1,15 +1,15 @@
 """A question with its rates."""
 
-from service.kit.http.wanted import check_wanted
+from service.kit.http.cancellation import check_cancelled
 from service.planning.estimates import Run, estimate_run
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.resolve import resolve_run
 from service.resolve.catalog import CatalogView
-from service.schemas.estimates import RunQuestion
+from service.schemas.estimates import RunEstimateRequest
 
 
-def plan_run(question: RunQuestion, catalog: CatalogView) -> Run:
+def plan_run(question: RunEstimateRequest, catalog: CatalogView) -> Run:
     """Resolve a question and estimate its rates."""
-    check_wanted()
-    notes = Notes()
-    return estimate_run(resolve_run(question, catalog, notes), notes, between=check_wanted)
+    check_cancelled()
+    notes = AnswerNotes()
+    return estimate_run(resolve_run(question, catalog, notes), notes, between=check_cancelled)

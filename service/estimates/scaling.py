@@ -11,32 +11,32 @@ from service.estimates.rates import plan_run
 from service.planning.cases import TrainingCase
 from service.planning.errors import PlanningError
 from service.planning.estimates import TrainingRun
-from service.planning.estimates.devices import usable_bytes
-from service.planning.memory.training import training_memory, unsharded_state
-from service.planning.notes import Notes
+from service.planning.estimates.devices import get_usable_bytes
+from service.planning.memory.training import compute_unsharded_state, estimate_training_memory
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import Quantity, combine, inverted, scaled
 from service.planning.training.scaling import (
     LEAST_POINTS,
-    Scale,
+    RunScale,
     amdahl_speedup,
     crossover_devices,
-    fit_empirical,
+    fit_empirical_curve,
+    fit_serial_share,
     gustafson_speedup,
     least_devices,
     overhead_share,
-    rule_of_thumb,
-    serial_share,
     strong_efficiency,
+    suggest_scale,
     weak_efficiency,
     work_cost_factor,
 )
 from service.planning.workload import TrainingWorkload
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import ACCELERATORS_PER_NODE
-from service.schemas.answer import quantity, whole
-from service.schemas.answers import ThroughputAnswer
-from service.schemas.estimates import ScalingInput, ThroughputQuestion
+from service.schemas.answer import to_integer, to_quantity
+from service.schemas.answers import ThroughputEstimate
+from service.schemas.estimates import ScalingInput, ThroughputEstimateRequest
 from service.schemas.references import ParallelismInput
 from service.schemas.run_answers import (
     ScaleOption,
@@ -53,7 +53,7 @@ BEYOND = 4
 """Such a curve ends at this many times the accelerators of the question."""
 
 
-class _Point(NamedTuple):
+class _ScalingPoint(NamedTuple):
     devices: int
     batch: int
     step: Quantity
@@ -61,7 +61,7 @@ class _Point(NamedTuple):
     fits: bool | None
     communication_seconds: float
 
-    def answer(self, first: "_Point", *, weak: bool) -> ScalingPoint:
+    def to_response(self, first: "_ScalingPoint", *, weak: bool) -> ScalingPoint:
         ratio, before = self.devices / first.devices, first.step.value
         if weak:
             efficiency = weak_efficiency(before, self.step.value)
@@ -70,8 +70,8 @@ class _Point(NamedTuple):
         answer: ScalingPoint = {
             "accelerator_count": self.devices,
             "global_batch_size": self.batch,
-            "step_seconds": quantity(self.step),
-            "tokens_per_second": quantity(self.tokens_per_second),
+            "step_seconds": to_quantity(self.step),
+            "tokens_per_second": to_quantity(self.tokens_per_second),
             "speedup": efficiency * ratio,
             "efficiency": efficiency,
             "work_cost_factor": work_cost_factor(efficiency),
@@ -84,10 +84,10 @@ class _Point(NamedTuple):
         return answer
 
 
-class _Scaled(NamedTuple):
+class _ScaledRun(NamedTuple):
     """The question, what it came to, and the counts that it asks for."""
 
-    question: ThroughputQuestion
+    question: ThroughputEstimateRequest
     given: TrainingWorkloadInput
     catalog: CatalogView
     run: TrainingRun
@@ -120,20 +120,20 @@ class _Scaled(NamedTuple):
     def least_count(self) -> int | None:
         """Devices that the training state alone fills."""
         case = self.run.case
-        usable = usable_bytes(case.cluster, case.workload)
+        usable = get_usable_bytes(case.cluster, case.workload)
         if usable is None:
             return None
-        state = unsharded_state(case.profile, case.workload, Parallelism(), 0)
-        return whole(least_devices(state.total, usable))
+        state = compute_unsharded_state(case.profile, case.workload, Parallelism(), 0)
+        return to_integer(least_devices(state.total, usable))
 
 
-def _fits(case: TrainingCase) -> bool | None:
+def _is_fitting(case: TrainingCase) -> bool | None:
     """Whether a device holds its share; None where its capacity or the shapes are not known."""
-    usable = usable_bytes(case.cluster, case.workload)
+    usable = get_usable_bytes(case.cluster, case.workload)
     if usable is None or not case.profile.shapes_known:
         return None
     overhead = case.curves.training_memory.overhead
-    fullest = training_memory(case.profile, case.workload, case.layout, overhead)[0]
+    fullest = estimate_training_memory(case.profile, case.workload, case.layout, overhead)[0]
     return bool(fullest.total_bytes <= usable)
 
 
@@ -142,7 +142,7 @@ def _to_input(layout: Parallelism) -> ParallelismInput:
     return ParallelismInput(**{name: known[name] for name in ParallelismInput.model_fields if name in known})
 
 
-def _counts(asked: ScalingInput, layout: Parallelism) -> Sequence[int]:
+def _list_counts(asked: ScalingInput, layout: Parallelism) -> Sequence[int]:
     """The counts of the question, or doublings of the smallest that the layout leaves, with its own."""
     if asked.accelerator_counts is not MISSING:
         return sorted(set(asked.accelerator_counts))
@@ -152,7 +152,7 @@ def _counts(asked: ScalingInput, layout: Parallelism) -> Sequence[int]:
     return sorted({*counts, layout.devices})[-MOST_POINTS:]
 
 
-def _points(scaled_run: _Scaled, counts: Sequence[int], *, weak: bool) -> Iterator[_Point]:
+def _list_points(scaled_run: _ScaledRun, counts: Sequence[int], *, weak: bool) -> Iterator[_ScalingPoint]:
     held = scaled_run.layout.devices // scaled_run.layout.data
     for count in counts:
         data, rest = divmod(count, held)
@@ -178,14 +178,14 @@ def _points(scaled_run: _Scaled, counts: Sequence[int], *, weak: bool) -> Iterat
         if run and run.time and run.computing:
             per_token, tokens = run.time.seconds_per_token, run.case.step_tokens
             step = scaled(per_token, tokens)
-            phases = run.computing.phases(tokens)
+            phases = run.computing.list_phases(tokens)
             exposed = sum(phase.seconds.value for phase in phases if phase.bound.value == "communication")
             rate = combine(lambda seconds: 1.0 / seconds, inverted(per_token))
-            yield _Point(count, batch, step, rate, _fits(run.case), exposed)
+            yield _ScalingPoint(count, batch, step, rate, _is_fitting(run.case), exposed)
 
 
-def _curve(
-    scaled_run: _Scaled,
+def _build_curve(
+    scaled_run: _ScaledRun,
     counts: Sequence[int],
     name: str,
     law: Callable[[float, float], float],
@@ -193,20 +193,20 @@ def _curve(
     open_counts: bool,
 ) -> ScalingCurve:
     weak = name == "weak"
-    found = list(_points(scaled_run, counts, weak=weak))
+    found = list(_list_points(scaled_run, counts, weak=weak))
     if len(found) < len(counts):
         missing = ", ".join(str(count) for count in counts if count not in {point.devices for point in found})
         detail = f"the step or its layout does not divide among {missing} accelerators"
-        scaled_run.run.notes.gap(f"/scaling/{name}/points", "NOT_DIVISIBLE", detail)
+        scaled_run.run.notes.add_gap(f"/scaling/{name}/points", "NOT_DIVISIBLE", detail)
     if open_counts:
         # A curve begins where the step fits; memory, not speed, decides below.
         found = list(dropwhile(lambda point: point.fits is False, found)) or found
-    points = [point.answer(found[0], weak=weak) for point in found]
+    points = [point.to_response(found[0], weak=weak) for point in found]
     curve: ScalingCurve = {"points": points}
     counted = [point["accelerator_count"] / points[0]["accelerator_count"] for point in points]
     speedups = [point["speedup"] for point in points]
     if len(points) > 1:
-        share = serial_share(counted, speedups, weak=weak)
+        share = fit_serial_share(counted, speedups, weak=weak)
         curve["serial_share"] = share
         for point, count in zip(points, counted, strict=True):
             point["law_speedup"] = law(count, share)
@@ -215,7 +215,7 @@ def _curve(
         crossing = crossover_devices(computing * found[0].devices, found[-1].communication_seconds)
         curve["crossover_accelerator_count"] = crossing
     if len(points) >= LEAST_POINTS:
-        fitted = fit_empirical(counted, speedups)
+        fitted = fit_empirical_curve(counted, speedups)
         curve["empirical"] = {
             "a": fitted.constant,
             "b": fitted.linear,
@@ -223,18 +223,18 @@ def _curve(
             "largest_relative_error": fitted.largest_error,
         }
         for point, count in zip(points, counted, strict=True):
-            point["empirical_speedup"] = fitted.speedup(count)
+            point["empirical_speedup"] = fitted.compute_speedup(count)
     return curve
 
 
-def note_scaling(question: ThroughputQuestion, notes: Notes) -> None:
+def note_scaling(question: ThroughputEstimateRequest, notes: AnswerNotes) -> None:
     """Say of a served model that scaling is not answered, if the question asks for it."""
     if question.scaling is not MISSING:
-        notes.gap("/scaling", "NOT_APPLICABLE", "scaling is answered for training")
+        notes.add_gap("/scaling", "NOT_APPLICABLE", "scaling is answered for training")
 
 
 def add_scaling(
-    answer: ThroughputAnswer, question: ThroughputQuestion, run: TrainingRun, catalog: CatalogView
+    answer: ThroughputEstimate, question: ThroughputEstimateRequest, run: TrainingRun, catalog: CatalogView
 ) -> None:
     """Both curves and the decision, if the question asks for them; a gap where a step is not known."""
     scaling, given, rollout = question.scaling, question.workload, run.case.workload.rollout
@@ -242,28 +242,28 @@ def add_scaling(
         return
     if rollout and rollout.devices:
         detail = "how many devices generate for another number that train is not known"
-        run.notes.gap("/scaling", "NOT_MODELLED", detail)
+        run.notes.add_gap("/scaling", "NOT_MODELLED", detail)
         return
     if run.time is None or not run.case.batch_known:
-        run.notes.gap("/scaling", "BATCH_REQUIRED", "the time of a step is not known")
+        run.notes.add_gap("/scaling", "BATCH_REQUIRED", "the time of a step is not known")
         return
-    scaled_run = _Scaled(question, given, catalog, run)
-    counts, is_open = _counts(scaling, scaled_run.layout), scaling.accelerator_counts is MISSING
+    scaled_run = _ScaledRun(question, given, catalog, run)
+    counts, is_open = _list_counts(scaling, scaled_run.layout), scaling.accelerator_counts is MISSING
     answer["scaling"] = {
-        "strong": _curve(scaled_run, counts, "strong", amdahl_speedup, open_counts=is_open),
-        "weak": _curve(scaled_run, counts, "weak", gustafson_speedup, open_counts=is_open),
+        "strong": _build_curve(scaled_run, counts, "strong", amdahl_speedup, open_counts=is_open),
+        "weak": _build_curve(scaled_run, counts, "weak", gustafson_speedup, open_counts=is_open),
     }
-    answer["scaling_decision"] = _decision(scaled_run, scaling.time_limit_seconds)
+    answer["scaling_decision"] = _build_decision(scaled_run, scaling.time_limit_seconds)
 
 
-def _decision(scaled_run: _Scaled, limit: float) -> ScalingDecision:
+def _build_decision(scaled_run: _ScaledRun, limit: float) -> ScalingDecision:
     cluster = scaled_run.run.case.cluster
     given, server = scaled_run.question.cluster.accelerators_per_node, cluster.accelerator.server
     per_node = (server.accelerator_count if server else ACCELERATORS_PER_NODE) if given is MISSING else given
-    counts = {Scale.SINGLE_DEVICE: 1, Scale.SINGLE_NODE: per_node}
+    counts = {RunScale.SINGLE_DEVICE: 1, RunScale.SINGLE_NODE: per_node}
     if cluster.accelerator_count > per_node:
-        counts[Scale.CLUSTER] = cluster.accelerator_count
-    options = [_option(scaled_run, scale, count, limit) for scale, count in counts.items()]
+        counts[RunScale.CLUSTER] = cluster.accelerator_count
+    options = [_build_option(scaled_run, scale, count, limit) for scale, count in counts.items()]
     decision: ScalingDecision = {"options": options, "time_limit_seconds": limit}
     least = scaled_run.least_count
     if least is not None:
@@ -275,22 +275,22 @@ def _decision(scaled_run: _Scaled, limit: float) -> ScalingDecision:
             break
     pipeline = scaled_run.run.case.data_pipeline
     if pipeline is not None and pipeline.dataset_bytes is not None:
-        hint = rule_of_thumb(float(scaled_run.run.case.profile.parameter_count), pipeline.dataset_bytes)
+        hint = suggest_scale(float(scaled_run.run.case.profile.parameter_count), pipeline.dataset_bytes)
         decision["rule_of_thumb"] = hint.scale
         decision["streaming"] = hint.streaming
     return decision
 
 
-def _option(scaled_run: _Scaled, scale: Scale, count: int, limit: float) -> ScaleOption:
+def _build_option(scaled_run: _ScaledRun, scale: RunScale, count: int, limit: float) -> ScaleOption:
     option: ScaleOption = {"scale": scale, "accelerator_count": count}
     same = count == scaled_run.run.case.cluster.accelerator_count
     run = scaled_run.run if same else scaled_run.run_on(count, None, global_batch_size=scaled_run.batch)
     if run is None:
         return option
-    fits = _fits(run.case)
+    fits = _is_fitting(run.case)
     if fits is not None:
         option["fits"] = fits
     if run.duration_seconds is not None:
-        option["duration_seconds"] = quantity(run.duration_seconds)
+        option["duration_seconds"] = to_quantity(run.duration_seconds)
         option["in_time"] = run.duration_seconds.value <= limit
     return option

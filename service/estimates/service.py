@@ -4,25 +4,33 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from service.estimates.allowance import Allowance, taken_from
+from service.estimates.allowance import Allowance, use_allowance
 from service.estimates.cost import estimate_cost
 from service.estimates.memory import estimate_memory
-from service.estimates.own_runs import with_own_runs
-from service.estimates.payment import Payable, charges_paid, total_paid
+from service.estimates.own_runs import apply_own_runs
+from service.estimates.payment import PaymentQuestions, compute_paid_total, list_paid_charges
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
 from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
 from service.resolve.catalog import CatalogView
-from service.schemas.base import Input
+from service.schemas.base import StrictModel
 from service.schemas.estimates import (
-    CostQuestion,
-    MemoryQuestion,
-    ThroughputQuestion,
-    UtilityBillQuestion,
+    CostEstimateRequest,
+    MemoryEstimateRequest,
+    ThroughputEstimateRequest,
+    UtilityBillRequest,
 )
 
-__all__ = ["ESTIMATES", "Estimate", "NoSoundAnswer", "Payable", "answer", "charges_paid", "total_paid"]
+__all__ = [
+    "ESTIMATES",
+    "EstimateOperation",
+    "NoSoundEstimate",
+    "PaymentQuestions",
+    "answer_question",
+    "compute_paid_total",
+    "list_paid_charges",
+]
 
 log = logging.getLogger(__name__)
 
@@ -31,13 +39,13 @@ _Answer = TypeVar("_Answer")
 Estimator = Callable[[_Question, CatalogView], _Answer]
 
 
-class NoSoundAnswer(Unprocessable):
+class NoSoundEstimate(Unprocessable):
     """The question contradicts itself, or leaves the range in which a formula holds."""
 
     code, title = "NO_SOUND_ANSWER", "The question has no sound answer"
 
 
-def answer(
+def answer_question(
     estimator: Estimator[_Question, _Answer],
     question: _Question,
     catalog: CatalogView,
@@ -49,28 +57,28 @@ def answer(
     Its bills are taken from ``allowed``, which a batch has for all of its questions.
     """
     try:
-        with taken_from(allowed or Allowance()):
-            return estimator(question, with_own_runs(catalog))
+        with use_allowance(allowed or Allowance()):
+            return estimator(question, apply_own_runs(catalog))
     except PlanningError as error:
         field = FieldError(at + error.pointer, error.code, error.detail)
-        raise NoSoundAnswer("", field) from error
+        raise NoSoundEstimate("", field) from error
     except ArithmeticError as error:
         log.info("figures out of range: %s", type(error).__name__)
         detail = "the figures of this question are too large or too small to compute with"
-        raise NoSoundAnswer("", FieldError(at, "OUT_OF_RANGE", detail)) from error
+        raise NoSoundEstimate("", FieldError(at, "OUT_OF_RANGE", detail)) from error
 
 
-class Estimate(NamedTuple):
+class EstimateOperation(NamedTuple):
     """A question's shape and the function that answers it."""
 
-    question: type[Input]
+    question: type[StrictModel]
     estimator: Callable[[Any, CatalogView], Mapping[str, Any]]
 
 
-ESTIMATES: Mapping[str, Estimate] = {
-    "memory": Estimate(MemoryQuestion, estimate_memory),
-    "throughput": Estimate(ThroughputQuestion, estimate_throughput),
-    "cost": Estimate(CostQuestion, estimate_cost),
-    "utility-bill": Estimate(UtilityBillQuestion, estimate_utility_bill),
+ESTIMATES: Mapping[str, EstimateOperation] = {
+    "memory": EstimateOperation(MemoryEstimateRequest, estimate_memory),
+    "throughput": EstimateOperation(ThroughputEstimateRequest, estimate_throughput),
+    "cost": EstimateOperation(CostEstimateRequest, estimate_cost),
+    "utility-bill": EstimateOperation(UtilityBillRequest, estimate_utility_bill),
 }
 """By operation, as in its URL."""

@@ -6,23 +6,23 @@ from decimal import Decimal
 from pydantic import MISSING
 
 from service.estimates.rates import plan_run
-from service.estimates.utility_bill import bill_of_run
-from service.planning.cost import rounded
+from service.estimates.utility_bill import bill_run
+from service.planning.cost import round_amount
 from service.planning.errors import PlanningError
 from service.planning.estimates.power import estimate_draw
-from service.planning.notes import Notes
-from service.resolve.calibrated import calibrated
+from service.planning.notes import AnswerNotes
+from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
-from service.schemas.answer import evidence, money
-from service.schemas.base import MoneyQuantity, QuantityAnswer
-from service.schemas.bill_answers import UtilityBillAnswer
-from service.schemas.what_if import SiteComparison, SiteComparisonAnswer, SiteFigures
+from service.schemas.answer import to_evidence, to_money_quantity
+from service.schemas.base import MoneyQuantity, QuantityEstimate
+from service.schemas.bill_answers import UtilityBill
+from service.schemas.what_if import SiteComparisonEstimate, SiteComparisonFigures, SiteComparisonRequest
 
 
-def compare_sites(question: SiteComparison, catalog: CatalogView) -> SiteComparisonAnswer:
+def compare_sites(question: SiteComparisonRequest, catalog: CatalogView) -> SiteComparisonEstimate:
     """The run in several buildings, side by side."""
-    catalog = calibrated(catalog, question.cluster, question.efficiency)
-    notes = Notes()
+    catalog = apply_calibrations(catalog, question.cluster, question.efficiency)
+    notes = AnswerNotes()
     run = plan_run(question, catalog)
     draw = estimate_draw(run)
     sites = []
@@ -30,28 +30,28 @@ def compare_sites(question: SiteComparison, catalog: CatalogView) -> SiteCompari
         asked = question.model_copy(update={"site": choice.site})
         own = run._replace(notes=run.notes.copy())
         try:
-            answer = bill_of_run(asked, own, draw, catalog)
+            answer = bill_run(asked, own, draw, catalog)
         except PlanningError as error:
             pointer = error.pointer.replace("/site", f"/sites/{place}/site", 1)
             raise PlanningError(error.code, pointer, error.detail) from error
-        notes.calibrated(own.notes.calibration_ids)
+        notes.record_calibrations(own.notes.calibration_ids)
         for source in own.notes.sources:
             if source not in notes.sources:
                 notes.sources.append(source)
-        sites.append(_figures(choice.name, answer, question, catalog))
-    compared: SiteComparisonAnswer = {
+        sites.append(_to_site_figures(choice.name, answer, question, catalog))
+    compared: SiteComparisonEstimate = {
         "sites": sites,
-        "evidence": evidence(question, notes, catalog.revision),
+        "evidence": to_evidence(question, notes, catalog.revision),
         "gaps": notes.gaps,
     }
-    _rank(compared, notes)
+    _rank_sites(compared, notes)
     return compared
 
 
-def _figures(
-    name: str, answer: UtilityBillAnswer, question: SiteComparison, catalog: CatalogView
-) -> SiteFigures:
-    figures: SiteFigures = {"name": name, "warnings": answer["warnings"], "gaps": answer["gaps"]}
+def _to_site_figures(
+    name: str, answer: UtilityBill, question: SiteComparisonRequest, catalog: CatalogView
+) -> SiteComparisonFigures:
+    figures: SiteComparisonFigures = {"name": name, "warnings": answer["warnings"], "gaps": answer["gaps"]}
     energy, carbon = answer["energy"], answer["carbon"]
     if "facility_kwh" in energy:
         figures["facility_kwh"] = energy["facility_kwh"]
@@ -64,13 +64,15 @@ def _figures(
     if "total" in answer["electricity"]:
         total = answer["electricity"]["total"]
         figures["electricity"] = total
-        converted = _converted(total, question, catalog)
+        converted = _convert_total(total, question, catalog)
         if converted is not None:
             figures["converted"] = converted
     return figures
 
 
-def _converted(total: MoneyQuantity, question: SiteComparison, catalog: CatalogView) -> MoneyQuantity | None:
+def _convert_total(
+    total: MoneyQuantity, question: SiteComparisonRequest, catalog: CatalogView
+) -> MoneyQuantity | None:
     """An amount in the currency of the question, by the rates of the day on which the run begins."""
     if question.currency_code is MISSING:
         return None
@@ -85,36 +87,36 @@ def _converted(total: MoneyQuantity, question: SiteComparison, catalog: CatalogV
         found = catalog.exchange_rates.convert(amount, total["currency_code"], wanted, day)
         if found is None:
             return None
-        ends.append(rounded(found.amount, wanted))
-    return money(ends[0], ends[1], ends[2], wanted, total["basis"])
+        ends.append(round_amount(found.amount, wanted))
+    return to_money_quantity(ends[0], ends[1], ends[2], wanted, total["basis"])
 
 
-def _rank(compared: SiteComparisonAnswer, notes: Notes) -> None:
+def _rank_sites(compared: SiteComparisonEstimate, notes: AnswerNotes) -> None:
     """Names of the best sites, each where all have the figure."""
     sites = compared["sites"]
     amounts = [site.get("converted") or site.get("electricity") for site in sites]
     known = [amount for amount in amounts if amount is not None]
     currencies = {amount["currency_code"] for amount in known}
     if len(known) < len(sites):
-        notes.gap("/cheapest", "PRICE_REQUIRED", "the electricity of a site is not known")
+        notes.add_gap("/cheapest", "PRICE_REQUIRED", "the electricity of a site is not known")
     elif len(currencies) > 1:
         detail = "the sites are billed in different currencies: give currency_code, and rates of them"
-        notes.gap("/cheapest", "CURRENCY_MISMATCH", detail)
+        notes.add_gap("/cheapest", "CURRENCY_MISMATCH", detail)
     else:
         place = min(range(len(sites)), key=lambda one: Decimal(known[one]["amount"]))
         compared["cheapest"] = sites[place]["name"]
     carbon = [site.get("location_based_kg_co2e") for site in sites]
     water = [site.get("water_liters") for site in sites]
     if None in carbon:
-        notes.gap("/cleanest", "GRID_REQUIRED", "the emissions of a site are not known")
+        notes.add_gap("/cleanest", "GRID_REQUIRED", "the emissions of a site are not known")
     else:
-        compared["cleanest"] = _least(sites, carbon)
+        compared["cleanest"] = _find_least_site(sites, carbon)
     if None in water:
-        notes.gap("/least_water", "WATER_UNKNOWN", "the water of a site is not known")
+        notes.add_gap("/least_water", "WATER_UNKNOWN", "the water of a site is not known")
     else:
-        compared["least_water"] = _least(sites, water)
+        compared["least_water"] = _find_least_site(sites, water)
 
 
-def _least(sites: list[SiteFigures], figures: list[QuantityAnswer | None]) -> str:
+def _find_least_site(sites: list[SiteComparisonFigures], figures: list[QuantityEstimate | None]) -> str:
     place = min(range(len(sites)), key=lambda one: figures[one]["value"])  # type: ignore[index]
     return sites[place]["name"]

@@ -6,23 +6,23 @@ from service.estimates.scaling import note_scaling
 from service.estimates.serving_parts import add_passes, add_serving
 from service.estimates.training_parts import add_training
 from service.planning.estimates import ForwardPassRun, TrainingRun
-from service.resolve.calibrated import calibrated
+from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
-from service.schemas.answer import evidence, parallelism, quantity
-from service.schemas.answers import ThroughputAnswer
-from service.schemas.estimates import ThroughputQuestion
+from service.schemas.answer import to_evidence, to_parallelism, to_quantity
+from service.schemas.answers import ThroughputEstimate
+from service.schemas.estimates import ThroughputEstimateRequest
 
 
-def estimate_throughput(question: ThroughputQuestion, catalog: CatalogView) -> ThroughputAnswer:
+def estimate_throughput(question: ThroughputEstimateRequest, catalog: CatalogView) -> ThroughputEstimate:
     """Rates of training or of serving, where the time goes and what limits it."""
-    catalog = calibrated(catalog, question.cluster, question.efficiency)
+    catalog = apply_calibrations(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
     notes, case = run.notes, run.case
-    answer: ThroughputAnswer = {
+    answer: ThroughputEstimate = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
         "breakdown": [],
-        "parallelism": parallelism(case.layout, chosen=case.layout_chosen),
-        "evidence": evidence(question, notes, catalog.revision),
+        "parallelism": to_parallelism(case.layout, chosen=case.layout_chosen),
+        "evidence": to_evidence(question, notes, catalog.revision),
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
@@ -36,7 +36,7 @@ def estimate_throughput(question: ThroughputQuestion, catalog: CatalogView) -> T
             add_serving(answer, run, explain=question.explain)
     add_power(answer, run)
     if run.duration_seconds:
-        answer["duration_seconds"] = quantity(run.duration_seconds)
+        answer["duration_seconds"] = to_quantity(run.duration_seconds)
     elif isinstance(run, TrainingRun):
-        notes.gap("/duration_seconds", "TOTAL_REQUIRED", "the workload gives no total to train on")
+        notes.add_gap("/duration_seconds", "TOTAL_REQUIRED", "the workload gives no total to train on")
     return answer

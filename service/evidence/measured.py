@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 
 
-class Operation(StrEnum):
+class MeasuredOperation(StrEnum):
     """The question that a metric is read from."""
 
     MEMORY = "memory"
     THROUGHPUT = "throughput"
 
 
-class View(StrEnum):
+class MemoryView(StrEnum):
     """What a peak of memory was read from: the whole device, or PyTorch's allocator.
 
     The allocator knows neither the context of the device nor the buffers of collectives; what it handed out
@@ -25,14 +25,14 @@ class View(StrEnum):
     ALLOCATED = "allocated"
 
 
-UNSEEN_COMPONENTS: Mapping[View, frozenset[str]] = {
-    View.DEVICE: frozenset(),
-    View.RESERVED: frozenset({"device_context", "communication_buffers"}),
-    View.ALLOCATED: frozenset({"device_context", "communication_buffers", "fragmentation"}),
+UNSEEN_COMPONENTS: Mapping[MemoryView, frozenset[str]] = {
+    MemoryView.DEVICE: frozenset(),
+    MemoryView.RESERVED: frozenset({"device_context", "communication_buffers"}),
+    MemoryView.ALLOCATED: frozenset({"device_context", "communication_buffers", "fragmentation"}),
 }
 """Parts of a device's memory that a reading of its peak does not see."""
 
-SHAPES: Mapping[Operation, type[MemoryQuestion] | type[ThroughputQuestion]] = {
-    Operation.MEMORY: MemoryQuestion,
-    Operation.THROUGHPUT: ThroughputQuestion,
+SHAPES: Mapping[MeasuredOperation, type[MemoryEstimateRequest] | type[ThroughputEstimateRequest]] = {
+    MeasuredOperation.MEMORY: MemoryEstimateRequest,
+    MeasuredOperation.THROUGHPUT: ThroughputEstimateRequest,
 }

@@ -22,29 +22,29 @@ from service.planning.hardware.calibration import (
 )
 from service.planning.hardware.calibration.facility import Cooling, FacilityCurves
 from service.planning.hardware.calibration.links import LinkCalibration, LinkCurves, LinkShare
-from service.planning.hardware.curves import ReferenceCurves, Share, TrainingMemoryCurves
-from service.planning.hardware.distance import ServingEvidence, System, evidence_of
+from service.planning.hardware.curves import AchievedShare, ReferenceCurves, TrainingMemoryCurves
+from service.planning.hardware.distance import EvidenceSystem, ServingEvidence, build_evidence
 from service.planning.hardware.links import LinkKind
-from service.planning.hardware.local_evidence import Deviations
+from service.planning.hardware.local_evidence import LogDeviations
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Spread
+from service.planning.quantity import IntervalFactors
 from service.planning.software.engines import EngineName
 from service.planning.software.frameworks import Framework
 
 
-def _share(entry: dict[str, Any]) -> Share:
-    return Share(entry["low"], entry["value"], entry["high"], entry["runs"], entry["source"])
+def _parse_share(entry: dict[str, Any]) -> AchievedShare:
+    return AchievedShare(entry["low"], entry["value"], entry["high"], entry["runs"], entry["source"])
 
 
-def _figure(entry: dict[str, Any]) -> Any:  # noqa: ANN401
-    return _share(entry) if "value" in entry else Spread(**entry)
+def _parse_figure(entry: dict[str, Any]) -> Any:  # noqa: ANN401
+    return _parse_share(entry) if "value" in entry else IntervalFactors(**entry)
 
 
-def link_curves(document: Mapping[str, Any]) -> LinkCurves:
+def parse_link_curves(document: Mapping[str, Any]) -> LinkCurves:
     """Constants of links as planning reads them."""
     rates, hops = document["rate"], document["hop_seconds"]
 
-    def at(share: str, seconds: str) -> LinkCalibration:
+    def build_link_calibration(share: str, seconds: str) -> LinkCalibration:
         generations = {name: entry[share] for name, entry in document["in_network"].items()}
         return LinkCalibration(
             launch_seconds=document["launch_seconds"][seconds],
@@ -55,44 +55,46 @@ def link_curves(document: Mapping[str, Any]) -> LinkCurves:
         )
 
     return LinkCurves(
-        slow=at("low", "high"),
-        value=at("value", "value"),
-        fast=at("high", "low"),
+        slow=build_link_calibration("low", "high"),
+        value=build_link_calibration("value", "value"),
+        fast=build_link_calibration("high", "low"),
         sources={LinkKind(kind): entry["source"] for kind, entry in rates.items()},
         measured=frozenset(LinkKind(kind) for kind, entry in rates.items() if entry["runs"]),
     )
 
 
 @cache
-def reference_curves() -> ReferenceCurves:
+def load_reference_curves() -> ReferenceCurves:
     """The reference set that ships with the service."""
-    return curves_of(shipped_document())
+    return parse_curves(load_shipped_document())
 
 
-def shipped_document() -> dict[str, Any]:
+def load_shipped_document() -> dict[str, Any]:
     """The reference set that ships with the service, as its file has it."""
     document: dict[str, Any] = json.loads((files("service.evidence") / "reference_curves.json").read_text())
     return document
 
 
-def curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
+def parse_curves(document: Mapping[str, Any]) -> ReferenceCurves:
     """A reference set as planning reads it, with the residuals that the last fit left."""
     residuals = {
-        (entry["family"], entry["level"]): Spread(entry["low"], entry["high"], "rows outside of their fit")
+        (entry["family"], entry["level"]): IntervalFactors(
+            entry["low"], entry["high"], "rows outside of their fit"
+        )
         for entry in document.get("residuals", [])
     }
-    evidence = serving_evidence(document.get("serving_evidence", {}))
+    evidence = parse_serving_evidence(document.get("serving_evidence", {}))
     return replace(
-        _curves_of(document),
+        _parse_curves(document),
         residuals=residuals,
         serving_evidence=evidence,
-        deviations=deviations_of(document.get("deviations", {})),
+        deviations=parse_deviations(document.get("deviations", {})),
     )
 
 
-def deviations_of(document: Mapping[str, Any]) -> dict[str, Deviations]:
+def parse_deviations(document: Mapping[str, Any]) -> dict[str, LogDeviations]:
     """What runs of a tenant have in common, by kind of answer, as planning reads it."""
-    return {family: Deviations(**entry["values"]) for family, entry in document.items() if entry["counts"]}
+    return {family: LogDeviations(**entry["values"]) for family, entry in document.items() if entry["counts"]}
 
 
 @cache
@@ -101,31 +103,31 @@ def known_rows() -> frozenset[str]:
     return frozenset((files("service.evidence") / "known_rows.txt").read_text().split())
 
 
-def serving_evidence(document: Mapping[str, Any]) -> ServingEvidence:
+def parse_serving_evidence(document: Mapping[str, Any]) -> ServingEvidence:
     """Systems and models whose serving was measured, as planning reads them."""
-    systems = (System(*system) for system in document.get("systems", []))
-    return evidence_of(systems, document.get("parameter_counts", []))
+    systems = (EvidenceSystem(*system) for system in document.get("systems", []))
+    return build_evidence(systems, document.get("parameter_counts", []))
 
 
 _OF_THE_FIT = frozenset({"residuals", "fitted", "fitted_serving", "serving_evidence", "deviations"})
 """Parts of the reference set that a fit leaves beside its constants."""
 
 
-def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
+def _parse_curves(document: Mapping[str, Any]) -> ReferenceCurves:
     document = {name: entry for name, entry in document.items() if name not in _OF_THE_FIT}
     training = {
-        (entry["generation"], NumberFormat(entry["compute"]), entry["recomputation"]): _share(entry)
+        (entry["generation"], NumberFormat(entry["compute"]), entry["recomputation"]): _parse_share(entry)
         for entry in document.pop("training")
     }
-    pooled = {entry["recomputation"]: _share(entry) for entry in document.pop("training_pooled")}
-    memory = {name: _figure(entry) for name, entry in document.pop("training_memory").items()}
+    pooled = {entry["recomputation"]: _parse_share(entry) for entry in document.pop("training_pooled")}
+    memory = {name: _parse_figure(entry) for name, entry in document.pop("training_memory").items()}
     measured = frozenset(document.pop("serving_generations"))
     engines = {
-        EngineName(engine): {name: _share(entry) for name, entry in quantities.items()}
+        EngineName(engine): {name: _parse_share(entry) for name, entry in quantities.items()}
         for engine, quantities in document.pop("serving_memory").items()
     }
-    calibration = _calibration(document.pop("calibration"), document.pop("links"))
-    single: dict[str, Any] = {name: _figure(entry) for name, entry in document.items()}
+    calibration = _parse_calibration(document.pop("calibration"), document.pop("links"))
+    single: dict[str, Any] = {name: _parse_figure(entry) for name, entry in document.items()}
     return ReferenceCurves(
         training=training,
         training_pooled=pooled,
@@ -133,60 +135,60 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         serving_generations=measured,
         serving_memory=engines,
         calibration=calibration,
-        facility=facility_curves(),
+        facility=load_facility_curves(),
         **single,
     )
 
 
 @cache
-def facility_curves() -> FacilityCurves:
+def load_facility_curves() -> FacilityCurves:
     """What the machines around accelerators draw, as the file that ships has it."""
     document: dict[str, Any] = json.loads((files("service.evidence") / "facility_curves.json").read_text())
-    fans = {Cooling(cooling): _share(entry) for cooling, entry in document.pop("fans").items()}
-    return FacilityCurves(fans=fans, **{name: _share(entry) for name, entry in document.items()})
+    fans = {Cooling(cooling): _parse_share(entry) for cooling, entry in document.pop("fans").items()}
+    return FacilityCurves(fans=fans, **{name: _parse_share(entry) for name, entry in document.items()})
 
 
-def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calibration:
+def _parse_calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calibration:
     return Calibration(
-        operators=operator_calibration(document["operators"]),
-        links=link_curves(links),
-        steps=step_calibration(document["steps"]),
-        passes=PassCalibration(**{name: _share(entry) for name, entry in document["passes"].items()}),
-        serving=serving_calibration(document["serving"]),
-        power=power_calibration(document["power"]),
+        operators=parse_operator_calibration(document["operators"]),
+        links=parse_link_curves(links),
+        steps=parse_step_calibration(document["steps"]),
+        passes=PassCalibration(**{name: _parse_share(entry) for name, entry in document["passes"].items()}),
+        serving=parse_serving_calibration(document["serving"]),
+        power=parse_power_calibration(document["power"]),
     )
 
 
-def step_calibration(document: Mapping[str, Any]) -> StepCalibration:
+def parse_step_calibration(document: Mapping[str, Any]) -> StepCalibration:
     """Constants of steps as planning reads them; those that are a framework's own have it behind a slash."""
     constants = {}
     for name, entry in document.items():
         quantity, _, framework = name.partition("/")
-        constants[StepQuantity(quantity), Framework(framework) if framework else None] = _share(entry)
+        constants[StepQuantity(quantity), Framework(framework) if framework else None] = _parse_share(entry)
     return StepCalibration(constants=constants)
 
 
-def serving_calibration(document: Mapping[str, Any]) -> ServingCalibration:
+def parse_serving_calibration(document: Mapping[str, Any]) -> ServingCalibration:
     """Constants of serving engines; an engine and a generation of its versions stand behind slashes."""
     constants = {}
     for name, entry in document.items():
         quantity, _, software = name.partition("/")
         engine, _, generation = software.partition("/")
         key = (ServingQuantity(quantity), EngineName(engine) if engine else None, generation or None)
-        constants[key] = _share(entry)
+        constants[key] = _parse_share(entry)
     return ServingCalibration(constants=constants)
 
 
-def power_calibration(document: Mapping[str, Any]) -> PowerCalibration:
+def parse_power_calibration(document: Mapping[str, Any]) -> PowerCalibration:
     """Constants of power as planning reads them; those of one generation have it behind a slash."""
     constants = {}
     for name, entry in document["constants"].items():
         quantity, _, generation = name.partition("/")
-        constants[PowerQuantity(quantity), generation or None] = _share(entry)
+        constants[PowerQuantity(quantity), generation or None] = _parse_share(entry)
     return PowerCalibration(constants=constants, measured=frozenset(document["measured"]))
 
 
-def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:
+def parse_operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:
     """Constants of operators as planning reads them."""
     constants = {}
     for entry in document["constants"]:
@@ -196,7 +198,7 @@ def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:
             entry.get("generation"),
             NumberFormat(number_format) if number_format else None,
         )
-        constants[key] = _share(entry)
+        constants[key] = _parse_share(entry)
     machines = {}
     for entry in document["machines"]:
         rows, columns = entry["tile"]

@@ -16,22 +16,22 @@ from pydantic import TypeAdapter
 
 from service.calibrations import service as calibrations
 from service.catalog import service as catalog
-from service.catalog.offers.service import currency_of, instance_price, term_of
-from service.catalog.rows import Document
-from service.catalog.shipped import shipped_documents
-from service.evidence.service import reference_curves
+from service.catalog.offers.service import compute_instance_price, get_currency, parse_term
+from service.catalog.rows import RowDocument
+from service.catalog.shipped import list_shipped_documents
+from service.evidence.service import load_reference_curves
 from service.kit.database.engine import Database
 from service.kit.http.problems import BadRequest, FieldError, Unavailable
 from service.kit.http.web import from_state
-from service.kit.security.subjects import SHIPPED_TENANT
+from service.kit.security.principals import SHIPPED_TENANT
 from service.nodes import service as nodes
 from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from service.planning.cost.prices import device_price
 from service.planning.energy.carbon import IntensitySeries
-from service.planning.hardware.cluster import Accelerator, Server, memory_capacity
+from service.planning.hardware.cluster import Accelerator, ReferenceServer, memory_capacity
 from service.planning.hardware.links import Link, LinkKind
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, Quantity
+from service.planning.quantity import EvidenceBasis, Quantity
 from service.resolve.catalog import (
     CatalogView,
     KnownAccelerator,
@@ -43,12 +43,12 @@ from service.resolve.catalog import (
     KnownTariff,
     KnownTokenPrice,
 )
-from service.schemas.base import Source, SourceKind
+from service.schemas.base import EstimateSource, SourceKind
 from service.schemas.carbon import (
-    HoursOfYearInput,
-    IntensitySeriesInput,
-    IntervalsInput,
-    MonthHoursInput,
+    CarbonIntensitySeriesInput,
+    HoursOfYearIntensityInput,
+    IntervalIntensityInput,
+    MonthHoursIntensityInput,
 )
 from service.schemas.carbon import to_planning as series_of
 from service.schemas.tariffs import TariffTerms
@@ -64,18 +64,18 @@ _CITATIONS_SHOWN = 3
 _CITATION_LENGTH = 100
 
 
-def _short(citation: str) -> str:
+def _shorten_citation(citation: str) -> str:
     """A citation up to its first detail; the row itself has the whole."""
     head = re.split(r"[:;(]", citation, maxsplit=1)[0].strip()
     return head if len(head) <= _CITATION_LENGTH else f"{head[:_CITATION_LENGTH]}..."
 
 
-def _source(kind: SourceKind, row: Document) -> Source:
-    cited = dict.fromkeys(f"{_short(s['citation'])}, {s['as_of']}" for s in row["sources"])
+def _build_source(kind: SourceKind, row: RowDocument) -> EstimateSource:
+    cited = dict.fromkeys(f"{_shorten_citation(s['citation'])}, {s['as_of']}" for s in row["sources"])
     shown = "; ".join(list(cited)[:_CITATIONS_SHOWN])
     if len(cited) > _CITATIONS_SHOWN:
         shown += f"; and {len(cited) - _CITATIONS_SHOWN} more"
-    source: Source = {
+    source: EstimateSource = {
         "pointer": "",
         "kind": kind,
         "id": row["id"],
@@ -88,17 +88,17 @@ def _source(kind: SourceKind, row: Document) -> Source:
     return source
 
 
-def _model(row: Document) -> KnownModel:
-    return KnownModel(row["architecture"], row.get("context_tokens"), _source("model", row))
+def _build_model(row: RowDocument) -> KnownModel:
+    return KnownModel(row["architecture"], row.get("context_tokens"), _build_source("model", row))
 
 
-def _embodied(figure: Document | None) -> Quantity | None:
+def _build_embodied(figure: RowDocument | None) -> Quantity | None:
     if figure is None:
         return None
-    return Quantity(figure["value"], figure["low"], figure["high"], Basis.DATASHEET)
+    return Quantity(figure["value"], figure["low"], figure["high"], EvidenceBasis.DATASHEET)
 
 
-def _accelerator(row: Document) -> KnownAccelerator:
+def _build_accelerator(row: RowDocument) -> KnownAccelerator:
     server = row.get("server")
     rates = row.get("peak_flops_per_second", {})
     accelerator = Accelerator(
@@ -108,19 +108,19 @@ def _accelerator(row: Document) -> KnownAccelerator:
             label_gb=row.get("memory_label_gb"),
             label_reading=row.get("memory_label_reading", "unknown"),
             reported_bytes=row.get("memory_reported_bytes"),
-            reported_share=reference_curves().reported_memory,
+            reported_share=load_reference_curves().reported_memory,
         ),
         bandwidth_bytes_per_second=row.get("memory_bandwidth_bytes_per_second"),
         peak_flops_per_second={
             NumberFormat(name): float(rate) for name, rate in rates.items() if name in _NUMBER_FORMATS
         },
         power_limit_watts=row.get("power_limit_watts"),
-        server=Server(**server) if server else None,
-        embodied_kg_co2e=_embodied(row.get("embodied_kg_co2e")),
+        server=ReferenceServer(**server) if server else None,
+        embodied_kg_co2e=_build_embodied(row.get("embodied_kg_co2e")),
     )
     return KnownAccelerator(
         accelerator,
-        _source("accelerator", row),
+        _build_source("accelerator", row),
         intra_node_link_id=row.get("intra_node_link_id"),
         inter_node_link_id=row.get("inter_node_link_id"),
         network_interfaces_per_device=row.get("network_interfaces_per_device", 1.0),
@@ -128,7 +128,7 @@ def _accelerator(row: Document) -> KnownAccelerator:
     )
 
 
-def _link(row: Document) -> KnownLink:
+def _build_link(row: RowDocument) -> KnownLink:
     link = Link(
         LinkKind(row["kind"]),
         row["bandwidth_bytes_per_second"],
@@ -136,27 +136,27 @@ def _link(row: Document) -> KnownLink:
         joined=row.get("joined_count", 1),
         in_network=row.get("in_network_reduction", False),
     )
-    return KnownLink(link, _source("link", row))
+    return KnownLink(link, _build_source("link", row))
 
 
-def _offer(row: Document) -> KnownOffer:
+def _build_offer(row: RowDocument) -> KnownOffer:
     count = row.get("accelerator_count", 1)
-    each = instance_price(row)
+    each = compute_instance_price(row)
     includes = row.get("includes")
     return KnownOffer(
         accelerator_id=row["accelerator_id"],
         purchase_option=row["purchase_option"],
         price_per_device_hour=device_price(each, count),
-        currency_code=currency_of(row),
+        currency_code=get_currency(row),
         as_of=row["as_of"],
-        source=_source("offer", row),
+        source=_build_source("offer", row),
         provider=row["provider"],
         price_per_instance_hour=each,
         accelerator_count=count,
         region=row.get("region"),
         zone=row.get("zone"),
         instance_type=row.get("instance_type"),
-        term=term_of(row),
+        term=parse_term(row),
         billing_increment_seconds=row.get("billing_increment_seconds"),
         minimum_billed_seconds=row.get("minimum_billed_seconds"),
         includes=None if includes is None else frozenset(includes),
@@ -166,62 +166,64 @@ def _offer(row: Document) -> KnownOffer:
     )
 
 
-def _token_price(row: Document) -> KnownTokenPrice:
-    def amount(member: str) -> Decimal:
+def _build_token_price(row: RowDocument) -> KnownTokenPrice:
+    def parse_amount(member: str) -> Decimal:
         return Decimal(row[f"{member}_price_per_million_tokens"]["amount"])
 
     return KnownTokenPrice(
         provider=row["provider"],
         model_name=row["model_name"],
         model_id=row.get("model_id"),
-        input_per_million=amount("input"),
-        output_per_million=amount("output"),
+        input_per_million=parse_amount("input"),
+        output_per_million=parse_amount("output"),
         cached_input_per_million=(
-            amount("cached_input") if "cached_input_price_per_million_tokens" in row else None
+            parse_amount("cached_input") if "cached_input_price_per_million_tokens" in row else None
         ),
         currency_code=row["input_price_per_million_tokens"]["currency_code"],
         as_of=row["as_of"],
-        source=_source("token_price", row),
+        source=_build_source("token_price", row),
     )
 
 
-_SERIES: TypeAdapter[HoursOfYearInput | MonthHoursInput | IntervalsInput] = TypeAdapter(IntensitySeriesInput)
+_SERIES: TypeAdapter[HoursOfYearIntensityInput | MonthHoursIntensityInput | IntervalIntensityInput] = (
+    TypeAdapter(CarbonIntensitySeriesInput)
+)
 
 
-def _series(given: Document) -> IntensitySeries:
+def _parse_series(given: RowDocument) -> IntensitySeries:
     return series_of(_SERIES.validate_json(json.dumps(given)), "/series")
 
 
-def _grid(row: Document) -> KnownGrid:
+def _build_grid(row: RowDocument) -> KnownGrid:
     return KnownGrid(
         carbon_intensity_kg_co2e_per_kwh=row["carbon_intensity_kg_co2e_per_kwh"],
         accounting=row["accounting"],
         water_liters_per_kwh=row.get("water_liters_per_kwh"),
-        source=_source("grid", row),
+        source=_build_source("grid", row),
         emission_rate=row["emission_rate"],
-        series=_series(row["series"]) if "series" in row else None,
+        series=_parse_series(row["series"]) if "series" in row else None,
     )
 
 
-def _site(row: Document) -> KnownSite:
+def _build_site(row: RowDocument) -> KnownSite:
     onsite = row.get("water_usage_effectiveness_liters_per_kwh")
     return KnownSite(
         row["pue"],
         row.get("grid_id"),
         onsite,
-        _source("site", row),
+        _build_source("site", row),
         tariff_id=row.get("tariff_id"),
         time_zone=row.get("time_zone"),
     )
 
 
-def _tariff(row: Document) -> KnownTariff:
+def _build_tariff(row: RowDocument) -> KnownTariff:
     terms = {name: row[name] for name in TariffTerms.model_fields if name in row}
-    return KnownTariff(row["name"], terms, _source("tariff", row))
+    return KnownTariff(row["name"], terms, _build_source("tariff", row))
 
 
-def _exchange_rate(row: Document) -> ExchangeRate:
-    source = _source("exchange_rate", row)
+def _build_exchange_rate(row: RowDocument) -> ExchangeRate:
+    source = _build_source("exchange_rate", row)
     return ExchangeRate(
         row["from_currency_code"],
         row["to_currency_code"],
@@ -232,7 +234,7 @@ def _exchange_rate(row: Document) -> ExchangeRate:
     )
 
 
-class _Entry(NamedTuple):
+class _RowEntry(NamedTuple):
     """A row as a planning value, with every name that it goes by."""
 
     id: str
@@ -241,34 +243,34 @@ class _Entry(NamedTuple):
     known: Any
 
 
-_Layer = Mapping[str, Sequence[_Entry]]
+_RowLayer = Mapping[str, Sequence[_RowEntry]]
 """The rows of one owner, by the name of their resource."""
 
-_BUILDERS: Mapping[str, Callable[[Document], Any]] = {
-    "models": _model,
-    "accelerators": _accelerator,
-    "links": _link,
-    "offers": _offer,
-    "token_prices": _token_price,
-    "grids": _grid,
-    "sites": _site,
-    "tariffs": _tariff,
-    "exchange_rates": _exchange_rate,
+_BUILDERS: Mapping[str, Callable[[RowDocument], Any]] = {
+    "models": _build_model,
+    "accelerators": _build_accelerator,
+    "links": _build_link,
+    "offers": _build_offer,
+    "token_prices": _build_token_price,
+    "grids": _build_grid,
+    "sites": _build_site,
+    "tariffs": _build_tariff,
+    "exchange_rates": _build_exchange_rate,
 }
 """What makes planning values of rows, by the name of the resource; of others estimates read nothing."""
 
 
-def _layer(rows: catalog.Documents) -> _Layer:
+def _build_layer(rows: catalog.DocumentsByNoun) -> _RowLayer:
     return {
         name: [
-            _Entry(row["id"], row.get("version", 1), (row["id"], *row.get("aliases", [])), build(row))
+            _RowEntry(row["id"], row.get("version", 1), (row["id"], *row.get("aliases", [])), build(row))
             for row in rows[name]
         ]
         for name, build in _BUILDERS.items()
     }
 
 
-def _shadowing(rows: catalog.Documents, shipped: _Layer) -> catalog.Documents:
+def _add_shadowed_versions(rows: catalog.DocumentsByNoun, shipped: _RowLayer) -> catalog.DocumentsByNoun:
     """The rows of a tenant, each with the version of the shipped row that it stands before."""
     marked = {}
     for name, entries in shipped.items():
@@ -279,11 +281,11 @@ def _shadowing(rows: catalog.Documents, shipped: _Layer) -> catalog.Documents:
     return marked
 
 
-def _snapshot(
+def _build_snapshot(
     revision: int,
-    shipped: _Layer,
-    own: _Layer | None = None,
-    measured: calibrations.Measured = calibrations.NOTHING_MEASURED,
+    shipped: _RowLayer,
+    own: _RowLayer | None = None,
+    measured: calibrations.TenantMeasurements = calibrations.NOTHING_MEASURED,
 ) -> CatalogView:
     """The snapshot of the shipped rows behind a tenant's own, and of what the tenant has measured."""
     known: dict[str, Any] = {}
@@ -296,7 +298,7 @@ def _snapshot(
     rates = ExchangeRates(known.pop("exchange_rates").values())
     return CatalogView(
         revision=revision,
-        curves=reference_curves(),
+        curves=load_reference_curves(),
         exchange_rates=rates,
         calibrations=measured.calibrations,
         measured_answers=measured.answers,
@@ -304,9 +306,9 @@ def _snapshot(
     )
 
 
-def shipped_snapshot(revision: int = 0) -> CatalogView:
+def build_shipped_snapshot(revision: int = 0) -> CatalogView:
     """The snapshot of the shipped files, without a database."""
-    return _snapshot(revision, _layer(shipped_documents()))
+    return _build_snapshot(revision, _build_layer(list_shipped_documents()))
 
 
 REVISION_DIGITS = 15
@@ -318,15 +320,15 @@ class SnapshotStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._shipped: _Layer = {}
+        self._shipped: _RowLayer = {}
         self._revisions: Mapping[str, int] = {}
         self._common: CatalogView | None = None
         self._tenants: Mapping[str, CatalogView] = {}
-        self._census = nodes.Census(0, None)
+        self._census = nodes.NodeCensus(0, None)
         self._nodes: Mapping[str, frozenset[str]] = {}
         self._lock = threading.Lock()
 
-    def current(self, tenant_id: str) -> CatalogView:
+    def get_current(self, tenant_id: str) -> CatalogView:
         """The newest snapshot of what a tenant sees; 503 before the first."""
         found = self._tenants.get(tenant_id, self._common)
         if found is None:
@@ -336,7 +338,7 @@ class SnapshotStore:
     def newest(self, tenant_id: str) -> CatalogView:
         """The snapshot of what a tenant sees now, with what other processes have just written."""
         self.refresh()
-        return self.current(tenant_id)
+        return self.get_current(tenant_id)
 
     @property
     def is_ready(self) -> bool:
@@ -345,58 +347,58 @@ class SnapshotStore:
 
     def refresh(self) -> None:
         """Build the snapshots of those whose rows have changed since the last time."""
-        with self._lock, self._database.reading() as session:
-            revisions = catalog.own_revisions(session)
+        with self._lock, self._database.open_reader() as session:
+            revisions = catalog.list_own_revisions(session)
             base = revisions.get(SHIPPED_TENANT, 0)
-            census = nodes.census(session)
+            census = nodes.read_census(session)
             if not base or (revisions == self._revisions and census == self._census):
                 return
-            own_nodes = self._nodes if census == self._census else nodes.ids_by_tenant(session)
+            own_nodes = self._nodes if census == self._census else nodes.list_ids_by_tenant(session)
             tenants = {name: seen for name, seen in self._tenants.items() if name in revisions}
             if base != self._revisions.get(SHIPPED_TENANT):
-                self._shipped = _layer(catalog.own_documents(session, SHIPPED_TENANT))
+                self._shipped = _build_layer(catalog.list_own_documents(session, SHIPPED_TENANT))
                 tenants = {}
             stale = {name for name in revisions if revisions[name] != self._revisions.get(name)}
             for tenant_id in (stale | (revisions.keys() - tenants.keys())) - {SHIPPED_TENANT}:
-                rows = _shadowing(catalog.own_documents(session, tenant_id), self._shipped)
-                measured = calibrations.planning_values(session, tenant_id)
+                rows = _add_shadowed_versions(catalog.list_own_documents(session, tenant_id), self._shipped)
+                measured = calibrations.build_planning_values(session, tenant_id)
                 revision = base + revisions[tenant_id]
-                tenants[tenant_id] = _snapshot(revision, self._shipped, _layer(rows), measured)
+                tenants[tenant_id] = _build_snapshot(revision, self._shipped, _build_layer(rows), measured)
             # The common one last: whoever sees it sees a whole state.
-            common = replace(_snapshot(base, self._shipped), node_ids=frozenset())
+            common = replace(_build_snapshot(base, self._shipped), node_ids=frozenset())
             for tenant_id in tenants.keys() | own_nodes.keys():
                 seen, own = tenants.get(tenant_id, common), own_nodes.get(tenant_id, frozenset())
                 tenants[tenant_id] = seen if seen.node_ids == own else replace(seen, node_ids=own)
             self._tenants, self._common = tenants, common
             self._revisions, self._census, self._nodes = revisions, census, own_nodes
 
-    async def asked(self, scope: Mapping[str, Any]) -> CatalogView:
+    async def get_requested(self, scope: Mapping[str, Any]) -> CatalogView:
         """What the caller of a request sees, as new as the `Catalog-Revision` that it sends."""
         tenant_id = scope["state"]["subject"].tenant_id
         asked = next((value for name, value in scope["headers"] if name == b"catalog-revision"), None)
         if asked is None:
-            return self.current(tenant_id)
+            return self.get_current(tenant_id)
         if not asked.isdigit() or len(asked) > REVISION_DIGITS:
             detail = "Catalog-Revision must be a whole number"
             raise BadRequest(detail, FieldError("/header/Catalog-Revision", "INTEGER", detail))
-        return await self.at_least(tenant_id, int(asked))
+        return await self.await_revision(tenant_id, int(asked))
 
-    async def at_least(self, tenant_id: str, revision: int) -> CatalogView:
+    async def await_revision(self, tenant_id: str, revision: int) -> CatalogView:
         """A snapshot of what a tenant sees that contains ``revision``; 503 if none comes in time."""
         deadline = time.monotonic() + WAIT_SECONDS
-        while self.current(tenant_id).revision < revision:
+        while self.get_current(tenant_id).revision < revision:
             if time.monotonic() > deadline:
                 detail = "No snapshot as new as the revision asked for came in time"
                 raise Unavailable(detail, headers={"Retry-After": "1"})
             await asyncio.to_thread(self.refresh)
             await asyncio.sleep(0.05)
-        return self.current(tenant_id)
+        return self.get_current(tenant_id)
 
 
 Snapshots = Annotated[SnapshotStore, from_state("snapshots")]
 
 
 @lru_cache(maxsize=1)
-def store_of(database: Database) -> SnapshotStore:
+def get_store(database: Database) -> SnapshotStore:
     """The store of the database of this process: requests and jobs share what takes so much memory."""
     return SnapshotStore(database)

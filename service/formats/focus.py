@@ -40,7 +40,7 @@ LONGEST: Final = timedelta(days=3660)
 _FAULTS_TOLD: Final = 20
 
 
-class Billed(NamedTuple):
+class BilledRow(NamedTuple):
     """One row of a bill: an amount of a currency for a period, which ends before ``charge_end``."""
 
     line: int
@@ -60,7 +60,7 @@ class Billed(NamedTuple):
     tags: Mapping[str, str]
 
 
-class Fault(NamedTuple):
+class LineFault(NamedTuple):
     """What is wrong with a line; the line of column names is 1."""
 
     line: int
@@ -69,21 +69,21 @@ class Fault(NamedTuple):
     detail: str
 
 
-class Bill(NamedTuple):
+class ReadBill(NamedTuple):
     """The rows of a bill, and the first of its faults; with one it is none."""
 
-    rows: Sequence[Billed]
-    faults: Sequence[Fault]
+    rows: Sequence[BilledRow]
+    faults: Sequence[LineFault]
     has_tags: bool = False
 
 
-class _Wrong(Exception):
+class _FieldError(Exception):
     def __init__(self, column: str, code: str, detail: str) -> None:
         super().__init__(detail)
         self.column, self.code, self.detail = column, code, detail
 
 
-def read_focus(text: str) -> Bill:
+def read_focus(text: str) -> ReadBill:
     """The rows of a bill; costs in units of its currency, exactly as written, times in UTC.
 
     A time without a zone is one of UTC, as the specification says; others are converted. Costs are never
@@ -91,18 +91,20 @@ def read_focus(text: str) -> Bill:
     taken off again.
     """
     try:
-        lines = list(_lines(text))
+        lines = list(_read_lines(text))
     except csv.Error:
-        return Bill([], [Fault(1, "", "TABLE", "the content is no table of comma-separated values")])
+        return ReadBill([], [LineFault(1, "", "TABLE", "the content is no table of comma-separated values")])
     columns = [name.strip() for name in lines[0][1]] if lines else []
-    faults = list(_column_faults(columns))
-    rows = [] if faults else list(_rows(columns, lines[1:], faults))
+    faults = list(_check_columns(columns))
+    rows = [] if faults else list(_read_rows(columns, lines[1:], faults))
     if not faults and not rows:
-        faults.append(Fault(1, "", "NO_ROWS", "the bill has no rows"))
-    return Bill([] if faults else rows, faults, has_tags=not {"Tags", "AllocatedTags"}.isdisjoint(columns))
+        faults.append(LineFault(1, "", "NO_ROWS", "the bill has no rows"))
+    return ReadBill(
+        [] if faults else rows, faults, has_tags=not {"Tags", "AllocatedTags"}.isdisjoint(columns)
+    )
 
 
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+def _read_lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line that has some, with its number; a cell may hold line breaks."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     line = 1
@@ -112,115 +114,115 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
         line = reader.line_num + 1
 
 
-def _column_faults(columns: Sequence[str]) -> Iterator[Fault]:
+def _check_columns(columns: Sequence[str]) -> Iterator[LineFault]:
     for name in _REQUIRED:
         if name not in columns:
-            yield Fault(1, name, "COLUMN_MISSING", "the bill has no such column")
+            yield LineFault(1, name, "COLUMN_MISSING", "the bill has no such column")
     for name in (*_REQUIRED, *_OPTIONAL):
         if columns.count(name) > 1:
-            yield Fault(1, name, "COLUMN_TWICE", "the bill has this column twice")
+            yield LineFault(1, name, "COLUMN_TWICE", "the bill has this column twice")
 
 
-def _rows(
-    columns: Sequence[str], lines: Sequence[tuple[int, list[str]]], faults: list[Fault]
-) -> Iterator[Billed]:
+def _read_rows(
+    columns: Sequence[str], lines: Sequence[tuple[int, list[str]]], faults: list[LineFault]
+) -> Iterator[BilledRow]:
     """The rows that are sound; what is wrong with the others is added to ``faults``."""
     for line, cells in lines:
         try:
-            yield _row(line, columns, cells)
-        except _Wrong as wrong:
-            faults.append(Fault(line, wrong.column, wrong.code, wrong.detail))
+            yield _read_row(line, columns, cells)
+        except _FieldError as wrong:
+            faults.append(LineFault(line, wrong.column, wrong.code, wrong.detail))
             if len(faults) == _FAULTS_TOLD:
                 return
 
 
-def _row(line: int, columns: Sequence[str], cells: Sequence[str]) -> Billed:
+def _read_row(line: int, columns: Sequence[str], cells: Sequence[str]) -> BilledRow:
     if len(cells) != len(columns):
-        raise _Wrong("", "CELLS", "the line has not as many cells as there are columns")
+        raise _FieldError("", "CELLS", "the line has not as many cells as there are columns")
     row = {name: None if cell in _ABSENT else cell for name, cell in zip(columns, cells, strict=True)}
-    category = _given(row, "ChargeCategory")
+    category = _read_required(row, "ChargeCategory")
     if category not in CATEGORIES:
-        raise _Wrong("ChargeCategory", "CATEGORY", f"it is one of {', '.join(sorted(CATEGORIES))}")
-    currency_code = _given(row, "BillingCurrency")
+        raise _FieldError("ChargeCategory", "CATEGORY", f"it is one of {', '.join(sorted(CATEGORIES))}")
+    currency_code = _read_required(row, "BillingCurrency")
     if not _CURRENCY.fullmatch(currency_code):
-        raise _Wrong("BillingCurrency", "CURRENCY", "it is a code of ISO 4217, such as USD")
-    billing_start, billing_end = _period(row, "BillingPeriod")
-    charge_start, charge_end = _period(row, "ChargePeriod")
-    return Billed(
+        raise _FieldError("BillingCurrency", "CURRENCY", "it is a code of ISO 4217, such as USD")
+    billing_start, billing_end = _read_period(row, "BillingPeriod")
+    charge_start, charge_end = _read_period(row, "ChargePeriod")
+    return BilledRow(
         line=line,
         billing_start=billing_start,
         billing_end=billing_end,
         charge_start=charge_start,
         charge_end=charge_end,
         category=category,
-        frequency=_text(row, "ChargeFrequency"),
-        service_category=_text(row, "ServiceCategory"),
-        billing_account=_given(row, "BillingAccountId"),
-        sub_account=_text(row, "SubAccountId"),
-        commitment_id=_text(row, "CommitmentDiscountId"),
+        frequency=_read_text(row, "ChargeFrequency"),
+        service_category=_read_text(row, "ServiceCategory"),
+        billing_account=_read_required(row, "BillingAccountId"),
+        sub_account=_read_text(row, "SubAccountId"),
+        commitment_id=_read_text(row, "CommitmentDiscountId"),
         currency_code=currency_code,
-        billed=_cost(row, "BilledCost"),
-        effective=_cost(row, "EffectiveCost"),
+        billed=_read_cost(row, "BilledCost"),
+        effective=_read_cost(row, "EffectiveCost"),
         # Of a charge that a provider has split (1.3), the tags of its part go before those of the whole.
-        tags=_tags(row, "Tags") | _tags(row, "AllocatedTags"),
+        tags=_read_tags(row, "Tags") | _read_tags(row, "AllocatedTags"),
     )
 
 
 _Cells = Mapping[str, str | None]
 
 
-def _text(row: _Cells, column: str) -> str | None:
+def _read_text(row: _Cells, column: str) -> str | None:
     cell = row.get(column)
     if cell is not None and not _TEXT.fullmatch(cell):
-        raise _Wrong(column, "TEXT", "it is too long or has characters that are none of a text")
-    return None if cell is None else plain(cell)
+        raise _FieldError(column, "TEXT", "it is too long or has characters that are none of a text")
+    return None if cell is None else strip_apostrophe(cell)
 
 
-def plain(text: str) -> str:
+def strip_apostrophe(text: str) -> str:
     """Text without the apostrophe by which an export keeps spreadsheets from computing it."""
     rest = text.removeprefix("'")
     is_computed = rest.startswith(_CONTROLS) or rest.lstrip().startswith(_SIGNS)
     return rest if is_computed else text
 
 
-def _given(row: _Cells, column: str) -> str:
-    text = _text(row, column)
+def _read_required(row: _Cells, column: str) -> str:
+    text = _read_text(row, column)
     if text is None:
-        raise _Wrong(column, "ABSENT", "it is needed in every row")
+        raise _FieldError(column, "ABSENT", "it is needed in every row")
     return text
 
 
-def _cost(row: _Cells, column: str) -> Decimal:
+def _read_cost(row: _Cells, column: str) -> Decimal:
     cell = row[column]
     if cell is None:
-        raise _Wrong(column, "ABSENT", "a cost is needed in every row, 0 where there is none")
+        raise _FieldError(column, "ABSENT", "a cost is needed in every row, 0 where there is none")
     if not _NUMBER.fullmatch(cell):
-        raise _Wrong(column, "NUMBER", "it is no decimal number")
+        raise _FieldError(column, "NUMBER", "it is no decimal number")
     cost = Decimal(cell)
     if abs(cost) >= _LARGEST:
-        raise _Wrong(column, "NUMBER", "it is a million millions or more")
+        raise _FieldError(column, "NUMBER", "it is a million millions or more")
     return cost
 
 
-def _period(row: _Cells, name: str) -> tuple[datetime, datetime]:
-    start, end = _time(row, f"{name}Start"), _time(row, f"{name}End")
+def _read_period(row: _Cells, name: str) -> tuple[datetime, datetime]:
+    start, end = _read_time(row, f"{name}Start"), _read_time(row, f"{name}End")
     if not start <= end <= start + LONGEST:
-        raise _Wrong(f"{name}End", "PERIOD", "it is before the start, or more than ten years after it")
+        raise _FieldError(f"{name}End", "PERIOD", "it is before the start, or more than ten years after it")
     return start, end
 
 
-def _time(row: _Cells, column: str) -> datetime:
-    cell = _given(row, column)
+def _read_time(row: _Cells, column: str) -> datetime:
+    cell = _read_required(row, column)
     if not _TIME.fullmatch(cell):
-        raise _Wrong(column, "TIME", "it is no time of ISO 8601, such as 2026-11-01T00:00:00Z")
+        raise _FieldError(column, "TIME", "it is no time of ISO 8601, such as 2026-11-01T00:00:00Z")
     try:
         time = datetime.fromisoformat(cell.replace(" UTC", "Z"))
     except ValueError:
-        raise _Wrong(column, "TIME", "there is no such time") from None
+        raise _FieldError(column, "TIME", "there is no such time") from None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
-def _tags(row: _Cells, column: str) -> dict[str, str]:
+def _read_tags(row: _Cells, column: str) -> dict[str, str]:
     cell = row.get(column)
     if cell is None:
         return {}
@@ -229,10 +231,10 @@ def _tags(row: _Cells, column: str) -> dict[str, str]:
     except (ValueError, RecursionError):
         tags = None
     if not isinstance(tags, dict):
-        raise _Wrong(column, "TAGS", "they are an object of JSON")
-    return {name: _tag(value) for name, value in tags.items()}
+        raise _FieldError(column, "TAGS", "they are an object of JSON")
+    return {name: _format_tag(value) for name, value in tags.items()}
 
 
-def _tag(value: object) -> str:
+def _format_tag(value: object) -> str:
     """The value of a tag as text; a tag without one has the value true."""
     return value if isinstance(value, str) else json.dumps(value)

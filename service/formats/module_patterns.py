@@ -45,7 +45,7 @@ class PatternError(ValueError):
     """A pattern that is not read here."""
 
 
-class Element(NamedTuple):
+class PatternElement(NamedTuple):
     """Characters of which one stands here, or none (``optional``), or more (``repeats``)."""
 
     chars: frozenset[str]
@@ -53,12 +53,12 @@ class Element(NamedTuple):
     repeats: bool = False
 
 
-_LITERALS: Final = {char: Element(frozenset(char)) for char in _ASCII}
+_LITERALS: Final = {char: PatternElement(frozenset(char)) for char in _ASCII}
 """One for each character, so that a pattern that is kept takes little room."""
-_ANY_ONE: Final = Element(_ASCII)
-_ANY_NUMBER: Final = Element(_ASCII, optional=True, repeats=True)
-_ANY_BUT_A_LINE: Final = Element(_ANY)
-_NEVER: Final = Element(frozenset())
+_ANY_ONE: Final = PatternElement(_ASCII)
+_ANY_NUMBER: Final = PatternElement(_ASCII, optional=True, repeats=True)
+_ANY_BUT_A_LINE: Final = PatternElement(_ANY)
+_NEVER: Final = PatternElement(frozenset())
 """Of a character that no module's name has."""
 
 
@@ -67,7 +67,7 @@ class _Anchor(Enum):
     END = "end"
 
 
-class Accepts(Enum):
+class PatternEnd(Enum):
     """Where a name may end behind a pattern."""
 
     ANYWHERE = "anywhere"
@@ -75,22 +75,22 @@ class Accepts(Enum):
     AT_A_MODULE = "at the end of a module's name"
 
 
-class Sequence(NamedTuple):
+class PatternSequence(NamedTuple):
     """Elements one behind the other, from the beginning of a name."""
 
-    elements: tuple[Element, ...]
-    accepts: Accepts
+    elements: tuple[PatternElement, ...]
+    accepts: PatternEnd
 
 
-_Part = Element | _Anchor
-_Written = list[_Part]
+_PatternPart = PatternElement | _Anchor
+_ParsedPattern = list[_PatternPart]
 """One way through a pattern: its alternatives are written out."""
 
 
 @lru_cache(maxsize=128)
-def glob_sequences(text: str) -> tuple[Sequence, ...]:
+def parse_glob(text: str) -> tuple[PatternSequence, ...]:
     """A glob of a module and of all below it."""
-    elements: list[Element] = []
+    elements: list[PatternElement] = []
     place = 0
     while place < len(text):
         char, place = text[place], place + 1
@@ -100,20 +100,20 @@ def glob_sequences(text: str) -> tuple[Sequence, ...]:
             case "?":
                 elements.append(_ANY_ONE)
             case "[" if (end := text.find("]", place + 1 + (text[place : place + 1] == "!"))) > 0:
-                elements.append(Element(_glob_class(text[place:end])))
+                elements.append(PatternElement(_parse_glob_class(text[place:end])))
                 place = end + 1
             case _:
                 elements.append(_LITERALS.get(char, _NEVER))
-    return (Sequence(tuple(elements), Accepts.AT_A_MODULE),)
+    return (PatternSequence(tuple(elements), PatternEnd.AT_A_MODULE),)
 
 
-def _glob_class(inner: str) -> frozenset[str]:
+def _parse_glob_class(inner: str) -> frozenset[str]:
     negated = inner.startswith("!")
-    chars = _ranges(list(inner.removeprefix("!")))
+    chars = _expand_ranges(list(inner.removeprefix("!")))
     return _ASCII - chars if negated else chars
 
 
-def _ranges(items: list[str]) -> frozenset[str]:
+def _expand_ranges(items: list[str]) -> frozenset[str]:
     """The characters of a class, ``a``, ``-``, ``z`` standing for all from ``a`` to ``z``."""
     chars: set[str] = set()
     place = 0
@@ -129,141 +129,141 @@ def _ranges(items: list[str]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=128)
-def expression_sequences(text: str) -> tuple[Sequence, ...]:
+def parse_expression(text: str) -> tuple[PatternSequence, ...]:
     """An expression that a name begins with; raises :class:`PatternError` for one that is not read here."""
     if len(text) > LONGEST_EXPRESSION:
         raise PatternError(f"is longer than {LONGEST_EXPRESSION} characters")
-    return tuple(map(_sequence, _Parser(text).parsed()))
+    return tuple(map(_build_sequence, _PatternParser(text).parse()))
 
 
-def _sequence(written: _Written) -> Sequence:
+def _build_sequence(written: _ParsedPattern) -> PatternSequence:
     """Without its anchors, which stand at its ends alone."""
     while written and written[0] is _Anchor.START:
         written = written[1:]
-    accepts = Accepts.ANYWHERE
+    accepts = PatternEnd.ANYWHERE
     while written and written[-1] is _Anchor.END:
-        written, accepts = written[:-1], Accepts.AT_THE_END
-    elements = tuple(part for part in written if isinstance(part, Element))
+        written, accepts = written[:-1], PatternEnd.AT_THE_END
+    elements = tuple(part for part in written if isinstance(part, PatternElement))
     if len(elements) < len(written):
         raise PatternError("has ^ or $ elsewhere than at an end")
-    return Sequence(elements, accepts)
+    return PatternSequence(elements, accepts)
 
 
-class _Parser:
+class _PatternParser:
     """Reads an expression from left to right into the ways through it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._place = 0
 
-    def parsed(self) -> list[_Written]:
+    def parse(self) -> list[_ParsedPattern]:
         """The ways through the whole expression."""
-        ways = self._alternatives(0)
+        ways = self._parse_alternatives(0)
         if self._place < len(self._text):
             raise PatternError("closes a group that is not open")
         return ways
 
-    def _next(self) -> str:
+    def _peek_char(self) -> str:
         return self._text[self._place : self._place + 1]
 
-    def _take(self) -> str:
-        char = self._next()
+    def _take_char(self) -> str:
+        char = self._peek_char()
         if not char:
             raise PatternError("ends too early")
         self._place += 1
         return char
 
-    def _alternatives(self, depth: int) -> list[_Written]:
+    def _parse_alternatives(self, depth: int) -> list[_ParsedPattern]:
         if depth > _DEEPEST:
             raise PatternError(f"nests more than {_DEEPEST} groups")
-        ways = self._branch(depth)
-        while self._next() == "|":
+        ways = self._parse_branch(depth)
+        while self._peek_char() == "|":
             self._place += 1
-            ways += self._branch(depth)
-        return _few(ways)
+            ways += self._parse_branch(depth)
+        return _check_size(ways)
 
-    def _branch(self, depth: int) -> list[_Written]:
-        ways: list[_Written] = [[]]
-        while self._next() not in ("", "|", ")"):
-            parts = self._quantified(self._atom(depth))
-            _few_pairs(ways, parts)
-            ways = _few([[*before, *after] for before, after in product(ways, parts)])
+    def _parse_branch(self, depth: int) -> list[_ParsedPattern]:
+        ways: list[_ParsedPattern] = [[]]
+        while self._peek_char() not in ("", "|", ")"):
+            parts = self._apply_quantifier(self._parse_atom(depth))
+            _check_pair_count(ways, parts)
+            ways = _check_size([[*before, *after] for before, after in product(ways, parts)])
         return ways
 
-    def _atom(self, depth: int) -> list[_Written]:
-        match char := self._take():
+    def _parse_atom(self, depth: int) -> list[_ParsedPattern]:
+        match char := self._take_char():
             case "(":
-                return self._group(depth)
+                return self._parse_group(depth)
             case "[":
-                return [[Element(self._class())]]
+                return [[PatternElement(self._parse_class())]]
             case "^" | "$":
                 return [[_Anchor.START if char == "^" else _Anchor.END]]
             case "\\":
-                return [[self._escaped()]]
+                return [[self._parse_escape()]]
             case "*" | "+" | "?" | "{":
                 raise PatternError("repeats nothing, or what is repeated already")
             case _:
                 return [[_ANY_BUT_A_LINE if char == "." else _LITERALS.get(char, _NEVER)]]
 
-    def _group(self, depth: int) -> list[_Written]:
-        if self._next() == "?":
+    def _parse_group(self, depth: int) -> list[_ParsedPattern]:
+        if self._peek_char() == "?":
             named = re.compile(r"\?(?::|P<\w{1,50}>)").match(self._text, self._place)
             if not named:
                 raise PatternError("has a group that is none of alternatives")
             self._place = named.end()
-        ways = self._alternatives(depth + 1)
-        if self._next() != ")":
+        ways = self._parse_alternatives(depth + 1)
+        if self._peek_char() != ")":
             raise PatternError("does not close a group")
         self._place += 1
         return ways
 
-    def _escaped(self) -> _Part:
-        char = self._take()
+    def _parse_escape(self) -> _PatternPart:
+        char = self._take_char()
         if char in "AZ":
             return _Anchor.START if char == "A" else _Anchor.END
-        return Element(_meant(char))
+        return PatternElement(_resolve_escape(char))
 
-    def _class(self) -> frozenset[str]:
-        negated = self._next() == "^"
+    def _parse_class(self) -> frozenset[str]:
+        negated = self._peek_char() == "^"
         self._place += negated
         items: list[str] = []
         whole: frozenset[str] = frozenset()
-        while (char := self._take()) != "]" or not (items or whole):
+        while (char := self._take_char()) != "]" or not (items or whole):
             if char == "\\":
-                whole |= _meant(self._take())
+                whole |= _resolve_escape(self._take_char())
             else:
                 items.append(char)
-        chars = _ranges(items) | whole
+        chars = _expand_ranges(items) | whole
         return _ASCII - chars if negated else chars
 
-    def _quantified(self, ways: list[_Written]) -> list[_Written]:
-        bounds = self._bounds()
+    def _apply_quantifier(self, ways: list[_ParsedPattern]) -> list[_ParsedPattern]:
+        bounds = self._parse_bounds()
         if bounds is None:
             return ways
-        elements = [way[0] for way in ways if len(way) == 1 and isinstance(way[0], Element)]
+        elements = [way[0] for way in ways if len(way) == 1 and isinstance(way[0], PatternElement)]
         once = len(elements) == len(ways) and not any(one.optional or one.repeats for one in elements)
         if once:
             chars = frozenset[str]().union(*(one.chars for one in elements))
-            return [_repeated(chars, *bounds)]
+            return [_repeat_chars(chars, *bounds)]
         if bounds == (0, 1):
             return [*ways, []]
         raise PatternError("repeats a group of more than one character, or what is repeated already")
 
-    def _bounds(self) -> tuple[int, int | None] | None:
+    def _parse_bounds(self) -> tuple[int, int | None] | None:
         """The least and the most of a quantifier, which may be lazy: it matches the same names."""
         simple = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-        found: tuple[int, int | None] | None = simple.get(self._next())
+        found: tuple[int, int | None] | None = simple.get(self._peek_char())
         if found:
             self._place += 1
-        elif self._next() == "{":
-            found = self._counted()
-        if found and self._next() == "?":
+        elif self._peek_char() == "{":
+            found = self._parse_counted_bounds()
+        if found and self._peek_char() == "?":
             self._place += 1
-        if found and self._next() in ("*", "+", "{", "?"):
+        if found and self._peek_char() in ("*", "+", "{", "?"):
             raise PatternError("repeats what is repeated already")
         return found
 
-    def _counted(self) -> tuple[int, int | None]:
+    def _parse_counted_bounds(self) -> tuple[int, int | None]:
         match = _COUNTED.match(self._text, self._place)
         if not match or not (match[1] or match[3]):
             raise PatternError("has a brace that counts nothing")
@@ -275,14 +275,14 @@ class _Parser:
         return least, most
 
 
-def _repeated(chars: frozenset[str], least: int, most: int | None) -> _Written:
+def _repeat_chars(chars: frozenset[str], least: int, most: int | None) -> _ParsedPattern:
     if most is None:
-        once = [Element(chars)] * (least - 1)
-        return [*once, Element(chars, optional=not least, repeats=True)]
-    return [*[Element(chars)] * least, *[Element(chars, optional=True)] * (most - least)]
+        once = [PatternElement(chars)] * (least - 1)
+        return [*once, PatternElement(chars, optional=not least, repeats=True)]
+    return [*[PatternElement(chars)] * least, *[PatternElement(chars, optional=True)] * (most - least)]
 
 
-def _meant(char: str) -> frozenset[str]:
+def _resolve_escape(char: str) -> frozenset[str]:
     """What stands behind a backslash."""
     if char in _CLASSES:
         return _CLASSES[char]
@@ -291,39 +291,39 @@ def _meant(char: str) -> frozenset[str]:
     return frozenset(char)
 
 
-def _few(ways: list[_Written]) -> list[_Written]:
+def _check_size(ways: list[_ParsedPattern]) -> list[_ParsedPattern]:
     if sum(map(len, ways)) + len(ways) > _MOST_WRITTEN_OUT:
         raise PatternError("has too many alternatives")
     return ways
 
 
-def _few_pairs(first: list[_Written], second: list[_Written]) -> None:
+def _check_pair_count(first: list[_ParsedPattern], second: list[_ParsedPattern]) -> None:
     if len(first) * len(second) > _MOST_WRITTEN_OUT:
         raise PatternError("has too many alternatives")
 
 
-def element_count(sequences: Iterable[Sequence]) -> int:
+def count_elements(sequences: Iterable[PatternSequence]) -> int:
     """What a list of patterns costs a character of a name."""
     return sum(len(sequence.elements) + 1 for sequence in sequences)
 
 
-class Patterns:
+class PatternSet:
     """Patterns that run side by side; a state is the set of places that they have come to.
 
     Bit ``i`` of a state says that the elements of a sequence up to the ``i``-th stand behind us; every
     sequence has a bit in front of its first element.
     """
 
-    def __init__(self, sequences: Iterable[Sequence]) -> None:
+    def __init__(self, sequences: Iterable[PatternSequence]) -> None:
         self._behind: dict[frozenset[str], int] = {}
         """Places behind the elements of the same characters."""
         self._again = 0
         self._optional = 0
-        self._accepting = dict.fromkeys(Accepts, 0)
+        self._accepting = dict.fromkeys(PatternEnd, 0)
         starts, place = 0, 0
         for sequence in sequences:
             starts |= 1 << place
-            place = self._add(sequence, place)
+            place = self._add_sequence(sequence, place)
         self._fitting: dict[str, int] = {}
         """Places behind an element that a character fits."""
         for chars, places in self._behind.items():
@@ -332,11 +332,11 @@ class Patterns:
         runs = self._optional
         self._run_starts = ~runs & (runs >> 1)
         self._run_ends = runs & ~(runs >> 1)
-        self.start = self._passed(starts)
-        self._ends = self._accepting[Accepts.ANYWHERE] | self._accepting[Accepts.AT_THE_END]
-        self._ends |= self._accepting[Accepts.AT_A_MODULE]
+        self.start = self._skip_optional(starts)
+        self._ends = self._accepting[PatternEnd.ANYWHERE] | self._accepting[PatternEnd.AT_THE_END]
+        self._ends |= self._accepting[PatternEnd.AT_A_MODULE]
 
-    def _add(self, sequence: Sequence, place: int) -> int:
+    def _add_sequence(self, sequence: PatternSequence, place: int) -> int:
         """Adds a sequence whose first bit is ``place``; answers with that of the next."""
         for element in sequence.elements:
             place += 1
@@ -347,23 +347,23 @@ class Patterns:
         self._accepting[sequence.accepts] |= 1 << place
         return place + 1
 
-    def _passed(self, state: int) -> int:
+    def _skip_optional(self, state: int) -> int:
         """The state with optional elements left out behind it, all of a run in one subtraction."""
         reached = state | self._run_ends
         return state | (self._optional & ~((reached - self._run_starts) ^ reached))
 
-    def after(self, state: int, text: str) -> int:
+    def advance_state(self, state: int, text: str) -> int:
         """The state behind ``text``; ``MATCHED`` where a pattern has been met, 0 where none can be."""
-        anywhere, module = self._accepting[Accepts.ANYWHERE], self._accepting[Accepts.AT_A_MODULE]
+        anywhere, module = self._accepting[PatternEnd.ANYWHERE], self._accepting[PatternEnd.AT_A_MODULE]
         for char in text:
             if state == MATCHED or state & anywhere or (char == "." and state & module):
                 return MATCHED
             if not state:
                 return 0
             fits = self._fitting.get(char, 0)
-            state = self._passed((state << 1 | state & self._again) & fits)
+            state = self._skip_optional((state << 1 | state & self._again) & fits)
         return state
 
-    def hold(self, state: int) -> bool:
+    def is_match(self, state: int) -> bool:
         """Whether a name that ends in ``state`` matches."""
         return bool(state & self._ends)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from service.formats import module_patterns as patterns
 from service.planning.errors import PlanningError
-from service.planning.hardware.storage import MatrixScheme, ModelFacts, Place, WeightFormat
+from service.planning.hardware.storage import MatrixPath, MatrixScheme, ModelFacts, WeightFormat
 from service.planning.hardware.storage.named import (
     ALWAYS_WIDE,
     EXPERT_MODULES,
@@ -24,11 +24,11 @@ from service.planning.hardware.storage.named import (
     NF4_DOUBLE,
     NVFP4,
     WIDE,
-    awq,
-    fp8_blocks,
-    fp8_tensor,
-    gptq,
-    scaled_columns,
+    build_awq,
+    build_fp8_blocks,
+    build_fp8_tensor,
+    build_gptq,
+    build_scaled_columns,
 )
 from service.planning.precision import NumberFormat
 
@@ -39,49 +39,49 @@ _LINEAR = ("linear_attn", "self_attn")
 _SELF = ("self_attn", "attn", "attention", "self_attention")
 
 
-def _under(parents: Iterable[str], *names: str) -> tuple[str, ...]:
+def _join_names(parents: Iterable[str], *names: str) -> tuple[str, ...]:
     return tuple(f"{parent}.{name}" for parent in parents for name in names)
 
 
 MODULE_NAMES: Mapping[str, tuple[str, ...]] = {
-    "attention.query": _under(_SELF, "q_proj", "qkv_proj", "c_attn", "query_key_value", "wq"),
-    "attention.key": _under(_SELF, "k_proj", "qkv_proj", "c_attn", "query_key_value", "wk"),
-    "attention.value": _under(_SELF, "v_proj", "qkv_proj", "c_attn", "query_key_value", "wv"),
-    "attention.output": _under(_SELF, "o_proj", "out_proj", "c_proj", "dense", "wo"),
-    "latent_attention.query": _under(_SELF, "q_proj"),
-    "latent_attention.query_down": _under(_SELF, "q_a_proj", "fused_qkv_a_proj"),
-    "latent_attention.query_up": _under(_SELF, "q_b_proj"),
-    "latent_attention.key_value_down": _under(_SELF, "kv_a_proj_with_mqa", "fused_qkv_a_proj"),
-    "latent_attention.key_value_up": _under(_SELF, "kv_b_proj"),
-    "latent_attention.output": _under(_SELF, "o_proj"),
-    "attention.gate": _under(_SELF, "q_proj", "g_proj", "gate_proj"),
-    "latent_attention.gate": _under(_SELF, "g_proj", "gate_proj"),
-    "latent_attention.index_query": _under(_SELF, "indexer.wq_b"),
-    "latent_attention.index_key": _under(_SELF, "indexer.wk"),
-    "latent_attention.index_weight": _under(_SELF, "indexer.weights_proj"),
-    "linear_attention.query_key_value": _under(_LINEAR, "in_proj_qkvz", "in_proj_qkv", "q_proj"),
-    "linear_attention.gate": _under(_LINEAR, "in_proj_qkvz", "in_proj_z", "g_proj"),
-    "linear_attention.step": _under(_LINEAR, "b_proj"),
-    "linear_attention.forget_down": _under(_LINEAR, "f_a_proj"),
-    "linear_attention.forget_up": _under(_LINEAR, "f_b_proj"),
-    "linear_attention.gate_down": _under(_LINEAR, "g_a_proj"),
-    "linear_attention.gate_up": _under(_LINEAR, "g_b_proj"),
-    "linear_attention.step_and_decay": _under(_LINEAR, "in_proj_ba", "in_proj"),
-    "linear_attention.output": _under(_LINEAR, "out_proj", "o_proj"),
-    "state_space.input": _under(("mixer", "mamba"), "in_proj"),
-    "state_space.output": _under(("mixer", "mamba"), "out_proj"),
-    "state_space.state_projection": _under(("mixer", "mamba"), "x_proj"),
-    "state_space.step": _under(("mixer", "mamba"), "dt_proj"),
-    "feed_forward.gate": _under(_FORWARD, "gate_proj", "gate_up_proj", "w1"),
-    "feed_forward.up": _under(_FORWARD, "up_proj", "gate_up_proj", "w3", "c_fc", "fc1", "dense_h_to_4h"),
-    "feed_forward.down": _under(_FORWARD, "down_proj", "w2", "c_proj", "fc2", "dense_4h_to_h"),
+    "attention.query": _join_names(_SELF, "q_proj", "qkv_proj", "c_attn", "query_key_value", "wq"),
+    "attention.key": _join_names(_SELF, "k_proj", "qkv_proj", "c_attn", "query_key_value", "wk"),
+    "attention.value": _join_names(_SELF, "v_proj", "qkv_proj", "c_attn", "query_key_value", "wv"),
+    "attention.output": _join_names(_SELF, "o_proj", "out_proj", "c_proj", "dense", "wo"),
+    "latent_attention.query": _join_names(_SELF, "q_proj"),
+    "latent_attention.query_down": _join_names(_SELF, "q_a_proj", "fused_qkv_a_proj"),
+    "latent_attention.query_up": _join_names(_SELF, "q_b_proj"),
+    "latent_attention.key_value_down": _join_names(_SELF, "kv_a_proj_with_mqa", "fused_qkv_a_proj"),
+    "latent_attention.key_value_up": _join_names(_SELF, "kv_b_proj"),
+    "latent_attention.output": _join_names(_SELF, "o_proj"),
+    "attention.gate": _join_names(_SELF, "q_proj", "g_proj", "gate_proj"),
+    "latent_attention.gate": _join_names(_SELF, "g_proj", "gate_proj"),
+    "latent_attention.index_query": _join_names(_SELF, "indexer.wq_b"),
+    "latent_attention.index_key": _join_names(_SELF, "indexer.wk"),
+    "latent_attention.index_weight": _join_names(_SELF, "indexer.weights_proj"),
+    "linear_attention.query_key_value": _join_names(_LINEAR, "in_proj_qkvz", "in_proj_qkv", "q_proj"),
+    "linear_attention.gate": _join_names(_LINEAR, "in_proj_qkvz", "in_proj_z", "g_proj"),
+    "linear_attention.step": _join_names(_LINEAR, "b_proj"),
+    "linear_attention.forget_down": _join_names(_LINEAR, "f_a_proj"),
+    "linear_attention.forget_up": _join_names(_LINEAR, "f_b_proj"),
+    "linear_attention.gate_down": _join_names(_LINEAR, "g_a_proj"),
+    "linear_attention.gate_up": _join_names(_LINEAR, "g_b_proj"),
+    "linear_attention.step_and_decay": _join_names(_LINEAR, "in_proj_ba", "in_proj"),
+    "linear_attention.output": _join_names(_LINEAR, "out_proj", "o_proj"),
+    "state_space.input": _join_names(("mixer", "mamba"), "in_proj"),
+    "state_space.output": _join_names(("mixer", "mamba"), "out_proj"),
+    "state_space.state_projection": _join_names(("mixer", "mamba"), "x_proj"),
+    "state_space.step": _join_names(("mixer", "mamba"), "dt_proj"),
+    "feed_forward.gate": _join_names(_FORWARD, "gate_proj", "gate_up_proj", "w1"),
+    "feed_forward.up": _join_names(_FORWARD, "up_proj", "gate_up_proj", "w3", "c_fc", "fc1", "dense_h_to_4h"),
+    "feed_forward.down": _join_names(_FORWARD, "down_proj", "w2", "c_proj", "fc2", "dense_4h_to_h"),
     "mixture_of_experts.router": ("mlp.gate", "mlp.router", "block_sparse_moe.gate", "feed_forward.router"),
-    "mixture_of_experts.expert_gate": _under(_EXPERTS, "0.gate_proj", "gate_up_proj", "0.w1"),
-    "mixture_of_experts.expert_up": _under(_EXPERTS, "0.up_proj", "gate_up_proj", "0.w3"),
-    "mixture_of_experts.expert_down": _under(_EXPERTS, "0.down_proj", "down_proj", "0.w2"),
+    "mixture_of_experts.expert_gate": _join_names(_EXPERTS, "0.gate_proj", "gate_up_proj", "0.w1"),
+    "mixture_of_experts.expert_up": _join_names(_EXPERTS, "0.up_proj", "gate_up_proj", "0.w3"),
+    "mixture_of_experts.expert_down": _join_names(_EXPERTS, "0.down_proj", "down_proj", "0.w2"),
     "mixture_of_experts.shared_router": ("mlp.shared_expert_gate",),
     **{
-        f"mixture_of_experts.shared_{name}": _under(_SHARED, f"{name}_proj")
+        f"mixture_of_experts.shared_{name}": _join_names(_SHARED, f"{name}_proj")
         for name in ("gate", "up", "down")
     },
 }
@@ -103,7 +103,7 @@ _WORK_OF_A_LIST = 100
 
 
 @lru_cache(maxsize=1024)
-def _parts(module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split_module(module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What may be named of a module: any part of its name, and from the layer down."""
     parts = module.split(".")
     inner = (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
@@ -111,16 +111,16 @@ def _parts(module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class _Modules:
+class _ModulePatterns:
     """A list of modules: names or ends of names, globs, and ``re:`` expressions."""
 
     names: frozenset[str] = frozenset()
     globs: tuple[str, ...] = ()
     expressions: tuple[str, ...] = ()
 
-    def plus(self, other: "_Modules") -> "_Modules":
+    def merge_with(self, other: "_ModulePatterns") -> "_ModulePatterns":
         """Both lists."""
-        return _Modules(
+        return _ModulePatterns(
             self.names | other.names, self.globs + other.globs, self.expressions + other.expressions
         )
 
@@ -131,25 +131,25 @@ class _Modules:
         return named or bool(self.expressions) or any(re.search(r"\d", glob) for glob in self.globs)
 
     @cached_property
-    def sequences(self) -> tuple[patterns.Sequence, ...]:
+    def sequences(self) -> tuple[patterns.PatternSequence, ...]:
         """What the patterns are made of."""
-        return *self._globbed, *self._expressed
+        return *self._glob_sequences, *self._expression_sequences
 
     @cached_property
-    def _globbed(self) -> tuple[patterns.Sequence, ...]:
-        return tuple(chain.from_iterable(map(patterns.glob_sequences, self.globs)))
+    def _glob_sequences(self) -> tuple[patterns.PatternSequence, ...]:
+        return tuple(chain.from_iterable(map(patterns.parse_glob, self.globs)))
 
     @cached_property
-    def _expressed(self) -> tuple[patterns.Sequence, ...]:
-        return tuple(chain.from_iterable(map(patterns.expression_sequences, self.expressions)))
+    def _expression_sequences(self) -> tuple[patterns.PatternSequence, ...]:
+        return tuple(chain.from_iterable(map(patterns.parse_expression, self.expressions)))
 
     @cached_property
-    def _globs(self) -> patterns.Patterns:
-        return patterns.Patterns(self._globbed)
+    def _globs(self) -> patterns.PatternSet:
+        return patterns.PatternSet(self._glob_sequences)
 
     @cached_property
-    def _expressions(self) -> patterns.Patterns:
-        return patterns.Patterns(self._expressed)
+    def _expressions(self) -> patterns.PatternSet:
+        return patterns.PatternSet(self._expression_sequences)
 
     @cached_property
     def _of_layers(self) -> Mapping[str, frozenset[str]]:
@@ -168,52 +168,54 @@ class _Modules:
     def _known(self) -> dict[tuple[Hashable, str], bool]:
         return {}
 
-    def key(self, layer: str) -> Hashable:
+    def build_layer_key(self, layer: str) -> Hashable:
         """What the list says of ``layer``: of layers of one key it says the same."""
         states = self._states.get(layer)
         if states is None:
-            states = self._states[layer] = tuple(self._entered(layer))
+            states = self._states[layer] = tuple(self._enter_layer(layer))
         return layer if layer in self._of_layers else "", states
 
-    def _entered(self, layer: str) -> Iterable[int]:
+    def _enter_layer(self, layer: str) -> Iterable[int]:
         """Where the patterns have come to in front of the name of a module."""
         within = f"{layer}." if layer else ""
-        yield self._globs.after(self._globs.start, within) if self.globs else 0
+        yield self._globs.advance_state(self._globs.start, within) if self.globs else 0
         if self.expressions:
             for parent in _EXPRESSION_PARENTS if layer else ("",):
-                start = self._expressions.after(self._expressions.start, f"{parent}." if parent else "")
-                yield self._expressions.after(start, within)
+                start = self._expressions.advance_state(
+                    self._expressions.start, f"{parent}." if parent else ""
+                )
+                yield self._expressions.advance_state(start, within)
 
-    def hold(self, layer: str, module: str) -> bool:
+    def has_module(self, layer: str, module: str) -> bool:
         """Whether ``module`` of ``layer`` (empty outside layers) is in the list."""
-        key = (self.key(layer), module)
+        key = (self.build_layer_key(layer), module)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._name(layer, module) or self._match(layer, module)
+            known = self._known[key] = self._has_name(layer, module) or self._has_pattern_match(layer, module)
         return known
 
-    def _name(self, layer: str, module: str) -> bool:
-        inner, above = _parts(module)
+    def _has_name(self, layer: str, module: str) -> bool:
+        inner, above = _split_module(module)
         of_layer = self._of_layers.get(layer) if layer else None
         return not self.names.isdisjoint(inner) or bool(of_layer and not of_layer.isdisjoint(above))
 
-    def _match(self, layer: str, module: str) -> bool:
+    def _has_pattern_match(self, layer: str, module: str) -> bool:
         glob, *expressed = self._states[layer]
-        return self._globs.hold(self._globs.after(glob, module)) or any(
-            self._expressions.hold(self._expressions.after(state, module)) for state in expressed
+        return self._globs.is_match(self._globs.advance_state(glob, module)) or any(
+            self._expressions.is_match(self._expressions.advance_state(state, module)) for state in expressed
         )
 
 
-def _modules(entries: object, pointer: str) -> _Modules:
+def _parse_modules(entries: object, pointer: str) -> _ModulePatterns:
     if entries is None:
-        return _Modules()
+        return _ModulePatterns()
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise _invalid(pointer, "must be a list of module names")
+        raise _build_invalid_error(pointer, "must be a list of module names")
     if len(entries) > _MOST_LISTED:
-        raise _invalid(pointer, f"must not be longer than {_MOST_LISTED}")
+        raise _build_invalid_error(pointer, f"must not be longer than {_MOST_LISTED}")
     plain = [entry for entry in entries if not entry.startswith("re:")]
     short = [_LAYER_PREFIX.sub("", entry.removesuffix(".weight")) for entry in plain]
-    modules = _Modules(
+    modules = _ModulePatterns(
         names=frozenset(entry for entry in short if "*" not in entry),
         globs=tuple(entry for entry in short if "*" in entry),
         expressions=tuple(entry.removeprefix("re:") for entry in entries if entry.startswith("re:")),
@@ -222,73 +224,77 @@ def _modules(entries: object, pointer: str) -> _Modules:
     return modules
 
 
-def _check_patterns(modules: _Modules, pointer: str) -> None:
+def _check_patterns(modules: _ModulePatterns, pointer: str) -> None:
     """Callers send the patterns: what is not read here, and what would take long, is refused."""
     many = f"holds patterns of more than {patterns.MOST_ELEMENTS} characters, alternatives written out"
     if sum(map(len, (*modules.globs, *modules.expressions))) > patterns.MOST_ELEMENTS:
-        raise _invalid(pointer, many)
+        raise _build_invalid_error(pointer, many)
     elements = 0
     for expression in modules.expressions:
         try:
-            elements += patterns.element_count(patterns.expression_sequences(expression))
+            elements += patterns.count_elements(patterns.parse_expression(expression))
         except patterns.PatternError as error:
-            raise _invalid(pointer, f"holds an expression that {error}") from error
+            raise _build_invalid_error(pointer, f"holds an expression that {error}") from error
         if elements > patterns.MOST_ELEMENTS:
-            raise _invalid(pointer, many)
+            raise _build_invalid_error(pointer, many)
 
 
-def _invalid(pointer: str, detail: str) -> PlanningError:
+def _build_invalid_error(pointer: str, detail: str) -> PlanningError:
     return PlanningError("CONFIG_FIELD_INVALID", pointer, f"{pointer.rsplit('/', 1)[-1]} {detail}")
 
 
-class _Rules(NamedTuple):
+class _SchemeRules(NamedTuple):
     """Schemes by module, first match first, and the modules that are left alone."""
 
-    schemes: tuple[tuple[_Modules | None, MatrixScheme], ...]
+    schemes: tuple[tuple[_ModulePatterns | None, MatrixScheme], ...]
     """None stands for every matrix."""
-    ignored: _Modules
+    ignored: _ModulePatterns
     compute: NumberFormat
     experts_only: bool = False
     head: bool = False
     """Whether the language-model head is packed unless it is ignored."""
 
-    def of(self, layer: str, names: Sequence[str]) -> MatrixScheme:
+    def select_scheme(self, layer: str, names: Sequence[str]) -> MatrixScheme:
         """The scheme of a matrix that may be called by any of ``names``."""
-        if any(self.ignored.hold(layer, name) for name in names):
+        if any(self.ignored.has_module(layer, name) for name in names):
             return WIDE
         for modules, scheme in self.schemes:
-            if modules is None or any(modules.hold(layer, name) for name in names):
+            if modules is None or any(modules.has_module(layer, name) for name in names):
                 return scheme
         return WIDE
 
     @property
-    def listed(self) -> tuple[_Modules, ...]:
+    def module_lists(self) -> tuple[_ModulePatterns, ...]:
         """Every list of modules."""
         return self.ignored, *(modules for modules, _ in self.schemes if modules)
 
     def check_work(self, layers: int, pointer: str) -> None:
         """Refuse lists and patterns that take long to ask for every layer that they tell apart."""
-        lists = self.listed
-        elements = sum(patterns.element_count(modules.sequences) for modules in lists)
+        lists = self.module_lists
+        elements = sum(patterns.count_elements(modules.sequences) for modules in lists)
         asked = max(1, layers) if any(modules.by_layer for modules in lists) else 1
         work = len(lists) * _WORK_OF_A_LIST + (elements and elements + _WORK_OF_PATTERNS)
         if asked * work > _MOST_WORK:
-            raise _invalid(pointer, f"has lists and patterns that are too long for {asked} layers")
+            raise _build_invalid_error(
+                pointer, f"has lists and patterns that are too long for {asked} layers"
+            )
 
 
-class _Reader(NamedTuple):
+class _QuantizationReader(NamedTuple):
     """The fields of one quantisation configuration."""
 
     fields: Mapping[str, object]
     pointer: str
 
-    def integer(self, *names: str, default: int | None = None, least: int = 1) -> int:
+    def read_integer(self, *names: str, default: int | None = None, least: int = 1) -> int:
         for name in names:
             value = self.fields.get(name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1_000_000:  # noqa: PLR2004
-                raise _invalid(f"{self.pointer}/{name}", f"must be an integer of at least {least}")
+                raise _build_invalid_error(
+                    f"{self.pointer}/{name}", f"must be an integer of at least {least}"
+                )
             return value
         if default is None:
             raise PlanningError(
@@ -296,88 +302,92 @@ class _Reader(NamedTuple):
             )
         return default
 
-    def flag(self, *names: str, default: bool = False) -> bool:
+    def read_flag(self, *names: str, default: bool = False) -> bool:
         for name in names:
             value = self.fields.get(name)
             if isinstance(value, bool):
                 return value
             if value is not None:
-                raise _invalid(f"{self.pointer}/{name}", "must be true or false")
+                raise _build_invalid_error(f"{self.pointer}/{name}", "must be true or false")
         return default
 
-    def modules(self, *names: str) -> _Modules:
-        found = _Modules()
+    def read_modules(self, *names: str) -> _ModulePatterns:
+        found = _ModulePatterns()
         for name in names:
-            found = found.plus(_modules(self.fields.get(name), f"{self.pointer}/{name}"))
+            found = found.merge_with(_parse_modules(self.fields.get(name), f"{self.pointer}/{name}"))
         return found
 
-    def block(self, name: str) -> tuple[int, int] | None:
+    def read_block(self, name: str) -> tuple[int, int] | None:
         value = self.fields.get(name)
         if value is None:
             return None
         sides = value if isinstance(value, list) else []
         if len(sides) != 2 or not all(type(side) is int and 0 < side <= 1_000_000 for side in sides):  # noqa: PLR2004
-            raise _invalid(f"{self.pointer}/{name}", "must be two positive integers")
+            raise _build_invalid_error(f"{self.pointer}/{name}", "must be two positive integers")
         return sides[0], sides[1]
 
 
 _WIDEST_INTEGER = 8
 
 
-def _bits(reader: _Reader, *names: str, default: int | None = None) -> int:
-    bits = reader.integer(*names, default=default)
+def _read_bits(reader: _QuantizationReader, *names: str, default: int | None = None) -> int:
+    bits = reader.read_integer(*names, default=default)
     if bits > _WIDEST_INTEGER:
-        raise _invalid(f"{reader.pointer}/{names[0]}", "must be at most 8")
+        raise _build_invalid_error(f"{reader.pointer}/{names[0]}", "must be at most 8")
     return bits
 
 
-def _gptq(reader: _Reader) -> _Rules:
-    scheme = gptq(_bits(reader, "bits"), reader.integer("group_size", default=128, least=-1))
+def _read_gptq(reader: _QuantizationReader) -> _SchemeRules:
+    scheme = build_gptq(_read_bits(reader, "bits"), reader.read_integer("group_size", default=128, least=-1))
     dynamic = reader.fields.get("dynamic")
     named = [str(name) for name in dynamic] if isinstance(dynamic, Mapping) else []
     excluded = [f"re:{name.removeprefix('-:')}" for name in named if name.startswith("-:")]
-    ignored = reader.modules("modules_to_not_convert").plus(_modules(excluded, f"{reader.pointer}/dynamic"))
-    return _Rules(((None, scheme),), ignored, NumberFormat.INT4, head=reader.flag("lm_head"))
-
-
-def _awq(reader: _Reader) -> _Rules:
-    scheme = awq(
-        _bits(reader, "bits", "w_bit", default=4),
-        reader.integer("group_size", "q_group_size", default=128, least=-1),
-        zero_point=reader.flag("zero_point", default=True),
+    ignored = reader.read_modules("modules_to_not_convert").merge_with(
+        _parse_modules(excluded, f"{reader.pointer}/dynamic")
     )
-    return _Rules(((None, scheme),), reader.modules("modules_to_not_convert"), NumberFormat.INT4)
+    return _SchemeRules(((None, scheme),), ignored, NumberFormat.INT4, head=reader.read_flag("lm_head"))
 
 
-def _auto_round(reader: _Reader) -> _Rules:
-    bits = _bits(reader, "bits", default=4)
-    group = reader.integer("group_size", default=128, least=-1)
+def _read_awq(reader: _QuantizationReader) -> _SchemeRules:
+    scheme = build_awq(
+        _read_bits(reader, "bits", "w_bit", default=4),
+        reader.read_integer("group_size", "q_group_size", default=128, least=-1),
+        zero_point=reader.read_flag("zero_point", default=True),
+    )
+    return _SchemeRules(((None, scheme),), reader.read_modules("modules_to_not_convert"), NumberFormat.INT4)
+
+
+def _read_auto_round(reader: _QuantizationReader) -> _SchemeRules:
+    bits = _read_bits(reader, "bits", default=4)
+    group = reader.read_integer("group_size", default=128, least=-1)
     packing = reader.fields.get("packing_format") or "auto_round:auto_gptq"
-    scheme = awq(bits, group) if "awq" in str(packing) else gptq(bits, group)._replace(input_bytes=0.0)
-    return _Rules(((None, scheme),), reader.modules("modules_to_not_convert"), NumberFormat.INT4)
+    scheme = (
+        build_awq(bits, group) if "awq" in str(packing) else build_gptq(bits, group)._replace(input_bytes=0.0)
+    )
+    return _SchemeRules(((None, scheme),), reader.read_modules("modules_to_not_convert"), NumberFormat.INT4)
 
 
-def _fp8(reader: _Reader) -> _Rules:
-    block = reader.block("weight_block_size")
+def _read_fp8(reader: _QuantizationReader) -> _SchemeRules:
+    block = reader.read_block("weight_block_size")
     static = reader.fields.get("activation_scheme") == "static"
     # The file gives columns of a block first; both sides are equal in every published checkpoint.
-    scheme = fp8_blocks(block[1], block[0]) if block else fp8_tensor(static=static)
-    ignored = reader.modules("modules_to_not_convert", "ignored_layers")
-    return _Rules(((None, scheme),), ignored, NumberFormat.FP8)
+    scheme = build_fp8_blocks(block[1], block[0]) if block else build_fp8_tensor(static=static)
+    ignored = reader.read_modules("modules_to_not_convert", "ignored_layers")
+    return _SchemeRules(((None, scheme),), ignored, NumberFormat.FP8)
 
 
-def _fbgemm(reader: _Reader) -> _Rules:
-    ignored = reader.modules("modules_to_not_convert")
-    return _Rules(((None, scaled_columns(8, 32.0)),), ignored, NumberFormat.FP8)
+def _read_fbgemm(reader: _QuantizationReader) -> _SchemeRules:
+    ignored = reader.read_modules("modules_to_not_convert")
+    return _SchemeRules(((None, build_scaled_columns(8, 32.0)),), ignored, NumberFormat.FP8)
 
 
-def _bitsandbytes(reader: _Reader) -> _Rules:
-    ignored = reader.modules("llm_int8_skip_modules")
-    if reader.flag("load_in_4bit", "_load_in_4bit"):
-        double = reader.flag("bnb_4bit_use_double_quant")
-        return _Rules(((None, NF4_DOUBLE if double else NF4),), ignored, NumberFormat.INT4)
-    if reader.flag("load_in_8bit", "_load_in_8bit"):
-        return _Rules(((None, INT8_COLUMNS),), ignored, NumberFormat.INT8)
+def _read_bitsandbytes(reader: _QuantizationReader) -> _SchemeRules:
+    ignored = reader.read_modules("llm_int8_skip_modules")
+    if reader.read_flag("load_in_4bit", "_load_in_4bit"):
+        double = reader.read_flag("bnb_4bit_use_double_quant")
+        return _SchemeRules(((None, NF4_DOUBLE if double else NF4),), ignored, NumberFormat.INT4)
+    if reader.read_flag("load_in_8bit", "_load_in_8bit"):
+        return _SchemeRules(((None, INT8_COLUMNS),), ignored, NumberFormat.INT8)
     raise PlanningError(
         "QUANTIZATION_UNKNOWN",
         f"{reader.pointer}/load_in_4bit",
@@ -385,44 +395,44 @@ def _bitsandbytes(reader: _Reader) -> _Rules:
     )
 
 
-def _mxfp4(reader: _Reader) -> _Rules:
-    ignored = reader.modules("modules_to_not_convert")
-    return _Rules(((None, MXFP4),), ignored, NumberFormat.FP4, experts_only=True)
+def _read_mxfp4(reader: _QuantizationReader) -> _SchemeRules:
+    ignored = reader.read_modules("modules_to_not_convert")
+    return _SchemeRules(((None, MXFP4),), ignored, NumberFormat.FP4, experts_only=True)
 
 
-def _eetq(reader: _Reader) -> _Rules:
-    ignored = reader.modules("modules_to_not_convert")
-    return _Rules(((None, scaled_columns(8, 16.0)),), ignored, NumberFormat.INT8)
+def _read_eetq(reader: _QuantizationReader) -> _SchemeRules:
+    ignored = reader.read_modules("modules_to_not_convert")
+    return _SchemeRules(((None, build_scaled_columns(8, 16.0)),), ignored, NumberFormat.INT8)
 
 
-def _hqq(reader: _Reader) -> _Rules:
+def _read_hqq(reader: _QuantizationReader) -> _SchemeRules:
     given = reader.fields.get("quant_config", reader.fields)
     inner = given.get("weight_quant_params") if isinstance(given, Mapping) else None
     if not isinstance(inner, Mapping):
         raise PlanningError(
             "CONFIG_FIELD_MISSING", f"{reader.pointer}/quant_config", "weight_quant_params is missing"
         )
-    fields = _Reader(inner, f"{reader.pointer}/quant_config/weight_quant_params")
-    bits = _bits(fields, "nbits")
-    scheme = MatrixScheme(bits, 16.0, 16.0, fields.integer("group_size", default=64))
-    return _Rules(((None, scheme),), reader.modules("skip_modules"), NumberFormat.INT4)
+    fields = _QuantizationReader(inner, f"{reader.pointer}/quant_config/weight_quant_params")
+    bits = _read_bits(fields, "nbits")
+    scheme = MatrixScheme(bits, 16.0, 16.0, fields.read_integer("group_size", default=64))
+    return _SchemeRules(((None, scheme),), reader.read_modules("skip_modules"), NumberFormat.INT4)
 
 
 _MODELOPT = {
-    "FP8": (fp8_tensor(static=True), NumberFormat.FP8),
-    "FP8_PER_CHANNEL_PER_TOKEN": (scaled_columns(8, 32.0), NumberFormat.FP8),
-    "FP8_PB_WO": (fp8_blocks(128, 128), NumberFormat.FP8),
+    "FP8": (build_fp8_tensor(static=True), NumberFormat.FP8),
+    "FP8_PER_CHANNEL_PER_TOKEN": (build_scaled_columns(8, 32.0), NumberFormat.FP8),
+    "FP8_PB_WO": (build_fp8_blocks(128, 128), NumberFormat.FP8),
     "NVFP4": (NVFP4, NumberFormat.FP4),
     "NVFP4_AWQ": (NVFP4, NumberFormat.FP4),
-    "W4A16_AWQ": (awq(4, 128, zero_point=False), NumberFormat.INT4),
-    "W8A8_SQ_PER_CHANNEL": (scaled_columns(8, 32.0), NumberFormat.INT8),
+    "W4A16_AWQ": (build_awq(4, 128, zero_point=False), NumberFormat.INT4),
+    "W8A8_SQ_PER_CHANNEL": (build_scaled_columns(8, 32.0), NumberFormat.INT8),
 }
 
 
-def _modelopt(reader: _Reader) -> _Rules:
+def _read_modelopt(reader: _QuantizationReader) -> _SchemeRules:
     inner = reader.fields.get("quantization")
     if isinstance(inner, Mapping):
-        reader = _Reader(inner, f"{reader.pointer}/quantization")
+        reader = _QuantizationReader(inner, f"{reader.pointer}/quantization")
     algorithm = reader.fields.get("quant_algo")
     if algorithm not in _MODELOPT:
         raise PlanningError(
@@ -431,15 +441,15 @@ def _modelopt(reader: _Reader) -> _Rules:
             f"this algorithm is not known; known are {', '.join(_MODELOPT)}",
         )
     scheme, compute = _MODELOPT[str(algorithm)]
-    ignored = reader.modules("ignore", "exclude_modules")
-    return _Rules(((None, scheme),), ignored, compute, head=True)
+    ignored = reader.read_modules("ignore", "exclude_modules")
+    return _SchemeRules(((None, scheme),), ignored, compute, head=True)
 
 
-def _group_scheme(reader: _Reader) -> tuple[MatrixScheme, NumberFormat]:
+def _read_group_scheme(reader: _QuantizationReader) -> tuple[MatrixScheme, NumberFormat]:
     """The scheme of the ``weights`` of one group of compressed-tensors."""
-    bits, kind = _bits(reader, "num_bits"), reader.fields.get("type", "int")
+    bits, kind = _read_bits(reader, "num_bits"), reader.fields.get("type", "int")
     strategy = reader.fields.get("strategy") or ("group" if reader.fields.get("group_size") else "tensor")
-    zero = 0.0 if reader.flag("symmetric", default=True) else float(bits)
+    zero = 0.0 if reader.read_flag("symmetric", default=True) else float(bits)
     narrow = bits <= 4  # noqa: PLR2004
     if kind == "float":
         compute = NumberFormat.FP4 if narrow else NumberFormat.FP8
@@ -451,13 +461,13 @@ def _group_scheme(reader: _Reader) -> tuple[MatrixScheme, NumberFormat]:
         case "channel":
             return MatrixScheme(bits, 16.0, zero), compute
         case "block":
-            sides = reader.block("block_structure") or (128, 128)
+            sides = reader.read_block("block_structure") or (128, 128)
             return MatrixScheme(bits, 32.0, zero, sides[1], sides[0]), compute
         case "tensor_group":
-            size = reader.integer("group_size", default=16)
+            size = reader.read_integer("group_size", default=16)
             return MatrixScheme(bits, 8.0, zero, size, matrix_bytes=8.0), compute
         case "group":
-            size = reader.integer("group_size")
+            size = reader.read_integer("group_size")
             # Four-bit floats in groups of 32 are MXFP4, whose scale is an exponent.
             scale = 8.0 if kind == "float" and narrow else 16.0
             return MatrixScheme(bits, scale, zero, size), compute
@@ -470,42 +480,42 @@ def _group_scheme(reader: _Reader) -> tuple[MatrixScheme, NumberFormat]:
 _CLASSES = frozenset({"Linear", "ParallelLinear"})
 
 
-def _compressed_tensors(reader: _Reader) -> _Rules:
+def _read_compressed_tensors(reader: _QuantizationReader) -> _SchemeRules:
     groups = reader.fields.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         raise PlanningError(
             "CONFIG_FIELD_MISSING", f"{reader.pointer}/config_groups", "config_groups is missing"
         )
-    schemes: list[tuple[_Modules | None, MatrixScheme]] = []
+    schemes: list[tuple[_ModulePatterns | None, MatrixScheme]] = []
     compute = NumberFormat.BF16
     for name, group in groups.items():
         pointer = f"{reader.pointer}/config_groups/{name}"
         weights = group.get("weights") if isinstance(group, Mapping) else None
         if not isinstance(weights, Mapping):
             raise PlanningError("CONFIG_FIELD_MISSING", f"{pointer}/weights", "weights is missing")
-        scheme, compute = _group_scheme(_Reader(weights, f"{pointer}/weights"))
+        scheme, compute = _read_group_scheme(_QuantizationReader(weights, f"{pointer}/weights"))
         targets = group.get("targets")
         everything = targets is None or (isinstance(targets, list) and bool(_CLASSES & {*map(str, targets)}))
-        modules = None if everything else _modules(targets, f"{pointer}/targets")
+        modules = None if everything else _parse_modules(targets, f"{pointer}/targets")
         schemes.append((modules, scheme))
     # A group of named modules comes before one of a class.
     schemes.sort(key=lambda entry: entry[0] is None)
-    return _Rules(tuple(schemes), reader.modules("ignore"), compute, head=True)
+    return _SchemeRules(tuple(schemes), reader.read_modules("ignore"), compute, head=True)
 
 
-_METHODS: Mapping[str, Callable[[_Reader], _Rules]] = {
-    "gptq": _gptq,
-    "awq": _awq,
-    "auto-round": _auto_round,
-    "fp8": _fp8,
-    "fbgemm_fp8": _fbgemm,
-    "bitsandbytes": _bitsandbytes,
-    "mxfp4": _mxfp4,
-    "eetq": _eetq,
-    "hqq": _hqq,
-    "modelopt": _modelopt,
-    "modelopt_fp4": _modelopt,
-    "compressed-tensors": _compressed_tensors,
+_METHODS: Mapping[str, Callable[[_QuantizationReader], _SchemeRules]] = {
+    "gptq": _read_gptq,
+    "awq": _read_awq,
+    "auto-round": _read_auto_round,
+    "fp8": _read_fp8,
+    "fbgemm_fp8": _read_fbgemm,
+    "bitsandbytes": _read_bitsandbytes,
+    "mxfp4": _read_mxfp4,
+    "eetq": _read_eetq,
+    "hqq": _read_hqq,
+    "modelopt": _read_modelopt,
+    "modelopt_fp4": _read_modelopt,
+    "compressed-tensors": _read_compressed_tensors,
 }
 
 
@@ -524,12 +534,12 @@ def _copies_tied_head(method: str, config: Mapping[str, object]) -> bool:
     return method == "fp8" or (method == "awq" and older)
 
 
-def checkpoint_format(config: Mapping[str, object], layers: int = 1) -> WeightFormat | None:
+def read_checkpoint_format(config: Mapping[str, object], layers: int = 1) -> WeightFormat | None:
     """How the checkpoint of ``config`` stores the weights of so many layers; None where it does not say.
 
     Raises :class:`PlanningError` whose pointer names the field at fault inside the configuration.
     """
-    found = _found(config)
+    found = _find_config(config)
     if found is None:
         return None
     pointer, fields = found
@@ -544,12 +554,12 @@ def checkpoint_format(config: Mapping[str, object], layers: int = 1) -> WeightFo
             f"this method is not known; known are {', '.join(sorted(_METHODS))}",
         )
     copies = _copies_tied_head(str(method), config)
-    rules = reader(_Reader(fields, pointer))
+    rules = reader(_QuantizationReader(fields, pointer))
     rules.check_work(layers, pointer)
-    return _format(str(method), rules, copies_tied_head=copies)
+    return _build_format(str(method), rules, copies_tied_head=copies)
 
 
-def _found(config: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
+def _find_config(config: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
     inner = config.get("text_config")
     places = [("", config)]
     if isinstance(inner, Mapping):
@@ -560,37 +570,37 @@ def _found(config: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | N
             if isinstance(fields, Mapping):
                 return f"{parent}/{name}", fields
             if fields is not None:
-                raise _invalid(f"{parent}/{name}", "must be an object")
+                raise _build_invalid_error(f"{parent}/{name}", "must be an object")
     return None
 
 
-def _format(method: str, rules: _Rules, *, copies_tied_head: bool) -> WeightFormat:
-    def scheme_of(place: Place, facts: ModelFacts) -> MatrixScheme:
+def _build_format(method: str, rules: _SchemeRules, *, copies_tied_head: bool) -> WeightFormat:
+    def select_scheme(place: MatrixPath, facts: ModelFacts) -> MatrixScheme:
         del facts
         if place.module in ALWAYS_WIDE or (rules.experts_only and place.module not in EXPERT_MODULES):
             return WIDE
-        return rules.of(str(place.layer), MODULE_NAMES.get(place.module, (place.module,)))
+        return rules.select_scheme(str(place.layer), MODULE_NAMES.get(place.module, (place.module,)))
 
-    def head(facts: ModelFacts, size: int) -> MatrixScheme:
+    def select_head_scheme(facts: ModelFacts, size: int) -> MatrixScheme:
         del size
         # A tied head is the token table, which no tool packs.
-        return rules.of("", _HEAD_NAMES) if rules.head and not facts.tied else WIDE
+        return rules.select_scheme("", _HEAD_NAMES) if rules.head and not facts.tied else WIDE
 
-    def table(facts: ModelFacts, size: int) -> MatrixScheme:
+    def select_table_scheme(facts: ModelFacts, size: int) -> MatrixScheme:
         del facts, size
         return WIDE
 
-    def layer_key(layer: int, facts: ModelFacts) -> Hashable:
+    def build_layer_key(layer: int, facts: ModelFacts) -> Hashable:
         del facts
-        return tuple(modules.key(str(layer)) for modules in rules.listed)
+        return tuple(modules.build_layer_key(str(layer)) for modules in rules.module_lists)
 
     return WeightFormat(
         name=method,
         compute=rules.compute,
         mean_bits=rules.schemes[-1][1].element_bits,
-        scheme_of=scheme_of,
-        head=head,
-        table=table,
-        layer_key=layer_key if any(modules.by_layer for modules in rules.listed) else None,
+        scheme_of=select_scheme,
+        head=select_head_scheme,
+        table=select_table_scheme,
+        layer_key=build_layer_key if any(modules.by_layer for modules in rules.module_lists) else None,
         copies_tied_head=copies_tied_head,
     )

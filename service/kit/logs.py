@@ -35,7 +35,7 @@ def log_request(state: Mapping[str, Any], **outcome: object) -> None:
     _write_request(line)
 
 
-def _with_request(logger: object, name: str, event: EventDict) -> EventDict:
+def _add_request(logger: object, name: str, event: EventDict) -> EventDict:
     del logger, name
     state = request_ids.get()
     if state is not None:
@@ -46,7 +46,7 @@ def _with_request(logger: object, name: str, event: EventDict) -> EventDict:
     return event
 
 
-def _stamped(logger: object, name: str, event: EventDict) -> EventDict:
+def _add_timestamp(logger: object, name: str, event: EventDict) -> EventDict:
     del logger, name
     event["at"] = datetime.now(UTC).isoformat(timespec="milliseconds")
     return event
@@ -62,13 +62,13 @@ def _as_text(logger: object, name: str, event: bytes) -> str:
     return event.decode()
 
 
-_COMMON: list[Processor] = [_with_request, _stamped, structlog.stdlib.add_log_level]
+_COMMON: list[Processor] = [_add_request, _add_timestamp, structlog.stdlib.add_log_level]
 _JSON: list[Processor] = [structlog.processors.format_exc_info, _as_json]
 # The other formatters show local variables, which may hold a secret.
 _PLAIN: list[Processor] = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
 
 
-def _line_writer(stream: TextIO) -> Callable[[EventDict], object]:
+def _build_line_writer(stream: TextIO) -> Callable[[EventDict], object]:
     write, flush = stream.buffer.write, stream.buffer.flush
 
     def write_line(line: EventDict) -> None:
@@ -78,7 +78,7 @@ def _line_writer(stream: TextIO) -> Callable[[EventDict], object]:
     return write_line
 
 
-def _text_writer() -> Callable[[EventDict], object]:
+def _build_text_writer() -> Callable[[EventDict], object]:
     log = structlog.get_logger()
     return lambda line: log.info(line.pop("event"), **line)
 
@@ -95,7 +95,7 @@ def configure_logs(*, as_json: bool, stream: TextIO) -> None:
         cache_logger_on_first_use=True,
     )
     global _write_request  # noqa: PLW0603  # one process has one log
-    _write_request = _line_writer(stream) if as_json else _text_writer()
+    _write_request = _build_line_writer(stream) if as_json else _build_text_writer()
     handler = logging.StreamHandler(stream)
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*_COMMON, structlog.stdlib.add_logger_name],

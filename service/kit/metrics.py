@@ -22,12 +22,12 @@ for _outcome in ("delivered", "refused", "unreachable"):
 
 
 @cache
-def _children(operation: str, status_class: int) -> tuple[Counter, Histogram]:
+def _get_metrics(operation: str, status_class: int) -> tuple[Counter, Histogram]:
     return REQUESTS.labels(operation, f"{status_class}xx"), REQUEST_SECONDS.labels(operation)
 
 
 def count_request(operation: str, status: int, seconds: float) -> None:
     """Count one answered request."""
-    requests, times = _children(operation, status // 100)
+    requests, times = _get_metrics(operation, status // 100)
     requests.inc()
     times.observe(seconds)

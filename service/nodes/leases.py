@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 from service.kit.database.engine import Writer
 from service.kit.http.problems import Conflict, FieldError, Unprocessable
 from service.kit.jobs import leases
-from service.kit.jobs.bell import ring_after_commit
-from service.kit.jobs.leases import RUNNING, WAITING, Lease, LeaseLost
-from service.kit.security.subjects import Subject
+from service.kit.jobs.leases import RUNNING, WAITING, LeaseLost, RowLease
+from service.kit.jobs.notifier import notify_after_commit
+from service.kit.security.principals import Principal
 from service.nodes import repository
 from service.nodes.errors import (
     InventoryUnknown,
@@ -38,9 +38,15 @@ from service.nodes.tables import (
     LeaseGrantRow,
     LeaseRow,
 )
-from service.protocol.leases import Claim, Completed, Completion, Renewal, Renewed
-from service.protocol.leases import Lease as Granted
-from service.protocol.suites import Suite
+from service.protocol.leases import BenchmarkLease as Granted
+from service.protocol.leases import (
+    LeaseClaimRequest,
+    LeaseCompletion,
+    LeaseCompletionRequest,
+    LeaseRenewal,
+    LeaseRenewalRequest,
+)
+from service.protocol.suites import BenchmarkSuite
 
 LEASE_SECONDS = 90.0
 RENEW_SECONDS = 30.0
@@ -63,15 +69,15 @@ _BUSY_SECONDS = 30
 _AT_ONCE = 100
 _FINAL = frozenset({COMPLETED, FAILED, CANCELLED, DEAD})
 
-State = Literal["waiting", "running", "completed", "failed", "cancelled", "dead"]
-AtReceipt = Literal["current", "late", "unknown"]
+RunState = Literal["waiting", "running", "completed", "failed", "cancelled", "dead"]
+ReceiptStanding = Literal["current", "late", "unknown"]
 
 
-class Standing(NamedTuple):
+class RunStanding(NamedTuple):
     """How a run stands."""
 
     run_id: str
-    state: State
+    state: RunState
     attempt: int
     cancel_requested: bool
     progress: Mapping[str, Any]
@@ -82,18 +88,18 @@ class Standing(NamedTuple):
     finished_at: datetime | None
 
 
-def ask(
+def request_run(
     session: Writer,
     *,
     run_id: str,
     tenant_id: str,
     device: str,
     target_node_id: str | None,
-    suite: Suite,
+    suite: BenchmarkSuite,
     seed: int,
 ) -> None:
     """Ask for a run: on one node, or on any of the tenant that measures ``device``."""
-    if target_node_id is not None and not repository.node_is_known(
+    if target_node_id is not None and not repository.is_known_node(
         session, tenant_id, target_node_id, device
     ):
         detail = f"there is no node of this id that measures {device}"
@@ -103,44 +109,44 @@ def ask(
         id=run_id,
         tenant_id=tenant_id,
         state=WAITING,
-        due_at=leases.now(),
+        due_at=leases.get_database_time(),
         span_seconds=0.0,
         target_node_id=target_node_id,
         device=device,
         suite=suite.model_dump(mode="json"),
         seed=seed,
         runtime_seconds=suite.longest_seconds + repeats * STARTING_SECONDS,
-        created_at=leases.now(),
+        created_at=leases.get_database_time(),
     )
     session.add(row)
     session.flush()
-    ring_after_commit(session)
+    notify_after_commit(session)
 
 
-def claim(session: Writer, node: Subject, asked: Claim) -> Granted | None:
+def claim_lease(session: Writer, node: Principal, asked: LeaseClaimRequest) -> Granted | None:
     """Something to run, or None. Asked again under the same id, it is the lease that is held already."""
-    row = repository.locked_node(session, node.tenant_id, node.id)
+    row = repository.lock_node(session, node.tenant_id, node.id)
     if row is None:
         raise NodeNotFound
-    settle_lapsed(session, LeaseRow.tenant_id == node.tenant_id)
-    held = _held(session, node)
+    expire_lapsed(session, LeaseRow.tenant_id == node.tenant_id)
+    held = _find_running_lease(session, node)
     if held is not None:
         if held.claim_request_id != asked.request_id:
             raise NodeBusy(headers={"Retry-After": str(_BUSY_SECONDS)})
-        return _granted(session, leases.renew(session, LeaseRow, held.lease, seconds=_HELD_SECONDS))
+        return _to_lease(session, leases.renew_lease(session, LeaseRow, held.lease, seconds=_HELD_SECONDS))
     if row.state != ACTIVE:
         raise NodeNotActive(headers={"Retry-After": str(_BUSY_SECONDS)})
     if row.inventory_sha256 != asked.inventory_sha256:
         raise InventoryUnknown("", FieldError("/inventory_sha256", "UNKNOWN_REFERENCE", "send it first"))
-    granted = leases.claim(
+    granted = leases.claim_row(
         session,
         LeaseRow,
-        *repository.claimable(row),
+        *repository.build_claimable_conditions(row),
         seconds=_HELD_SECONDS,
         node_id=node.id,
         nonce=secrets.token_hex(16),
         claim_request_id=asked.request_id,
-        begun_at=leases.now(),
+        begun_at=leases.get_database_time(),
         progress={},
         reason=None,
         detail=None,
@@ -154,23 +160,23 @@ def claim(session: Writer, node: Subject, asked: Claim) -> Granted | None:
         node_id=node.id,
         attempt=granted.attempt,
         nonce=granted.nonce,
-        granted_at=leases.now(),
+        granted_at=leases.get_database_time(),
     )
     session.add(grant)
     session.flush()
-    return _granted(session, granted)
+    return _to_lease(session, granted)
 
 
-def _held(session: Writer, node: Subject) -> LeaseRow | None:
+def _find_running_lease(session: Writer, node: Principal) -> LeaseRow | None:
     """The lease that a node holds, unless it has lapsed."""
-    held = repository.locked_running_lease(session, node.id)
-    if held is None or held.due_at is None or held.due_at > repository.time(session):
+    held = repository.lock_running_lease(session, node.id)
+    if held is None or held.due_at is None or held.due_at > repository.get_time(session):
         return held
-    _lose(session, held)  # another transaction had it locked when those that lapsed were settled
+    _mark_lost(session, held)  # another transaction had it locked when those that lapsed were settled
     return None
 
 
-def _granted(session: Writer, row: LeaseRow) -> Granted:
+def _to_lease(session: Writer, row: LeaseRow) -> Granted:
     granted = {
         "id": row.id,
         "fencing_token": row.fencing_token,
@@ -181,53 +187,59 @@ def _granted(session: Writer, row: LeaseRow) -> Granted:
         "runtime_seconds": row.runtime_seconds,
         "seed": row.seed,
         "suite": row.suite,
-        "server_time": repository.time(session).isoformat(),
+        "server_time": repository.get_time(session).isoformat(),
     }
     return Granted.model_validate(granted)
 
 
-def renew(session: Writer, node: Subject, lease_id: str, renewal: Renewal) -> Renewed:
+def renew_lease(
+    session: Writer, node: Principal, lease_id: str, renewal: LeaseRenewalRequest
+) -> LeaseRenewal:
     """Hold on to a lease, unless it has ended or its node has overrun it by far."""
-    held = Lease(lease_id, renewal.fencing_token)
-    values = _progress(renewal)
+    held = RowLease(lease_id, renewal.fencing_token)
+    values = _to_progress(renewal)
     try:
-        row = leases.renew(session, LeaseRow, held, *_own(node), seconds=_HELD_SECONDS, **values)
+        row = leases.renew_lease(
+            session, LeaseRow, held, *_build_owner_conditions(node), seconds=_HELD_SECONDS, **values
+        )
     except LeaseLost:
-        raise _not_held(session, node, lease_id) from None
-    over = _overrun_seconds(session, row)
+        raise _build_stale_error(session, node, lease_id) from None
+    over = _compute_overrun_seconds(session, row)
     if over > OVERRUN_SECONDS:
         raise StaleLease("The runtime is over: the lease is not renewed")
-    return Renewed(lease_seconds=LEASE_SECONDS, cancel=row.cancel_requested or over > 0)
+    return LeaseRenewal(lease_seconds=LEASE_SECONDS, cancel=row.cancel_requested or over > 0)
 
 
-def complete(session: Writer, node: Subject, lease_id: str, completion: Completion) -> Completed:
+def complete_lease(
+    session: Writer, node: Principal, lease_id: str, completion: LeaseCompletionRequest
+) -> LeaseCompletion:
     """End a lease as its holder says. Said again under the same token, the answer is the same."""
-    held = Lease(lease_id, completion.fencing_token)
+    held = RowLease(lease_id, completion.fencing_token)
     reason = None if completion.reason is MISSING else completion.reason
     detail = None if completion.detail is MISSING else completion.detail
-    values = {**_progress(completion), "reason": reason, "detail": detail}
+    values = {**_to_progress(completion), "reason": reason, "detail": detail}
     try:
-        row = leases.write(session, LeaseRow, held, *_own(node), **values)
+        row = leases.write_row(session, LeaseRow, held, *_build_owner_conditions(node), **values)
     except LeaseLost:
-        return _completed_before(session, node, held, completion)
-    state = _state_after(session, row, completion)
+        return _find_completion(session, node, held, completion)
+    state = _resolve_state(session, row, completion)
     if state == WAITING:
-        leases.release(session, LeaseRow, held, delay=RELEASED_SECONDS, node_id=None)
-        ring_after_commit(session)
+        leases.release_row(session, LeaseRow, held, delay=RELEASED_SECONDS, node_id=None)
+        notify_after_commit(session)
     else:
-        leases.finish(session, LeaseRow, held, state, finished_at=leases.now())
+        leases.finish_row(session, LeaseRow, held, state, finished_at=leases.get_database_time())
     repository.end_grant(session, held, completion.outcome, state)
-    return Completed.model_validate({"state": state})
+    return LeaseCompletion.model_validate({"state": state})
 
 
-def _state_after(session: Writer, row: LeaseRow, completion: Completion) -> str:
+def _resolve_state(session: Writer, row: LeaseRow, completion: LeaseCompletionRequest) -> str:
     match completion.outcome:
         case "completed":
             return COMPLETED
         case "failed":
             return FAILED
         case "cancelled":
-            is_overrun = not row.cancel_requested and _overrun_seconds(session, row) > 0
+            is_overrun = not row.cancel_requested and _compute_overrun_seconds(session, row) > 0
             return FAILED if is_overrun else CANCELLED
         case "released":
             if row.cancel_requested:
@@ -235,104 +247,108 @@ def _state_after(session: Writer, row: LeaseRow, completion: Completion) -> str:
             return DEAD if row.attempt >= MOST_ATTEMPTS else WAITING
 
 
-def _completed_before(session: Writer, node: Subject, held: Lease, completion: Completion) -> Completed:
-    grant = repository.grant(session, held, node.tenant_id, node.id)
+def _find_completion(
+    session: Writer, node: Principal, held: RowLease, completion: LeaseCompletionRequest
+) -> LeaseCompletion:
+    grant = repository.get_grant(session, held, node.tenant_id, node.id)
     if grant is None or grant.outcome != completion.outcome:
-        raise _not_held(session, node, held.id)
-    return Completed.model_validate({"state": grant.state_after})
+        raise _build_stale_error(session, node, held.id)
+    return LeaseCompletion.model_validate({"state": grant.state_after})
 
 
-def _overrun_seconds(session: Writer, row: LeaseRow) -> float:
+def _compute_overrun_seconds(session: Writer, row: LeaseRow) -> float:
     """By how long an attempt has outlasted its runtime; below 0 before that."""
-    begun_at = row.begun_at or repository.time(session)
-    return (repository.time(session) - begun_at).total_seconds() - row.runtime_seconds
+    begun_at = row.begun_at or repository.get_time(session)
+    return (repository.get_time(session) - begun_at).total_seconds() - row.runtime_seconds
 
 
-def _own(node: Subject) -> tuple[ColumnElement[bool], ...]:
+def _build_owner_conditions(node: Principal) -> tuple[ColumnElement[bool], ...]:
     return LeaseRow.tenant_id == node.tenant_id, LeaseRow.node_id == node.id
 
 
-def _progress(said: Renewal | Completion) -> dict[str, Any]:
+def _to_progress(said: LeaseRenewalRequest | LeaseCompletionRequest) -> dict[str, Any]:
     return {} if said.progress is MISSING else {"progress": said.progress.model_dump(mode="json")}
 
 
-def _not_held(session: Session, node: Subject, lease_id: str) -> Conflict | LeaseNotFound:
+def _build_stale_error(session: Session, node: Principal, lease_id: str) -> Conflict | LeaseNotFound:
     if repository.was_granted(session, node.tenant_id, node.id, lease_id):
         return StaleLease("", FieldError("/fencing_token", "STALE", "the lease is not held under it"))
     return LeaseNotFound()
 
 
-def settle_lapsed(session: Writer, *conditions: ColumnElement[bool]) -> int:
+def expire_lapsed(session: Writer, *conditions: ColumnElement[bool]) -> int:
     """Count leases that ended unsaid as lost: their runs wait for the next attempt, or are dead."""
-    lapsed = repository.free_leases(session, repository.lapsed(), *conditions, limit=_AT_ONCE)
+    lapsed = repository.lock_free_leases(
+        session, repository.build_lapsed_condition(), *conditions, limit=_AT_ONCE
+    )
     for row in lapsed:
-        _lose(session, row)
+        _mark_lost(session, row)
     return len(lapsed)
 
 
-def _lose(session: Writer, row: LeaseRow) -> None:
+def _mark_lost(session: Writer, row: LeaseRow) -> None:
     losses = row.losses + 1
     is_poison = row.lost_by is not None and row.lost_by != row.node_id
     counted = {"losses": losses, "lost_by": row.node_id}
     if row.cancel_requested:
-        _take(session, row, "lost", CANCELLED, **counted)
+        _end_lease(session, row, "lost", CANCELLED, **counted)
     elif is_poison:
-        _take(session, row, "lost", DEAD, reason="LOST_ON_TWO_NODES", **counted)
+        _end_lease(session, row, "lost", DEAD, reason="LOST_ON_TWO_NODES", **counted)
     elif losses >= MOST_LOSSES or row.attempt >= MOST_ATTEMPTS:
-        _take(session, row, "lost", DEAD, reason="ATTEMPTS_SPENT", **counted)
+        _end_lease(session, row, "lost", DEAD, reason="ATTEMPTS_SPENT", **counted)
     else:
-        _take(session, row, "lost", WAITING, reason="LEASE_LOST", **counted)
+        _end_lease(session, row, "lost", WAITING, reason="LEASE_LOST", **counted)
 
 
-def withdraw(session: Writer, node_id: str) -> None:
+def withdraw_lease(session: Writer, node_id: str) -> None:
     """Take the lease that a node holds from it; the attempt is not counted as lost."""
-    row = repository.locked_running_lease(session, node_id)
+    row = repository.lock_running_lease(session, node_id)
     if row is not None:
         state = CANCELLED if row.cancel_requested else WAITING
-        _take(session, row, "withdrawn", state, reason="NODE_WITHDRAWN")
+        _end_lease(session, row, "withdrawn", state, reason="NODE_WITHDRAWN")
 
 
-def _take(session: Writer, row: LeaseRow, outcome: str, state: str, **values: Any) -> None:  # noqa: ANN401
+def _end_lease(session: Writer, row: LeaseRow, outcome: str, state: str, **values: Any) -> None:  # noqa: ANN401
     held = row.lease
     if state == WAITING:
-        due = {"due_at": leases.now(), "span_seconds": 0.0, "node_id": None}
-        ring_after_commit(session)
+        due = {"due_at": leases.get_database_time(), "span_seconds": 0.0, "node_id": None}
+        notify_after_commit(session)
     else:
-        due = {"due_at": None, "span_seconds": None, "finished_at": leases.now()}
-    repository.close(session, held, state=state, **due, **values)
+        due = {"due_at": None, "span_seconds": None, "finished_at": leases.get_database_time()}
+    repository.close_lease(session, held, state=state, **due, **values)
     repository.end_grant(session, held, outcome, state)
 
 
-def abandon_targeted(session: Writer, tenant_id: str, node_id: str) -> None:
+def fail_targeted_runs(session: Writer, tenant_id: str, node_id: str) -> None:
     """Fail the runs that wait for one node, which will never come."""
-    for row in repository.locked_targeted(session, tenant_id, node_id):
-        repository.end_waiting(session, row, FAILED, reason="NODE_REVOKED")
+    for row in repository.lock_targeted_leases(session, tenant_id, node_id):
+        repository.end_waiting_lease(session, row, FAILED, reason="NODE_REVOKED")
 
 
-def cancel(session: Writer, tenant_id: str, run_id: str) -> Standing:
+def cancel_run(session: Writer, tenant_id: str, run_id: str) -> RunStanding:
     """Cancel a run: at once while it waits; one that is running ends when its node hears of it."""
-    row = repository.locked_lease(session, tenant_id, run_id)
+    row = repository.lock_lease(session, tenant_id, run_id)
     if row is None:
         raise LeaseNotFound
     if row.state == WAITING:
-        row = repository.end_waiting(session, row, CANCELLED, cancel_requested=True)
+        row = repository.end_waiting_lease(session, row, CANCELLED, cancel_requested=True)
     elif row.state == RUNNING:
         row.cancel_requested = True
         session.flush()
     elif row.state != CANCELLED:
         raise RunEnded
-    return _standing(row)
+    return _to_standing(row)
 
 
-def standing(session: Session, tenant_id: str, run_ids: Iterable[str]) -> dict[str, Standing]:
+def list_standings(session: Session, tenant_id: str, run_ids: Iterable[str]) -> dict[str, RunStanding]:
     """How runs of a tenant stand, by id."""
-    return {row.id: _standing(row) for row in repository.leases_of(session, tenant_id, run_ids)}
+    return {row.id: _to_standing(row) for row in repository.list_leases(session, tenant_id, run_ids)}
 
 
-def stands(
+def build_standing_condition(
     run_id: ColumnElement[str] | Any,  # noqa: ANN401
     *,
-    states: Sequence[State] = (),
+    states: Sequence[RunState] = (),
     node_id: str | None = None,
 ) -> ColumnElement[bool]:
     """For a listing of runs: whether the one of ``run_id`` is in one of ``states``, and on a node."""
@@ -344,8 +360,8 @@ def stands(
     return exists().where(*conditions)
 
 
-def _standing(row: LeaseRow) -> Standing:
-    return Standing(
+def _to_standing(row: LeaseRow) -> RunStanding:
+    return RunStanding(
         run_id=row.id,
         state=row.state,  # type: ignore[arg-type]  # the column holds nothing else
         attempt=row.attempt,
@@ -359,43 +375,43 @@ def _standing(row: LeaseRow) -> Standing:
     )
 
 
-def lease_at_receipt(
+def resolve_receipt_state(
     session: Writer, *, tenant_id: str, node_id: str, run_id: str, fencing_token: int, nonce: str
-) -> AtReceipt:
+) -> ReceiptStanding:
     """What the lease under which something was measured is now, and stays until the transaction ends."""
-    repository.hold_lease(session, tenant_id, run_id)
-    grant = repository.grant(session, Lease(run_id, fencing_token), tenant_id, node_id)
+    repository.lock_lease_shared(session, tenant_id, run_id)
+    grant = repository.get_grant(session, RowLease(run_id, fencing_token), tenant_id, node_id)
     if grant is None or not secrets.compare_digest(grant.nonce, nonce):
         return "unknown"
     return "current" if grant.outcome is None else "late"
 
 
-def has_held(session: Session, *, tenant_id: str, node_id: str, run_id: str) -> bool:
+def was_granted_run(session: Session, *, tenant_id: str, node_id: str, run_id: str) -> bool:
     """Whether a node was ever granted a run, under whichever token."""
     return repository.was_granted(session, tenant_id, node_id, run_id)
 
 
-def granted_at(
+def find_grant_time(
     session: Session, *, tenant_id: str, node_id: str, run_id: str, fencing_token: int
 ) -> datetime | None:
     """When a node was granted a run under a token; None if it never was."""
-    grant = repository.grant(session, Lease(run_id, fencing_token), tenant_id, node_id)
+    grant = repository.get_grant(session, RowLease(run_id, fencing_token), tenant_id, node_id)
     return None if grant is None else grant.granted_at
 
 
-def is_known(session: Session, tenant_id: str, node_id: str, device: str) -> bool:
+def is_known_node(session: Session, tenant_id: str, node_id: str, device: str) -> bool:
     """Whether a tenant has a node, not revoked, that measures ``device``: it can be asked for a run."""
-    return repository.node_is_known(session, tenant_id, node_id, device)
+    return repository.is_known_node(session, tenant_id, node_id, device)
 
 
-def settle_abandoned(session: Writer) -> dict[str, int]:
+def expire_abandoned(session: Writer) -> dict[str, int]:
     """End what nobody claims: count lapsed leases as lost, and fail runs that have waited too long."""
-    leases.mend(session, LeaseRow)
-    lost = settle_lapsed(session)
-    since = leases.after(-LONGEST_WAIT.total_seconds())
+    leases.repair_spans(session, LeaseRow)
+    lost = expire_lapsed(session)
+    since = leases.get_time_after(-LONGEST_WAIT.total_seconds())
     late = (LeaseRow.state == WAITING, LeaseRow.created_at <= since)
-    waiting = repository.free_leases(session, *late, limit=_AT_ONCE)
+    waiting = repository.lock_free_leases(session, *late, limit=_AT_ONCE)
     for row in waiting:
         reason = "NOT_BEGUN" if row.begun_at is None else "NOT_FINISHED"
-        repository.end_waiting(session, row, FAILED, reason=reason)
+        repository.end_waiting_lease(session, row, FAILED, reason=reason)
     return {"lost": lost, "failed": len(waiting)}

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request, Response
 
-from service.audit.service import Call, Read, Transactions, Write, WriteRequest
+from service.audit.service import Read, Transactions, Write, WriteContext, WriteRequest
 from service.kit.database.engine import Writer
 from service.kit.http.pages import BY_ID, PageQuery
 from service.kit.http.problems import Unauthorized
@@ -13,20 +13,20 @@ from service.kit.http.web import (
     LOCATED,
     PublicRoute,
     api_router,
+    build_route_class,
     from_state,
     json_response,
-    route_needing,
 )
-from service.kit.security.subjects import Subject
+from service.kit.security.principals import Principal
 from service.nodes import leases as lease_rules
 from service.nodes import repository, service
-from service.nodes.credentials import own_call
+from service.nodes.credentials import build_node_call
 from service.nodes.errors import NodeNotFound
-from service.nodes.heard import Heartbeats
+from service.nodes.heartbeats import HeartbeatRegistry
 from service.nodes.schemas import (
     EnrolmentToken,
-    EnrolmentTokenInput,
     EnrolmentTokenPage,
+    EnrolmentTokenRequest,
     IssuedEnrolmentToken,
     Node,
     NodeId,
@@ -34,22 +34,22 @@ from service.nodes.schemas import (
     NodeQuery,
     TokenId,
 )
-from service.nodes.service import CLAIM, AskingNode, Enrolments, NodeQuota
+from service.nodes.service import CLAIM, CallingNode, EnrolmentService, NodeQuota
 from service.nodes.tables import NodeRow
-from service.nodes.waiting import Waiting
+from service.nodes.waiting import ClaimQueue
 from service.protocol.base import Name
-from service.protocol.leases import Claim, Lease, Renewal, Renewed
+from service.protocol.leases import BenchmarkLease, LeaseClaimRequest, LeaseRenewal, LeaseRenewalRequest
 from service.protocol.nodes import (
-    Enrolled,
-    Enrolment,
-    Heartbeat,
-    HeartbeatAnswer,
-    Inventory,
-    InventoryKept,
-    NewCredential,
+    IssuedNodeCredential,
+    NodeEnrolment,
+    NodeEnrolmentRequest,
+    NodeHeartbeatRequest,
+    NodeInstructions,
+    NodeInventory,
+    NodeInventoryReceipt,
 )
 
-_OF_NODES = route_needing(CLAIM)
+_OF_NODES = build_route_class(CLAIM)
 
 tokens = api_router("/v1/enrolment-tokens", tag="enrolment-tokens")
 enrolment = api_router("/v1/nodes", tag="nodes", route_class=PublicRoute)
@@ -60,21 +60,21 @@ leases = api_router("/v1/leases", tag="leases", route_class=_OF_NODES)
 LeasePath = Annotated[Name, Path(description="Id of the lease, which is that of its benchmark run.")]
 NodePath = Annotated[NodeId, Path(description="Id of the node.")]
 TokenPath = Annotated[TokenId, Path(description="Id of the enrolment token.")]
-NodeEnrolments = Annotated[Enrolments, from_state("enrolments")]
-NodeHeartbeats = Annotated[Heartbeats, from_state("heartbeats")]
-WaitingClaims = Annotated[Waiting, from_state("waiting")]
+NodeEnrolments = Annotated[EnrolmentService, from_state("enrolments")]
+NodeHeartbeats = Annotated[HeartbeatRegistry, from_state("heartbeats")]
+WaitingClaims = Annotated[ClaimQueue, from_state("waiting")]
 MissingResults = Annotated[service.MissingResults, from_state("missing_results")]
 HasTenant = Annotated[Callable[[str], bool], from_state("has_tenant")]
 
 
-async def _self(request: Request, node: AskingNode) -> Subject:
+async def _self(request: Request, node: CallingNode) -> Principal:
     """The node that asks about itself; others it does not find."""
     if request.path_params["id"] != node.id:
         raise NodeNotFound
     return node
 
 
-Self = Annotated[Subject, Depends(_self)]
+Self = Annotated[Principal, Depends(_self)]
 
 
 @tokens.get("", response_model=EnrolmentTokenPage)
@@ -82,12 +82,12 @@ def list_enrolment_tokens(read: Read, query: Annotated[PageQuery, Query()]) -> R
     """A page of the tenant's enrolment tokens, without their secrets."""
     page = read.page(query, BY_ID, "enrolment-tokens")
     with read.session() as session:
-        rows = repository.tokens_after(session, read.tenant_id, page.after, page.limit)
-        return json_response(page.to_response([service.shown_token(row) for row in rows]))
+        rows = repository.list_tokens(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response([service.to_token_summary(row) for row in rows]))
 
 
 @tokens.post("", status_code=201, response_model=IssuedEnrolmentToken, responses=LOCATED)
-def create_enrolment_token(write: Write, enrolments: NodeEnrolments, body: EnrolmentTokenInput) -> Response:
+def create_enrolment_token(write: Write, enrolments: NodeEnrolments, body: EnrolmentTokenRequest) -> Response:
     """Create a token that lets one node in, once; its secret is shown this once."""
     return write.run(body, lambda session: enrolments.create_token(session, write.subject, body))
 
@@ -105,20 +105,20 @@ def delete_enrolment_token(write: Write, id: TokenPath) -> Response:
     return write.run(None, lambda session: service.delete_token(session, write.tenant_id, id))
 
 
-@enrolment.post(":enrol", response_model=Enrolled)
+@enrolment.post(":enrol", response_model=NodeEnrolment)
 def enrol_node(
     request: Request,
     transactions: Transactions,
     enrolments: NodeEnrolments,
     has_tenant: HasTenant,
-    body: Enrolment,
+    body: NodeEnrolmentRequest,
 ) -> Response:
     """Join with an enrolment token; asked again before the credential was used, it is given a fresh one."""
     try:
-        with transactions.writing() as session:
-            node, secret, change = enrolments.enrol(session, body, has_tenant)
-            transactions.writes.record(session, own_call(node, "enrol_node"), change)
-            time = repository.time(session)
+        with transactions.open_writer() as session:
+            node, secret, change = enrolments.enrol_node(session, body, has_tenant)
+            transactions.writes.record(session, build_node_call(node, "enrol_node"), change)
+            time = repository.get_time(session)
     except Unauthorized:
         request.app.state.admission.count_refusal(request.scope)
         raise
@@ -142,7 +142,7 @@ def get_node(read: Read, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
 
 
 def _change(
-    write: WriteRequest, node_id: str, do: Callable[[Writer, NodeRow], None], heartbeats: Heartbeats
+    write: WriteRequest, node_id: str, do: Callable[[Writer, NodeRow], None], heartbeats: HeartbeatRegistry
 ) -> Response:
     return write.run(None, lambda session: service.change(session, write.tenant_id, node_id, do, heartbeats))
 
@@ -150,62 +150,62 @@ def _change(
 @nodes.post("/{id:name}:drain", response_model=Node)
 def drain_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Let a node end its suite and give it no other."""
-    return _change(write, id, service.drain, heartbeats)
+    return _change(write, id, service.drain_node, heartbeats)
 
 
 @nodes.post("/{id:name}:resume", response_model=Node)
 def resume_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Give a node something to run again; one whose credential is in two hands has to enrol again."""
-    return _change(write, id, service.resume, heartbeats)
+    return _change(write, id, service.resume_node, heartbeats)
 
 
 @nodes.post("/{id:name}:readmit", response_model=Node)
 def readmit_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Let the host of a quarantined or revoked node enrol again; the node stays as it is until then."""
-    return _change(write, id, service.readmit, heartbeats)
+    return _change(write, id, service.readmit_node, heartbeats)
 
 
 @nodes.post("/{id:name}:quarantine", response_model=Node)
 def quarantine_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Take a node's lease, give it nothing and let nobody enrol as it; results that it still has are kept."""
-    return _change(write, id, service.set_aside, heartbeats)
+    return _change(write, id, service.quarantine_by_operator, heartbeats)
 
 
 @nodes.post("/{id:name}:revoke", response_model=Node)
 def revoke_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Take nothing from a node any more, for good, and keep its host out; its results stay."""
-    return _change(write, id, service.revoke, heartbeats)
+    return _change(write, id, service.revoke_node, heartbeats)
 
 
 @nodes.post("/{id:name}:request-rotation", response_model=Node)
 def request_node_rotation(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Have a node replace its credential at its next heartbeat."""
-    return _change(write, id, service.ask_rotation, heartbeats)
+    return _change(write, id, service.request_rotation, heartbeats)
 
 
-@own.post("/{id:name}:rotate", response_model=NewCredential)
+@own.post("/{id:name}:rotate", response_model=IssuedNodeCredential)
 def rotate_node_credential(
     request: Request, transactions: Transactions, enrolments: NodeEnrolments, node: Self, id: NodePath
 ) -> Response:
     """The next credential of the node that asks; the one before works until this one has been used."""
-    call = Call(node, "rotate_node_credential", "", request.scope["state"]["request_id"])
-    with transactions.writing() as session:
-        secret, generation, change = enrolments.rotate(session, node)
+    call = WriteContext(node, "rotate_node_credential", "", request.scope["state"]["request_id"])
+    with transactions.open_writer() as session:
+        secret, generation, change = enrolments.rotate_credential(session, node)
         transactions.writes.record(session, call, change)
     return json_response({"credential": secret, "generation": generation})
 
 
-@own.put("/{id:name}/inventory", response_model=InventoryKept)
+@own.put("/{id:name}/inventory", response_model=NodeInventoryReceipt)
 def put_node_inventory(
-    transactions: Transactions, quota: NodeQuota, node: Self, id: NodePath, body: Inventory
+    transactions: Transactions, quota: NodeQuota, node: Self, id: NodePath, body: NodeInventory
 ) -> Response:
     """Say what the node that asks is made of."""
-    with transactions.writing() as session:
-        digest = service.keep_inventory(session, node, body, quota)
+    with transactions.open_writer() as session:
+        digest = service.store_inventory(session, node, body, quota)
     return json_response({"inventory_sha256": digest})
 
 
-@own.post("/{id:name}:heartbeat", response_model=HeartbeatAnswer)
+@own.post("/{id:name}:heartbeat", response_model=NodeInstructions)
 def heartbeat_node(
     *,
     transactions: Transactions,
@@ -213,31 +213,37 @@ def heartbeat_node(
     missing_results: MissingResults,
     node: Self,
     id: NodePath,
-    body: Heartbeat,
+    body: NodeHeartbeatRequest,
 ) -> Response:
     """Say that the node that asks is alive, and hear what is wanted of it."""
-    with transactions.reading() as session:
+    with transactions.open_reader() as session:
         answer = service.answer_heartbeat(session, node, body, missing_results)
     row = answer.node
     if answer.is_news:
-        with transactions.writing() as session:
-            row, change = service.take_news(session, node, body)
+        with transactions.open_writer() as session:
+            row, change = service.apply_heartbeat(session, node, body)
             if change is not None:
-                transactions.writes.record(session, own_call(row, "quarantine_node"), change)
-    heartbeats.note(row, answer.time, body, is_written=answer.is_news)
+                transactions.writes.record(session, build_node_call(row, "quarantine_node"), change)
+    heartbeats.record_heartbeat(row, answer.time, body, is_written=answer.is_news)
     return json_response({"state": row.state, **answer.wanted})
 
 
-@leases.post(":claim", response_model=Lease, responses={204: {"description": "There is nothing to run."}})
-async def claim_lease(request: Request, waiting: WaitingClaims, node: AskingNode, body: Claim) -> Response:
+@leases.post(
+    ":claim", response_model=BenchmarkLease, responses={204: {"description": "There is nothing to run."}}
+)
+async def claim_lease(
+    request: Request, waiting: WaitingClaims, node: CallingNode, body: LeaseClaimRequest
+) -> Response:
     """Claim something to run, waiting for it if need be; asked again, the answer is the same lease."""
     lease = await waiting.claim(node, body, request.receive)
     return Response(status_code=204) if lease is None else json_response(lease)
 
 
-@leases.post("/{id:name}:renew", response_model=Renewed)
-def renew_lease(transactions: Transactions, node: AskingNode, id: LeasePath, body: Renewal) -> Response:
+@leases.post("/{id:name}:renew", response_model=LeaseRenewal)
+def renew_lease(
+    transactions: Transactions, node: CallingNode, id: LeasePath, body: LeaseRenewalRequest
+) -> Response:
     """Hold on to a lease; refused once it has ended or was granted anew."""
-    with transactions.writing() as session:
-        renewed = lease_rules.renew(session, node, id, body)
+    with transactions.open_writer() as session:
+        renewed = lease_rules.renew_lease(session, node, id, body)
     return json_response(renewed)

@@ -6,27 +6,27 @@ from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType
 
 from service.kit.http.pages import NextPageToken, PageQuery
-from service.protocol.nodes import DeviceKind, Inventory, SpoolState
-from service.schemas.base import Input, Integer, ResourceId, Text
+from service.protocol.nodes import DeviceKind, NodeInventory, NodeSpoolState
+from service.schemas.base import Integer, ResourceId, StrictModel, Text
 
 TokenId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]
 NodeId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]
 NodeState = TypeAliasType("NodeState", Literal["active", "draining", "quarantined", "revoked"])
-Lifetime = Annotated[int, Field(ge=1, le=86_400, json_schema_extra={"format": "int64"})]
+TokenLifetime = Annotated[int, Field(ge=1, le=86_400, json_schema_extra={"format": "int64"})]
 Digest = Annotated[str, Field(max_length=64)]
-Word = Annotated[str, Field(max_length=500)]
+ShortText = Annotated[str, Field(max_length=500)]
 
 
-class EnrolmentTokenInput(Input):
+class EnrolmentTokenRequest(StrictModel):
     """A token that lets one node in."""
 
-    lifetime_seconds: Lifetime = 900
+    lifetime_seconds: TokenLifetime = 900
     """How long the token works."""
     node_name: ResourceId | MISSING = MISSING
     """What the node is to be called; its own choice, by default its host name, if it is left out."""
 
 
-class EnrolmentToken(Input):
+class EnrolmentToken(StrictModel):
     """An enrolment token, without its secret."""
 
     id: TokenId
@@ -43,7 +43,7 @@ class EnrolmentToken(Input):
     """The node that came in by it."""
 
 
-class IssuedEnrolmentToken(Input):
+class IssuedEnrolmentToken(StrictModel):
     """An enrolment token and its secret, which is shown this once and kept nowhere."""
 
     enrolment_token: EnrolmentToken
@@ -52,7 +52,7 @@ class IssuedEnrolmentToken(Input):
     """What the node sends; absent from a repeated answer."""
 
 
-class EnrolmentTokenPage(Input):
+class EnrolmentTokenPage(StrictModel):
     """A page of enrolment tokens."""
 
     items: list[EnrolmentToken]
@@ -60,7 +60,7 @@ class EnrolmentTokenPage(Input):
     next_page_token: NextPageToken
 
 
-class RunningLease(Input):
+class RunningLease(StrictModel):
     """What a node is running."""
 
     benchmark_run_id: ResourceId
@@ -71,7 +71,7 @@ class RunningLease(Input):
     """When this attempt began."""
 
 
-class Node(Input):
+class Node(StrictModel):
     """A GPU host that has enrolled, or one that measures its processor."""
 
     id: NodeId
@@ -80,7 +80,7 @@ class Node(Input):
     """What it measures."""
     state: NodeState
     """A `draining` node ends its suite and is given no other; a `quarantined` one is given nothing."""
-    reason: Word | MISSING = MISSING
+    reason: ShortText | MISSING = MISSING
     """Why it is quarantined: `OPERATOR`, `CREDENTIAL_REUSED` or `TWO_HOSTS`."""
     reachable: bool
     """Whether it was heard of lately."""
@@ -88,13 +88,13 @@ class Node(Input):
     """When it was last heard of; to some minutes if it spoke with another process of the service."""
     activity: Literal["idle", "measuring", "draining"] | MISSING = MISSING
     """What it does, as it said when it was last heard of."""
-    spool: SpoolState | MISSING = MISSING
+    spool: NodeSpoolState | MISSING = MISSING
     """Results that it holds, as it said when it was last heard of."""
-    worker_version: Word
+    worker_version: ShortText
     """Version of the worker that runs on it."""
     inventory_sha256: Digest | MISSING = MISSING
     """Digest of the inventory that holds now."""
-    inventory: Inventory | MISSING = MISSING
+    inventory: NodeInventory | MISSING = MISSING
     """What it is made of; only where one node is asked for."""
     lease: RunningLease | MISSING = MISSING
     """What it is running."""
@@ -109,7 +109,7 @@ class Node(Input):
     """Since when its host may not enrol again; absent unless an operator quarantined or revoked it."""
 
 
-class NodePage(Input):
+class NodePage(StrictModel):
     """A page of nodes."""
 
     items: list[Node]

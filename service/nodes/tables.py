@@ -7,7 +7,7 @@ from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, String, Text,
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.kit.database.engine import SECRET, Base, Json, UtcDateTime
-from service.kit.jobs.leases import RUNNING, Leased
+from service.kit.jobs.leases import RUNNING, LeasedColumns
 
 ACTIVE = "active"
 DRAINING = "draining"
@@ -131,7 +131,7 @@ class NodeIntakeRow(Base):
     inventory_bytes: Mapped[int] = mapped_column(BigInteger)
 
 
-class LeaseRow(Leased, Base):
+class LeaseRow(LeasedColumns, Base):
     """The right to one benchmark run, whose id it has. ``due_at`` of one that runs includes the grace."""
 
     __tablename__ = "leases"

@@ -11,17 +11,17 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.types import Message, Receive
 
 from service.kit.database.engine import Database
-from service.kit.jobs.bell import Bell
-from service.kit.security.subjects import Subject
+from service.kit.jobs.notifier import JobNotifier
+from service.kit.security.principals import Principal
 from service.nodes import leases, repository
 from service.nodes.errors import NodeNotFound
-from service.protocol.leases import Claim, Lease
+from service.protocol.leases import BenchmarkLease, LeaseClaimRequest
 
 LOOK_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
 
-class Want(NamedTuple):
+class ClaimableWork(NamedTuple):
     """What a node may run."""
 
     tenant_id: str
@@ -29,25 +29,25 @@ class Want(NamedTuple):
     node_id: str
 
 
-class Offer(NamedTuple):
+class ClaimOffer(NamedTuple):
     """What may be claimed: by any node of a tenant with such a device, or by one of them."""
 
     tenant_id: str
     device: str
     target_node_id: str | None
 
-    def suits(self, want: Want) -> bool:
+    def matches_want(self, want: ClaimableWork) -> bool:
         """Whether a node may run it."""
         return self[:2] == want[:2] and self.target_node_id in (None, want.node_id)
 
 
 @dataclass(eq=False, slots=True)
-class _Waiter:
-    want: Want
+class _WaitingClaim:
+    want: ClaimableWork
     called: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class _LoopBell(Bell):
+class _LoopNotifier(JobNotifier):
     """Rings in an event loop, from whichever thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, rung: asyncio.Event) -> None:
@@ -61,12 +61,12 @@ class _LoopBell(Bell):
             self._loop.call_soon_threadsafe(self._rung.set)
 
 
-class Waiting:
+class ClaimQueue:
     """The claims of one process, and those of them that wait."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiters: list[_Waiter] = []
+        self._waiters: list[_WaitingClaim] = []
         self._watch: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
@@ -79,46 +79,48 @@ class Waiting:
         """End every wait now and let none begin; also from a handler of a signal."""
         self._closed = True
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._release)
+            self._loop.call_soon_threadsafe(self._release_waiters)
 
-    def _release(self) -> None:
+    def _release_waiters(self) -> None:
         for waiter in self._waiters:
             waiter.called.set()
 
-    async def claim(self, node: Subject, body: Claim, receive: Receive) -> Lease | None:
+    async def claim(
+        self, node: Principal, body: LeaseClaimRequest, receive: Receive
+    ) -> BenchmarkLease | None:
         """A lease, or none after a wait that ends when there is something to run."""
         until = asyncio.get_running_loop().time() + body.wait_seconds
         lease, want = await run_in_threadpool(self._claim, node, body)
         if lease is None and body.wait_seconds > 0:
             gone = asyncio.ensure_future(receive())
             try:
-                while lease is None and await self.wait(want, until, gone):
+                while lease is None and await self.wait_for_offer(want, until, gone):
                     lease, want = await run_in_threadpool(self._claim, node, body)
             finally:
                 gone.cancel()
         return lease
 
-    def _claim(self, node: Subject, body: Claim) -> tuple[Lease | None, Want]:
-        with self._database.writing() as session:
-            lease = leases.claim(session, node, body)
-            row = repository.node(session, node.tenant_id, node.id)
+    def _claim(self, node: Principal, body: LeaseClaimRequest) -> tuple[BenchmarkLease | None, ClaimableWork]:
+        with self._database.open_writer() as session:
+            lease = leases.claim_lease(session, node, body)
+            row = repository.get_node(session, node.tenant_id, node.id)
             if row is None:
                 raise NodeNotFound
-            return lease, Want(row.tenant_id, row.device, row.id)
+            return lease, ClaimableWork(row.tenant_id, row.device, row.id)
 
-    def _look(self) -> Counter[Offer]:
+    def _look(self) -> Counter[ClaimOffer]:
         """What may be claimed now."""
-        with self._database.reading() as session:
-            found = repository.offers(session)
-        return Counter({Offer(tenant, device, target): count for tenant, device, target, count in found})
+        with self._database.open_reader() as session:
+            found = repository.count_offers(session)
+        return Counter({ClaimOffer(tenant, device, target): count for tenant, device, target, count in found})
 
-    async def wait(self, want: Want, until: float, gone: asyncio.Future[Message]) -> bool:
+    async def wait_for_offer(self, want: ClaimableWork, until: float, gone: asyncio.Future[Message]) -> bool:
         """Whether to look again: False after ``until``, once the caller is gone, or when it is closed."""
         self._loop = asyncio.get_running_loop()
-        waiter = _Waiter(want)
+        waiter = _WaitingClaim(want)
         self._waiters.append(waiter)
         if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._call())
+            self._watch = asyncio.create_task(self._watch_offers())
         called = asyncio.create_task(waiter.called.wait())
         left = max(0.0, until - self._loop.time())
         try:
@@ -130,10 +132,10 @@ class Waiting:
             called.cancel()
             self._waiters.remove(waiter)
 
-    async def _call(self) -> None:
+    async def _watch_offers(self) -> None:
         """Look for all who wait, every second and when a transaction of this process made work."""
         rung = asyncio.Event()
-        bell = _LoopBell(asyncio.get_running_loop(), rung)
+        bell = _LoopNotifier(asyncio.get_running_loop(), rung)
         while self._waiters and not self._closed:
             rung.clear()
             try:
@@ -141,14 +143,14 @@ class Waiting:
             except Exception as error:  # noqa: BLE001  # the database comes back, this task would not
                 log.warning("not looking for claimable runs: %s", type(error).__name__)
             else:
-                self._match(offers)
+                self._match_offers(offers)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(rung.wait(), LOOK_SECONDS)
         del bell
 
-    def _match(self, offers: Counter[Offer]) -> None:
+    def _match_offers(self, offers: Counter[ClaimOffer]) -> None:
         for waiter in self._waiters:
             for offer in offers:
-                if offers[offer] > 0 and offer.suits(waiter.want) and not waiter.called.is_set():
+                if offers[offer] > 0 and offer.matches_want(waiter.want) and not waiter.called.is_set():
                     offers[offer] -= 1
                     waiter.called.set()

@@ -12,14 +12,14 @@ from typing import NamedTuple
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.curves import ReferenceCurves
-from service.planning.hardware.distance import System
+from service.planning.hardware.distance import EvidenceSystem
 from service.planning.hardware.links import Link
-from service.planning.hardware.resolution import Resolved
+from service.planning.hardware.resolution import DeviceConstants
 from service.planning.inference.lengths import DiscreteLengths
-from service.planning.inference.load import Levels
+from service.planning.inference.load import LatencyLimits
 from service.planning.inference.passes import RequestParts
-from service.planning.models.positions import Sample
-from service.planning.models.profile import Profile
+from service.planning.models.positions import SampleShape
+from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import Quantity
 from service.planning.software.engines import EngineSettings
@@ -71,17 +71,17 @@ class KnownLearningRate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class BaseCase:
     """What every case has: a model, laid out on devices, under the constants of these devices."""
 
-    profile: Profile
+    profile: ModelProfile
     layout: Parallelism
     layout_chosen: bool
     cluster: Cluster
     """One device of which nothing is known where a question names none."""
-    device: Resolved
+    device: DeviceConstants
     """The constants of the cluster's devices, and which of them were measured."""
-    sample: Sample | None = None
+    sample: SampleShape | None = None
     """Of a model that is asked by the sample."""
     unknown: PlanningError | None = None
     """Why a part of the model is not known."""
@@ -98,7 +98,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingCase(Case):
+class TrainingCase(BaseCase):
     """A model in training. Of a model that is asked by the sample each token stands for one sample."""
 
     workload: TrainingWorkload
@@ -130,7 +130,7 @@ class TrainingCase(Case):
         return float(self.step_sequences * self.workload.sample_tokens)
 
 
-class Proposals(NamedTuple):
+class TokenProposals(NamedTuple):
     """Tokens that are proposed at a time, and the probability that one is accepted behind accepted ones."""
 
     tokens: int
@@ -150,38 +150,38 @@ class RequestLoad(NamedTuple):
     at_seconds: tuple[float, ...] = ()
     """Arrivals of a trace."""
     prefix_hit_rate: float = 0.0
-    proposals: Proposals | None = None
+    proposals: TokenProposals | None = None
 
 
-class Encoding(NamedTuple):
+class EncoderWork(NamedTuple):
     """What a request has in front of its decoder, and the engine as the question names it."""
 
-    sample: Sample
+    sample: SampleShape
     engine: str | None
 
 
-class Resident(NamedTuple):
+class ResidentModel(NamedTuple):
     """Model and workload as memory sees them."""
 
-    profile: Profile
+    profile: ModelProfile
     workload: InferenceWorkload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InferenceCase(Case):
+class InferenceCase(BaseCase):
     """A model that is served; ``workload`` and ``load`` count what pictures and the like add to prompts."""
 
     workload: InferenceWorkload
     load: RequestLoad
-    resident: Resident
+    resident: ResidentModel
     prompt_tokens: float
     """Mean tokens of a prompt without what pictures and the like add."""
-    system: System
+    system: EvidenceSystem
     """Engine and device, for what was measured of such."""
     engine: EngineSettings | None = None
     context_tokens: int | None = None
     """Positions that the model was built for."""
-    encoding: Encoding | None = None
+    encoding: EncoderWork | None = None
     """Pictures, sound or a text in front of the decoder."""
     assumed: AssumedShares | None = None
     """None where the time is that of iterations or passes."""
@@ -203,17 +203,17 @@ class Simulation(NamedTuple):
 class ServiceLevels(NamedTuple):
     """Limits of what a request may take, and the share of requests that is to keep to them."""
 
-    limits: Levels
+    limits: LatencyLimits
     share: float
 
 
-class Pool(NamedTuple):
+class ReplicaPool(NamedTuple):
     """Replicas that compute prompts, or replicas that generate: ``layout`` is that of one of them."""
 
     layout: Parallelism
     cluster: Cluster
     """All devices of the pool."""
-    device: Resolved
+    device: DeviceConstants
     workload: InferenceWorkload
     replicas: int
 
@@ -221,8 +221,8 @@ class Pool(NamedTuple):
 class Disaggregation(NamedTuple):
     """Prefill and decode on replicas of their own, and the link that takes the cache of a device across."""
 
-    prefill: Pool
-    decode: Pool
+    prefill: ReplicaPool
+    decode: ReplicaPool
     link: Link
     is_by_layer: bool
 
@@ -237,7 +237,7 @@ class ServingCase(InferenceCase):
     disaggregation: Disaggregation | None = None
 
 
-class Batching(NamedTuple):
+class PassBatching(NamedTuple):
     """How a server of passes fills a batch; without ``most_requests`` as full as memory allows."""
 
     most_requests: int | None = None
@@ -250,7 +250,7 @@ class ForwardPassCase(InferenceCase):
 
     parts: RequestParts | None
     """What a request passes; None where that is ``unknown``."""
-    batching: Batching = field(default_factory=Batching)
+    batching: PassBatching = field(default_factory=PassBatching)
 
 
 RunCase = TrainingCase | ServingCase | ForwardPassCase

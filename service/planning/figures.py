@@ -33,7 +33,7 @@ def is_only(figure: Figure, number: float) -> bool:
     return not isinstance(figure, np.ndarray) and figure == number
 
 
-def is_nothing(figure: Figure) -> bool:
+def is_zero(figure: Figure) -> bool:
     """Whether it is 0, in every entry of an array."""
     return not (figure.any() if isinstance(figure, np.ndarray) else figure)
 
@@ -45,7 +45,7 @@ def rounded_up(figure: Figure) -> float:
     return float(-(-figure // 1))
 
 
-def whole(figure: Figure) -> float:
+def rounded_down(figure: Figure) -> float:
     """The greatest whole number that is not above ``figure``."""
     if isinstance(figure, np.ndarray):
         return cast("float", np.floor(figure))

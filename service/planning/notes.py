@@ -13,7 +13,7 @@ class AnswerWarning(TypedDict):
     detail: str
 
 
-class Gap(TypedDict):
+class FigureGap(TypedDict):
     """A figure that is absent, and why."""
 
     pointer: str
@@ -21,7 +21,7 @@ class Gap(TypedDict):
     detail: str
 
 
-class Source(TypedDict):
+class RowSource(TypedDict):
     """A catalog row or a reference curve that an answer rests on."""
 
     pointer: str
@@ -45,15 +45,15 @@ class Source(TypedDict):
 
 
 @dataclass(slots=True)
-class Notes:
+class AnswerNotes:
     """Warnings, gaps and sources of one answer, collected while it is worked out.
 
     Pointers of warnings and sources are JSON Pointers into the question, those of gaps into the answer.
     """
 
     warnings: list[AnswerWarning] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    gaps: list[FigureGap] = field(default_factory=list)
+    sources: list[RowSource] = field(default_factory=list)
     calibration_ids: list[str] = field(default_factory=list)
     """Calibrations that moved a figure of the answer."""
 
@@ -61,23 +61,25 @@ class Notes:
         """Tell the reader of the answer about the question."""
         self.warnings.append({"code": code, "pointer": pointer, "detail": detail})
 
-    def gap(self, pointer: str, code: str, detail: str) -> None:
+    def add_gap(self, pointer: str, code: str, detail: str) -> None:
         """Name a figure of the answer that is absent."""
         self.gaps.append({"pointer": pointer, "code": code, "detail": detail})
 
-    def copy(self) -> "Notes":
+    def copy(self) -> "AnswerNotes":
         """The same notes, to which others may be added."""
-        return Notes(list(self.warnings), list(self.gaps), list(self.sources), list(self.calibration_ids))
+        return AnswerNotes(
+            list(self.warnings), list(self.gaps), list(self.sources), list(self.calibration_ids)
+        )
 
-    def take(self, notes: "Notes") -> None:
+    def merge(self, notes: "AnswerNotes") -> None:
         """Add what ``notes`` say that is not said yet: one of a code for a member is enough."""
         said = {(note["code"], note["pointer"]) for note in (*self.warnings, *self.gaps)}
         self.warnings += [note for note in notes.warnings if (note["code"], note["pointer"]) not in said]
         self.gaps += [note for note in notes.gaps if (note["code"], note["pointer"]) not in said]
         self.sources += [source for source in notes.sources if source not in self.sources]
-        self.calibrated(notes.calibration_ids)
+        self.record_calibrations(notes.calibration_ids)
 
-    def cite(self, source: Source, pointer: str) -> None:
+    def cite(self, source: RowSource, pointer: str) -> None:
         """Name a row that the answer rests on."""
         self.sources.append({**source, "pointer": pointer})
 
@@ -94,6 +96,6 @@ class Notes:
             }
         )
 
-    def calibrated(self, ids: Iterable[str]) -> None:
+    def record_calibrations(self, ids: Iterable[str]) -> None:
         """Name calibrations that moved a figure of the answer, each once."""
         self.calibration_ids += [one for one in dict.fromkeys(ids) if one not in self.calibration_ids]

@@ -11,11 +11,11 @@ from math import isqrt
 from typing import NamedTuple
 
 from service.planning.errors import PlanningError
-from service.planning.figures import larger, smaller, whole
+from service.planning.figures import larger, rounded_down, smaller
 
 
 @lru_cache(maxsize=4096)
-def divisors(number: int) -> tuple[int, ...]:
+def list_divisors(number: int) -> tuple[int, ...]:
     """Whole numbers that divide ``number``, ascending."""
     small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
     return (*small, *(number // d for d in reversed(small) if d * d != number))
@@ -40,7 +40,7 @@ class PipelineSchedule(StrEnum):
     ZERO_BUBBLE = "zero_bubble"
 
 
-class Shards(NamedTuple):
+class ShardCounts(NamedTuple):
     """Over how many devices each part of the training state is spread."""
 
     weights: float
@@ -80,20 +80,20 @@ class Parallelism(NamedTuple):
         """Number of devices that hold the same shard of the weights."""
         return self.data * self.context
 
-    def shards(self, replicas: int) -> Shards:
+    def compute_shards(self, replicas: int) -> ShardCounts:
         """How the state of weights held by ``replicas`` devices is spread over them."""
         match self.sharding:
             case Sharding.NONE:
-                return Shards(1.0, 1.0, 1.0)
+                return ShardCounts(1.0, 1.0, 1.0)
             case Sharding.ZERO_1:
-                return Shards(1.0, 1.0, 1.0 * replicas)
+                return ShardCounts(1.0, 1.0, 1.0 * replicas)
             case Sharding.ZERO_2:
-                return Shards(1.0, 1.0 * replicas, 1.0 * replicas)
+                return ShardCounts(1.0, 1.0 * replicas, 1.0 * replicas)
             case Sharding.ZERO_3:
-                return Shards(1.0 * replicas, 1.0 * replicas, 1.0 * replicas)
+                return ShardCounts(1.0 * replicas, 1.0 * replicas, 1.0 * replicas)
             case Sharding.HYBRID:
                 group = 1.0 * smaller(self.sharding_group_size or replicas, replicas)
-                return Shards(group, group, group)
+                return ShardCounts(group, group, group)
 
     def micro_batches_in_flight(self, micro_batches: int, stage: int) -> float:
         """Micro-batches whose activations ``stage`` (0 is the first) holds at its peak.
@@ -135,14 +135,14 @@ class Parallelism(NamedTuple):
         return waiting / (micro_batches * self.virtual_stages + waiting)
 
 
-class Group(NamedTuple):
+class DeviceGroup(NamedTuple):
     """Devices that exchange with one another, and how many of them share a domain."""
 
     devices: float
     per_domain: float
 
 
-class Placement(NamedTuple):
+class GroupPlacement(NamedTuple):
     """The groups that a device belongs to.
 
     ``replicas`` hold the same shard of the weights, ``expert_replicas`` the same experts; ``shards`` spread
@@ -151,25 +151,25 @@ class Placement(NamedTuple):
     ``ends`` are the first and the last pipeline stage.
     """
 
-    tensor: Group
-    context: Group
-    expert: Group
-    replicas: Group
-    expert_replicas: Group
-    shards: Group
-    shard_replicas: Group
-    expert_shards: Group
-    expert_shard_replicas: Group
-    pipeline: Group
-    ends: Group
+    tensor: DeviceGroup
+    context: DeviceGroup
+    expert: DeviceGroup
+    replicas: DeviceGroup
+    expert_replicas: DeviceGroup
+    shards: DeviceGroup
+    shard_replicas: DeviceGroup
+    expert_shards: DeviceGroup
+    expert_shard_replicas: DeviceGroup
+    pipeline: DeviceGroup
+    ends: DeviceGroup
 
 
-def _group(devices: float, stride: float, per_domain: float) -> Group:
+def _build_group(devices: float, stride: float, per_domain: float) -> DeviceGroup:
     """A group of devices ``stride`` apart: those of them that fall into a domain."""
-    return Group(1.0 * devices, larger(1.0, smaller(1.0 * devices, whole(per_domain / stride))))
+    return DeviceGroup(1.0 * devices, larger(1.0, smaller(1.0 * devices, rounded_down(per_domain / stride))))
 
 
-def placement(layout: Parallelism, per_domain: float) -> Placement:
+def build_placement(layout: Parallelism, per_domain: float) -> GroupPlacement:
     """Where the groups of a layout lie, on domains of ``per_domain`` devices.
 
     Ranks are numbered as in Megatron-Core: tensor innermost, then context, data, and pipeline
@@ -182,31 +182,31 @@ def placement(layout: Parallelism, per_domain: float) -> Placement:
     shards = smaller(layout.sharding_group_size or replicas, replicas)
     spread = smaller(shards, replicas / experts)
 
-    def group(devices: float, stride: float) -> Group:
-        return _group(devices, stride, per_domain)
+    def build_group(devices: float, stride: float) -> DeviceGroup:
+        return _build_group(devices, stride, per_domain)
 
-    return Placement(
-        tensor=group(tensor, 1.0),
-        context=group(layout.context, tensor),
-        expert=group(experts, tensor),
-        replicas=group(replicas, tensor),
-        expert_replicas=group(replicas / experts, tensor * experts),
-        shards=group(shards, tensor),
-        shard_replicas=group(replicas / shards, tensor * shards),
-        expert_shards=group(spread, tensor * experts),
-        expert_shard_replicas=group(replicas / (experts * spread), tensor * experts * spread),
-        pipeline=_pair(layout.pipeline, stage, per_domain),
-        ends=_pair(layout.pipeline, stage * (layout.pipeline - 1.0), per_domain),
+    return GroupPlacement(
+        tensor=build_group(tensor, 1.0),
+        context=build_group(layout.context, tensor),
+        expert=build_group(experts, tensor),
+        replicas=build_group(replicas, tensor),
+        expert_replicas=build_group(replicas / experts, tensor * experts),
+        shards=build_group(shards, tensor),
+        shard_replicas=build_group(replicas / shards, tensor * shards),
+        expert_shards=build_group(spread, tensor * experts),
+        expert_shard_replicas=build_group(replicas / (experts * spread), tensor * experts * spread),
+        pipeline=_build_pair(layout.pipeline, stage, per_domain),
+        ends=_build_pair(layout.pipeline, stage * (layout.pipeline - 1.0), per_domain),
     )
 
 
-def _pair(stages: float, distance: float, per_domain: float) -> Group:
+def _build_pair(stages: float, distance: float, per_domain: float) -> DeviceGroup:
     """Two devices ``distance`` apart; one where there is one stage."""
     devices = smaller(1.0 * stages, 2.0)
-    return Group(devices, smaller(devices, 1.0 + (distance < per_domain)))
+    return DeviceGroup(devices, smaller(devices, 1.0 + (distance < per_domain)))
 
 
-def check(layout: Parallelism, *, device_count: int, pointer: str = "/parallelism") -> None:
+def check_layout(layout: Parallelism, *, device_count: int, pointer: str = "/parallelism") -> None:
     """Refuse a layout that does not fit the cluster or contradicts itself.
 
     Raises :class:`PlanningError` naming the field at fault.

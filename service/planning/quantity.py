@@ -1,7 +1,7 @@
 """A number, its 80% interval and the evidence it rests on.
 
 This is the one place where intervals are made. A formula computes point values; :func:`combine`
-evaluates it at the low, middle and high value of its inputs, and :meth:`Spread.around` widens a
+evaluates it at the low, middle and high value of its inputs, and :meth:`IntervalFactors.around` widens a
 point by what is known of the formula's own error.
 """
 
@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Basis(StrEnum):
+class EvidenceBasis(StrEnum):
     """The evidence behind a number, strongest first; ``assumed`` was given by the caller."""
 
     EXACT = "exact"
@@ -23,10 +23,12 @@ class Basis(StrEnum):
     ASSUMED = "assumed"
 
 
-CALIBRATED = frozenset({Basis.CALIBRATED_NODE, Basis.CALIBRATED_SKU, Basis.CALIBRATED_GENERATION})
+CALIBRATED = frozenset(
+    {EvidenceBasis.CALIBRATED_NODE, EvidenceBasis.CALIBRATED_SKU, EvidenceBasis.CALIBRATED_GENERATION}
+)
 """Evidence of devices of one's own."""
 
-_RANK = {basis: rank for rank, basis in enumerate(Basis)}
+_RANK = {basis: rank for rank, basis in enumerate(EvidenceBasis)}
 
 
 class Quantity(NamedTuple):
@@ -35,10 +37,10 @@ class Quantity(NamedTuple):
     value: float
     low: float
     high: float
-    basis: Basis
+    basis: EvidenceBasis
 
 
-class Spread(NamedTuple):
+class IntervalFactors(NamedTuple):
     """Low, high and middle as factors of a formula's value, with the source of the factors.
 
     The middle is other than 1 where runs of the same kind were measured beside the formula: these are the
@@ -49,26 +51,26 @@ class Spread(NamedTuple):
     high: float
     source: str
     middle: float = 1.0
-    basis: Basis | None = None
+    basis: EvidenceBasis | None = None
     calibration_ids: tuple[str, ...] = ()
 
-    def around(self, value: float, basis: Basis) -> Quantity:
+    def around(self, value: float, basis: EvidenceBasis) -> Quantity:
         """The interval of a formula whose error is this spread."""
         return Quantity(value * self.middle, value * self.low, value * self.high, self.basis_over(basis))
 
-    def basis_over(self, basis: Basis) -> Basis:
+    def basis_over(self, basis: EvidenceBasis) -> EvidenceBasis:
         """The stronger of the evidence of the formula and that of the spread's own runs."""
         return basis if self.basis is None else min(basis, self.basis, key=_RANK.__getitem__)
 
 
 def exact(value: float) -> Quantity:
     """A figure that follows from the question alone."""
-    return Quantity(value, value, value, Basis.EXACT)
+    return Quantity(value, value, value, EvidenceBasis.EXACT)
 
 
 def assumed(value: float) -> Quantity:
     """A figure that the caller gave."""
-    return Quantity(value, value, value, Basis.ASSUMED)
+    return Quantity(value, value, value, EvidenceBasis.ASSUMED)
 
 
 def scaled(quantity: Quantity, factor: float) -> Quantity:
@@ -77,12 +79,12 @@ def scaled(quantity: Quantity, factor: float) -> Quantity:
     return Quantity(value * factor, low * factor, high * factor, basis)
 
 
-def weaker(*bases: Basis) -> Basis:
+def weakest_basis(*bases: EvidenceBasis) -> EvidenceBasis:
     """The weakest of some evidence."""
     return max(bases, key=_RANK.__getitem__)
 
 
-def weakest(first: Quantity, *rest: Quantity) -> Basis:
+def weakest(first: Quantity, *rest: Quantity) -> EvidenceBasis:
     """The basis of a figure made of these.
 
     The weakest evidence among those that bring an interval; where none does, the weakest of all.
@@ -146,22 +148,22 @@ class LogReach(NamedTuple):
     down: float
     up: float
 
-    def without(self, part: "LogReach") -> "LogReach":
+    def subtract(self, part: "LogReach") -> "LogReach":
         """What is left once a part of the doubt is taken out; ends are those of all parts at once."""
         return LogReach(max(0.0, self.down - part.down), max(0.0, self.up - part.up))
 
-    def within(self, whole: "LogReach") -> "LogReach":
+    def limit_to(self, whole: "LogReach") -> "LogReach":
         """No more of it than of another."""
         return LogReach(min(self.down, whole.down), min(self.up, whole.up))
 
 
-def log_reach(quantity: Quantity) -> LogReach:
+def compute_log_reach(quantity: Quantity) -> LogReach:
     """The interval of a figure whose low end is above 0, in logarithms."""
     value, low, high, _ = quantity
     return LogReach(math.log(value / low), math.log(high / value))
 
 
-def paired_reach(first: LogReach, second: LogReach, correlation: float) -> float:
+def compute_ratio_reach(first: LogReach, second: LogReach, correlation: float) -> float:
     """Upper end of the 80% interval of ln(first / second) over its middle, for errors so correlated.
 
     The error is a part that moves both alike, to the same side of their intervals, and one of each alone:

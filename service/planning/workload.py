@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.hardware.storage import PLAIN_FORMATS, BlockFormat, WeightFormat
-from service.planning.models.profile import Fusion, Profile
+from service.planning.models.profile import ModelProfile, OperatorFusion
 from service.planning.precision import NumberFormat, Optimizer, TrainingRecipe
 from service.planning.software.engines import EngineBuffers, EngineRules
 from service.planning.software.frameworks import Framework
@@ -48,7 +48,7 @@ class AdaptationKind(StrEnum):
     SCALE = "scale"
 
 
-class BaseWeights(StrEnum):
+class FrozenWeightFormat(StrEnum):
     """How frozen weights are kept: as wide as the activations, or matrices in NF4."""
 
     PLAIN = "plain"
@@ -66,10 +66,10 @@ class Adaptation(NamedTuple):
     rank: int = 0
     targets: frozenset[str] = frozenset()
     tokens: int = 0
-    base: BaseWeights = BaseWeights.PLAIN
+    base: FrozenWeightFormat = FrozenWeightFormat.PLAIN
 
 
-class Objective(StrEnum):
+class TrainingObjective(StrEnum):
     """What the loss is taken on, which decides how many copies of a model are held."""
 
     PRETRAINING = "pretraining"
@@ -82,10 +82,10 @@ class Objective(StrEnum):
     DISTILLATION = "distillation"
 
 
-PAIRED = frozenset({Objective.DPO, Objective.SIMPO, Objective.ORPO})
+PAIRED = frozenset({TrainingObjective.DPO, TrainingObjective.SIMPO, TrainingObjective.ORPO})
 """Objectives of which a sample is a pair of sequences, chosen and rejected."""
 
-GENERATING = frozenset({Objective.PPO, Objective.GRPO})
+GENERATING = frozenset({TrainingObjective.PPO, TrainingObjective.GRPO})
 """Objectives whose sequences the policy generates itself."""
 
 
@@ -110,7 +110,7 @@ class Rollout(NamedTuple):
     longest_tokens: float | None = None
 
 
-class Place(StrEnum):
+class TrainingStateLocation(StrEnum):
     """Where a part of the training state lies."""
 
     NONE = "none"
@@ -121,12 +121,12 @@ class Place(StrEnum):
 class Offload(NamedTuple):
     """Parts of the training state that leave the device."""
 
-    optimizer: Place = Place.NONE
-    parameters: Place = Place.NONE
-    activations: Place = Place.NONE
+    optimizer: TrainingStateLocation = TrainingStateLocation.NONE
+    parameters: TrainingStateLocation = TrainingStateLocation.NONE
+    activations: TrainingStateLocation = TrainingStateLocation.NONE
 
 
-class Loss(StrEnum):
+class LossImplementation(StrEnum):
     """How logits become a loss: in FP32, at the width of the activations, in chunks, or never stored."""
 
     FP32 = "fp32"
@@ -135,7 +135,7 @@ class Loss(StrEnum):
     FUSED = "fused"
 
 
-class CompressionKind(StrEnum):
+class GradientCompressionKind(StrEnum):
     """What replicas send in place of their gradients.
 
     ``fp16`` and ``int8`` narrow each element, ``one_bit`` sends its sign and a scale, ``top_k`` the largest
@@ -156,7 +156,7 @@ class Compression(NamedTuple):
     ``error_feedback`` keeps what was not sent and adds it to the next gradient.
     """
 
-    kind: CompressionKind
+    kind: GradientCompressionKind
     kept_share: float = 0.01
     rank: int = 4
     error_feedback: bool = True
@@ -181,15 +181,15 @@ class TrainingWorkload(NamedTuple):
     recomputation: Recomputation
     interval: int = 1
     adaptation: Adaptation = Adaptation()
-    objective: Objective = Objective.PRETRAINING
+    objective: TrainingObjective = TrainingObjective.PRETRAINING
     offload: Offload = Offload()
     framework: Framework = Framework.GENERIC
-    loss: Loss = Loss.FP32
+    loss: LossImplementation = LossImplementation.FP32
     teacher_parameters: int | None = None
     weight_average: bool = False
     optimizer_rank: int = 128
     steps_in_backward: bool = False
-    fusion: Fusion | None = None
+    fusion: OperatorFusion | None = None
     """How operators without a multiplication become kernels; None for the framework's own way. Compiled
     blocks keep nothing that their backward pass does not read."""
     compression: Compression | None = None
@@ -212,7 +212,7 @@ class TrainingWorkload(NamedTuple):
     @property
     def compiled(self) -> bool:
         """Whether a compiler makes the blocks."""
-        return self.fusion is Fusion.COMPILED
+        return self.fusion is OperatorFusion.COMPILED
 
     @property
     def measured_recomputation(self) -> Recomputation:
@@ -235,18 +235,18 @@ class Horizon(NamedTuple):
     amount: float
 
 
-class Draft(NamedTuple):
+class DraftModel(NamedTuple):
     """A smaller model beside the served one, that proposes ``tokens`` at a time (speculative decoding)."""
 
-    profile: Profile
+    profile: ModelProfile
     stored: WeightFormat
     tokens: int
 
 
-class Companion(NamedTuple):
+class CompanionModel(NamedTuple):
     """A model on the same devices that a request passes too, such as a text encoder."""
 
-    profile: Profile
+    profile: ModelProfile
     stored: WeightFormat
 
 
@@ -293,9 +293,9 @@ class InferenceWorkload(NamedTuple):
     """Requests that captured graphs hold a buffer of FP32 logits for."""
     position_tokens: int = 0
     """Positions that the model knows, where the engine holds tables of them."""
-    draft: Draft | None = None
+    draft: DraftModel | None = None
     adapters: Adapters | None = None
-    companions: tuple[Companion, ...] = ()
+    companions: tuple[CompanionModel, ...] = ()
     reserved_tokens: int = 0
     """Tokens that a request takes at least, where the cache is no paged one."""
     device_layers: int | None = None
@@ -315,7 +315,7 @@ class InferenceWorkload(NamedTuple):
         return self.stored or PLAIN_FORMATS[self.weight_format]
 
     @property
-    def is_narrow(self) -> bool:
+    def is_low_precision(self) -> bool:
         """Whether weights are stored below 16 bits: they are scaled or unpacked when they multiply."""
         return self.storage.mean_bits < _PLAIN_BITS
 

@@ -8,34 +8,34 @@ from typing import NamedTuple
 from service.estimates.charges import to_money
 from service.estimates.cost import answer_cost_of_run
 from service.estimates.memory import estimate_memory
-from service.estimates.payment import electricity_paid
+from service.estimates.payment import compute_electricity_total
 from service.estimates.throughput import estimate_throughput
-from service.estimates.utility_bill import bill_of_run
+from service.estimates.utility_bill import bill_run
 from service.planning.cases import InferenceCase, TrainingCase
-from service.planning.cost.charges import Charges, sum_charges
-from service.planning.notes import Notes
+from service.planning.cost.charges import CurrencyCharges, sum_charges
+from service.planning.notes import AnswerNotes
 from service.planning.quantity import scaled
 from service.planning.units import HOUR_SECONDS
-from service.plans.explain import separation
-from service.plans.hints import launch_hints
-from service.plans.pricing import Candidate, Wanted, located, place_of
-from service.plans.ranking import Ranking
-from service.plans.requests import bill_request, cost_request, currency_of, requests_of
-from service.plans.runs import Runs, Worked
-from service.plans.sensitivity import sensitivities
-from service.plans.space import Outcome, Space, Supply
-from service.resolve.training import precision_of
-from service.schemas.answer import evidence, quantity
-from service.schemas.answers import Answer
-from service.schemas.bill_answers import UtilityBillAnswer
+from service.plans.explain import build_separation
+from service.plans.hints import build_launch_hints
+from service.plans.pricing import PricedCandidate, RequiredFigures, map_pointer, relocate_errors
+from service.plans.ranking import CandidateRanking
+from service.plans.requests import build_bill_request, build_cost_request, build_requests, get_currency
+from service.plans.runs import EvaluatedConfiguration, RunCache
+from service.plans.sensitivity import list_sensitivities
+from service.plans.space import DeviceSupply, SearchOutcome, SearchSpace
+from service.resolve.training import resolve_precision
+from service.schemas.answer import to_evidence, to_quantity
+from service.schemas.answers import BaseEstimate
+from service.schemas.bill_answers import UtilityBill
 from service.schemas.plan_answers import (
-    CandidateCounts,
-    PlanAnswer,
+    PlanCandidateCounts,
     PlanConstraint,
+    PlanResult,
     PlanRow,
+    PlanSupply,
     PruningRule,
     RuledOutCandidates,
-    SupplyAnswer,
 )
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
@@ -54,38 +54,38 @@ _SURE_TO_FIT = 0.9
 """Probability of a fit below which a plan says so."""
 
 
-def answer_of(space: Space, outcome: Outcome, ranking: Ranking) -> PlanAnswer:
+def build_answer(space: SearchSpace, outcome: SearchOutcome, ranking: CandidateRanking) -> PlanResult:
     """The rows with their estimates, and what separates and sways them."""
-    question, notes = space.question, Notes(list(space.warnings))
+    question, notes = space.question, AnswerNotes(list(space.warnings))
     rows = [
-        _row(_Row(space, each.candidate, ranking.runs, notes, f"/rows/{place}"), each.rank)
+        _build_row(_AnsweredRow(space, each.candidate, ranking.runs, notes, f"/rows/{place}"), each.rank)
         for place, each in enumerate(ranking.rows)
     ]
     given = [
-        _row(_Row(space, each.candidate, ranking.runs, notes, f"/given/{place}"), each.rank)
+        _build_row(_AnsweredRow(space, each.candidate, ranking.runs, notes, f"/given/{place}"), each.rank)
         for place, each in enumerate(ranking.given)
     ]
-    answer: PlanAnswer = {
+    answer: PlanResult = {
         "rows": rows,
         "given": given,
-        "candidates": _counts(outcome, ranking),
-        "sensitivities": sensitivities(space, outcome, ranking, row_of, notes),
-        "launch_hints": launch_hints(rows[0], space.model, space.catalog) if rows else [],
-        "currency_code": currency_of(question),
-        "evidence": evidence(question, notes, space.catalog.revision),
+        "candidates": _to_counts(outcome, ranking),
+        "sensitivities": list_sensitivities(space, outcome, ranking, build_row, notes),
+        "launch_hints": build_launch_hints(rows[0], space.model, space.catalog) if rows else [],
+        "currency_code": get_currency(question),
+        "evidence": to_evidence(question, notes, space.catalog.revision),
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
     if rows and rows[0].get("fit_probability", 1.0) < _SURE_TO_FIT:
         _warn_of_fit(rows[0], notes)
     if len(rows) > 1:
-        answer["separation"] = separation(question.goal, rows[0], rows[1], space.catalog)
+        answer["separation"] = build_separation(question.goal, rows[0], rows[1], space.catalog)
     if not rows:
-        notes.gap("/rows", "NONE_FEASIBLE", _why_none(answer["candidates"]))
+        notes.add_gap("/rows", "NONE_FEASIBLE", _explain_no_candidate(answer["candidates"]))
     return answer
 
 
-def _warn_of_fit(row: PlanRow, notes: Notes) -> None:
+def _warn_of_fit(row: PlanRow, notes: AnswerNotes) -> None:
     how = "constraints.headroom_share keeps a part free"
     if "replicas" in row:
         how = "a smaller memory_fraction keeps a part free"
@@ -93,46 +93,48 @@ def _warn_of_fit(row: PlanRow, notes: Notes) -> None:
     notes.warn("FIT_UNSURE", "/constraints/headroom_share", detail)
 
 
-def row_of(
-    space: Space,
-    candidate: Candidate,
+def build_row(
+    space: SearchSpace,
+    candidate: PricedCandidate,
     rank: int,
-    runs: Runs | None = None,
+    runs: RunCache | None = None,
     *,
-    notes: Notes | None = None,
+    notes: AnswerNotes | None = None,
     pointer: str = "",
 ) -> PlanRow:
     """A candidate with its estimates, and in ``notes`` what these say; rank 0 for one that is ruled out.
 
     ``pointer`` is the row's place in the answer.
     """
-    return _row(_Row(space, candidate, runs or Runs(), notes or Notes(), pointer), rank)
+    return _build_row(
+        _AnsweredRow(space, candidate, runs or RunCache(), notes or AnswerNotes(), pointer), rank
+    )
 
 
-class _Row(NamedTuple):
+class _AnsweredRow(NamedTuple):
     """A candidate that is answered, and where."""
 
-    space: Space
-    candidate: Candidate
-    runs: Runs
-    notes: Notes
+    space: SearchSpace
+    candidate: PricedCandidate
+    runs: RunCache
+    notes: AnswerNotes
     pointer: str
 
     @property
-    def supply(self) -> Supply:
+    def supply(self) -> DeviceSupply:
         """Where its devices come from."""
         return self.candidate.supply
 
     @property
-    def worked(self) -> Worked:
+    def worked(self) -> EvaluatedConfiguration:
         """Its rates."""
-        return self.runs.of(self.space, self.candidate.kept, self.supply.accelerator_id)
+        return self.runs.get_run(self.space, self.candidate.kept, self.supply.accelerator_id)
 
-    def take(self, answer: Answer) -> None:
+    def record_notes(self, answer: BaseEstimate) -> None:
         """Note what an estimate says of the question, at its place in that of the plan."""
         notes, supply = self.notes, self.supply
         for warning in answer["warnings"]:
-            at = place_of(warning["pointer"], supply)
+            at = map_pointer(warning["pointer"], supply)
             detail = f"{supply.name}: {warning['detail']}" if at == supply.pointer else warning["detail"]
             said = next(
                 (one for one in notes.warnings if one["code"] == warning["code"] and one["pointer"] == at),
@@ -145,26 +147,26 @@ class _Row(NamedTuple):
         cited = {(source["kind"], source["id"]) for source in notes.sources}
         for source in answer["evidence"]["sources"]:
             if (source["kind"], source["id"]) not in cited:
-                notes.cite(source, place_of(source["pointer"], supply))
-        notes.calibrated(answer["evidence"]["calibration_ids"])
+                notes.cite(source, map_pointer(source["pointer"], supply))
+        notes.record_calibrations(answer["evidence"]["calibration_ids"])
 
-    def gap(self, name: str, code: str, detail: str) -> None:
+    def add_gap(self, name: str, code: str, detail: str) -> None:
         """Name a figure that is absent."""
-        self.notes.gap(f"{self.pointer}/{name}", code, detail)
+        self.notes.add_gap(f"{self.pointer}/{name}", code, detail)
 
 
-def _row(shown: _Row, rank: int) -> PlanRow:
+def _build_row(shown: _AnsweredRow, rank: int) -> PlanRow:
     space, candidate, supply, worked = shown.space, shown.candidate, shown.supply, shown.worked
-    with located(supply):
+    with relocate_errors(supply):
         asked = worked.configuration.throughput.model_copy(update={"explain": False})
         throughput = estimate_throughput(asked, space.catalog)
         row: PlanRow = {
             "rank": rank,
-            "supply": _supply_answer(supply),
+            "supply": _to_supply(supply),
             "accelerator_id": supply.accelerator_id,
             "accelerator_count": candidate.devices,
             "parallelism": throughput["parallelism"],
-            "requests": requests_of(space, candidate.kept, supply, candidate.starts_at),
+            "requests": build_requests(space, candidate.kept, supply, candidate.starts_at),
         }
         if candidate.name is not None:
             row["name"] = candidate.name
@@ -172,7 +174,7 @@ def _row(shown: _Row, rank: int) -> PlanRow:
             row["ruled_out_by"] = candidate.ruled_out_by
         if candidate.starts_at is not None:
             row["starts_at"] = f"{candidate.starts_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        shown.take(throughput)
+        shown.record_notes(throughput)
         _add_settings(row, worked)
         _add_memory(row, shown)
         for name in _TIMES:
@@ -180,16 +182,16 @@ def _row(shown: _Row, rank: int) -> PlanRow:
                 row[name] = throughput[name]  # type: ignore[literal-required]
         if "service_level_goodput" in throughput:
             row["service_level_share"] = throughput["service_level_goodput"]["share"]
-        if Wanted(space.question).has_end:
+        if RequiredFigures(space.question).has_end:
             _add_money(row, shown)
         else:
             detail = "how long the service runs is not given: it has no cost and no energy"
-            shown.gap("cost", "HORIZON_REQUIRED", detail)
+            shown.add_gap("cost", "HORIZON_REQUIRED", detail)
     return row
 
 
-def _supply_answer(supply: Supply) -> SupplyAnswer:
-    answer: SupplyAnswer = {"name": supply.name, "kind": supply.kind}
+def _to_supply(supply: DeviceSupply) -> PlanSupply:
+    answer: PlanSupply = {"name": supply.name, "kind": supply.kind}
     for name in ("provider", "region", "purchase_option"):
         known = getattr(supply, name)
         if known is not None:
@@ -197,11 +199,11 @@ def _supply_answer(supply: Supply) -> SupplyAnswer:
     return answer
 
 
-def _add_settings(row: PlanRow, worked: Worked) -> None:
+def _add_settings(row: PlanRow, worked: EvaluatedConfiguration) -> None:
     """Choices beside the layout, defaults filled in."""
     case, given = worked.run.case, worked.configuration.throughput.workload
     if isinstance(case, TrainingCase) and isinstance(given, TrainingWorkloadInput):
-        row["precision"] = precision_of(given, case.cluster)
+        row["precision"] = resolve_precision(given, case.cluster)
         row["micro_batch_size"] = case.workload.micro_batch_size
         row["gradient_accumulation_steps"] = case.workload.micro_batches
         row["recomputation"] = case.workload.recomputation
@@ -211,70 +213,74 @@ def _add_settings(row: PlanRow, worked: Worked) -> None:
         row["replicas"] = case.replicas
 
 
-def _add_memory(row: PlanRow, shown: _Row) -> None:
+def _add_memory(row: PlanRow, shown: _AnsweredRow) -> None:
     memory = estimate_memory(shown.worked.configuration.memory, shown.space.catalog)
-    shown.take(memory)
+    shown.record_notes(memory)
     if "total_bytes" in memory["per_device"]:
         row["total_bytes"] = memory["per_device"]["total_bytes"]
     else:
-        shown.gap("total_bytes", "MEMORY_UNKNOWN", "a part of the memory of the fullest device is not known")
+        shown.add_gap(
+            "total_bytes", "MEMORY_UNKNOWN", "a part of the memory of the fullest device is not known"
+        )
     if "headroom_bytes" in memory:
         row["headroom_bytes"] = memory["headroom_bytes"]
     if "fit_probability" in memory:
         row["fit_probability"] = memory["fit_probability"]
 
 
-def _add_money(row: PlanRow, shown: _Row) -> None:
+def _add_money(row: PlanRow, shown: _AnsweredRow) -> None:
     """Time, cost, energy and emissions of the whole run."""
     space, supply, worked, start = shown.space, shown.supply, shown.worked, shown.candidate.starts_at
-    duration, parts = worked.run.duration_seconds, list[Charges | None]()
-    request = cost_request(space, worked.configuration, supply, start)
+    duration, parts = worked.run.duration_seconds, list[CurrencyCharges | None]()
+    request = build_cost_request(space, worked.configuration, supply, start)
     if request is not None:
-        costed = answer_cost_of_run(request, worked.again(), worked.catalog)
-        shown.take(costed.answer)
+        costed = answer_cost_of_run(request, worked.copy_run(), worked.catalog)
+        shown.record_notes(costed.answer)
         parts.append(costed.cost.total)
         if costed.cost.rent is not None and costed.cost.rent.spot is not None:
             duration = costed.cost.rent.spot.lasting
     if duration is not None:
-        row["duration_seconds"] = quantity(duration)
-        row["device_hours"] = quantity(scaled(duration, shown.candidate.devices / HOUR_SECONDS))
-    bill = bill_request(space, worked.configuration, supply, start)
+        row["duration_seconds"] = to_quantity(duration)
+        row["device_hours"] = to_quantity(scaled(duration, shown.candidate.devices / HOUR_SECONDS))
+    bill = build_bill_request(space, worked.configuration, supply, start)
     if bill is None:
         detail = f"the building of {supply.name} is not given"
-        shown.gap("facility_kwh", "SITE_REQUIRED", detail)
-        shown.gap("location_based_kg_co2e", "SITE_REQUIRED", detail)
+        shown.add_gap("facility_kwh", "SITE_REQUIRED", detail)
+        shown.add_gap("location_based_kg_co2e", "SITE_REQUIRED", detail)
     else:
-        billed = bill_of_run(bill, worked.again(), worked.draw, worked.catalog)
-        shown.take(billed)
+        billed = bill_run(bill, worked.copy_run(), worked.draw, worked.catalog)
+        shown.record_notes(billed)
         _add_energy(row, shown, billed)
     if supply.kind == "owned":
-        parts.append(None if bill is None else electricity_paid(billed, bill, worked.catalog, shown.notes))
+        parts.append(
+            None if bill is None else compute_electricity_total(billed, bill, worked.catalog, shown.notes)
+        )
     total = None if None in parts else sum_charges(parts)
     if total is None:
-        shown.gap("cost", "PRICE_UNKNOWN", f"what {supply.name} costs in this currency is not known")
+        shown.add_gap("cost", "PRICE_UNKNOWN", f"what {supply.name} costs in this currency is not known")
     else:
         row["cost"] = to_money(total.total)
 
 
-def _add_energy(row: PlanRow, shown: _Row, billed: UtilityBillAnswer) -> None:
+def _add_energy(row: PlanRow, shown: _AnsweredRow, billed: UtilityBill) -> None:
     for name in ("facility_kwh", "peak_kw"):
         if name in billed["energy"]:
             row[name] = billed["energy"][name]
         else:
-            shown.gap(name, "ENERGY_UNKNOWN", "the energy at the meter is not known")
+            shown.add_gap(name, "ENERGY_UNKNOWN", "the energy at the meter is not known")
     if "location_based_kg_co2e" in billed["carbon"]:
         row["location_based_kg_co2e"] = billed["carbon"]["location_based_kg_co2e"]
     else:
         detail = "the emissions of the grid, or the energy at the meter, are not known"
-        shown.gap("location_based_kg_co2e", "EMISSIONS_UNKNOWN", detail)
+        shown.add_gap("location_based_kg_co2e", "EMISSIONS_UNKNOWN", detail)
 
 
-def _counts(outcome: Outcome, ranking: Ranking) -> CandidateCounts:
+def _to_counts(outcome: SearchOutcome, ranking: CandidateRanking) -> PlanCandidateCounts:
     return {
         "considered": outcome.considered,
         "scored": outcome.scored,
         "feasible": outcome.feasible,
-        "ruled_out": _by_constraint(outcome.ruled_out),
+        "ruled_out": _to_ruled_out(outcome.ruled_out),
         "pruned": [
             {"rule": rule, "candidates": outcome.pruned[rule]}
             for rule in PruningRule
@@ -282,11 +288,11 @@ def _counts(outcome: Outcome, ranking: Ranking) -> CandidateCounts:
         ],
         "priced": ranking.priced,
         "priced_feasible": ranking.priced_feasible,
-        "priced_ruled_out": _by_constraint(ranking.priced_ruled_out),
+        "priced_ruled_out": _to_ruled_out(ranking.priced_ruled_out),
     }
 
 
-def _by_constraint(counts: Mapping[PlanConstraint, int]) -> list[RuledOutCandidates]:
+def _to_ruled_out(counts: Mapping[PlanConstraint, int]) -> list[RuledOutCandidates]:
     return [
         {"constraint": constraint, "candidates": counts[constraint]}
         for constraint in PlanConstraint
@@ -294,7 +300,7 @@ def _by_constraint(counts: Mapping[PlanConstraint, int]) -> list[RuledOutCandida
     ]
 
 
-def _why_none(counts: CandidateCounts) -> str:
+def _explain_no_candidate(counts: PlanCandidateCounts) -> str:
     """What rules most candidates out."""
     found = Counter[str]()
     for each in (*counts["ruled_out"], *counts["priced_ruled_out"]):

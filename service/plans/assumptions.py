@@ -7,12 +7,12 @@ from typing import Final, Literal
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
-from service.plans.space import Space, Supply
+from service.plans.space import DeviceSupply, SearchSpace
 from service.resolve.catalog import CatalogView
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 from service.schemas.references import EfficiencyInput, ModelledEfficiency
 from service.schemas.rental import Rental
-from service.schemas.site import Electricity, RunSite
+from service.schemas.site import ElectricityPriceInput, RunSiteInput
 from service.schemas.workloads import TrainingWorkloadInput
 
 Assumption = Literal["price", "time", "electricity_price", "carbon_intensity", "interruption_rate"]
@@ -20,7 +20,7 @@ Assumption = Literal["price", "time", "electricity_price", "carbon_intensity", "
 _MOST: Final = 1e6
 
 
-def factor_of(question: PlanQuestion, kind: Assumption, *names: str | None) -> float:
+def compute_factor(question: PlanRequest, kind: Assumption, *names: str | None) -> float:
     """What figures of a kind are multiplied by, of what goes by one of ``names``."""
     return prod(
         each.factor
@@ -29,44 +29,44 @@ def factor_of(question: PlanQuestion, kind: Assumption, *names: str | None) -> f
     )
 
 
-def time_factor(question: PlanQuestion, accelerator_id: str) -> float:
+def compute_time_factor(question: PlanRequest, accelerator_id: str) -> float:
     """What the time of the work on an accelerator is multiplied by."""
-    return factor_of(question, "time", accelerator_id)
+    return compute_factor(question, "time", accelerator_id)
 
 
-def names_of_site(supply: Supply) -> tuple[str | None, ...]:
+def list_site_names(supply: DeviceSupply) -> tuple[str | None, ...]:
     """What an assumption may call the building of a supply: its supply, region or site of the catalog."""
     site_id = MISSING if supply.site is None else supply.site.site_id
     return supply.name, supply.region, None if site_id is MISSING else site_id
 
 
-def efficiency_of(question: PlanQuestion, accelerator_id: str) -> EfficiencyInput:
+def build_efficiency(question: PlanRequest, accelerator_id: str) -> EfficiencyInput:
     """How the time of the work on an accelerator is estimated."""
-    factor = time_factor(question, accelerator_id)
+    factor = compute_time_factor(question, accelerator_id)
     return ModelledEfficiency(source="modelled", **({} if factor == 1.0 else {"time_factor": factor}))
 
 
-def moved(supply: Supply, question: PlanQuestion, catalog: CatalogView) -> Supply:
+def apply_assumptions(supply: DeviceSupply, question: PlanRequest, catalog: CatalogView) -> DeviceSupply:
     """The supply with its prices, interruptions and building as the question moves them."""
-    price = factor_of(question, "price", supply.name)
+    price = compute_factor(question, "price", supply.name)
     if supply.rental is not None:
-        rate = factor_of(question, "interruption_rate", supply.name)
-        supply = supply._replace(rental=_moved_rental(supply.rental, price, rate))
+        rate = compute_factor(question, "interruption_rate", supply.name)
+        supply = supply._replace(rental=_scale_rental(supply.rental, price, rate))
     if supply.purchase is not None and price != 1.0:
         own = supply.purchase.price_factor
         factor = price if own is MISSING else own * price
         supply = supply._replace(purchase=supply.purchase.model_copy(update={"price_factor": factor}))
     if supply.site is None:
         return supply
-    names = names_of_site(supply)
+    names = list_site_names(supply)
     electricity = 1.0
     if _has_price(supply.site, catalog):
-        electricity = factor_of(question, "electricity_price", *names)
-    carbon = factor_of(question, "carbon_intensity", *names)
-    return supply._replace(site=_moved_site(supply.site, electricity, carbon))
+        electricity = compute_factor(question, "electricity_price", *names)
+    carbon = compute_factor(question, "carbon_intensity", *names)
+    return supply._replace(site=_scale_site(supply.site, electricity, carbon))
 
 
-def _moved_rental(rental: Rental, price: float, interruptions: float) -> Rental:
+def _scale_rental(rental: Rental, price: float, interruptions: float) -> Rental:
     changes: dict[str, object] = {}
     if price != 1.0:
         own = rental.price_factor
@@ -77,17 +77,17 @@ def _moved_rental(rental: Rental, price: float, interruptions: float) -> Rental:
     return rental.model_copy(update=changes) if changes else rental
 
 
-def _has_price(site: RunSite, catalog: CatalogView) -> bool:
+def _has_price(site: RunSiteInput, catalog: CatalogView) -> bool:
     if site.electricity is not MISSING:
         return True
     known = None if site.site_id is MISSING else catalog.sites.get(site.site_id)
     return known is not None and known.tariff_id is not None
 
 
-def _moved_site(site: RunSite, electricity: float, carbon: float) -> RunSite:
+def _scale_site(site: RunSiteInput, electricity: float, carbon: float) -> RunSiteInput:
     changes: dict[str, object] = {}
     if electricity != 1.0:
-        given = Electricity() if site.electricity is MISSING else site.electricity
+        given = ElectricityPriceInput() if site.electricity is MISSING else site.electricity
         own = given.price_factor
         factor = electricity if own is MISSING else own * electricity
         changes["electricity"] = given.model_copy(update={"price_factor": factor})
@@ -97,7 +97,7 @@ def _moved_site(site: RunSite, electricity: float, carbon: float) -> RunSite:
     return site.model_copy(update=changes) if changes else site
 
 
-def check_assumptions(space: Space) -> None:
+def check_assumptions(space: SearchSpace) -> None:
     """Refuse what moves nothing: a name of none of the supplies, and the time of a service."""
     largest: dict[str, float] = {}
     for place, each in enumerate(space.question.assumptions):
@@ -109,16 +109,16 @@ def check_assumptions(space: Space) -> None:
         if each.kind == "time" and not isinstance(space.question.workload, TrainingWorkloadInput):
             detail = "the replicas of a service would change with it: only the time of training is moved"
             raise PlanningError("NOT_MODELLED", f"{pointer}/kind", detail)
-        if each.of is not MISSING and each.of not in set(_names(space, each.kind)):
+        if each.of is not MISSING and each.of not in set(_list_names(space, each.kind)):
             detail = "no supply, accelerator or building of the plan goes by this name"
             raise PlanningError("UNKNOWN_REFERENCE", f"{pointer}/of", detail)
 
 
-def _names(space: Space, kind: Assumption) -> Iterator[str | None]:
+def _list_names(space: SearchSpace, kind: Assumption) -> Iterator[str | None]:
     for supply in space.supplies:
         if kind == "time":
             yield supply.accelerator_id
         elif kind in ("price", "interruption_rate"):
             yield supply.name
         else:
-            yield from names_of_site(supply)
+            yield from list_site_names(supply)

@@ -26,24 +26,24 @@ from numpy.typing import NDArray
 from pydantic import MISSING
 
 from service.kit.clock import now
-from service.planning.cost import rounded
-from service.planning.cost.currencies import Currencies
+from service.planning.cost import round_amount
+from service.planning.cost.currencies import TotalCurrency
 from service.planning.energy.power import WATTS_PER_KILOWATT
 from service.planning.energy.site import Site
 from service.planning.estimates.ownership import estimate_device_hour_cost
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.planning.units import HOUR_SECONDS
-from service.plans.assumptions import moved, time_factor
-from service.plans.pricing import Pricer, located
-from service.plans.requests import currency_of
-from service.plans.runs import Columns, Floats
-from service.plans.space import Space, Supply
+from service.plans.assumptions import apply_assumptions, compute_time_factor
+from service.plans.pricing import CandidatePricer, relocate_errors
+from service.plans.requests import get_currency
+from service.plans.runs import Floats, SearchColumns
+from service.plans.space import DeviceSupply, SearchSpace
 from service.resolve.hardware import resolve_cluster
 from service.resolve.prices import multiply_price, resolve_price
 from service.resolve.purchase import resolve_purchase
 from service.resolve.rental import resolve_rental
 from service.resolve.site import resolve_site
-from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.estimates import UtilityBillRequest
 from service.schemas.references import ClusterInput
 from service.schemas.workloads import TrainingWorkloadInput
 
@@ -53,7 +53,7 @@ _ROUNDINGS: Final = 20
 """More lines than a charge has; each is rounded by half a minor unit at most."""
 
 
-class Bounds(NamedTuple):
+class SupplyBounds(NamedTuple):
     """Least figures of the configurations on one supply, and whether it has a cost and emissions at all."""
 
     kept: NDArray[np.int64]
@@ -66,33 +66,35 @@ class Bounds(NamedTuple):
     emissions_known: bool
 
 
-def bounds_of(pricer: Pricer, supply: Supply, columns: Columns) -> Bounds:
+def compute_bounds(pricer: CandidatePricer, supply: DeviceSupply, columns: SearchColumns) -> SupplyBounds:
     """The least figures of all configurations that a supply has the devices for."""
     space, question = pricer.space, pricer.space.question
     here = np.isin(columns.cluster, supply.clusters) & (columns.devices <= supply.most_devices)
     kept = np.flatnonzero(here)
     devices = columns.devices[kept]
-    factor = time_factor(question, supply.accelerator_id) * _JUST_BELOW
+    factor = compute_time_factor(question, supply.accelerator_id) * _JUST_BELOW
     time, lasting = columns.seconds[kept] * factor, columns.lasting[kept] * factor
-    supply = moved(supply, question, space.catalog)
-    with located(supply):
-        site = _site(supply, space)
-        rate = _rent(supply, space)
-    kw = _kw(pricer, supply, site, columns, kept) * _JUST_BELOW
-    if _waits(space) and factor != _JUST_BELOW:
+    supply = apply_assumptions(supply, question, space.catalog)
+    with relocate_errors(supply):
+        site = _resolve_site(supply, space)
+        rate = _resolve_rate(supply, space)
+    kw = _compute_least_kw(pricer, supply, site, columns, kept) * _JUST_BELOW
+    if _has_data_pipeline(space) and factor != _JUST_BELOW:
         # What devices wait for data does not grow with the time of their work, so their mean draw moves.
         kw = np.zeros_like(kw)
     kwh = kw * lasting / HOUR_SECONDS
-    intensity = _least_intensity(site)
+    intensity = _find_least_intensity(site)
     cost = np.zeros_like(time)
     price_known = pricer.wanted.has_end
     if rate is not None:
-        cost = rate.devices(devices) * lasting * (rate.amount / HOUR_SECONDS) - rate.slack
+        cost = rate.count_paid_devices(devices) * lasting * (rate.amount / HOUR_SECONDS) - rate.slack
     elif supply.kind == "owned" and site is not None:
-        cost = _electricity(supply, space, kwh) + _ownership(pricer, supply, columns, kept)
+        cost = _compute_least_electricity(supply, space, kwh) + _compute_least_ownership(
+            pricer, supply, columns, kept
+        )
     else:
         price_known = False
-    return Bounds(
+    return SupplyBounds(
         kept,
         devices.astype(np.float64),
         time,
@@ -100,24 +102,28 @@ def bounds_of(pricer: Pricer, supply: Supply, columns: Columns) -> Bounds:
         kwh * intensity if intensity is not None else np.full_like(kwh, -np.inf),
         kw,
         price_known,
-        _emits(pricer, supply, site),
+        _is_emission_known(pricer, supply, site),
     )
 
 
-def _emits(pricer: Pricer, supply: Supply, site: Site | None) -> bool:
+def _is_emission_known(pricer: CandidatePricer, supply: DeviceSupply, site: Site | None) -> bool:
     """Whether power of the devices, overhead of the building and intensity of the grid are known."""
     if site is None or site.pues is None or (site.grid.mean is None and site.grid.in_time is None):
         return False
-    return pricer.runs.machines(pricer.space, pricer.space.clusters[supply.clusters[0]], site) is not None
+    return pricer.runs.get_machines(pricer.space, pricer.space.clusters[supply.clusters[0]], site) is not None
 
 
-def _waits(space: Space) -> bool:
+def _has_data_pipeline(space: SearchSpace) -> bool:
     workload = space.question.workload
     return isinstance(workload, TrainingWorkloadInput) and workload.data_pipeline is not MISSING
 
 
-def _kw(
-    pricer: Pricer, supply: Supply, site: Site | None, columns: Columns, kept: NDArray[np.int64]
+def _compute_least_kw(
+    pricer: CandidatePricer,
+    supply: DeviceSupply,
+    site: Site | None,
+    columns: SearchColumns,
+    kept: NDArray[np.int64],
 ) -> Floats:
     """Power at the meter while devices work, in the month of the least PUE; 0 where it is not known."""
     found = np.zeros(len(kept))
@@ -127,16 +133,16 @@ def _kw(
     key = (supply.clusters, supply.most_devices, *building)
     if key in columns.known:
         return columns.known[key]
-    for cluster, here in _clusters(pricer, columns, kept):
-        machines = pricer.runs.machines(pricer.space, cluster, site)
+    for cluster, here in _list_clusters(pricer, columns, kept):
+        machines = pricer.runs.get_machines(pricer.space, cluster, site)
         if machines is not None:
-            found[here] = [sum(machines.watts(each)) for each in columns.watts[kept][here].tolist()]
+            found[here] = [sum(machines.compute_watts(each)) for each in columns.watts[kept][here].tolist()]
     columns.known[key] = found * (min(site.pues) / WATTS_PER_KILOWATT)
     return columns.known[key]
 
 
-def _clusters(
-    pricer: Pricer, columns: Columns, kept: NDArray[np.int64]
+def _list_clusters(
+    pricer: CandidatePricer, columns: SearchColumns, kept: NDArray[np.int64]
 ) -> Iterator[tuple[ClusterInput, NDArray[np.bool_]]]:
     """Every cluster of some configurations, and which of these are on it."""
     of = np.stack([columns.cluster[kept], columns.devices[kept]])
@@ -145,25 +151,27 @@ def _clusters(
         yield cluster, (of[0] == place) & (of[1] == count)
 
 
-def _ownership(pricer: Pricer, supply: Supply, columns: Columns, kept: NDArray[np.int64]) -> Floats:
+def _compute_least_ownership(
+    pricer: CandidatePricer, supply: DeviceSupply, columns: SearchColumns, kept: NDArray[np.int64]
+) -> Floats:
     """The share of a purchase that the device-hours of the work alone bear."""
     space, found = pricer.space, np.zeros(len(kept))
     if supply.purchase is None:
         return found
-    currencies = _currencies(space)
-    slack = _ROUNDINGS * _minor_unit(currency_of(space.question))
-    factor = time_factor(space.question, supply.accelerator_id) * _JUST_BELOW
-    for asked, here in _clusters(pricer, columns, kept):
-        cluster = resolve_cluster(asked, space.catalog, Notes())
+    currencies = _build_currencies(space)
+    slack = _ROUNDINGS * _get_minor_unit(get_currency(space.question))
+    factor = compute_time_factor(space.question, supply.accelerator_id) * _JUST_BELOW
+    for asked, here in _list_clusters(pricer, columns, kept):
+        cluster = resolve_cluster(asked, space.catalog, AnswerNotes())
         terms = resolve_purchase(supply.purchase, cluster)
-        rate = estimate_device_hour_cost(terms, cluster.accelerator_count, currencies, Notes())
+        rate = estimate_device_hour_cost(terms, cluster.accelerator_count, currencies, AnswerNotes())
         if rate is not None:
             hours = cluster.accelerator_count * columns.lasting[kept][here] * (factor / HOUR_SECONDS)
             found[here] = float(rate) * _JUST_BELOW * hours - slack
     return found
 
 
-class _Rate(NamedTuple):
+class _RentalRate(NamedTuple):
     """Rent of a device-hour in the currency of the plan, and the whole instances that hold devices."""
 
     amount: float
@@ -171,50 +179,52 @@ class _Rate(NamedTuple):
     devices_per_instance: int
     least_instances: int
 
-    def devices(self, counts: NDArray[np.int64]) -> Floats:
+    def count_paid_devices(self, counts: NDArray[np.int64]) -> Floats:
         """Devices that are paid."""
         whole = -(-counts // self.devices_per_instance)
         return np.maximum(whole, self.least_instances) * float(self.devices_per_instance)
 
 
-def _currencies(space: Space) -> Currencies:
-    on = _start(space) or now()
-    return Currencies(currency_of(space.question), space.catalog.exchange_rates, on.date())
+def _build_currencies(space: SearchSpace) -> TotalCurrency:
+    on = _get_start(space) or now()
+    return TotalCurrency(get_currency(space.question), space.catalog.exchange_rates, on.date())
 
 
-def _rent(supply: Supply, space: Space) -> _Rate | None:
+def _resolve_rate(supply: DeviceSupply, space: SearchSpace) -> _RentalRate | None:
     if supply.rental is None:
         return None
-    terms = resolve_rental(supply.rental, supply.accelerator_id, space.catalog, Notes())
-    price = _currencies(space).exchange_price(terms.price, "/rent/total", Notes())
+    terms = resolve_rental(supply.rental, supply.accelerator_id, space.catalog, AnswerNotes())
+    price = _build_currencies(space).exchange_price(terms.price, "/rent/total", AnswerNotes())
     if price is None:
         return None
-    slack = _ROUNDINGS * _minor_unit(price.currency_code)
-    return _Rate(float(price.amount) * _JUST_BELOW, slack, terms.devices_per_instance, terms.least_instances)
+    slack = _ROUNDINGS * _get_minor_unit(price.currency_code)
+    return _RentalRate(
+        float(price.amount) * _JUST_BELOW, slack, terms.devices_per_instance, terms.least_instances
+    )
 
 
-def _minor_unit(currency_code: str) -> float:
-    return float(Decimal(1).scaleb(int(rounded(Decimal(1), currency_code).as_tuple().exponent)))
+def _get_minor_unit(currency_code: str) -> float:
+    return float(Decimal(1).scaleb(int(round_amount(Decimal(1), currency_code).as_tuple().exponent)))
 
 
-def _site(supply: Supply, space: Space) -> Site | None:
+def _resolve_site(supply: DeviceSupply, space: SearchSpace) -> Site | None:
     if supply.site is None:
         return None
     said: dict[str, Any] = {"workload": space.question.workload, "site": supply.site}
-    start = _start(space)
+    start = _get_start(space)
     if start is not None:
         said["starts_at"] = start
-    question = UtilityBillQuestion.model_construct(**said)
-    return resolve_site(question, space.catalog, Notes())
+    question = UtilityBillRequest.model_construct(**said)
+    return resolve_site(question, space.catalog, AnswerNotes())
 
 
-def _start(space: Space) -> datetime | None:
+def _get_start(space: SearchSpace) -> datetime | None:
     if space.question.window is not MISSING:
         return space.question.window.earliest_start_at
     return None if space.question.starts_at is MISSING else space.question.starts_at
 
 
-def _least_intensity(site: Site | None) -> float | None:
+def _find_least_intensity(site: Site | None) -> float | None:
     """The least of the grid at any time; None where that may be below 0."""
     if site is None:
         return 0.0
@@ -225,13 +235,13 @@ def _least_intensity(site: Site | None) -> float | None:
     return least * _JUST_BELOW if least >= 0.0 else None
 
 
-def _electricity(supply: Supply, space: Space, kwh: Floats) -> Floats:
+def _compute_least_electricity(supply: DeviceSupply, space: SearchSpace, kwh: Floats) -> Floats:
     """At a flat price; a tariff may pay for what is taken, so that nothing bounds its bill from below."""
     asked = MISSING if supply.site is None else supply.site.electricity
     if asked is MISSING or asked.price_per_kwh is MISSING:
         return np.full_like(kwh, -np.inf)
     given = multiply_price(resolve_price(asked.price_per_kwh), asked.price_factor)
-    price = _currencies(space).exchange_price(given, "/electricity/total", Notes())
+    price = _build_currencies(space).exchange_price(given, "/electricity/total", AnswerNotes())
     if price is None:
         return np.zeros_like(kwh)
-    return kwh * float(price.amount) * _JUST_BELOW - _ROUNDINGS * _minor_unit(price.currency_code)
+    return kwh * float(price.amount) * _JUST_BELOW - _ROUNDINGS * _get_minor_unit(price.currency_code)

@@ -6,16 +6,16 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.planning.estimates import TrainingRun
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.plans.assumptions import check_assumptions
-from service.plans.pricing import Pricer, Wanted, located
-from service.plans.ranking import supplies_of
-from service.plans.requests import Configuration, currency_of
-from service.plans.runs import NEVER_ENDS, Runs, worked_of
-from service.plans.space import Kept, Space, Supply
+from service.plans.pricing import CandidatePricer, RequiredFigures, relocate_errors
+from service.plans.ranking import list_supplies
+from service.plans.requests import RequestConfiguration, get_currency
+from service.plans.runs import NEVER_ENDS, RunCache, run_configuration
+from service.plans.space import DeviceSupply, KeptConfiguration, SearchSpace
 from service.resolve.rental import resolve_rental
-from service.resolve.training import total_tokens_of
-from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.resolve.training import resolve_total_tokens
+from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 _WORK_TOLERANCE = 1e-3
@@ -36,44 +36,48 @@ _LEFT_TO_THE_SEARCH = (
 """Members of an estimate that a search varies, or of which it says itself what is wrong."""
 
 
-def check(space: Space) -> None:
+def check_space(space: SearchSpace) -> None:
     """Refuse what no search could answer.
 
     Raises:
         PlanningError: names the field.
     """
     check_assumptions(space)
-    wanted, workload = Wanted(space.question), space.question.workload
+    wanted, workload = RequiredFigures(space.question), space.question.workload
     if not wanted.has_end and (wanted.cost or wanted.emissions or space.question.goal == "pareto"):
         detail = "what a service costs and emits needs to know how long it runs"
         raise PlanningError("HORIZON_REQUIRED", "/workload/horizon", detail)
     if isinstance(workload, InferenceWorkloadInput):
-        _refuse_limits_of_training(space)
-    runs = Runs()
+        _check_service_limits(space)
+    runs = RunCache()
     for place in range(len(space.question.given)):
         _check_given(space, place, runs)
     _check_currency(space)
     _check_prices(space)
 
 
-def _check_currency(space: Space) -> None:
+def _check_currency(space: SearchSpace) -> None:
     """Refuse a currency that the budget or no price of the supplies can be put into."""
-    currency, rates, pricer = currency_of(space.question), space.catalog.exchange_rates, Pricer(space)
+    currency, rates, pricer = (
+        get_currency(space.question),
+        space.catalog.exchange_rates,
+        CandidatePricer(space),
+    )
     known = set()
     if pricer.budget is not None and pricer.budget <= 0:
         raise PlanningError("BUDGET_ZERO", "/constraints/budget/amount", "nothing can be had for nothing")
     for supply in space.supplies:
         if supply.rental is None:
             return
-        with located(supply):
-            terms = resolve_rental(supply.rental, supply.accelerator_id, space.catalog, Notes())
+        with relocate_errors(supply):
+            terms = resolve_rental(supply.rental, supply.accelerator_id, space.catalog, AnswerNotes())
         known.add(terms.price.currency_code)
     if not any(rates.convert(Decimal(1), code, currency, pricer.day) for code in known):
         detail = f"no exchange rate from {' or '.join(sorted(known))} to {currency} is known"
         raise PlanningError("CURRENCY_MISMATCH", "/currency_code", detail)
 
 
-def _refuse_limits_of_training(space: Space) -> None:
+def _check_service_limits(space: SearchSpace) -> None:
     for name in ("duration_seconds", "finish_by"):
         if getattr(space.question.constraints, name) is not MISSING:
             detail = "a service runs for its horizon: a deadline is one of training"
@@ -83,15 +87,15 @@ def _refuse_limits_of_training(space: Space) -> None:
         raise PlanningError("NOT_APPLICABLE", "/constraints/headroom_share", detail)
 
 
-def _check_given(space: Space, place: int, runs: Runs) -> None:
+def _check_given(space: SearchSpace, place: int, runs: RunCache) -> None:
     """A given configuration does the work of the question, in a layout of devices that are there."""
     given, pointer = space.question.given[place], f"/given/{place}"
     if given.workload.kind != space.question.workload.kind:
         detail = f"the work of the plan is {space.question.workload.kind}"
         raise PlanningError("WORK_DIFFERS", f"{pointer}/workload/kind", detail)
-    kept = Kept(len(space.clusters) + place, {}, {}, seconds=0.0)
+    kept = KeptConfiguration(len(space.clusters) + place, {}, {}, seconds=0.0)
     try:
-        run = runs.of(space, kept, supplies_of(space, place)[0].accelerator_id).run
+        run = runs.get_run(space, kept, list_supplies(space, place)[0].accelerator_id).run
     except PlanningError as error:
         at = error.pointer if error.pointer.startswith(("/model", pointer)) else pointer + error.pointer
         raise PlanningError(error.code, at, error.detail) from error
@@ -108,18 +112,18 @@ def _check_work(
     asked: TrainingWorkloadInput, given: TrainingWorkloadInput, global_batch_size: int, pointer: str
 ) -> None:
     """As many tokens as the question asks for, to the next step."""
-    total = total_tokens_of(given, global_batch_size)
+    total = resolve_total_tokens(given, global_batch_size)
     batch = None if asked.global_batch_size is MISSING else asked.global_batch_size
-    wanted = total_tokens_of(asked, batch)
+    wanted = resolve_total_tokens(asked, batch)
     if total is None:
         raise PlanningError("TOTAL_REQUIRED", pointer, "give the total of the plan")
     if wanted is not None and abs(total / wanted - 1.0) > _WORK_TOLERANCE:
         raise PlanningError("WORK_DIFFERS", pointer, f"the work of the plan is {wanted:.6g} tokens")
 
 
-def _check_prices(space: Space) -> None:
+def _check_prices(space: SearchSpace) -> None:
     """Work out one configuration on each supply of the question: its terms, its purchase and its building."""
-    pricer, buildings = Pricer(space), set[str]()
+    pricer, buildings = CandidatePricer(space), set[str]()
     for supply in space.supplies:
         if supply.kind == "offer" and (supply.site is None or supply.site_pointer in buildings):
             continue
@@ -127,17 +131,17 @@ def _check_prices(space: Space) -> None:
         _check_supply(pricer, supply)
 
 
-def _check_supply(pricer: Pricer, supply: Supply) -> None:
+def _check_supply(pricer: CandidatePricer, supply: DeviceSupply) -> None:
     space = pricer.space
     model, workload = space.question.model, space.question.workload
     cluster = space.clusters[supply.clusters[0]]
-    configuration = Configuration(
-        ThroughputQuestion.model_construct(model=model, workload=workload, cluster=cluster),
-        MemoryQuestion.model_construct(model=model, workload=workload, cluster=cluster),
+    configuration = RequestConfiguration(
+        ThroughputEstimateRequest.model_construct(model=model, workload=workload, cluster=cluster),
+        MemoryEstimateRequest.model_construct(model=model, workload=workload, cluster=cluster),
     )
     try:
-        worked = worked_of(configuration, space.catalog)
-        pricer.trial(worked, supply)
+        worked = run_configuration(configuration, space.catalog)
+        pricer.check_supply(worked, supply)
     except PlanningError as error:
         # What a search varies it tells of itself.
         if error.code != NEVER_ENDS and not error.pointer.startswith(_LEFT_TO_THE_SEARCH):

@@ -5,12 +5,12 @@ from typing import Any, Final, NamedTuple
 
 from service.formats.launch import (
     TABLE,
-    Settings,
+    LaunchSettingValues,
+    SettingValue,
     ToolName,
-    Value,
-    keys_of,
-    settings_read,
-    tool_named,
+    find_tool,
+    parse_keys,
+    read_settings,
 )
 from service.planning.errors import PlanningError
 from service.planning.parallelism import Sharding
@@ -33,33 +33,40 @@ def read_configuration(
 
     Raises PlanningError where it is no configuration of that program, or none of such a workload.
     """
-    known = tool_named(tool)
+    known = find_tool(tool)
     if known is None or TABLE[known].starts_only or TABLE[known].kind != workload.get("kind"):
         raise PlanningError("OTHER_WORKLOAD", "/workload/kind", f"{tool} does not run such a workload")
     count = cluster.get("accelerator_count", 1)
-    read = settings_read(known, keys_of(known, text), {"/cluster/accelerator_count": count})
+    read = read_settings(known, parse_keys(known, text), {"/cluster/accelerator_count": count})
     notes = [f"{error.pointer}: {error.detail}" for error in read.unread]
-    run = _in_samples(workload)
+    run = _convert_steps_to_samples(workload)
     length = read.settings.get("/workload/sequence_length")
     if length is not None and length != run.get("sequence_length", length):
         notes.append("/workload/sequence_length: it is ranked at that of the question, which is another one")
     if any(f"/workload/{name}" in read.settings for name in ("micro_batch_size", "global_batch_size")):
         run.pop("gradient_accumulation_steps", None)
-    laid_out = _nested(read.settings, "/parallelism/")
+    laid_out = _nest_settings(read.settings, "/parallelism/")
     if laid_out.get("sharding") != Sharding.HYBRID:
         laid_out.pop("sharding_group_size", None)
-    said = {key: value for key, value in _nested(read.settings, "/workload/").items() if key not in _WORK}
+    said = {
+        key: value for key, value in _nest_settings(read.settings, "/workload/").items() if key not in _WORK
+    }
     if "global_batch_size" in said:
         said.pop("gradient_accumulation_steps", None)
     if TABLE[known].kind == "inference":
-        run = _under(known, run)
+        run = _apply_engine(known, run)
     return ConfigurationRead(
-        {"name": name, "cluster": dict(cluster), "parallelism": laid_out, "workload": _merged(run, said)},
+        {
+            "name": name,
+            "cluster": dict(cluster),
+            "parallelism": laid_out,
+            "workload": _merge_workload(run, said),
+        },
         tuple(notes),
     )
 
 
-def _in_samples(workload: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_steps_to_samples(workload: Mapping[str, Any]) -> dict[str, Any]:
     """Steps as the sequences that they are in the batch of the question: another batch takes others."""
     run = dict(workload)
     if "total_steps" in run and "global_batch_size" in run:
@@ -67,7 +74,7 @@ def _in_samples(workload: Mapping[str, Any]) -> dict[str, Any]:
     return run
 
 
-def _under(engine: ToolName, workload: dict[str, Any]) -> dict[str, Any]:
+def _apply_engine(engine: ToolName, workload: dict[str, Any]) -> dict[str, Any]:
     """A served workload under ``engine``, without the limits that hold for another one."""
     asked = workload.get("engine", {})
     if str(asked.get("name", "")).strip().lower() == engine:
@@ -76,21 +83,21 @@ def _under(engine: ToolName, workload: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "engine": {"name": engine}}
 
 
-def _nested(settings: Settings, room: str) -> dict[str, Any]:
+def _nest_settings(settings: LaunchSettingValues, room: str) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for pointer, value in settings.items():
         if pointer.startswith(room):
-            _put(document, pointer.removeprefix(room).split("/"), value)
+            _put_value(document, pointer.removeprefix(room).split("/"), value)
     return document
 
 
-def _put(document: dict[str, Any], path: list[str], value: Value) -> None:
+def _put_value(document: dict[str, Any], path: list[str], value: SettingValue) -> None:
     for name in path[:-1]:
         document = document.setdefault(name, {})
     document[path[-1]] = value
 
 
-def _merged(workload: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_workload(workload: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """A workload with what a configuration says in place of what it said; recomputation as a whole."""
     for name, value in said.items():
         before = workload.get(name)

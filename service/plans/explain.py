@@ -2,7 +2,7 @@
 
 Two estimates of the same model are wrong alike as far as they share device, software, precision and layout,
 so that the ratio of two rows is surer than either. The correlation is that of measured runs
-(:func:`service.planning.hardware.local_evidence.correlation`); of other devices it is none.
+(:func:`service.planning.hardware.local_evidence.compute_correlation`); of other devices it is none.
 """
 
 import math
@@ -12,15 +12,22 @@ from typing import Any, Final, NamedTuple
 from pydantic import MISSING
 
 from service.estimates.cost import estimate_cost
-from service.estimates.own_runs import run_setting
+from service.estimates.own_runs import resolve_run_setting
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
-from service.planning.hardware.local_evidence import Deviations, Setting, correlation
-from service.planning.quantity import Basis, LogReach, Quantity, exact, log_reach, paired_reach
+from service.planning.hardware.local_evidence import LogDeviations, RunSetting, compute_correlation
+from service.planning.quantity import (
+    EvidenceBasis,
+    LogReach,
+    Quantity,
+    compute_log_reach,
+    compute_ratio_reach,
+    exact,
+)
 from service.resolve.catalog import CatalogView
-from service.schemas.answers import ThroughputAnswer
-from service.schemas.plan_answers import Difference, PlanRow, Separation
-from service.schemas.plans import Goal
+from service.schemas.answers import ThroughputEstimate
+from service.schemas.plan_answers import PlanRow, PlanRowDifference, PlanSeparation
+from service.schemas.plans import PlanGoal
 from service.schemas.workloads import TrainingWorkloadInput
 
 _SUPPLY: Final = {
@@ -78,23 +85,24 @@ _SAME: Final = 1e-9
 """Relative difference up to which two figures are one."""
 
 
-def separation(goal: Goal, first: PlanRow, second: PlanRow, catalog: CatalogView) -> Separation:
+def build_separation(goal: PlanGoal, first: PlanRow, second: PlanRow, catalog: CatalogView) -> PlanSeparation:
     """What a row has that the next has not, in choices, headlines and parts of the goal's figure."""
-    name = headline_of(goal, first)
+    name = select_headline(goal, first)
     names = (name, *(each for each in _UNITS if each != name))
     figures = [
-        _difference(each, _figure(first, each), _figure(second, each), _unit(each, first)) for each in names
+        _build_difference(each, _get_figure(first, each), _get_figure(second, each), _get_unit(each, first))
+        for each in names
     ]
-    parts = parts_of(name, first, catalog), parts_of(name, second, catalog)
+    parts = split_headline(name, first, catalog), split_headline(name, second, catalog)
     return {
-        "settings": _settings(first, second),
+        "settings": _list_setting_differences(first, second),
         "figures": [each for each in figures if each],
-        "parts": _by_size(*parts, unit=_unit(name, first)),
+        "parts": _sort_differences(*parts, unit=_get_unit(name, first)),
         "within_interval": is_within(name, first, second, catalog),
     }
 
 
-def headline_of(goal: Goal, row: PlanRow) -> str:
+def select_headline(goal: PlanGoal, row: PlanRow) -> str:
     """The figure by which a goal ranks; a Pareto set is ranked by its cost."""
     if goal == "fastest":
         return "duration_seconds" if _is_training(row) else "request_seconds"
@@ -107,42 +115,42 @@ def _is_training(row: PlanRow) -> bool:
     return isinstance(row["requests"]["throughput"].workload, TrainingWorkloadInput)
 
 
-def _settings(first: PlanRow, second: PlanRow) -> list[Difference]:
-    one, other = _chosen(first), _chosen(second)
-    found = [_difference(name, one.get(name), other.get(name)) for name in one | other]
+def _list_setting_differences(first: PlanRow, second: PlanRow) -> list[PlanRowDifference]:
+    one, other = _list_choices(first), _list_choices(second)
+    found = [_build_difference(name, one.get(name), other.get(name)) for name in one | other]
     return [each for each in found if each]
 
 
-def _chosen(row: PlanRow) -> dict[str, str | float]:
+def _list_choices(row: PlanRow) -> dict[str, str | float]:
     """Every choice of a row by its name."""
-    supply, layout, members = _members(row["supply"]), _members(row["parallelism"]), _members(row)
+    supply, layout, members = _to_mapping(row["supply"]), _to_mapping(row["parallelism"]), _to_mapping(row)
     names = [(said, supply.get(name)) for name, said in _SUPPLY.items()]
     names += [(name, members[name]) for name in ("accelerator_id", "accelerator_count")]
     names += [(name, layout.get(name)) for name in _LAYOUT]
     names += [(name, members.get(name)) for name in _CHOICES]
-    return {name: _word(value) for name, value in names if value is not None}
+    return {name: _to_plain_value(value) for name, value in names if value is not None}
 
 
-def _members(shape: Any) -> Mapping[str, Any]:  # noqa: ANN401
+def _to_mapping(shape: Any) -> Mapping[str, Any]:  # noqa: ANN401
     """The members of a typed dictionary by names that are not known to the checker."""
     members: Mapping[str, Any] = shape
     return members
 
 
-def _word(value: str | float) -> str | float:
+def _to_plain_value(value: str | float) -> str | float:
     """A choice as text or number; yes and no as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return float(value) if isinstance(value, int | float) else str(value)
 
 
-def _difference(
+def _build_difference(
     name: str, one: str | float | None, other: str | float | None, unit: str | None = None
-) -> Difference | None:
+) -> PlanRowDifference | None:
     """Both where they differ; None where they do not."""
-    if _are_one(one, other):
+    if _is_same(one, other):
         return None
-    found: Difference = {"name": name}
+    found: PlanRowDifference = {"name": name}
     if one is not None:
         found["first"] = one
     if other is not None:
@@ -152,24 +160,24 @@ def _difference(
     return found
 
 
-def _are_one(one: str | float | None, other: str | float | None) -> bool:
+def _is_same(one: str | float | None, other: str | float | None) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return math.isclose(one, other, rel_tol=_SAME)
     return one == other
 
 
-def _unit(name: str, row: PlanRow) -> str:
+def _get_unit(name: str, row: PlanRow) -> str:
     return row["cost"]["currency_code"] if name == "cost" and "cost" in row else _UNITS[name]
 
 
-def _figure(row: PlanRow, name: str) -> float | None:
+def _get_figure(row: PlanRow, name: str) -> float | None:
     """The middle of a headline; None where the row has none."""
-    known = _quantity(row, name)
+    known = _get_quantity(row, name)
     return None if known is None else known.value
 
 
-def _quantity(row: PlanRow, name: str) -> Quantity | None:
-    found = _members(row).get(name)
+def _get_quantity(row: PlanRow, name: str) -> Quantity | None:
+    found = _to_mapping(row).get(name)
     if found is None:
         return None
     if name == "cost":
@@ -177,62 +185,63 @@ def _quantity(row: PlanRow, name: str) -> Quantity | None:
         return Quantity(value, low, high, found["basis"])
     if isinstance(found, int):
         return exact(float(found))
-    return Quantity(found["value"], found["low"], found["high"], Basis(found["basis"]))
+    return Quantity(found["value"], found["low"], found["high"], EvidenceBasis(found["basis"]))
 
 
-def parts_of(name: str, row: PlanRow, catalog: CatalogView) -> dict[str, float]:
+def split_headline(name: str, row: PlanRow, catalog: CatalogView) -> dict[str, float]:
     """What a headline of a row is the sum of: phases, charges, or kinds of equipment; none of a count.
 
     The phases of a training run are those of all its steps, and its interruptions.
     """
     if name == "duration_seconds":
-        return _phases_of_run(row, catalog)
+        return _sum_run_phases(row, catalog)
     if name == "request_seconds":
-        return _phases(row, catalog)
+        return _sum_phases(row, catalog)
     if name == "cost":
-        return _charges(row, catalog)
-    return _emissions(row, catalog) if name == "location_based_kg_co2e" else {}
+        return _sum_charges(row, catalog)
+    return _sum_emissions(row, catalog) if name == "location_based_kg_co2e" else {}
 
 
-def _throughput(row: PlanRow, catalog: CatalogView) -> ThroughputAnswer:
+def _estimate_throughput(row: PlanRow, catalog: CatalogView) -> ThroughputEstimate:
     question = row["requests"]["throughput"]
     return estimate_throughput(question.model_copy(update={"explain": False, "scaling": MISSING}), catalog)
 
 
-def _phases(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
-    return _summed(
-        (phase["phase"], phase["seconds"]["value"]) for phase in _throughput(row, catalog)["breakdown"]
+def _sum_phases(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
+    return _sum_parts(
+        (phase["phase"], phase["seconds"]["value"])
+        for phase in _estimate_throughput(row, catalog)["breakdown"]
     )
 
 
-def _phases_of_run(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
-    answer, lasting = _throughput(row, catalog), _figure(row, "duration_seconds")
+def _sum_run_phases(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
+    answer, lasting = _estimate_throughput(row, catalog), _get_figure(row, "duration_seconds")
     if lasting is None or "step_seconds" not in answer or "duration_seconds" not in answer:
         return {}
     progress = answer["goodput"]["value"] if "goodput" in answer else 1.0
     productive = answer["duration_seconds"]["value"] * progress
     steps = productive / answer["step_seconds"]["value"]
-    parts = _summed((phase["phase"], phase["seconds"]["value"] * steps) for phase in answer["breakdown"])
+    parts = _sum_parts((phase["phase"], phase["seconds"]["value"] * steps) for phase in answer["breakdown"])
     if not math.isclose(lasting, productive, rel_tol=_SAME):
         parts["interruptions"] = lasting - productive
     return parts
 
 
-def _charges(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
+def _sum_charges(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
     """Lines of the cost; the electricity of own devices is what the cost of the row has beside."""
-    asked, cost = row["requests"].get("cost"), _figure(row, "cost")
+    asked, cost = row["requests"].get("cost"), _get_figure(row, "cost")
     if cost is None:
         return {}
     lines = [] if asked is None else estimate_cost(asked, catalog)["lines"]
-    parts = _summed((line["name"], float(line["amount"]["amount"])) for line in lines if "amount" in line)
+    parts = _sum_parts((line["name"], float(line["amount"]["amount"])) for line in lines if "amount" in line)
     if row["supply"]["kind"] == "owned":
         parts["electricity"] = cost - math.fsum(parts.values())
     return parts
 
 
-def _emissions(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
+def _sum_emissions(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
     """By kind of equipment, each at the mean intensity of the whole."""
-    asked, emitted = row["requests"].get("utility_bill"), _figure(row, "location_based_kg_co2e")
+    asked, emitted = row["requests"].get("utility_bill"), _get_figure(row, "location_based_kg_co2e")
     if asked is None or emitted is None:
         return {}
     energy = estimate_utility_bill(asked, catalog)["energy"]
@@ -240,20 +249,22 @@ def _emissions(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
         (line["name"], line["facility_kwh"]["value"]) for line in energy["lines"] if "facility_kwh" in line
     ]
     whole = math.fsum(kwh for _, kwh in drawn)
-    return _summed((name, emitted * kwh / whole) for name, kwh in drawn) if whole else {}
+    return _sum_parts((name, emitted * kwh / whole) for name, kwh in drawn) if whole else {}
 
 
-def _summed(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
+def _sum_parts(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, amount in parts:
         found[name] = found.get(name, 0.0) + amount
     return found
 
 
-def _by_size(one: Mapping[str, float], other: Mapping[str, float], unit: str) -> list[Difference]:
+def _sort_differences(
+    one: Mapping[str, float], other: Mapping[str, float], unit: str
+) -> list[PlanRowDifference]:
     """Parts that differ, by the size of their difference; a part that a row has not is absent."""
     names = [name for name in {**one, **other} if one.get(name) or other.get(name)]
-    found = [_difference(name, one.get(name), other.get(name), unit) for name in names]
+    found = [_build_difference(name, one.get(name), other.get(name), unit) for name in names]
     return sorted(
         (each for each in found if each),
         key=lambda each: -abs(one.get(each["name"], 0.0) - other.get(each["name"], 0.0)),
@@ -267,58 +278,64 @@ def is_within(name: str, first: PlanRow, second: PlanRow, catalog: CatalogView) 
     draws are, and what a price does is the same for one supply. Runs that are the same differ in what they
     are charged alone.
     """
-    one, other = _quantity(first, name), _quantity(second, name)
+    one, other = _get_quantity(first, name), _get_quantity(second, name)
     if one is None or other is None:
         return False
     if min(one.low, other.low) <= 0.0:
         # A figure that may be 0 has no logarithm; its ends count as they are, as if independent.
         return other.value - one.value <= math.hypot(one.high - one.value, other.value - other.low)
-    whole, against = log_reach(one), log_reach(other)
-    timed, beside = _of_time(name, first, whole), _of_time(name, second, against)
-    alike = _Alike.of(first, second, catalog)
+    whole, against = compute_log_reach(one), compute_log_reach(other)
+    timed, beside = _compute_time_doubt(name, first, whole), _compute_time_doubt(name, second, against)
+    alike = _ComparedRuns.from_rows(first, second, catalog)
     reach = math.hypot(
-        paired_reach(timed, beside, alike.correlation(_family(name, first))),
-        paired_reach(
-            whole.without(timed), against.without(beside), _correlation_of_rest(name, first, second, alike)
+        compute_ratio_reach(timed, beside, alike.compute_correlation(_get_family(name, first))),
+        compute_ratio_reach(
+            whole.subtract(timed),
+            against.subtract(beside),
+            _find_rest_correlation(name, first, second, alike),
         ),
     )
     return math.log(other.value / one.value) <= reach
 
 
-def _of_time(name: str, row: PlanRow, whole: LogReach) -> LogReach:
+def _compute_time_doubt(name: str, row: PlanRow, whole: LogReach) -> LogReach:
     """What the time of the work leaves in doubt of a figure."""
-    timed = _quantity(row, name if name in _TIMES else "duration_seconds")
-    return _NO_DOUBT if timed is None or name == "accelerator_count" else log_reach(timed).within(whole)
+    timed = _get_quantity(row, name if name in _TIMES else "duration_seconds")
+    return (
+        _NO_DOUBT
+        if timed is None or name == "accelerator_count"
+        else compute_log_reach(timed).limit_to(whole)
+    )
 
 
-def _correlation_of_rest(name: str, first: PlanRow, second: PlanRow, alike: "_Alike") -> float:
+def _find_rest_correlation(name: str, first: PlanRow, second: PlanRow, alike: "_ComparedRuns") -> float:
     """Of what prices, and of own devices and emissions power, leave in doubt."""
     one, other = first["supply"], second["supply"]
     if name == "cost" and one["name"] != other["name"]:
         return 0.0
     is_price = name == "cost" and one["kind"] != "owned"
-    return 1.0 if is_price else alike.correlation(_POWER)
+    return 1.0 if is_price else alike.compute_correlation(_POWER)
 
 
-class _Alike(NamedTuple):
+class _ComparedRuns(NamedTuple):
     """What two rows run; ``same`` where it is one run."""
 
     same: bool
-    one: Setting | None
-    other: Setting | None
-    known: Mapping[str, Deviations]
+    one: RunSetting | None
+    other: RunSetting | None
+    known: Mapping[str, LogDeviations]
 
     @classmethod
-    def of(cls, first: PlanRow, second: PlanRow, catalog: CatalogView) -> "_Alike":
+    def from_rows(cls, first: PlanRow, second: PlanRow, catalog: CatalogView) -> "_ComparedRuns":
         """Of two rows."""
         asked, against = first["requests"]["throughput"], second["requests"]["throughput"]
         known = catalog.curves.deviations
         if asked == against:
             return cls(same=True, one=None, other=None, known=known)
-        one, other = run_setting(asked, catalog), run_setting(against, catalog)
+        one, other = resolve_run_setting(asked, catalog), resolve_run_setting(against, catalog)
         return cls(same=False, one=one, other=other, known=known)
 
-    def correlation(self, family: str) -> float:
+    def compute_correlation(self, family: str) -> float:
         """Correlation of the errors of a kind of answer."""
         if self.same:
             return 1.0
@@ -326,10 +343,10 @@ class _Alike(NamedTuple):
             return 0.0
         burst = self.one.group.kind.removeprefix("serving")
         deviations = self.known.get(f"{family}{burst}") or self.known.get(family)
-        return 0.0 if deviations is None else correlation(deviations, self.one, self.other)
+        return 0.0 if deviations is None else compute_correlation(deviations, self.one, self.other)
 
 
-def _family(name: str, row: PlanRow) -> str:
+def _get_family(name: str, row: PlanRow) -> str:
     """The kind of measured answer that stands for the time behind a headline."""
     if _is_training(row):
         return "training_step"

@@ -6,132 +6,138 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
 
-from service.kit.http.wanted import check_wanted
-from service.planning.cost import rounded
+from service.kit.http.cancellation import check_cancelled
+from service.planning.cost import round_amount
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.planning.scheduling.schedule import Fleet, Placed, Schedule, Task, schedule
-from service.plans.answer import row_of
-from service.plans.fleet_options import (
-    Asking,
-    Option,
-    Options,
-    budget_of,
-    currency_of,
-    moment,
-    pointer_of,
-    pools_of,
+from service.planning.notes import AnswerNotes
+from service.planning.scheduling.schedule import (
+    FleetDevices,
+    FleetSchedule,
+    FleetTask,
+    PlacedTask,
+    find_schedule,
 )
-from service.plans.fleet_remedies import Beside, unplaced
+from service.plans.answer import build_row
+from service.plans.fleet_options import (
+    FleetOption,
+    FleetOptions,
+    FleetRequestReader,
+    build_pools,
+    get_currency,
+    map_pointer,
+    resolve_budget,
+    to_moment,
+)
+from service.plans.fleet_remedies import ReplacementSchedule, to_unplaced
 from service.resolve.catalog import CatalogView
-from service.schemas.answer import evidence
-from service.schemas.base import MoneyAmount, QuantityAnswer
+from service.schemas.answer import to_evidence
+from service.schemas.base import MoneyAmount, QuantityEstimate
 from service.schemas.fleet_plans import (
-    FleetAnswer,
     FleetAssignment,
     FleetBound,
-    FleetQuestion,
-    MonthSpend,
-    PoolOccupation,
-    PoolSpan,
+    FleetMonthlySpend,
+    FleetPlan,
+    FleetPlanRequest,
+    FleetPoolOccupation,
+    FleetPoolSpan,
 )
 from service.schemas.workloads import TrainingWorkloadInput
 
 
-def estimate_fleet(question: FleetQuestion, catalog: CatalogView) -> FleetAnswer:
+def estimate_fleet(question: FleetPlanRequest, catalog: CatalogView) -> FleetPlan:
     """Who runs where, on how many devices and when, what that costs, and what does not fit."""
-    return _Answering(question, catalog).answer()
+    return _FleetAnswerBuilder(question, catalog).build_answer()
 
 
-class _Assigned(NamedTuple):
-    placed: Placed
-    option: Option
+class _AssignedWorkload(NamedTuple):
+    placed: PlacedTask
+    option: FleetOption
 
 
-class _Answering:
-    def __init__(self, question: FleetQuestion, catalog: CatalogView) -> None:
+class _FleetAnswerBuilder:
+    def __init__(self, question: FleetPlanRequest, catalog: CatalogView) -> None:
         self.asked, self.catalog = question, catalog
         whole = question.starts_at + timedelta(microseconds=-question.starts_at.microsecond % 1_000_000)
         self.question = question = question.model_copy(update={"starts_at": whole})
         _check_names(question)
-        self.budget = budget_of(question, catalog)
-        self.pools = pools_of(question, catalog)
-        self.asking = Asking(question, catalog, self.pools)
-        self.code = currency_of(question)
+        self.budget = resolve_budget(question, catalog)
+        self.pools = build_pools(question, catalog)
+        self.asking = FleetRequestReader(question, catalog, self.pools)
+        self.code = get_currency(question)
         # What is too much is refused before anything is searched.
         for place in range(len(question.workloads)):
-            for pool in self.asking.allowed(place):
-                self.asking.count(place, pool)
+            for pool in self.asking.list_allowed_pools(place):
+                self.asking.count_configurations(place, pool)
         # By workload and pool.
-        self.found: Sequence[Mapping[int, Options]] = [
-            {pool: self.asking.options(place, pool) for pool in self.asking.allowed(place)}
+        self.found: Sequence[Mapping[int, FleetOptions]] = [
+            {pool: self.asking.list_options(place, pool) for pool in self.asking.list_allowed_pools(place)}
             for place in range(len(question.workloads))
         ]
 
-    def answer(self) -> FleetAnswer:
+    def build_answer(self) -> FleetPlan:
         capacities = tuple(pool.capacity for pool in self.pools)
-        fleet = Fleet(capacities, self.budget, self.question.goal)
-        tasks = [self._task(place) for place in range(len(self.found))]
-        made = schedule(tasks, fleet, between=check_wanted)
-        assigned = [_Assigned(placed, self._option(placed)) for placed in made.placed]
-        notes = Notes()
-        beside = Beside(self.asking, self.found, made.placed, self.budget, notes)
+        fleet = FleetDevices(capacities, self.budget, self.question.goal)
+        tasks = [self._build_task(place) for place in range(len(self.found))]
+        made = find_schedule(tasks, fleet, between=check_cancelled)
+        assigned = [_AssignedWorkload(placed, self._find_option(placed)) for placed in made.placed]
+        notes = AnswerNotes()
+        beside = ReplacementSchedule(self.asking, self.found, made.placed, self.budget, notes)
         missing = sorted(set(range(len(self.found))) - {one.task for one in made.placed})
-        answer: FleetAnswer = {
-            "assignments": [self._assignment(one, number, notes) for number, one in enumerate(assigned)],
+        answer: FleetPlan = {
+            "assignments": [self._to_assignment(one, number, notes) for number, one in enumerate(assigned)],
             "unplaced": [
-                unplaced(place, beside, f"/unplaced/{number}") for number, place in enumerate(missing)
+                to_unplaced(place, beside, f"/unplaced/{number}") for number, place in enumerate(missing)
             ],
             "is_optimal": made.is_optimal,
-            "bound": self._bound(made),
-            "pools": [self._occupation(number, made.placed) for number in range(len(self.pools))],
+            "bound": self._to_bound(made),
+            "pools": [self._to_occupation(number, made.placed) for number in range(len(self.pools))],
             "months": [],
             "currency_code": self.code,
-            "evidence": evidence(self.asked, notes, self.catalog.revision),
+            "evidence": to_evidence(self.asked, notes, self.catalog.revision),
             "warnings": notes.warnings,
             "gaps": notes.gaps,
         }
         if all(one.option.candidate.cost is not None for one in assigned):
-            answer["cost"] = self._money(_spent(made.placed))
-            answer["months"] = list(self._months(made.placed))
+            answer["cost"] = self._to_money(_sum_cost(made.placed))
+            answer["months"] = list(self._list_months(made.placed))
         else:
-            notes.gap("/cost", "PRICE_REQUIRED", "the cost of a workload that runs is not known")
+            notes.add_gap("/cost", "PRICE_REQUIRED", "the cost of a workload that runs is not known")
         return answer
 
-    def _task(self, place: int) -> Task:
+    def _build_task(self, place: int) -> FleetTask:
         window = self.asking.windows[place]
         modes = (option.mode for found in self.found[place].values() for option in found.options)
-        return Task(self.question.workloads[place].priority, *window, tuple(modes))
+        return FleetTask(self.question.workloads[place].priority, *window, tuple(modes))
 
-    def _option(self, placed: Placed) -> Option:
+    def _find_option(self, placed: PlacedTask) -> FleetOption:
         options = self.found[placed.task][placed.mode.pool].options
         return next(option for option in options if option.mode == placed.mode)
 
-    def _assignment(self, one: _Assigned, number: int, notes: Notes) -> FleetAssignment:
+    def _to_assignment(self, one: _AssignedWorkload, number: int, notes: AnswerNotes) -> FleetAssignment:
         placed, option = one
-        own, pool = Notes(), self.pools[placed.mode.pool]
+        own, pool = AnswerNotes(), self.pools[placed.mode.pool]
         at = f"/assignments/{number}/row"
-        row = row_of(option.space, option.candidate, 1, option.runs, notes=own, pointer=at)
+        row = build_row(option.space, option.candidate, 1, option.runs, notes=own, pointer=at)
         for said in (*own.warnings, *own.sources):
-            said["pointer"] = pointer_of(said["pointer"], placed.task, pool)
-        notes.take(own)
+            said["pointer"] = map_pointer(said["pointer"], placed.task, pool)
+        notes.merge(own)
         return {
             "workload": self.question.workloads[placed.task].name,
             "pool": pool.name,
             "devices_taken": placed.mode.devices,
-            "starts_at": self._at(placed.start),
-            "ends_at": self._at(placed.end),
+            "starts_at": self._format_moment(placed.start),
+            "ends_at": self._format_moment(placed.end),
             "may_end_late": self._may_end_late(placed, row.get("duration_seconds")),
             "row": row,
         }
 
-    def _may_end_late(self, placed: Placed, duration: QuantityAnswer | None) -> bool:
+    def _may_end_late(self, placed: PlacedTask, duration: QuantityEstimate | None) -> bool:
         is_training = isinstance(self.question.workloads[placed.task].workload, TrainingWorkloadInput)
         if not is_training or duration is None:
             return False
         return placed.start + duration["high"] > self.asking.windows[placed.task].latest
 
-    def _bound(self, made: Schedule) -> FleetBound:
+    def _to_bound(self, made: FleetSchedule) -> FleetBound:
         least = made.bound.least_figure
         most = made.bound.most_placed
         found: FleetBound = {
@@ -139,12 +145,12 @@ class _Answering:
             "most_in_all": made.bound.most_in_all,
         }
         if self.question.goal == "cheapest":
-            found["least_cost"] = self._money(least)
+            found["least_cost"] = self._to_money(least)
         else:
             found["least_seconds"] = float(least)
         return found
 
-    def _occupation(self, number: int, placed: Sequence[Placed]) -> PoolOccupation:
+    def _to_occupation(self, number: int, placed: Sequence[PlacedTask]) -> FleetPoolOccupation:
         own = [one for one in placed if one.mode.pool == number]
         capacity = self.pools[number].capacity
         lasting = int((self.question.ends_at - self.question.starts_at).total_seconds())
@@ -154,55 +160,57 @@ class _Answering:
             "pool": self.pools[number].name,
             "accelerator_count": capacity,
             "share_taken": used / (capacity * until),
-            "spans": list(self._spans(own)),
+            "spans": list(self._list_spans(own)),
         }
 
-    def _spans(self, own: Sequence[Placed]) -> Iterator[PoolSpan]:
+    def _list_spans(self, own: Sequence[PlacedTask]) -> Iterator[FleetPoolSpan]:
         moments = sorted({moment for one in own for moment in (one.start, one.end)})
         for begin, end in pairwise(moments):
             running = [one for one in own if one.start <= begin < one.end]
             if running:
                 yield {
-                    "starts_at": self._at(begin),
-                    "ends_at": self._at(end),
+                    "starts_at": self._format_moment(begin),
+                    "ends_at": self._format_moment(end),
                     "devices_taken": sum(one.mode.devices for one in running),
                     "workloads": [self.question.workloads[one.task].name for one in running],
                 }
 
-    def _months(self, placed: Sequence[Placed]) -> Iterator[MonthSpend]:
+    def _list_months(self, placed: Sequence[PlacedTask]) -> Iterator[FleetMonthlySpend]:
         """Spend by calendar month; what is spent until the end of each is rounded, so that months add up."""
         before = Decimal(0)
-        for begin, end in _calendar(self._when(placed)):
+        for begin, end in _list_calendar_months(self._list_moments(placed)):
             until = (end - self.question.starts_at).total_seconds()
-            spent = rounded(_spent_until(placed, Decimal(str(until))), self.code)
-            found: MonthSpend = {
+            spent = round_amount(_sum_cost_until(placed, Decimal(str(until))), self.code)
+            found: FleetMonthlySpend = {
                 "month": f"{begin:%Y-%m}",
-                "spend": self._money(spent - before),
-                "spend_so_far": self._money(spent),
+                "spend": self._to_money(spent - before),
+                "spend_so_far": self._to_money(spent),
             }
             if self.budget is not None:
-                found["budget_left"] = self._money(self.budget - spent)
+                found["budget_left"] = self._to_money(self.budget - spent)
             yield found
             before = spent
 
-    def _when(self, placed: Sequence[Placed]) -> list[datetime]:
+    def _list_moments(self, placed: Sequence[PlacedTask]) -> list[datetime]:
         return [
-            moment(self.question, second).astimezone(UTC) for one in placed for second in (one.start, one.end)
+            to_moment(self.question, second).astimezone(UTC)
+            for one in placed
+            for second in (one.start, one.end)
         ]
 
-    def _money(self, amount: Decimal) -> MoneyAmount:
-        return {"amount": f"{rounded(amount, self.code):f}", "currency_code": self.code}
+    def _to_money(self, amount: Decimal) -> MoneyAmount:
+        return {"amount": f"{round_amount(amount, self.code):f}", "currency_code": self.code}
 
-    def _at(self, seconds: int) -> str:
-        return written(moment(self.question, seconds))
+    def _format_moment(self, seconds: int) -> str:
+        return format_time(to_moment(self.question, seconds))
 
 
-def written(when: datetime) -> str:
+def format_time(when: datetime) -> str:
     """A time of the answer."""
     return f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _check_names(question: FleetQuestion) -> None:
+def _check_names(question: FleetPlanRequest) -> None:
     seen = set[str]()
     for place, workload in enumerate(question.workloads):
         if workload.name in seen:
@@ -210,7 +218,7 @@ def _check_names(question: FleetQuestion) -> None:
         seen.add(workload.name)
 
 
-def _calendar(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
+def _list_calendar_months(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
     """Calendar months from the first moment to the last."""
     if not moments:
         return
@@ -221,11 +229,11 @@ def _calendar(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]
         begin = end
 
 
-def _spent(placed: Sequence[Placed]) -> Decimal:
+def _sum_cost(placed: Sequence[PlacedTask]) -> Decimal:
     return sum((one.mode.cost for one in placed), Decimal(0))
 
 
-def _spent_until(placed: Sequence[Placed], seconds: Decimal) -> Decimal:
+def _sum_cost_until(placed: Sequence[PlacedTask], seconds: Decimal) -> Decimal:
     """What workloads cost until a moment, spread evenly over their time."""
     parts = (
         one.mode.cost * max(Decimal(0), min(Decimal(1), (seconds - one.start) / one.mode.seconds))

@@ -5,19 +5,19 @@ from typing import Any
 
 from fastapi import Request
 
-from service.estimates.service import answer
-from service.kit.http.long_work import Later
-from service.kit.http.web import AskingRoute, api_router
+from service.estimates.service import answer_question
+from service.kit.http.long_work import DeferredAnswer
+from service.kit.http.web import ReadOnlyRoute, api_router
 from service.plans.fleet import estimate_fleet
-from service.schemas.fleet_plans import FleetAnswer, FleetQuestion
+from service.schemas.fleet_plans import FleetPlan, FleetPlanRequest
 
-router = api_router("/v1/plans", tag="plans", route_class=AskingRoute)
+router = api_router("/v1/plans", tag="plans", route_class=ReadOnlyRoute)
 
 
 @router.post(":fleet")
-async def plan_fleet(question: FleetQuestion, request: Request) -> FleetAnswer:
+async def plan_fleet(question: FleetPlanRequest, request: Request) -> FleetPlan:
     """Who runs where, on how many devices and when? Several workloads over pools and a budget."""
-    snapshot = await request.app.state.snapshots.asked(request.scope)
-    found: Any = Later(partial(answer, estimate_fleet, question, snapshot))
-    answered: FleetAnswer = found
+    snapshot = await request.app.state.snapshots.get_requested(request.scope)
+    found: Any = DeferredAnswer(partial(answer_question, estimate_fleet, question, snapshot))
+    answered: FleetPlan = found
     return answered

@@ -11,19 +11,19 @@ from pydantic import MISSING
 
 from service.kit.clock import now
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.planning.scheduling.schedule import Mode
-from service.plans.pricing import Candidate, Pricer
-from service.plans.runs import Runs
-from service.plans.search import merged, pieces, search
-from service.plans.space import Piece, Space
-from service.plans.supplies import space_of
+from service.planning.notes import AnswerNotes
+from service.planning.scheduling.schedule import TaskMode
+from service.plans.pricing import CandidatePricer, PricedCandidate
+from service.plans.runs import RunCache
+from service.plans.search import merge_outcomes, search_space, split_search
+from service.plans.space import SearchPiece, SearchSpace
+from service.plans.supplies import build_space
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
-from service.schemas.fleet_plans import FleetQuestion, FleetWorkload
+from service.schemas.fleet_plans import FleetPlanRequest, FleetWorkload
 from service.schemas.plan_answers import PlanConstraint, PruningRule
-from service.schemas.plans import OwnedNodes, PlanQuestion, PlanSearch, RentedDevices
-from service.schemas.site import RunSite
+from service.schemas.plans import OwnedNodes, PlanRequest, PlanSearch, RentedDevices
+from service.schemas.site import RunSiteInput
 from service.schemas.workloads import HorizonInput, InferenceWorkloadInput, TrainingWorkloadInput
 
 MOST_CANDIDATES = 100_000
@@ -34,7 +34,7 @@ ADDED_DOUBLINGS = 4
 """Doublings of a pool in which more devices are looked for."""
 
 
-class Pool(NamedTuple):
+class FleetPool(NamedTuple):
     """Devices of one owner; ``pointer`` is where the question speaks of them."""
 
     name: str
@@ -47,13 +47,13 @@ class Pool(NamedTuple):
         """Devices there are."""
         return self.given.cluster.accelerator_count
 
-    def larger(self, times: int) -> "Pool":
+    def build_larger(self, times: int) -> "FleetPool":
         """The same with so many times as many devices."""
         cluster = self.given.cluster.model_copy(update={"accelerator_count": self.capacity * times})
         return self._replace(given=self.given.model_copy(update={"cluster": cluster}))
 
 
-class Window(NamedTuple):
+class RunWindow(NamedTuple):
     """In which a workload runs, in whole seconds from the start of the fleet."""
 
     earliest: int
@@ -65,25 +65,25 @@ class Window(NamedTuple):
         return self.latest - self.earliest
 
 
-class Option(NamedTuple):
+class FleetOption(NamedTuple):
     """A configuration on a pool: what a schedule sees of it, and what it is."""
 
-    mode: Mode
-    candidate: Candidate
-    space: Space
-    runs: Runs
+    mode: TaskMode
+    candidate: PricedCandidate
+    space: SearchSpace
+    runs: RunCache
 
 
-class Options(NamedTuple):
+class FleetOptions(NamedTuple):
     """The configurations of a workload on a pool, and what rules out the others."""
 
-    options: tuple[Option, ...]
+    options: tuple[FleetOption, ...]
     ruled_out: Mapping[PlanConstraint, int]
     pruned: Mapping[PruningRule, int]
     has_unpriced: bool
 
 
-def pools_of(question: FleetQuestion, catalog: CatalogView) -> tuple[Pool, ...]:
+def build_pools(question: FleetPlanRequest, catalog: CatalogView) -> tuple[FleetPool, ...]:
     """Owned nodes, then rented devices.
 
     Raises:
@@ -92,19 +92,21 @@ def pools_of(question: FleetQuestion, catalog: CatalogView) -> tuple[Pool, ...]:
     members: list[tuple[str, OwnedNodes | RentedDevices]] = []
     members += ((f"/owned/{place}", each) for place, each in enumerate(question.owned))
     members += ((f"/rented/{place}", each) for place, each in enumerate(question.rented))
-    pools = list[Pool]()
+    pools = list[FleetPool]()
     for pointer, given in members:
         if given.name in {pool.name for pool in pools}:
             raise PlanningError("NAME_TWICE", f"{pointer}/name", "another pool has this name")
         if isinstance(given, OwnedNodes) and given.site is not MISSING:
             _check_price(given.site, catalog, f"{pointer}/site")
-        pools.append(Pool(given.name, given, _node(given, question, catalog, pointer), pointer))
+        pools.append(
+            FleetPool(given.name, given, _resolve_node_size(given, question, catalog, pointer), pointer)
+        )
     if not pools:
         raise PlanningError("NO_SUPPLY", "/owned", "there are no devices: give owned or rented ones")
     return tuple(pools)
 
 
-def _check_price(site: RunSite, catalog: CatalogView, pointer: str) -> None:
+def _check_price(site: RunSiteInput, catalog: CatalogView, pointer: str) -> None:
     known = None if site.site_id is MISSING else catalog.sites.get(site.site_id)
     given = site.electricity
     has_tariff = known is not None and known.tariff_id is not None
@@ -117,20 +119,20 @@ def _check_price(site: RunSite, catalog: CatalogView, pointer: str) -> None:
         raise PlanningError("NOT_MODELLED", f"{pointer}/electricity", detail)
 
 
-def _node(
-    given: OwnedNodes | RentedDevices, question: FleetQuestion, catalog: CatalogView, pointer: str
+def _resolve_node_size(
+    given: OwnedNodes | RentedDevices, question: FleetPlanRequest, catalog: CatalogView, pointer: str
 ) -> int:
     """Devices that are taken at a time."""
     if question.share_nodes:
         return 1
     try:
-        return resolve_cluster(given.cluster, catalog, Notes()).accelerators_per_node
+        return resolve_cluster(given.cluster, catalog, AnswerNotes()).accelerators_per_node
     except PlanningError as error:
         at = error.pointer.replace("/cluster", f"{pointer}/cluster", 1)
         raise PlanningError(error.code, at, error.detail) from error
 
 
-def windows_of(question: FleetQuestion) -> tuple[Window, ...]:
+def build_windows(question: FleetPlanRequest) -> tuple[RunWindow, ...]:
     """The window of each workload.
 
     Raises:
@@ -138,7 +140,7 @@ def windows_of(question: FleetQuestion) -> tuple[Window, ...]:
     """
     if question.ends_at <= question.starts_at:
         raise PlanningError("WINDOW_EMPTY", "/ends_at", "the fleet ends before it starts")
-    windows = list[Window]()
+    windows = list[RunWindow]()
     for place, workload in enumerate(question.workloads):
         at = f"/workloads/{place}"
         begin = question.starts_at if workload.earliest_start_at is MISSING else workload.earliest_start_at
@@ -153,38 +155,40 @@ def windows_of(question: FleetQuestion) -> tuple[Window, ...]:
             ]
             pointer = f"{at}/{given[0]}" if given else "/ends_at"
             raise PlanningError("WINDOW_EMPTY", pointer, "it ends before a second has passed")
-        windows.append(Window(earliest, latest))
+        windows.append(RunWindow(earliest, latest))
     return tuple(windows)
 
 
-def moment(question: FleetQuestion, seconds: int) -> datetime:
+def to_moment(question: FleetPlanRequest, seconds: int) -> datetime:
     """A time of the schedule."""
     return question.starts_at + timedelta(seconds=seconds)
 
 
-class _Prepared(NamedTuple):
+class _CountedSearch(NamedTuple):
     """A search that is counted; ``key`` tells it from others."""
 
     key: str
-    space: Space
-    pieces: tuple[Piece, ...]
+    space: SearchSpace
+    pieces: tuple[SearchPiece, ...]
 
 
 class TooManyError(PlanningError):
     """A fleet has more configurations than are looked at."""
 
 
-class Asking:
+class FleetRequestReader:
     """The question of a fleet, workload by workload and pool by pool, within a number of configurations."""
 
-    def __init__(self, question: FleetQuestion, catalog: CatalogView, pools: tuple[Pool, ...]) -> None:
+    def __init__(
+        self, question: FleetPlanRequest, catalog: CatalogView, pools: tuple[FleetPool, ...]
+    ) -> None:
         self.question, self.catalog, self.pools = question, catalog, pools
-        self.windows = windows_of(question)
+        self.windows = build_windows(question)
         self.left = MOST_CANDIDATES
-        self._searches: dict[str, _Prepared] = {}
-        self._known: dict[str, Options] = {}
+        self._searches: dict[str, _CountedSearch] = {}
+        self._known: dict[str, FleetOptions] = {}
 
-    def allowed(self, place: int) -> list[int]:
+    def list_allowed_pools(self, place: int) -> list[int]:
         """Pools, by place, that a workload may run on."""
         workload = self.question.workloads[place]
         if workload.pools is MISSING:
@@ -196,19 +200,19 @@ class Asking:
                 raise PlanningError("UNKNOWN_REFERENCE", at, "no owned or rented devices have this name")
         return sorted({names[name] for name in workload.pools})
 
-    def count(self, place: int, pool: int) -> None:
+    def count_configurations(self, place: int, pool: int) -> None:
         """Count the configurations of a workload on a pool; equal workloads count once.
 
         Raises:
             PlanningError: they are more than are left to be looked at, or the workload has no sound answer.
         """
-        self._prepared(place, self.pools[pool], self._counts(place, pool))
+        self._prepare_search(place, self.pools[pool], self._list_counts(place, pool))
 
-    def options(self, place: int, pool: int) -> Options:
+    def list_options(self, place: int, pool: int) -> FleetOptions:
         """Configurations of a workload on a pool."""
-        return self._options(place, self.pools[pool], self._counts(place, pool), pool)
+        return self._list_options(place, self.pools[pool], self._list_counts(place, pool), pool)
 
-    def beyond(self, place: int, pool: int) -> Options:
+    def list_larger_options(self, place: int, pool: int) -> FleetOptions:
         """Configurations of a workload on more devices than a pool has: those it names, or doublings.
 
         Raises:
@@ -216,77 +220,83 @@ class Asking:
         """
         capacity, named = self.pools[pool].capacity, self.question.workloads[place].accelerator_counts
         counts: list[int] | None = [capacity * 2**doubling for doubling in range(1, ADDED_DOUBLINGS + 1)]
-        larger = self.pools[pool].larger(2**ADDED_DOUBLINGS)
+        larger = self.pools[pool].build_larger(2**ADDED_DOUBLINGS)
         if named is not MISSING:
             counts = [count for count in named if capacity < count <= larger.capacity]
         elif isinstance(self.question.workloads[place].workload, InferenceWorkloadInput):
             counts = None
-        return self._options(place, larger, counts, pool)
+        return self._list_options(place, larger, counts, pool)
 
-    def _counts(self, place: int, pool: int) -> list[int] | None:
+    def _list_counts(self, place: int, pool: int) -> list[int] | None:
         named = self.question.workloads[place].accelerator_counts
         return None if named is MISSING else [each for each in named if each <= self.pools[pool].capacity]
 
-    def _options(self, place: int, devices: Pool, counts: list[int] | None, pool: int) -> Options:
-        prepared = self._prepared(place, devices, counts)
+    def _list_options(
+        self, place: int, devices: FleetPool, counts: list[int] | None, pool: int
+    ) -> FleetOptions:
+        prepared = self._prepare_search(place, devices, counts)
         if prepared is None:
-            return Options((), {PlanConstraint.DEVICES: 1}, {}, has_unpriced=False)
+            return FleetOptions((), {PlanConstraint.DEVICES: 1}, {}, has_unpriced=False)
         if prepared.key not in self._known:
-            with self._located(place, devices):
-                self._known[prepared.key] = self._searched(prepared, place, pool)
+            with self._relocate_errors(place, devices):
+                self._known[prepared.key] = self._search_options(prepared, place, pool)
         return self._known[prepared.key]
 
-    def _prepared(self, place: int, devices: Pool, counts: list[int] | None) -> _Prepared | None:
+    def _prepare_search(
+        self, place: int, devices: FleetPool, counts: list[int] | None
+    ) -> _CountedSearch | None:
         """The search of a workload on devices; None where they are fewer than any number that it names."""
         if counts == []:
             return None
-        with self._located(place, devices):
-            asked = self._asked(place, devices, counts)
+        with self._relocate_errors(place, devices):
+            asked = self._build_question(place, devices, counts)
             key = asked.model_dump_json()
             if key not in self._searches:
-                space = space_of(asked, self.catalog)
-                found = _Prepared(key, space, pieces(space))
-                self._spend(place, sum(piece.candidates for piece in found.pieces))
+                space = build_space(asked, self.catalog)
+                found = _CountedSearch(key, space, split_search(space))
+                self._spend_candidates(place, sum(piece.candidates for piece in found.pieces))
                 self._searches[key] = found
         return self._searches[key]
 
     @contextmanager
-    def _located(self, place: int, devices: Pool) -> Iterator[None]:
+    def _relocate_errors(self, place: int, devices: FleetPool) -> Iterator[None]:
         """What a plan refuses, at its place in the question of the fleet."""
         try:
             yield
         except TooManyError:
             raise
         except PlanningError as error:
-            at = pointer_of(error.pointer, place, devices)
+            at = map_pointer(error.pointer, place, devices)
             raise PlanningError(error.code, at, error.detail) from error
 
-    def _searched(self, prepared: _Prepared, place: int, pool: int) -> Options:
-        space, runs = prepared.space, Runs()
-        outcome = merged([search(space, piece) for piece in prepared.pieces], space.question.search.depth)
-        pricer = Pricer(space, runs)
-        candidates = [pricer.at(space.supplies[0], kept) for kept in outcome.kept]
+    def _search_options(self, prepared: _CountedSearch, place: int, pool: int) -> FleetOptions:
+        space, runs = prepared.space, RunCache()
+        outcome = merge_outcomes(
+            [search_space(space, piece) for piece in prepared.pieces], space.question.search.depth
+        )
+        pricer = CandidatePricer(space, runs)
+        candidates = [pricer.price_start(space.supplies[0], kept) for kept in outcome.kept]
         found = [one for one in candidates if one.seconds is not None and self._is_priced(one)]
-        modes = (self._mode(one, space, place, pool) for one in found)
-        options = tuple(Option(mode, one, space, runs) for mode, one in zip(modes, found, strict=True))
+        modes = (self._build_mode(one, space, place, pool) for one in found)
+        options = tuple(FleetOption(mode, one, space, runs) for mode, one in zip(modes, found, strict=True))
         has_unpriced = len(found) < len(candidates)
-        return Options(options, outcome.ruled_out, outcome.pruned, has_unpriced)
+        return FleetOptions(options, outcome.ruled_out, outcome.pruned, has_unpriced)
 
-    def _is_priced(self, candidate: Candidate) -> bool:
+    def _is_priced(self, candidate: PricedCandidate) -> bool:
         """Whether the cost is known, or neither the goal nor a budget asks for it."""
         needs_cost = self.question.goal == "cheapest" or self.question.budget is not MISSING
         return candidate.cost is not None or not needs_cost
 
-    def _asked(self, place: int, devices: Pool, counts: list[int] | None) -> PlanQuestion:
+    def _build_question(self, place: int, devices: FleetPool, counts: list[int] | None) -> PlanRequest:
         given = self.question.workloads[place]
         owned, rented = [], []
         if isinstance(devices.given, OwnedNodes):
             owned.append(devices.given)
         else:
             rented.append(devices.given)
-        return PlanQuestion(
+        return PlanRequest(
             model=given.model,
-            workload=self._workload(place, given),
+            workload=self._build_workload(place, given),
             goal="cheapest",
             search=PlanSearch(
                 accelerator_counts=MISSING if counts is None else counts,
@@ -297,10 +307,12 @@ class Asking:
             ),
             owned=owned,
             rented=rented,
-            currency_code=currency_of(self.question),
+            currency_code=get_currency(self.question),
         )
 
-    def _workload(self, place: int, given: FleetWorkload) -> TrainingWorkloadInput | InferenceWorkloadInput:
+    def _build_workload(
+        self, place: int, given: FleetWorkload
+    ) -> TrainingWorkloadInput | InferenceWorkloadInput:
         workload = given.workload
         if not isinstance(workload, InferenceWorkloadInput):
             return workload
@@ -313,41 +325,41 @@ class Asking:
         horizon = HorizonInput(duration_seconds=float(self.windows[place].seconds))
         return workload.model_copy(update={"horizon": horizon})
 
-    def _mode(self, candidate: Candidate, space: Space, place: int, pool: int) -> Mode:
-        count = space.cluster_of(candidate.kept).accelerator_count
+    def _build_mode(self, candidate: PricedCandidate, space: SearchSpace, place: int, pool: int) -> TaskMode:
+        count = space.get_cluster(candidate.kept).accelerator_count
         if candidate.seconds is None:
             raise ValueError("a candidate of a fleet lasts a time")
         is_service = isinstance(self.question.workloads[place].workload, InferenceWorkloadInput)
         seconds = self.windows[place].seconds if is_service else max(1, math.ceil(candidate.seconds))
         # An unknown cost is only ever weighed between schedules that are equal but for it.
         cost = Decimal(0) if candidate.cost is None else candidate.cost
-        return Mode(pool, taken(count, self.pools[pool]), seconds, cost)
+        return TaskMode(pool, count_taken_devices(count, self.pools[pool]), seconds, cost)
 
-    def _spend(self, place: int, candidates: int) -> None:
+    def _spend_candidates(self, place: int, candidates: int) -> None:
         self.left -= max(candidates, LEAST_CANDIDATES)
         if self.left < 0:
             detail = f"the fleet has more than {MOST_CANDIDATES} configurations: vary less, or name its pools"
             raise TooManyError("SEARCH_TOO_LARGE", f"/workloads/{place}", detail)
 
 
-def taken(count: int, pool: Pool) -> int:
+def count_taken_devices(count: int, pool: FleetPool) -> int:
     """Devices that no other can use beside ``count``: those of whole nodes; the last one may be a part."""
     whole = math.ceil(count / pool.node) * pool.node
     return min(whole, max(pool.capacity, count))
 
 
-def currency_of(question: FleetQuestion) -> str:
+def get_currency(question: FleetPlanRequest) -> str:
     """The currency of all costs."""
     if question.currency_code is not MISSING:
         return question.currency_code
     return "USD" if question.budget is MISSING else question.budget.currency_code
 
 
-def budget_of(question: FleetQuestion, catalog: CatalogView) -> Decimal | None:
+def resolve_budget(question: FleetPlanRequest, catalog: CatalogView) -> Decimal | None:
     """The most that all may cost, in the currency of the costs."""
     if question.budget is MISSING:
         return None
-    given, code = question.budget, currency_of(question)
+    given, code = question.budget, get_currency(question)
     if given.currency_code == code:
         return Decimal(given.amount)
     rates, on = catalog.exchange_rates, now().date()
@@ -361,7 +373,7 @@ def budget_of(question: FleetQuestion, catalog: CatalogView) -> Decimal | None:
 _OF_WORKLOAD = ("/model", "/workload")
 
 
-def pointer_of(pointer: str, place: int, pool: Pool) -> str:
+def map_pointer(pointer: str, place: int, pool: FleetPool) -> str:
     """Where the fleet's question has what a plan's question refuses."""
     if pointer.startswith(_OF_WORKLOAD):
         return f"/workloads/{place}{pointer}"

@@ -6,13 +6,20 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from service.planning.cost import rounded
+from service.planning.cost import round_amount
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.planning.scheduling.schedule import Placed, earliest_start, least_capacity
-from service.plans.fleet_options import Asking, Option, Options, Pool, currency_of, moment
+from service.planning.notes import AnswerNotes
+from service.planning.scheduling.schedule import PlacedTask, find_earliest_start, find_least_capacity
+from service.plans.fleet_options import (
+    FleetOption,
+    FleetOptions,
+    FleetPool,
+    FleetRequestReader,
+    get_currency,
+    to_moment,
+)
 from service.schemas.base import MoneyAmount
-from service.schemas.fleet_plans import FleetReason, FleetRemedy, PoolReason, UnplacedWorkload
+from service.schemas.fleet_plans import FleetPoolReason, FleetReason, FleetRemedy, UnplacedFleetWorkload
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from service.schemas.workloads import TrainingWorkloadInput
 
@@ -22,70 +29,73 @@ _ORDER: Sequence[FleetReason] = ("configuration", "price", "deadline", "devices"
 """The later, the closer to running."""
 
 
-class Beside(NamedTuple):
+class ReplacementSchedule(NamedTuple):
     """The schedule that others keep, with the configurations of every workload by pool."""
 
-    asking: Asking
-    found: Sequence[Mapping[int, Options]]
-    placed: Sequence[Placed]
+    asking: FleetRequestReader
+    found: Sequence[Mapping[int, FleetOptions]]
+    placed: Sequence[PlacedTask]
     budget: Decimal | None
-    notes: Notes
+    notes: AnswerNotes
 
     @property
     def spent(self) -> Decimal:
         """By the others."""
         return sum((one.mode.cost for one in self.placed), Decimal(0))
 
-    def on(self, pool: int) -> list[Placed]:
+    def list_placed(self, pool: int) -> list[PlacedTask]:
         """Others on a pool."""
         return [one for one in self.placed if one.mode.pool == pool]
 
-    def is_affordable(self, option: Option) -> bool:
+    def is_affordable(self, option: FleetOption) -> bool:
         """Whether what others leave of the budget pays for it."""
         return self.budget is None or self.spent + option.mode.cost <= self.budget
 
-    def start(self, option: Option, place: int, *, is_timely: bool = True) -> int | None:
+    def find_start(self, option: FleetOption, place: int, *, is_timely: bool = True) -> int | None:
         """The earliest start beside the others, and within the window where it has to be done in time."""
         window, pool = self.asking.windows[place], option.mode.pool
         latest = window.latest if is_timely else None
         capacity = self.asking.pools[pool].capacity
-        return earliest_start(self.on(pool), capacity, option.mode, window.earliest, latest)
+        return find_earliest_start(self.list_placed(pool), capacity, option.mode, window.earliest, latest)
 
-    def more(self, place: int, pool: int, pointer: str) -> Sequence[Option]:
+    def list_larger_options(self, place: int, pool: int, pointer: str) -> Sequence[FleetOption]:
         """Configurations on more devices than a pool has; a gap where more cannot be looked at."""
         try:
-            return self.asking.beyond(place, pool).options
+            return self.asking.list_larger_options(place, pool).options
         except PlanningError as error:
-            self.notes.gap(pointer, error.code, error.detail)
+            self.notes.add_gap(pointer, error.code, error.detail)
             return ()
 
     def has_date(self, seconds: int) -> bool:
         """Whether a time can be asked for."""
         return seconds <= (LAST_INSTANT - self.asking.question.starts_at).total_seconds()
 
-    def at(self, seconds: int) -> str:
+    def format_moment(self, seconds: int) -> str:
         """A time of the answer."""
-        return f"{moment(self.asking.question, seconds).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return f"{to_moment(self.asking.question, seconds).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
-    def money(self, amount: Decimal) -> MoneyAmount:
+    def to_money(self, amount: Decimal) -> MoneyAmount:
         """An amount of the answer."""
-        code = currency_of(self.asking.question)
-        return {"amount": f"{rounded(amount, code):f}", "currency_code": code}
+        code = get_currency(self.asking.question)
+        return {"amount": f"{round_amount(amount, code):f}", "currency_code": code}
 
 
-def unplaced(place: int, beside: Beside, pointer: str) -> UnplacedWorkload:
+def to_unplaced(place: int, beside: ReplacementSchedule, pointer: str) -> UnplacedFleetWorkload:
     """Why a workload does not run, pool by pool, and what would let it; answered at a ``pointer``."""
-    pools = [_reason(place, pool, found, beside) for pool, found in beside.found[place].items()]
+    pools = [_to_reason(place, pool, found, beside) for pool, found in beside.found[place].items()]
     return {
         "workload": beside.asking.question.workloads[place].name,
         "reason": max((each["reason"] for each in pools), key=_ORDER.index),
         "pools": pools,
-        "remedies": list(_remedies(place, beside, pointer)),
+        "remedies": list(_list_remedies(place, beside, pointer)),
     }
 
 
-def _reason(place: int, pool: int, found: Options, beside: Beside) -> PoolReason:
-    reason: PoolReason = {"pool": beside.asking.pools[pool].name, "reason": _why(place, found, beside)}
+def _to_reason(place: int, pool: int, found: FleetOptions, beside: ReplacementSchedule) -> FleetPoolReason:
+    reason: FleetPoolReason = {
+        "pool": beside.asking.pools[pool].name,
+        "reason": _find_reason(place, found, beside),
+    }
     if reason["reason"] == "configuration":
         reason["ruled_out"] = [
             {"constraint": constraint, "candidates": found.ruled_out[constraint]}
@@ -98,42 +108,46 @@ def _reason(place: int, pool: int, found: Options, beside: Beside) -> PoolReason
     seconds = [option.candidate.seconds for option in found.options if option.candidate.seconds is not None]
     if seconds and _is_training(place, beside):
         reason["least_duration_seconds"] = min(seconds)
-    timely = _timely(place, found.options, beside)
+    timely = _select_timely(place, found.options, beside)
     if timely:
-        reason["least_cost"] = beside.money(min(option.mode.cost for option in timely))
-    ends = [end for _, end, _ in _late(place, found.options, beside)]
+        reason["least_cost"] = beside.to_money(min(option.mode.cost for option in timely))
+    ends = [end for _, end, _ in _list_late_runs(place, found.options, beside)]
     if ends:
-        reason["could_end_at"] = beside.at(min(ends))
+        reason["could_end_at"] = beside.format_moment(min(ends))
     return reason
 
 
-def _is_training(place: int, beside: Beside) -> bool:
+def _is_training(place: int, beside: ReplacementSchedule) -> bool:
     return isinstance(beside.asking.question.workloads[place].workload, TrainingWorkloadInput)
 
 
-def _why(place: int, found: Options, beside: Beside) -> FleetReason:
+def _find_reason(place: int, found: FleetOptions, beside: ReplacementSchedule) -> FleetReason:
     if not found.options:
         return "price" if found.has_unpriced else "configuration"
-    timely = _timely(place, found.options, beside)
+    timely = _select_timely(place, found.options, beside)
     if not timely:
         return "deadline"
     payable = [one for one in timely if beside.budget is None or one.mode.cost <= beside.budget]
-    if payable and all(beside.start(option, place) is None for option in payable):
+    if payable and all(beside.find_start(option, place) is None for option in payable):
         return "devices"
     return "budget"
 
 
-def _timely(place: int, options: Sequence[Option], beside: Beside) -> list[Option]:
+def _select_timely(
+    place: int, options: Sequence[FleetOption], beside: ReplacementSchedule
+) -> list[FleetOption]:
     """Those that are done in the window, if they are alone."""
     return [one for one in options if one.mode.seconds <= beside.asking.windows[place].seconds]
 
 
-def _late(place: int, options: Sequence[Option], beside: Beside) -> Iterator[tuple[int, int, Option]]:
+def _list_late_runs(
+    place: int, options: Sequence[FleetOption], beside: ReplacementSchedule
+) -> Iterator[tuple[int, int, FleetOption]]:
     """Start and end of a training run beside the others, whenever that is, within the budget."""
     if not _is_training(place, beside):
         return
     for option in options:
-        start = beside.start(option, place, is_timely=False)
+        start = beside.find_start(option, place, is_timely=False)
         if (
             start is not None
             and beside.is_affordable(option)
@@ -142,64 +156,70 @@ def _late(place: int, options: Sequence[Option], beside: Beside) -> Iterator[tup
             yield start, start + option.mode.seconds, option
 
 
-def _remedies(place: int, beside: Beside, pointer: str) -> Iterator[FleetRemedy]:
+def _list_remedies(place: int, beside: ReplacementSchedule, pointer: str) -> Iterator[FleetRemedy]:
     for pool, found in beside.found[place].items():
-        options = [*found.options, *beside.more(place, pool, f"{pointer}/remedies")]
-        yield from _more_devices(place, pool, options, beside)
+        options = [*found.options, *beside.list_larger_options(place, pool, f"{pointer}/remedies")]
+        yield from _list_device_remedies(place, pool, options, beside)
     options = [option for found in beside.found[place].values() for option in found.options]
-    late = min(_late(place, options, beside), key=lambda one: (one[1], one[2].mode), default=None)
+    late = min(_list_late_runs(place, options, beside), key=lambda one: (one[1], one[2].mode), default=None)
     if late is not None:
         start, end, option = late
-        yield {**_remedy("deadline", option, start, beside), "finish_by": beside.at(end)}
-    yield from _more_budget(place, options, beside)
+        yield {**_to_remedy("deadline", option, start, beside), "finish_by": beside.format_moment(end)}
+    yield from _list_budget_remedies(place, options, beside)
 
 
-_Change = Literal["devices", "deadline", "budget"]
+_RemedyKind = Literal["devices", "deadline", "budget"]
 
 
-def _remedy(change: _Change, option: Option, start: int, beside: Beside) -> FleetRemedy:
+def _to_remedy(
+    change: _RemedyKind, option: FleetOption, start: int, beside: ReplacementSchedule
+) -> FleetRemedy:
     remedy: FleetRemedy = {
         "change": change,
         "pool": beside.asking.pools[option.mode.pool].name,
-        "accelerator_count": option.space.cluster_of(option.candidate.kept).accelerator_count,
-        "starts_at": beside.at(start),
-        "ends_at": beside.at(start + option.mode.seconds),
+        "accelerator_count": option.space.get_cluster(option.candidate.kept).accelerator_count,
+        "starts_at": beside.format_moment(start),
+        "ends_at": beside.format_moment(start + option.mode.seconds),
     }
     if option.candidate.cost is not None:
-        remedy["cost"] = beside.money(option.candidate.cost)
+        remedy["cost"] = beside.to_money(option.candidate.cost)
     return remedy
 
 
-def _more_devices(place: int, pool: int, options: Sequence[Option], beside: Beside) -> Iterator[FleetRemedy]:
+def _list_device_remedies(
+    place: int, pool: int, options: Sequence[FleetOption], beside: ReplacementSchedule
+) -> Iterator[FleetRemedy]:
     """Fewest devices more, in whole nodes, with which it runs on a pool in its window and the budget."""
     window, own = beside.asking.windows[place], beside.asking.pools[pool]
     needed = [
-        (_whole(least - own.capacity, own), option.mode, number)
+        (_round_up_to_nodes(least - own.capacity, own), option.mode, number)
         for number, option in enumerate(options)
         if beside.is_affordable(option)
-        and (least := least_capacity(beside.on(pool), option.mode, *window)) is not None
+        and (least := find_least_capacity(beside.list_placed(pool), option.mode, *window)) is not None
     ]
     if not needed:
         return
     added, mode, number = min(needed)
     if added > 0:
-        start = earliest_start(beside.on(pool), own.capacity + added, mode, *window)
+        start = find_earliest_start(beside.list_placed(pool), own.capacity + added, mode, *window)
         if start is not None:
-            yield {**_remedy("devices", options[number], start, beside), "added_devices": added}
+            yield {**_to_remedy("devices", options[number], start, beside), "added_devices": added}
 
 
-def _whole(devices: int, pool: Pool) -> int:
+def _round_up_to_nodes(devices: int, pool: FleetPool) -> int:
     return math.ceil(devices / pool.node) * pool.node
 
 
-def _more_budget(place: int, options: Sequence[Option], beside: Beside) -> Iterator[FleetRemedy]:
+def _list_budget_remedies(
+    place: int, options: Sequence[FleetOption], beside: ReplacementSchedule
+) -> Iterator[FleetRemedy]:
     """The least budget with which it runs in its window on the devices that there are."""
-    starts = ((beside.start(option, place), option) for option in _timely(place, options, beside))
+    starts = ((beside.find_start(option, place), option) for option in _select_timely(place, options, beside))
     roomy = [(option.mode.cost, start, option) for start, option in starts if start is not None]
     if beside.budget is None or not roomy:
         return
     cost, start, option = min(roomy, key=lambda one: (one[0], one[1], one[2].mode))
     yield {
-        **_remedy("budget", option, start, beside),
-        "budget": beside.money(beside.spent + cost),
+        **_to_remedy("budget", option, start, beside),
+        "budget": beside.to_money(beside.spent + cost),
     }

@@ -3,18 +3,25 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from service.formats.launch import TABLE, Settings, Value, arguments, sections, written
+from service.formats.launch import (
+    TABLE,
+    LaunchSettingValues,
+    SettingValue,
+    build_sections,
+    render_arguments,
+    write_settings,
+)
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.resolve import resolve_served
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.resolve.model import ResolvedModel
-from service.resolve.training import precision_of
-from service.schemas.base import Gap
-from service.schemas.estimates import ThroughputQuestion
-from service.schemas.plan_answers import LaunchHint, PlanRow
+from service.resolve.training import resolve_precision
+from service.schemas.base import EstimateGap
+from service.schemas.estimates import ThroughputEstimateRequest
+from service.schemas.plan_answers import LaunchSettings, PlanRow
 from service.schemas.workloads import TrainingWorkloadInput
 
 SETTINGS: Final = frozenset(
@@ -93,55 +100,59 @@ _SAID_OF_PROGRAMS: Final = frozenset({"version", "warmed_up"})
 _NO_ADAPTATION: Final = "full"
 
 
-def launch_hints(row: PlanRow, model: ResolvedModel, catalog: CatalogView) -> list[LaunchHint]:
+def build_launch_hints(row: PlanRow, model: ResolvedModel, catalog: CatalogView) -> list[LaunchSettings]:
     """Settings of each program that runs what the first row holds, and what it cannot be told."""
     question = row["requests"]["throughput"]
-    settings, kind = launch_settings(question, model, catalog), question.workload.kind
+    settings, kind = build_launch_settings(question, model, catalog), question.workload.kind
     hints = []
     for name, tool in TABLE.items():
         if tool.kind != kind:
             continue
-        said = written(name, settings)
-        hint: LaunchHint = {"tool": name, "missing": [_gap(error) for error in said.missing]}
+        said = write_settings(name, settings)
+        hint: LaunchSettings = {"tool": name, "missing": [_to_gap(error) for error in said.missing]}
         if tool.file_format:
-            hint["configuration"] = sections(said.keys)
+            hint["configuration"] = build_sections(said.keys)
         else:
-            hint["arguments"] = arguments(said.keys)
+            hint["arguments"] = render_arguments(said.keys)
         hints.append(hint)
     return hints
 
 
-def _gap(error: PlanningError) -> Gap:
+def _to_gap(error: PlanningError) -> EstimateGap:
     pointer = f"/rows/0/requests/throughput{error.pointer}"
     return {"pointer": pointer, "code": error.code, "detail": error.detail}
 
 
-def launch_settings(question: ThroughputQuestion, model: ResolvedModel, catalog: CatalogView) -> Settings:
+def build_launch_settings(
+    question: ThroughputEstimateRequest, model: ResolvedModel, catalog: CatalogView
+) -> LaunchSettingValues:
     """What a program is told of an estimate's question, by JSON Pointer, beside what its rules look at."""
-    cluster = resolve_cluster(question.cluster, catalog, Notes())
+    cluster = resolve_cluster(question.cluster, catalog, AnswerNotes())
     asked = question.model_dump(mode="json")
     return {
         "/cluster/accelerator_count": cluster.accelerator_count,
         "/cluster/accelerators_per_node": cluster.accelerators_per_node,
         "/model/experts": model.profile.expert_count > 0,
         "/model/blocks": model.profile.block_count,
-        **_worked_out(question, cluster, model, catalog),
-        **dict(_flat("/parallelism", asked.get("parallelism", {}))),
-        **dict(_of_workload(asked["workload"])),
+        **_resolve_settings(question, cluster, model, catalog),
+        **dict(_flatten_settings("/parallelism", asked.get("parallelism", {}))),
+        **dict(_list_workload_settings(asked["workload"])),
     }
 
 
-def _worked_out(
-    question: ThroughputQuestion, cluster: Cluster, model: ResolvedModel, catalog: CatalogView
-) -> Settings:
+def _resolve_settings(
+    question: ThroughputEstimateRequest, cluster: Cluster, model: ResolvedModel, catalog: CatalogView
+) -> LaunchSettingValues:
     """What the question leaves open and the figures hold for."""
     given = question.workload
     if isinstance(given, TrainingWorkloadInput):
-        return {"/workload/precision": precision_of(given, cluster).value}
-    served = resolve_served(question, given, cluster, model, catalog=catalog, notes=Notes()).workload
+        return {"/workload/precision": resolve_precision(given, cluster).value}
+    served = resolve_served(question, given, cluster, model, catalog=catalog, notes=AnswerNotes()).workload
     if served.rules.name is None:
         return {}
-    most: Settings = {"/workload/engine/max_num_seqs": served.most_requests} if served.most_requests else {}
+    most: LaunchSettingValues = (
+        {"/workload/engine/max_num_seqs": served.most_requests} if served.most_requests else {}
+    )
     return {
         "/workload/memory_fraction": served.memory_fraction,
         "/workload/engine/max_batched_tokens": served.batched_tokens,
@@ -150,19 +161,19 @@ def _worked_out(
     }
 
 
-def _of_workload(workload: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
+def _list_workload_settings(workload: Mapping[str, object]) -> Iterator[tuple[str, SettingValue]]:
     for name, value in workload.items():
         pointer = f"/workload/{name}"
         if name in SETTINGS:
-            yield from _flat(pointer, value)
+            yield from _flatten_settings(pointer, value)
         elif name in WHOLE and value != {"kind": _NO_ADAPTATION}:
             yield pointer, True
 
 
-def _flat(pointer: str, value: object) -> Iterator[tuple[str, Value]]:
+def _flatten_settings(pointer: str, value: object) -> Iterator[tuple[str, SettingValue]]:
     if isinstance(value, Mapping):
         for name, member in value.items():
             if name not in _SAID_OF_PROGRAMS:
-                yield from _flat(f"{pointer}/{name}", member)
+                yield from _flatten_settings(f"{pointer}/{name}", member)
     elif isinstance(value, bool | int | float | str):
         yield pointer, value

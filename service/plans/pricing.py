@@ -13,20 +13,20 @@ from pydantic import MISSING
 from service.estimates.cost import estimate_cost_of_run
 from service.estimates.memory import estimate_memory
 from service.kit.clock import now
-from service.planning.cost.charges import Charges, sum_charges
+from service.planning.cost.charges import CurrencyCharges, sum_charges
 from service.planning.errors import PlanningError
 from service.planning.estimates import ServingRun
-from service.planning.estimates.serving import Serving
-from service.plans.requests import bill_request, cost_request, currency_of
-from service.plans.runs import NEVER_ENDS, Metered, Runs, Worked
-from service.plans.space import Kept, Space, Supply
-from service.plans.starts import Started, starts_of
+from service.planning.estimates.serving import ServingEstimate
+from service.plans.requests import build_bill_request, build_cost_request, get_currency
+from service.plans.runs import NEVER_ENDS, EvaluatedConfiguration, MeteredRun, RunCache
+from service.plans.space import DeviceSupply, KeptConfiguration, SearchSpace
+from service.plans.starts import StartedRun, select_starts
 from service.schemas.plan_answers import PlanConstraint
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 
-class Candidate(NamedTuple):
+class PricedCandidate(NamedTuple):
     """A configuration on a supply from a start, with the figures that goal, constraints and cost need.
 
     ``time`` is what the goal "fastest" weighs: the seconds of a training run, of a service those of a
@@ -34,8 +34,8 @@ class Candidate(NamedTuple):
     the meter. A figure is None where it is not known, and of energy where nothing asks for it.
     """
 
-    kept: Kept
-    supply: Supply
+    kept: KeptConfiguration
+    supply: DeviceSupply
     devices: int
     time: float
     starts_at: datetime | None = None
@@ -48,10 +48,10 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequiredFigures:
     """What goal and constraints of a question need to know."""
 
-    question: PlanQuestion
+    question: PlanRequest
 
     @cached_property
     def cost(self) -> bool:
@@ -78,15 +78,15 @@ class Wanted:
 
 
 @contextmanager
-def located(supply: Supply) -> Iterator[None]:
+def relocate_errors(supply: DeviceSupply) -> Iterator[None]:
     """What an estimate refuses, at its place in the question of the plan."""
     try:
         yield
     except PlanningError as error:
-        raise PlanningError(error.code, place_of(error.pointer, supply), error.detail) from error
+        raise PlanningError(error.code, map_pointer(error.pointer, supply), error.detail) from error
 
 
-def place_of(pointer: str, supply: Supply) -> str:
+def map_pointer(pointer: str, supply: DeviceSupply) -> str:
     """Where the question of a plan says what an estimate on a supply reads at ``pointer``."""
     name, _, rest = pointer.removeprefix("/").partition("/")
     if name == "load_profile":
@@ -99,57 +99,69 @@ def place_of(pointer: str, supply: Supply) -> str:
 
 
 @dataclass
-class Pricer:
+class CandidatePricer:
     """Figures of the configurations of a space."""
 
-    space: Space
-    runs: Runs = field(default_factory=Runs)
+    space: SearchSpace
+    runs: RunCache = field(default_factory=RunCache)
 
     @cached_property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> RequiredFigures:
         """What the question needs."""
-        return Wanted(self.space.question)
+        return RequiredFigures(self.space.question)
 
-    def needs_energy(self, supply: Supply) -> bool:
+    def needs_energy(self, supply: DeviceSupply) -> bool:
         """Whether what a candidate draws is looked at."""
         if supply.site is None or not self.wanted.has_end:
             return False
         return supply.kind == "owned" or self.wanted.energy
 
-    def at(
-        self, supply: Supply, kept: Kept, starts_at: datetime | None = None, name: str | None = None
-    ) -> Candidate:
+    def price_start(
+        self,
+        supply: DeviceSupply,
+        kept: KeptConfiguration,
+        starts_at: datetime | None = None,
+        name: str | None = None,
+    ) -> PricedCandidate:
         """A configuration from a start, with what rules it out."""
         try:
-            worked = self.runs.of(self.space, kept, supply.accelerator_id)
-            with located(supply):
-                return self._ruled(self._figures(worked, supply, kept, starts_at)._replace(name=name), worked)
+            worked = self.runs.get_run(self.space, kept, supply.accelerator_id)
+            with relocate_errors(supply):
+                return self._apply_constraints(
+                    self._compute_figures(worked, supply, kept, starts_at)._replace(name=name), worked
+                )
         except PlanningError as error:
             if error.code != NEVER_ENDS:
                 raise
-        devices = self.space.cluster_of(kept).accelerator_count
+        devices = self.space.get_cluster(kept).accelerator_count
         late = PlanConstraint.DEADLINE
-        return Candidate(kept, supply, devices, float("inf"), starts_at, name, ruled_out_by=late)
+        return PricedCandidate(kept, supply, devices, float("inf"), starts_at, name, ruled_out_by=late)
 
-    def trial(self, worked: Worked, supply: Supply) -> None:
+    def check_supply(self, worked: EvaluatedConfiguration, supply: DeviceSupply) -> None:
         """Refuse terms, a purchase or a building of which the estimators can make nothing."""
-        question, kept = self.space.question, Kept(supply.clusters[0], {}, {}, 0.0)
+        question, kept = self.space.question, KeptConfiguration(supply.clusters[0], {}, {}, 0.0)
         window = question.window
         start = question.starts_at if window is MISSING else window.earliest_start_at
         begins = None if start is MISSING else start
-        with located(supply):
-            first = self._figures(worked, supply, kept, begins)
+        with relocate_errors(supply):
+            first = self._compute_figures(worked, supply, kept, begins)
             if window is not MISSING and self.needs_energy(supply):
                 alone = window.model_copy(update={"latest_start_at": window.earliest_start_at})
                 question = question.model_copy(update={"window": alone})
-                starts_of(question, self._started(first), self.metered(worked, supply, begins))
+                select_starts(question, self._build_started(first), self.meter_run(worked, supply, begins))
 
-    def _figures(self, worked: Worked, supply: Supply, kept: Kept, starts_at: datetime | None) -> Candidate:
-        run = worked.again()
+    def _compute_figures(
+        self,
+        worked: EvaluatedConfiguration,
+        supply: DeviceSupply,
+        kept: KeptConfiguration,
+        starts_at: datetime | None,
+    ) -> PricedCandidate:
+        run = worked.copy_run()
         lasting = None if run.duration_seconds is None else run.duration_seconds.value
-        parts: list[Charges] | None = []
+        parts: list[CurrencyCharges] | None = []
         if self.wanted.has_end:
-            request = cost_request(self.space, worked.configuration, supply, starts_at)
+            request = build_cost_request(self.space, worked.configuration, supply, starts_at)
             if request is not None:
                 cost = estimate_cost_of_run(request, run, worked.catalog)
                 parts = None if cost.total is None else [cost.total]
@@ -157,7 +169,7 @@ class Pricer:
                     lasting = cost.rent.spot.lasting.value
         is_service = isinstance(self.space.question.workload, InferenceWorkloadInput)
         time = worked.request_seconds if is_service else lasting
-        found = Candidate(
+        found = PricedCandidate(
             kept,
             supply,
             run.case.cluster.accelerator_count,
@@ -165,34 +177,38 @@ class Pricer:
             starts_at,
             seconds=lasting,
         )
-        metered = self.metered(worked, supply, starts_at) if self.needs_energy(supply) else None
+        metered = self.meter_run(worked, supply, starts_at) if self.needs_energy(supply) else None
         if metered is not None:
-            found = _with_energy(found, metered)
+            found = _add_energy(found, metered)
         if supply.kind == "owned":
             paid = None if metered is None else metered.electricity
             parts = None if paid is None or parts is None else [*parts, paid]
         whole = sum_charges(parts) if parts and self.wanted.has_end else None
         return found if whole is None else found._replace(cost=whole.amount)
 
-    def metered(self, worked: Worked, supply: Supply, starts_at: datetime | None) -> Metered | None:
+    def meter_run(
+        self, worked: EvaluatedConfiguration, supply: DeviceSupply, starts_at: datetime | None
+    ) -> MeteredRun | None:
         """The energy of a run in the building of the supply; None where this is not known."""
-        request = bill_request(self.space, worked.configuration, supply, starts_at)
+        request = build_bill_request(self.space, worked.configuration, supply, starts_at)
         if request is None or supply.site is None:
             return None
-        return worked.metered_by(request, supply.site)
+        return worked.meter_run(request, supply.site)
 
-    def _started(self, first: Candidate) -> Started:
-        return Started(first.supply, first.time, first.cost, self.budget)
+    def _build_started(self, first: PricedCandidate) -> StartedRun:
+        return StartedRun(first.supply, first.time, first.cost, self.budget)
 
-    def _ruled(self, found: Candidate, worked: Worked) -> Candidate:
+    def _apply_constraints(self, found: PricedCandidate, worked: EvaluatedConfiguration) -> PricedCandidate:
         """With the first constraint that rules it out."""
         if found.name is not None:
-            broken = self._not_run(found, worked)
+            broken = self._find_run_constraint(found, worked)
             if broken is not None:
                 return found._replace(ruled_out_by=broken)
-        return found._replace(ruled_out_by=next(self._broken(found), None))
+        return found._replace(ruled_out_by=next(self._list_broken_constraints(found), None))
 
-    def _not_run(self, found: Candidate, worked: Worked) -> PlanConstraint | None:
+    def _find_run_constraint(
+        self, found: PricedCandidate, worked: EvaluatedConfiguration
+    ) -> PlanConstraint | None:
         """What rules a given configuration out before its price: the search has not looked at it."""
         limit = self.space.question.constraints.accelerator_count
         if limit is not MISSING and found.devices > limit:
@@ -204,12 +220,18 @@ class Pricer:
         workload, run = worked.configuration.throughput.workload, worked.run
         if not isinstance(workload, InferenceWorkloadInput) or workload.service_levels is MISSING:
             return None
-        if isinstance(run, ServingRun) and isinstance(run.serving, Serving) and run.case.levels is not None:
+        if (
+            isinstance(run, ServingRun)
+            and isinstance(run.serving, ServingEstimate)
+            and run.case.levels is not None
+        ):
             limits, share = run.case.levels
-            return PlanConstraint.SERVICE_LEVEL if run.serving.goodput(limits).value < share else None
+            return (
+                PlanConstraint.SERVICE_LEVEL if run.serving.estimate_goodput(limits).value < share else None
+            )
         return PlanConstraint.SERVICE_LEVEL
 
-    def _broken(self, found: Candidate) -> Iterator[PlanConstraint]:
+    def _list_broken_constraints(self, found: PricedCandidate) -> Iterator[PlanConstraint]:
         """Constraints of time, power, emissions and money that it does not keep."""
         question, limits = self.space.question, self.space.question.constraints
         if isinstance(question.workload, TrainingWorkloadInput) and not self.is_in_time(found):
@@ -226,7 +248,7 @@ class Pricer:
         if self.wanted.emissions and found.kg_co2e is None:
             yield PlanConstraint.EMISSIONS
 
-    def is_in_time(self, found: Candidate) -> bool:
+    def is_in_time(self, found: PricedCandidate) -> bool:
         """Whether a training run ends by its deadline."""
         limits = self.space.question.constraints
         if limits.duration_seconds is not MISSING and found.time > limits.duration_seconds:
@@ -249,30 +271,35 @@ class Pricer:
         limit = self.space.question.constraints.budget
         if limit is MISSING:
             return None
-        currency, rates = currency_of(self.space.question), self.space.catalog.exchange_rates
+        currency, rates = get_currency(self.space.question), self.space.catalog.exchange_rates
         found = rates.convert(Decimal(limit.amount), limit.currency_code, currency, self.day)
         if found is None:
             detail = f"no exchange rate from {limit.currency_code} to {currency} is known"
             raise PlanningError("CURRENCY_MISMATCH", "/constraints/budget/currency_code", detail)
         return found.amount
 
-    def candidates(self, supply: Supply, kept: Kept, name: str | None = None) -> list[Candidate]:
+    def list_candidates(
+        self, supply: DeviceSupply, kept: KeptConfiguration, name: str | None = None
+    ) -> list[PricedCandidate]:
         """A configuration from the best of the starts; of a Pareto set from all that no other betters."""
         question = self.space.question
         if question.window is MISSING:
             start = None if question.starts_at is MISSING else question.starts_at
-            return [self.at(supply, kept, start, name)]
-        first = self.at(supply, kept, question.window.earliest_start_at, name)
+            return [self.price_start(supply, kept, start, name)]
+        first = self.price_start(supply, kept, question.window.earliest_start_at, name)
         if first.time == float("inf"):
             return [first]
-        worked = self.runs.of(self.space, kept, supply.accelerator_id)
-        with located(supply):
-            metered = self.metered(worked, supply, first.starts_at) if self.needs_energy(supply) else None
-            starts = starts_of(question, self._started(first), metered)
-        return [first if start == first.starts_at else self.at(supply, kept, start, name) for start in starts]
+        worked = self.runs.get_run(self.space, kept, supply.accelerator_id)
+        with relocate_errors(supply):
+            metered = self.meter_run(worked, supply, first.starts_at) if self.needs_energy(supply) else None
+            starts = select_starts(question, self._build_started(first), metered)
+        return [
+            first if start == first.starts_at else self.price_start(supply, kept, start, name)
+            for start in starts
+        ]
 
 
-def _with_energy(found: Candidate, metered: Metered) -> Candidate:
+def _add_energy(found: PricedCandidate, metered: MeteredRun) -> PricedCandidate:
     emitted, peak = metered.emissions, metered.energy.peak_kw
     return found._replace(
         kg_co2e=None if emitted is None else emitted.value, kw=None if peak is None else peak.value

@@ -16,22 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import MISSING
 
-from service.kit.http.wanted import check_wanted
+from service.kit.http.cancellation import check_cancelled
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.plans.bounds import Bounds, bounds_of
-from service.plans.pricing import Candidate, Pricer
-from service.plans.runs import Runs
-from service.plans.space import Kept, Outcome, Space, Supply
+from service.planning.notes import AnswerNotes
+from service.plans.bounds import SupplyBounds, compute_bounds
+from service.plans.pricing import CandidatePricer, PricedCandidate
+from service.plans.runs import RunCache
+from service.plans.space import DeviceSupply, KeptConfiguration, SearchOutcome, SearchSpace
 from service.resolve.hardware import resolve_cluster
 from service.schemas.plan_answers import PlanConstraint
-from service.schemas.plans import Goal
+from service.schemas.plans import PlanGoal
 from service.schemas.references import ClusterInput
 from service.schemas.workloads import TrainingWorkloadInput
 
-Key = tuple[float, float, float]
-_Place = tuple[int, int, int]
-_FIGURES: dict[Goal, tuple[str, str, str]] = {
+RankingKey = tuple[float, float, float]
+_CandidateIndex = tuple[int, int, int]
+_FIGURES: dict[PlanGoal, tuple[str, str, str]] = {
     "cheapest": ("cost", "time", "devices"),
     "fastest": ("time", "cost", "devices"),
     "cleanest": ("kg_co2e", "cost", "time"),
@@ -41,30 +41,32 @@ _FIGURES: dict[Goal, tuple[str, str, str]] = {
 """What is compared, by the goal: where the first are equal the second counts, then the third."""
 
 
-class Ranked(NamedTuple):
+class RankedCandidate(NamedTuple):
     """A candidate and its place; 0 for one that is ruled out."""
 
     rank: int
-    candidate: Candidate
+    candidate: PricedCandidate
 
 
-class Ranking(NamedTuple):
+class CandidateRanking(NamedTuple):
     """The rows of an answer, given configurations in the order of the question, and what was looked at."""
 
-    rows: tuple[Ranked, ...]
-    given: tuple[Ranked, ...]
+    rows: tuple[RankedCandidate, ...]
+    given: tuple[RankedCandidate, ...]
     priced: int
     priced_feasible: int
     priced_ruled_out: dict[PlanConstraint, int]
-    runs: Runs
+    runs: RunCache
 
 
-def ranked(space: Space, outcome: Outcome, runs: Runs | None = None) -> Ranking:
+def rank_candidates(
+    space: SearchSpace, outcome: SearchOutcome, runs: RunCache | None = None
+) -> CandidateRanking:
     """The best candidates by the goal of the question."""
-    order = _Order(space, outcome, runs or Runs())
-    rows = tuple(_pareto(order) if space.question.goal == "pareto" else _best(order))
-    given = tuple(Ranked(order.rank_of(each), each) for each in order.given)
-    return Ranking(
+    order = _RankedOrder(space, outcome, runs or RunCache())
+    rows = tuple(_select_pareto(order) if space.question.goal == "pareto" else _select_best(order))
+    given = tuple(RankedCandidate(order.find_rank(each), each) for each in order.given)
+    return CandidateRanking(
         rows,
         given,
         order.feasible + order.ruled_out.total(),
@@ -74,53 +76,55 @@ def ranked(space: Space, outcome: Outcome, runs: Runs | None = None) -> Ranking:
     )
 
 
-def first(space: Space, outcome: Outcome, runs: Runs | None = None) -> Candidate | None:
+def find_first_candidate(
+    space: SearchSpace, outcome: SearchOutcome, runs: RunCache | None = None
+) -> PricedCandidate | None:
     """The best candidate; of a Pareto set the cheapest. None where nothing is left."""
-    return next(iter(_Order(space, outcome, runs or Runs())), None)
+    return next(iter(_RankedOrder(space, outcome, runs or RunCache())), None)
 
 
-def key_of(goal: Goal, candidate: Candidate) -> Key:
+def build_key(goal: PlanGoal, candidate: PricedCandidate) -> RankingKey:
     """What a goal compares, the first figure before the second; what is not known is behind all that is."""
     figures = (getattr(candidate, name) for name in _FIGURES[goal])
     one, two, three = (np.inf if figure is None else float(figure) for figure in figures)
     return one, two, three
 
 
-class _Order:
+class _RankedOrder:
     """Candidates that nothing rules out, the best first; each is worked out when its turn may have come."""
 
-    def __init__(self, space: Space, outcome: Outcome, runs: Runs) -> None:
+    def __init__(self, space: SearchSpace, outcome: SearchOutcome, runs: RunCache) -> None:
         self.space = space
-        self.pricer = Pricer(space, runs)
+        self.pricer = CandidatePricer(space, runs)
         self.feasible = 0
         self.ruled_out: Counter[PlanConstraint] = Counter()
         self.left: Counter[str] = Counter()
         """Candidates of each supply that are not ranked yet."""
         self._kept = outcome.kept
-        self._worked: list[tuple[Key, _Place, Candidate]] = []
-        self._ranked: list[Candidate] = []
-        self._pairs = _pairs(self.pricer, outcome.kept, self._rule_out)
+        self._worked: list[tuple[RankingKey, _CandidateIndex, PricedCandidate]] = []
+        self._ranked: list[PricedCandidate] = []
+        self._pairs = _build_pairs(self.pricer, outcome.kept, self._count_ruled_out)
         self._behind = np.zeros(len(self._pairs.supply), dtype=bool)
         self._next = 0
         self.left.update(space.supplies[place].name for place in self._pairs.supply)
-        self.given = [self._given(place) for place in range(len(space.question.given))]
+        self.given = [self._price_given(place) for place in range(len(space.question.given))]
 
-    def __iter__(self) -> Iterator[Candidate]:
+    def __iter__(self) -> Iterator[PricedCandidate]:
         """All of them; what is ranked already is not worked out again."""
         place = 0
         while place < len(self._ranked) or self._rank_next():
             yield self._ranked[place]
             place += 1
 
-    def key(self, candidate: Candidate) -> Key:
+    def build_key(self, candidate: PricedCandidate) -> RankingKey:
         """What the goal compares."""
-        return key_of(self.space.question.goal, candidate)
+        return build_key(self.space.question.goal, candidate)
 
-    def skip(self, key: Key) -> None:
+    def skip_dominated(self, key: RankingKey) -> None:
         """Leave out what by its bounds is at least as large in all figures of a key."""
         self._behind |= (self._pairs.figures >= key).all(axis=1)
 
-    def rank_of(self, given: Candidate) -> int:
+    def find_rank(self, given: PricedCandidate) -> int:
         """The place of a given configuration among all candidates; 0 where it is ruled out."""
         if given.ruled_out_by is not None:
             return 0
@@ -131,9 +135,9 @@ class _Order:
         pairs = self._pairs
         while self._next < len(pairs.supply) or self._worked:
             if self._next < len(pairs.supply) and (
-                not self._worked or pairs.bound(self._next) <= self._worked[0][:2]
+                not self._worked or pairs.get_bound(self._next) <= self._worked[0][:2]
             ):
-                self._work_out(self._next)
+                self._price_pair(self._next)
                 self._next += 1
                 continue
             key, _, candidate = heapq.heappop(self._worked)
@@ -143,77 +147,77 @@ class _Order:
                 return True
         return False
 
-    def _work_out(self, place: int) -> None:
-        check_wanted()
+    def _price_pair(self, place: int) -> None:
+        check_cancelled()
         supply = self.space.supplies[self._pairs.supply[place]]
         self.left[supply.name] -= 1
         if self._behind[place]:
             return
         at = (int(self._pairs.supply[place]), int(self._pairs.kept[place]))
-        for number, found in enumerate(self.pricer.candidates(supply, self._kept[at[1]])):
+        for number, found in enumerate(self.pricer.list_candidates(supply, self._kept[at[1]])):
             if found.ruled_out_by is not None:
-                self._rule_out(found.ruled_out_by, 1)
+                self._count_ruled_out(found.ruled_out_by, 1)
             else:
-                self._push(found, (*at, number))
+                self._push_candidate(found, (*at, number))
 
-    def _push(self, found: Candidate, place: _Place) -> None:
+    def _push_candidate(self, found: PricedCandidate, place: _CandidateIndex) -> None:
         self.feasible += 1
         self.left[found.supply.name] += 1
-        heapq.heappush(self._worked, (self.key(found), place, found))
+        heapq.heappush(self._worked, (self.build_key(found), place, found))
 
-    def _rule_out(self, constraint: PlanConstraint, number: int) -> None:
+    def _count_ruled_out(self, constraint: PlanConstraint, number: int) -> None:
         if number:
             self.ruled_out[constraint] += number
 
-    def _given(self, place: int) -> Candidate:
+    def _price_given(self, place: int) -> PricedCandidate:
         """A given configuration on the supply of the question, else on that on which it does best."""
         given, space = self.space.question.given[place], self.space
-        kept = Kept(len(space.clusters) + place, {}, {}, seconds=0.0)
+        kept = KeptConfiguration(len(space.clusters) + place, {}, {}, seconds=0.0)
         found = []
-        for supply in supplies_of(space, place):
-            found += self.pricer.candidates(supply, kept, given.name)
+        for supply in list_supplies(space, place):
+            found += self.pricer.list_candidates(supply, kept, given.name)
         feasible = [each for each in found if each.ruled_out_by is None]
-        best = min(feasible or found, key=self.key)
+        best = min(feasible or found, key=self.build_key)
         if best.ruled_out_by is None:
-            self._push(best, (-1, place, 0))
+            self._push_candidate(best, (-1, place, 0))
         else:
-            self._rule_out(best.ruled_out_by, 1)
+            self._count_ruled_out(best.ruled_out_by, 1)
         return best
 
-    def _is_given(self, key: Key, candidate: Candidate) -> bool:
+    def _is_given(self, key: RankingKey, candidate: PricedCandidate) -> bool:
         """Whether a candidate that the search found is a given one."""
         return candidate.name is None and any(
             each.ruled_out_by is None
             and each.supply.name == candidate.supply.name
             and each.starts_at == candidate.starts_at
-            and self.key(each) == key
+            and self.build_key(each) == key
             for each in self.given
         )
 
 
-def _best(order: _Order) -> Iterator[Ranked]:
+def _select_best(order: _RankedOrder) -> Iterator[RankedCandidate]:
     """The rows of the answer: the best, but no more than a few of each supply."""
     search, shown = order.space.question.search, Counter[str]()
     for rank, candidate in enumerate(order, start=1):
         name = candidate.supply.name
         if shown[name] < search.rows_per_supply:
             shown[name] += 1
-            yield Ranked(rank, candidate)
+            yield RankedCandidate(rank, candidate)
         if shown.total() == search.rows:
             return
         if not any(number and shown[other] < search.rows_per_supply for other, number in order.left.items()):
             return
 
 
-def _pareto(order: _Order) -> Sequence[Ranked]:
+def _select_pareto(order: _RankedOrder) -> Sequence[RankedCandidate]:
     """Candidates that no other betters in cost, time and emissions; of many both ends and some between."""
-    found: list[tuple[Key, Candidate]] = []
+    found: list[tuple[RankingKey, PricedCandidate]] = []
     for candidate in order:
-        key = order.key(candidate)
+        key = order.build_key(candidate)
         if not any(_is_as_good(other, key) for other, _ in found):
             found.append((key, candidate))
-            order.skip(key)
-    rows = [Ranked(rank, candidate) for rank, (_, candidate) in enumerate(found, start=1)]
+            order.skip_dominated(key)
+    rows = [RankedCandidate(rank, candidate) for rank, (_, candidate) in enumerate(found, start=1)]
     most = order.space.question.search.rows
     if len(rows) <= most:
         return rows
@@ -222,52 +226,58 @@ def _pareto(order: _Order) -> Sequence[Ranked]:
     return [rows[round(place * (len(rows) - 1) / (most - 1))] for place in range(most)]
 
 
-def _is_as_good(one: Key, other: Key) -> bool:
+def _is_as_good(one: RankingKey, other: RankingKey) -> bool:
     """Whether ``one`` is no more than ``other`` in all figures."""
     return all(own <= figure for own, figure in zip(one, other, strict=True))
 
 
-class _Pairs(NamedTuple):
+class _BoundedPairs(NamedTuple):
     """Configurations on supplies in the order of their bounds."""
 
     supply: NDArray[np.int64]
     kept: NDArray[np.int64]
     figures: NDArray[np.float64]
 
-    def bound(self, place: int) -> tuple[Key, _Place]:
+    def get_bound(self, place: int) -> tuple[RankingKey, _CandidateIndex]:
         """The least that a candidate is compared by."""
         one, two, three = self.figures[place].tolist()
         return (one, two, three), (int(self.supply[place]), int(self.kept[place]), -1)
 
 
-def _pairs(pricer: Pricer, kept: tuple[Kept, ...], rule_out: Callable[[PlanConstraint, int], None]) -> _Pairs:
+def _build_pairs(
+    pricer: CandidatePricer,
+    kept: tuple[KeptConfiguration, ...],
+    rule_out: Callable[[PlanConstraint, int], None],
+) -> _BoundedPairs:
     """What no bound rules out, in order."""
-    space, columns = pricer.space, pricer.runs.columns(pricer.space, kept)
+    space, columns = pricer.space, pricer.runs.get_columns(pricer.space, kept)
     names = _FIGURES[space.question.goal]
     parts = []
     for place, supply in enumerate(space.supplies):
-        bounds = bounds_of(pricer, supply, columns)
+        bounds = compute_bounds(pricer, supply, columns)
         left = np.ones(len(bounds.kept), dtype=bool)
-        for constraint, broken in _broken(pricer, bounds):
+        for constraint, broken in _list_broken_constraints(pricer, bounds):
             rule_out(constraint, int((left & broken).sum()))
             left &= ~broken
         figures = np.stack([getattr(bounds, name)[left] for name in names], axis=1)
-        parts.append(_Pairs(np.full(int(left.sum()), place), bounds.kept[left], figures))
+        parts.append(_BoundedPairs(np.full(int(left.sum()), place), bounds.kept[left], figures))
     supplies, places, figures = (
         np.concatenate([part.supply for part in parts]),
         np.concatenate([part.kept for part in parts]),
         np.concatenate([part.figures for part in parts]),
     )
     order = np.lexsort((places, supplies, *figures.T[::-1]))
-    return _Pairs(supplies[order], places[order], figures[order])
+    return _BoundedPairs(supplies[order], places[order], figures[order])
 
 
-def _broken(pricer: Pricer, bounds: Bounds) -> Iterator[tuple[PlanConstraint, NDArray[np.bool_]]]:
+def _list_broken_constraints(
+    pricer: CandidatePricer, bounds: SupplyBounds
+) -> Iterator[tuple[PlanConstraint, NDArray[np.bool_]]]:
     """What already the least figures rule out, in the order of the constraints."""
     question, wanted = pricer.space.question, pricer.wanted
     limits, every = question.constraints, np.ones(len(bounds.kept), dtype=bool)
     if isinstance(question.workload, TrainingWorkloadInput):
-        yield PlanConstraint.DEADLINE, bounds.time > _longest_seconds(pricer.space)
+        yield PlanConstraint.DEADLINE, bounds.time > _compute_longest_seconds(pricer.space)
     if limits.facility_kw is not MISSING:
         yield PlanConstraint.POWER, bounds.kw > limits.facility_kw
     if limits.location_based_kg_co2e is not MISSING:
@@ -280,7 +290,7 @@ def _broken(pricer: Pricer, bounds: Bounds) -> Iterator[tuple[PlanConstraint, ND
         yield PlanConstraint.EMISSIONS, every
 
 
-def _longest_seconds(space: Space) -> float:
+def _compute_longest_seconds(space: SearchSpace) -> float:
     """The longest that a run may take from its first start."""
     question, limits = space.question, space.question.constraints
     longest = np.inf if limits.duration_seconds is MISSING else limits.duration_seconds
@@ -290,7 +300,7 @@ def _longest_seconds(space: Space) -> float:
     return float(min(longest, (limits.finish_by - start) / timedelta(seconds=1)))
 
 
-def supplies_of(space: Space, place: int) -> list[Supply]:
+def list_supplies(space: SearchSpace, place: int) -> list[DeviceSupply]:
     """The supplies that a given configuration may run on.
 
     Raises:
@@ -307,7 +317,7 @@ def supplies_of(space: Space, place: int) -> list[Supply]:
         if supply.accelerator_id == name
         and supply.most_devices >= count
         and given.supply in (MISSING, supply.name)
-        and _joins(supply, given.cluster, space)
+        and _is_joining(supply, given.cluster, space)
     ]
     if not found:
         at = f"{pointer}/cluster" if given.supply is MISSING else f"{pointer}/supply"
@@ -316,10 +326,10 @@ def supplies_of(space: Space, place: int) -> list[Supply]:
     return found
 
 
-def _joins(supply: Supply, cluster: ClusterInput, space: Space) -> bool:
+def _is_joining(supply: DeviceSupply, cluster: ClusterInput, space: SearchSpace) -> bool:
     """Whether the fast link of a supply joins as many devices as that of a given cluster."""
-    asked = resolve_cluster(cluster, space.catalog, Notes())
+    asked = resolve_cluster(cluster, space.catalog, AnswerNotes())
     of_supply = space.clusters[supply.clusters[0]].model_copy(
         update={"accelerator_count": cluster.accelerator_count}
     )
-    return resolve_cluster(of_supply, space.catalog, Notes()).domain >= asked.domain
+    return resolve_cluster(of_supply, space.catalog, AnswerNotes()).domain >= asked.domain

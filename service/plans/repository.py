@@ -12,34 +12,34 @@ from service.kit.database.engine import Reader, Writer
 from service.kit.jobs.tables import CANCELLED, DEAD, JobRow
 from service.plans.tables import RUNNING, PlanPieceRow, PlanRow
 
-After = tuple[datetime, str]
+PageCursor = tuple[datetime, str]
 """Time and id of the row that a page follows."""
 
 
-def get(session: Session, tenant_id: str, plan_id: str) -> PlanRow | None:
+def get_plan(session: Session, tenant_id: str, plan_id: str) -> PlanRow | None:
     """A plan of a tenant with its question and its answer."""
     whole = (undefer(PlanRow.question), undefer(PlanRow.answer))
-    return session.scalars(_own(tenant_id, plan_id).options(*whole)).one_or_none()
+    return session.scalars(_select_own(tenant_id, plan_id).options(*whole)).one_or_none()
 
 
-def locked(session: Writer, tenant_id: str, plan_id: str) -> PlanRow | None:
+def lock_plan(session: Writer, tenant_id: str, plan_id: str) -> PlanRow | None:
     """A plan that nobody else changes until the transaction ends."""
     fresh = {"populate_existing": True}
-    own = _own(tenant_id, plan_id).with_for_update()
+    own = _select_own(tenant_id, plan_id).with_for_update()
     return session.scalars(own, execution_options=fresh).one_or_none()
 
 
-def _own(tenant_id: str, plan_id: str) -> Any:  # noqa: ANN401
+def _select_own(tenant_id: str, plan_id: str) -> Any:  # noqa: ANN401
     return select(PlanRow).where(PlanRow.tenant_id == tenant_id, PlanRow.id == plan_id)
 
 
-def page(
+def list_page(
     session: Reader,
     tenant_id: str,
     *,
     states: Collection[str],
     goals: Collection[str],
-    after: After | None,
+    after: PageCursor | None,
     limit: int,
 ) -> Sequence[PlanRow]:
     """Plans of a tenant, the newest first."""
@@ -56,24 +56,26 @@ def page(
     return session.scalars(ordered.limit(limit)).all()
 
 
-def running(session: Session, tenant_id: str) -> int:
+def count_running(session: Session, tenant_id: str) -> int:
     """How many searches of a tenant run."""
     own = select(func.count()).where(PlanRow.tenant_id == tenant_id, PlanRow.state == RUNNING)
     return session.scalars(own).one()
 
 
-def _pieces(tenant_id: str, plan_id: str) -> Any:  # noqa: ANN401
+def _match_pieces(tenant_id: str, plan_id: str) -> Any:  # noqa: ANN401
     return and_(PlanPieceRow.tenant_id == tenant_id, PlanPieceRow.plan_id == plan_id)
 
 
-def piece(session: Session, tenant_id: str, plan_id: str, number: int) -> PlanPieceRow:
+def get_piece(session: Session, tenant_id: str, plan_id: str, number: int) -> PlanPieceRow:
     """A piece of a search that runs."""
     return session.get_one(PlanPieceRow, (tenant_id, plan_id, number))
 
 
-def outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[str]:
+def list_outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[str]:
     """What became of the pieces that are searched, in their order."""
-    known = select(PlanPieceRow.outcome).where(_pieces(tenant_id, plan_id), PlanPieceRow.outcome.is_not(None))
+    known = select(PlanPieceRow.outcome).where(
+        _match_pieces(tenant_id, plan_id), PlanPieceRow.outcome.is_not(None)
+    )
     return [text for text in session.scalars(known.order_by(PlanPieceRow.number)) if text is not None]
 
 
@@ -82,19 +84,23 @@ def insert_pieces(session: Writer, pieces: Iterable[dict[str, Any]]) -> None:
     session.execute(insert(PlanPieceRow), list(pieces))
 
 
-def keep_outcome(session: Writer, tenant_id: str, plan_id: str, number: int, outcome: str) -> int | None:
+def record_outcome(session: Writer, tenant_id: str, plan_id: str, number: int, outcome: str) -> int | None:
     """Keep what became of a piece; its candidates, or None where that is known already."""
-    unknown = (_pieces(tenant_id, plan_id), PlanPieceRow.number == number, PlanPieceRow.outcome.is_(None))
+    unknown = (
+        _match_pieces(tenant_id, plan_id),
+        PlanPieceRow.number == number,
+        PlanPieceRow.outcome.is_(None),
+    )
     statement = update(PlanPieceRow).where(*unknown).values(outcome=outcome)
     return session.scalars(statement.returning(PlanPieceRow.candidates)).one_or_none()
 
 
 def delete_pieces(session: Writer, tenant_id: str, plan_id: str) -> None:
     """Forget the pieces of a search."""
-    session.execute(delete(PlanPieceRow).where(_pieces(tenant_id, plan_id)))
+    session.execute(delete(PlanPieceRow).where(_match_pieces(tenant_id, plan_id)))
 
 
-class Stuck(NamedTuple):
+class StuckPlan(NamedTuple):
     """A plan that is said to run while a job of it has ended without doing its piece."""
 
     tenant_id: str
@@ -105,7 +111,7 @@ class Stuck(NamedTuple):
     error_summary: str | None
 
 
-def stuck(session: Session, kinds: Collection[str], *, limit: int) -> list[Stuck]:
+def list_stuck(session: Session, kinds: Collection[str], *, limit: int) -> list[StuckPlan]:
     """Plans that nothing works on to the end."""
     key = PlanRow.id + " " + cast(PlanRow.beginning, String) + " %"
     ended = and_(
@@ -122,10 +128,10 @@ def stuck(session: Session, kinds: Collection[str], *, limit: int) -> list[Stuck
         .order_by(PlanRow.tenant_id, PlanRow.id, JobRow.effect_key)
         .limit(limit)
     )
-    return [Stuck(*row) for row in session.execute(found)]
+    return [StuckPlan(*row) for row in session.execute(found)]
 
 
-def expire(session: Writer, kept: timedelta, *, limit: int) -> int:
+def delete_expired_plans(session: Writer, kept: timedelta, *, limit: int) -> int:
     """Delete plans that ended long enough ago; how many."""
     old = (
         select(PlanRow.tenant_id, PlanRow.id)
@@ -138,7 +144,7 @@ def expire(session: Writer, kept: timedelta, *, limit: int) -> int:
     return len(rows)
 
 
-def counts(session: Reader) -> list[tuple[str, int]]:
+def count_plans(session: Reader) -> list[tuple[str, int]]:
     """Plans of every tenant by state."""
     statement = select(PlanRow.state, func.count()).group_by(PlanRow.state)
     return [(state, number) for state, number in session.execute(statement)]

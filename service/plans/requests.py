@@ -6,26 +6,31 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.plans.assumptions import efficiency_of, moved
-from service.plans.search import workload_of as searched_workload
-from service.plans.space import Kept, Space, Supply
+from service.plans.assumptions import apply_assumptions, build_efficiency
+from service.plans.search import build_workload as searched_workload
+from service.plans.space import DeviceSupply, KeptConfiguration, SearchSpace
 from service.schemas.base import MoneyInput
-from service.schemas.estimates import CostQuestion, MemoryQuestion, ThroughputQuestion, UtilityBillQuestion
-from service.schemas.plan_answers import PlanRequests
-from service.schemas.plans import PlanQuestion
+from service.schemas.estimates import (
+    CostEstimateRequest,
+    MemoryEstimateRequest,
+    ThroughputEstimateRequest,
+    UtilityBillRequest,
+)
+from service.schemas.plan_answers import PlanEstimateRequests
+from service.schemas.plans import PlanRequest
 from service.schemas.purchase import Ownership, Purchase
 from service.schemas.references import ParallelismInput
 from service.schemas.workloads import WorkloadInput
 
 
-class Configuration(NamedTuple):
+class RequestConfiguration(NamedTuple):
     """What every request of a configuration says."""
 
-    throughput: ThroughputQuestion
-    memory: MemoryQuestion
+    throughput: ThroughputEstimateRequest
+    memory: MemoryEstimateRequest
 
 
-def currency_of(question: PlanQuestion) -> str:
+def get_currency(question: PlanRequest) -> str:
     """Currency of the costs of a plan."""
     if question.currency_code is not MISSING:
         return question.currency_code
@@ -33,27 +38,29 @@ def currency_of(question: PlanQuestion) -> str:
     return "USD" if budget is MISSING else budget.currency_code
 
 
-def configuration_of(space: Space, kept: Kept, accelerator_id: str) -> Configuration:
+def build_configuration(
+    space: SearchSpace, kept: KeptConfiguration, accelerator_id: str
+) -> RequestConfiguration:
     """How a configuration is asked about."""
     said: dict[str, Any] = {
         "model": space.question.model,
-        "workload": workload_of(space, kept),
-        "cluster": space.cluster_of(kept),
-        "parallelism": parallelism_of(space, kept),
+        "workload": build_workload(space, kept),
+        "cluster": space.get_cluster(kept),
+        "parallelism": build_parallelism(space, kept),
     }
-    efficiency = efficiency_of(space.question, accelerator_id)
-    return Configuration(
-        ThroughputQuestion.model_construct(**said, efficiency=efficiency),
-        MemoryQuestion.model_construct(**said),
+    efficiency = build_efficiency(space.question, accelerator_id)
+    return RequestConfiguration(
+        ThroughputEstimateRequest.model_construct(**said, efficiency=efficiency),
+        MemoryEstimateRequest.model_construct(**said),
     )
 
 
-def cost_request(
-    space: Space, configuration: Configuration, supply: Supply, starts_at: datetime | None
-) -> CostQuestion | None:
+def build_cost_request(
+    space: SearchSpace, configuration: RequestConfiguration, supply: DeviceSupply, starts_at: datetime | None
+) -> CostEstimateRequest | None:
     """What asks for rent, ownership and storage; None where only electricity is paid."""
-    question, supply = space.question, moved(supply, space.question, space.catalog)
-    said: dict[str, Any] = {"currency_code": currency_of(question)}
+    question, supply = space.question, apply_assumptions(supply, space.question, space.catalog)
+    said: dict[str, Any] = {"currency_code": get_currency(question)}
     for name in ("storage", "egress"):
         if getattr(question, name) is not MISSING:
             said[name] = getattr(question, name)
@@ -62,52 +69,54 @@ def cost_request(
     elif supply.purchase is not None:
         said["purchase"] = supply.purchase
     elif len(said) > 1:
-        said["purchase"] = _paid_for(currency_of(question))
+        said["purchase"] = _build_free_purchase(get_currency(question))
     else:
         return None
     if starts_at is not None:
         said["starts_at"] = starts_at
-    return CostQuestion.model_construct(**_run_of(configuration), **said)
+    return CostEstimateRequest.model_construct(**_list_run_members(configuration), **said)
 
 
-def _paid_for(currency_code: str) -> Purchase:
+def _build_free_purchase(currency_code: str) -> Purchase:
     """Devices that are there and cost nothing more: a cost is asked for by how the devices are had."""
     nothing = MoneyInput(amount="0", currency_code=currency_code)
     return Purchase(price_per_device=nothing, ownership=Ownership(years=1.0))
 
 
-def bill_request(
-    space: Space, configuration: Configuration, supply: Supply, starts_at: datetime | None
-) -> UtilityBillQuestion | None:
+def build_bill_request(
+    space: SearchSpace, configuration: RequestConfiguration, supply: DeviceSupply, starts_at: datetime | None
+) -> UtilityBillRequest | None:
     """What asks for energy, electricity and emissions; None where the building is not known."""
-    supply = moved(supply, space.question, space.catalog)
+    supply = apply_assumptions(supply, space.question, space.catalog)
     if supply.site is None:
         return None
-    said: dict[str, Any] = {"site": supply.site, "currency_code": currency_of(space.question)}
+    said: dict[str, Any] = {"site": supply.site, "currency_code": get_currency(space.question)}
     if starts_at is not None:
         said["starts_at"] = starts_at
-    return UtilityBillQuestion.model_construct(**_run_of(configuration), **said)
+    return UtilityBillRequest.model_construct(**_list_run_members(configuration), **said)
 
 
-def _run_of(configuration: Configuration) -> dict[str, Any]:
+def _list_run_members(configuration: RequestConfiguration) -> dict[str, Any]:
     names = ("model", "workload", "cluster", "parallelism", "efficiency")
     return {name: getattr(configuration.throughput, name) for name in names}
 
 
-def requests_of(space: Space, kept: Kept, supply: Supply, starts_at: datetime | None = None) -> PlanRequests:
+def build_requests(
+    space: SearchSpace, kept: KeptConfiguration, supply: DeviceSupply, starts_at: datetime | None = None
+) -> PlanEstimateRequests:
     """Bodies of the four estimates that give the figures of a configuration on a supply."""
-    configuration = configuration_of(space, kept, supply.accelerator_id)
-    requests: PlanRequests = {"memory": configuration.memory, "throughput": configuration.throughput}
-    cost = cost_request(space, configuration, supply, starts_at)
+    configuration = build_configuration(space, kept, supply.accelerator_id)
+    requests: PlanEstimateRequests = {"memory": configuration.memory, "throughput": configuration.throughput}
+    cost = build_cost_request(space, configuration, supply, starts_at)
     if cost is not None:
         requests["cost"] = cost
-    bill = bill_request(space, configuration, supply, starts_at)
+    bill = build_bill_request(space, configuration, supply, starts_at)
     if bill is not None:
         requests["utility_bill"] = bill
     return requests
 
 
-def workload_of(space: Space, kept: Kept) -> WorkloadInput:
+def build_workload(space: SearchSpace, kept: KeptConfiguration) -> WorkloadInput:
     """The workload of a configuration."""
     place = kept.cluster - len(space.clusters)
     if place >= 0:
@@ -115,7 +124,7 @@ def workload_of(space: Space, kept: Kept) -> WorkloadInput:
     return searched_workload(space.question.workload, kept)
 
 
-def parallelism_of(space: Space, kept: Kept) -> ParallelismInput:
+def build_parallelism(space: SearchSpace, kept: KeptConfiguration) -> ParallelismInput:
     """The layout of a configuration."""
     place = kept.cluster - len(space.clusters)
     if place >= 0:

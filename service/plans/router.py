@@ -5,15 +5,15 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 
 from service.audit.service import Read, Write
-from service.estimates.service import answer
+from service.estimates.service import answer_question
 from service.evidence.snapshot import Snapshots
 from service.kit.http.pages import NEWEST_FIRST
-from service.kit.http.web import LOCATED, WorkAside, api_router, json_response
+from service.kit.http.web import LOCATED, OffloadedWork, api_router, json_response
 from service.plans import repository, stored
 from service.plans.schemas import PlanId, PlanPage, PlanQuery
-from service.plans.service import prepare
+from service.plans.service import prepare_plan
 from service.schemas.plan_answers import Plan
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 
 router = api_router("/v1/plans", tag="plans")
 _LOCATED: dict[str, Any] = {"headers": LOCATED[201]["headers"]}
@@ -28,7 +28,7 @@ def list_plans(read: Read, query: Annotated[PlanQuery, Query()]) -> Response:
     """A page of the tenant's plans, the newest first, without their answers."""
     page = read.page(query, NEWEST_FIRST, "plans", query.state, query.goal)
     with read.session() as session:
-        rows = repository.page(
+        rows = repository.list_page(
             session,
             read.tenant_id,
             states=query.state,
@@ -36,11 +36,13 @@ def list_plans(read: Read, query: Annotated[PlanQuery, Query()]) -> Response:
             after=page.after,
             limit=page.limit,
         )
-        return json_response(page.to_response([stored.shown_plan(row) for row in rows]))
+        return json_response(page.to_response([stored.to_summary(row) for row in rows]))
 
 
 @router.post("", response_model=Plan, responses=_CREATED)
-async def create_plan(write: Write, snapshots: Snapshots, aside: WorkAside, body: PlanQuestion) -> Response:
+async def create_plan(
+    write: Write, snapshots: Snapshots, aside: OffloadedWork, body: PlanRequest
+) -> Response:
     """Find the best configuration for some work under constraints, by a goal.
 
     A small search is answered at once (200). A large one runs in the background (202): ask for the plan at
@@ -49,8 +51,8 @@ async def create_plan(write: Write, snapshots: Snapshots, aside: WorkAside, body
     return await write.run_prepared(
         body,
         aside,
-        lambda: answer(prepare, body, snapshots.newest(write.tenant_id)),
-        lambda session, prepared: stored.create(session, write.tenant_id, prepared),
+        lambda: answer_question(prepare_plan, body, snapshots.newest(write.tenant_id)),
+        lambda session, prepared: stored.create_plan(session, write.tenant_id, prepared),
     )
 
 
@@ -58,16 +60,16 @@ async def create_plan(write: Write, snapshots: Snapshots, aside: WorkAside, body
 def get_plan(read: Read, id: PlanPath) -> Response:
     """A plan: how far its search is and, once it is done, its answer."""
     with read.session() as session:
-        return json_response(stored.get(session, read.tenant_id, id))
+        return json_response(stored.get_plan(session, read.tenant_id, id))
 
 
 @router.post("/{id:name}:cancel", response_model=Plan)
 def cancel_plan(write: Write, id: PlanPath) -> Response:
     """Let a search end without an answer; what runs of it ends with its piece."""
-    return write.run(None, lambda session: stored.cancel(session, write.tenant_id, id))
+    return write.run(None, lambda session: stored.cancel_plan(session, write.tenant_id, id))
 
 
 @router.delete("/{id:name}", status_code=204)
 def delete_plan(write: Write, id: PlanPath) -> Response:
     """Delete a plan; a search that runs ends. Quotes of its rows keep what they froze."""
-    return write.run(None, lambda session: stored.delete(session, write.tenant_id, id))
+    return write.run(None, lambda session: stored.delete_plan(session, write.tenant_id, id))

@@ -8,29 +8,29 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.estimates.carbon import location_based
+from service.estimates.carbon import estimate_location_based
 from service.estimates.electricity import bill_electricity
 from service.estimates.rates import plan_run
-from service.planning.cost.charges import Charges
+from service.planning.cost.charges import CurrencyCharges
 from service.planning.energy.site import Site
 from service.planning.estimates import ForwardPassRun, Run, ServingRun
-from service.planning.estimates.energy import Energy, build_machines, estimate_energy
-from service.planning.estimates.load import Machines
-from service.planning.estimates.power import Draw, estimate_draw
-from service.planning.estimates.serving import Serving
-from service.planning.notes import Notes
+from service.planning.estimates.energy import RunEnergy, build_machines, estimate_energy
+from service.planning.estimates.load import MachinePower
+from service.planning.estimates.power import DevicePower, estimate_draw
+from service.planning.estimates.serving import ServingEstimate
+from service.planning.notes import AnswerNotes
 from service.planning.quantity import Quantity, exact
-from service.plans.assumptions import time_factor
-from service.plans.requests import Configuration, configuration_of
-from service.plans.space import Kept, Space
-from service.resolve.calibrated import calibrated
+from service.plans.assumptions import compute_time_factor
+from service.plans.requests import RequestConfiguration, build_configuration
+from service.plans.space import KeptConfiguration, SearchSpace
+from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.resolve.prices import resolve_currencies
 from service.resolve.site import resolve_site
-from service.schemas.estimates import UtilityBillQuestion
+from service.schemas.estimates import UtilityBillRequest
 from service.schemas.references import ClusterInput
-from service.schemas.site import RunSite
+from service.schemas.site import RunSiteInput
 from service.schemas.workloads import InferenceWorkloadInput
 
 Floats = NDArray[np.float64]
@@ -40,22 +40,22 @@ NEVER_ENDS: Final = "NO_PROGRESS"
 
 
 @dataclass
-class Metered:
+class MeteredRun:
     """A run with its energy in a building."""
 
-    request: UtilityBillQuestion
+    request: UtilityBillRequest
     site: Site
-    energy: Energy
+    energy: RunEnergy
     catalog: CatalogView
-    notes: Notes
+    notes: AnswerNotes
 
     @cached_property
     def emissions(self) -> Quantity | None:
         """Of the electricity, at the average of the grid."""
-        return location_based(self.energy, self.site, self.notes)
+        return estimate_location_based(self.energy, self.site, self.notes)
 
     @cached_property
-    def electricity(self) -> Charges | None:
+    def electricity(self) -> CurrencyCharges | None:
         """What the electricity costs, in the currency of the request."""
         billed = bill_electricity(self.request, self.energy, self.catalog, self.notes)
         if billed.charged is None:
@@ -64,36 +64,36 @@ class Metered:
         return currencies.exchange_total(billed.charged, "/electricity/total", self.notes)
 
 
-class Worked(NamedTuple):
+class EvaluatedConfiguration(NamedTuple):
     """A configuration with its rates."""
 
-    configuration: Configuration
+    configuration: RequestConfiguration
     catalog: CatalogView
     """As its devices see it."""
     run: Run
-    draw: Draw | None
-    energies: dict[object, Energy]
+    draw: DevicePower | None
+    energies: dict[object, RunEnergy]
     """By what they depend on of a building."""
-    metered: dict[object, tuple[RunSite, Metered]]
+    metered: dict[object, tuple[RunSiteInput, MeteredRun]]
     """By building and start, with the building as the question gives it."""
 
-    def again(self) -> Run:
+    def copy_run(self) -> Run:
         """The run, to which notes may be added."""
         return self.run._replace(notes=self.run.notes.copy())
 
-    def metered_by(self, request: UtilityBillQuestion, building: RunSite) -> Metered:
+    def meter_run(self, request: UtilityBillRequest, building: RunSiteInput) -> MeteredRun:
         """The energy of the run as a bill reads it; kept where the building of a supply is not moved."""
         key = (id(building), request.starts_at, request.currency_code)
         if request.site is building and key in self.metered:
             return self.metered[key][1]
-        run = self.again()
+        run = self.copy_run()
         site = resolve_site(request, self.catalog, run.notes)
-        found = Metered(request, site, self._energy(run, site), self.catalog, run.notes)
+        found = MeteredRun(request, site, self._get_energy(run, site), self.catalog, run.notes)
         if request.site is building:
             self.metered[key] = building, found
         return found
 
-    def _energy(self, run: Run, site: Site) -> Energy:
+    def _get_energy(self, run: Run, site: Site) -> RunEnergy:
         """Prices and grid do not change it."""
         key = (site.pues, site.cooling, site.fabric_watts_per_device, site.starts_at)
         if key not in self.energies:
@@ -104,17 +104,17 @@ class Worked(NamedTuple):
     def request_seconds(self) -> float | None:
         """Mean time of a request of a service."""
         run, found = self.run, None
-        if isinstance(run, ServingRun) and isinstance(run.serving, Serving):
+        if isinstance(run, ServingRun) and isinstance(run.serving, ServingEstimate):
             found = run.serving.request_seconds
         elif isinstance(run, ForwardPassRun) and run.passing is not None:
             found = run.passing.request_seconds
         return None if found is None else found.value
 
 
-class Columns(NamedTuple):
+class SearchColumns(NamedTuple):
     """What a search keeps, as arrays; ``lasting`` are the seconds of the whole work."""
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptConfiguration, ...]
     cluster: NDArray[np.int64]
     seconds: Floats
     lasting: Floats
@@ -124,11 +124,11 @@ class Columns(NamedTuple):
     """What does not depend on prices, by what it depends on."""
 
 
-def columns_of(space: Space, kept: tuple[Kept, ...]) -> Columns:
+def build_columns(space: SearchSpace, kept: tuple[KeptConfiguration, ...]) -> SearchColumns:
     """The columns of some configurations."""
     is_service = isinstance(space.question.workload, InferenceWorkloadInput)
     counts = [cluster.accelerator_count for cluster in space.clusters]
-    return Columns(
+    return SearchColumns(
         kept,
         np.array([each.cluster for each in kept], dtype=np.int64),
         np.array([each.seconds for each in kept]),
@@ -139,43 +139,45 @@ def columns_of(space: Space, kept: tuple[Kept, ...]) -> Columns:
     )
 
 
-class Runs:
+class RunCache:
     """Rates of configurations, each worked out once: neither prices nor constraints change them."""
 
     def __init__(self) -> None:
-        self._columns: Columns | None = None
-        self._worked: dict[tuple[str, ...], Worked] = {}
-        self._machines: dict[tuple[object, ...], Machines | None] = {}
+        self._columns: SearchColumns | None = None
+        self._worked: dict[tuple[str, ...], EvaluatedConfiguration] = {}
+        self._machines: dict[tuple[object, ...], MachinePower | None] = {}
 
-    def of(self, space: Space, kept: Kept, accelerator_id: str) -> Worked:
+    def get_run(
+        self, space: SearchSpace, kept: KeptConfiguration, accelerator_id: str
+    ) -> EvaluatedConfiguration:
         """The rates of a configuration of the space."""
         key = (
-            space.cluster_of(kept).model_dump_json(),
+            space.get_cluster(kept).model_dump_json(),
             json.dumps([dict(kept.parallelism), dict(kept.workload)], sort_keys=True),
             space.question.workload.model_dump_json(),
             str(max(-1, kept.cluster - len(space.clusters))),
-            repr(time_factor(space.question, accelerator_id)),
+            repr(compute_time_factor(space.question, accelerator_id)),
         )
         found = self._worked.get(key)
         if found is None:
-            found = self._worked[key] = worked_of(
-                configuration_of(space, kept, accelerator_id), space.catalog
+            found = self._worked[key] = run_configuration(
+                build_configuration(space, kept, accelerator_id), space.catalog
             )
         return found
 
-    def columns(self, space: Space, kept: tuple[Kept, ...]) -> Columns:
+    def get_columns(self, space: SearchSpace, kept: tuple[KeptConfiguration, ...]) -> SearchColumns:
         """What a search keeps as arrays, made once for one ranking after the other of it."""
         found = self._columns
         if found is None or found.kept is not kept:
-            found = self._columns = columns_of(space, kept)
+            found = self._columns = build_columns(space, kept)
         return found
 
-    def machines(self, space: Space, asked: ClusterInput, site: Site) -> Machines | None:
+    def get_machines(self, space: SearchSpace, asked: ClusterInput, site: Site) -> MachinePower | None:
         """The machines of a cluster in a building; None where their power is not known."""
         key = (asked.model_dump_json(), site.cooling, site.fabric_watts_per_device)
         if key not in self._machines:
-            catalog = calibrated(space.catalog, asked)
-            found = resolve_cluster(asked, catalog, Notes())
+            catalog = apply_calibrations(space.catalog, asked)
+            found = resolve_cluster(asked, catalog, AnswerNotes())
             limit = found.accelerator.power_limit_watts
             self._machines[key] = (
                 None if limit is None else build_machines(found, site, catalog.curves, exact(limit), limit)[0]
@@ -183,9 +185,9 @@ class Runs:
         return self._machines[key]
 
 
-def worked_of(configuration: Configuration, catalog: CatalogView) -> Worked:
+def run_configuration(configuration: RequestConfiguration, catalog: CatalogView) -> EvaluatedConfiguration:
     """The rates of a configuration."""
     question = configuration.throughput
-    catalog = calibrated(catalog, question.cluster, question.efficiency)
+    catalog = apply_calibrations(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
-    return Worked(configuration, catalog, run, estimate_draw(run), {}, {})
+    return EvaluatedConfiguration(configuration, catalog, run, estimate_draw(run), {}, {})

@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from service.kit.http.pages import NextPageToken, PageQuery
 from service.schemas.plan_answers import Plan
-from service.schemas.plans import Goal
+from service.schemas.plans import PlanGoal
 
 PlanId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 PlanState = TypeAliasType("PlanState", Literal["running", "done", "cancelled", "failed"])
@@ -25,5 +25,5 @@ class PlanQuery(PageQuery):
 
     state: Annotated[list[PlanState], Field(max_length=4)] = []
     """States to list."""
-    goal: Annotated[list[Goal], Field(max_length=5)] = []
+    goal: Annotated[list[PlanGoal], Field(max_length=5)] = []
     """Goals to list."""

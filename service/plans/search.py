@@ -9,69 +9,73 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from service.kit.http.wanted import check_wanted
+from service.kit.http.cancellation import check_cancelled
 from service.plans import serving, training
-from service.plans.space import NOTHING, Kept, Outcome, Piece, Space
+from service.plans.space import NOTHING, KeptConfiguration, SearchOutcome, SearchPiece, SearchSpace
 from service.schemas.workloads import TrainingWorkloadInput, WorkloadInput
 
 
-def pieces(space: Space) -> tuple[Piece, ...]:
+def split_search(space: SearchSpace) -> tuple[SearchPiece, ...]:
     """The parts that a search is done in, each of seconds at most.
 
     Raises :class:`service.planning.errors.PlanningError` naming the field of a question that leaves too much
     open, or that has too many candidates.
     """
     if isinstance(space.question.workload, TrainingWorkloadInput):
-        return training.pieces(space)
-    return serving.pieces(space)
+        return training.split_training(space)
+    return serving.split_services(space)
 
 
-def search(space: Space, piece: Piece) -> Outcome:
+def search_space(space: SearchSpace, piece: SearchPiece) -> SearchOutcome:
     """What becomes of the candidates of one piece."""
-    check_wanted()
-    find = training.search if isinstance(space.question.workload, TrainingWorkloadInput) else serving.search
-    return merged((find(space, piece),), space.question.search.depth)
+    check_cancelled()
+    find = (
+        training.search_training
+        if isinstance(space.question.workload, TrainingWorkloadInput)
+        else serving.search_services
+    )
+    return merge_outcomes((find(space, piece),), space.question.search.depth)
 
 
-def workload_of(given: WorkloadInput, kept: Kept) -> WorkloadInput:
+def build_workload(given: WorkloadInput, kept: KeptConfiguration) -> WorkloadInput:
     """The workload of a question as a configuration runs it."""
     if isinstance(given, TrainingWorkloadInput):
-        return training.workload_of(given, kept)
-    return serving.workload_of(given, kept)
+        return training.build_workload(given, kept)
+    return serving.build_workload(given, kept)
 
 
-def _measures(kept: Kept) -> tuple[float, float, float]:
+def _get_measures(kept: KeptConfiguration) -> tuple[float, float, float]:
     return kept.seconds, kept.watts or 0.0, kept.lasting_seconds or 0.0
 
 
-def _rank(value: object) -> tuple[int, float, str]:
+def _build_sort_key(value: object) -> tuple[int, float, str]:
     """Numbers before words, so that both can be told apart and put in order."""
     if isinstance(value, bool | int | float):
         return 0, float(value), ""
     return 1, 0.0, json.dumps(value, sort_keys=True)
 
 
-def _members(values: Mapping[str, Any]) -> list[tuple[str, tuple[int, float, str]]]:
-    return [(name, _rank(values[name])) for name in sorted(values)]
+def _sort_members(values: Mapping[str, Any]) -> list[tuple[str, tuple[int, float, str]]]:
+    return [(name, _build_sort_key(values[name])) for name in sorted(values)]
 
 
-def _settings(kept: Kept) -> tuple[Any, ...]:
-    return _members(kept.parallelism), _members(kept.workload)
+def _build_settings_key(kept: KeptConfiguration) -> tuple[Any, ...]:
+    return _sort_members(kept.parallelism), _sort_members(kept.workload)
 
 
-def _in_order(kept: Iterable[Kept]) -> Iterator[Kept]:
+def _sort_kept(kept: Iterable[KeptConfiguration]) -> Iterator[KeptConfiguration]:
     """By their measures, equals by layout and then by workload."""
-    for _, equals in groupby(sorted(kept, key=_measures), key=_measures):
+    for _, equals in groupby(sorted(kept, key=_get_measures), key=_get_measures):
         several = list(equals)
-        yield from several if len(several) == 1 else sorted(several, key=_settings)
+        yield from several if len(several) == 1 else sorted(several, key=_build_settings_key)
 
 
-def best_of(kept: Iterable[Kept], depth: int) -> tuple[Kept, ...]:
+def select_best(kept: Iterable[KeptConfiguration], depth: int) -> tuple[KeptConfiguration, ...]:
     """Those of one cluster that fewer than ``depth`` others are at least as good as in all measures."""
-    found: list[Kept] = []
+    found: list[KeptConfiguration] = []
     held: list[tuple[float, float, float]] = []
-    for one in _in_order(kept):
-        own = _measures(one)
+    for one in _sort_kept(kept):
+        own = _get_measures(one)
         # Those before it are at least as fast.
         betters = 0
         for other in held:
@@ -84,15 +88,15 @@ def best_of(kept: Iterable[Kept], depth: int) -> tuple[Kept, ...]:
     return tuple(found)
 
 
-def merged(outcomes: Iterable[Outcome], depth: int) -> Outcome:
+def merge_outcomes(outcomes: Iterable[SearchOutcome], depth: int) -> SearchOutcome:
     """All of them together, with what is kept of each cluster and number of devices weighed at last."""
     whole = NOTHING
-    kept: list[Kept] = []
+    kept: list[KeptConfiguration] = []
     for outcome in outcomes:
-        whole = whole.plus(outcome._replace(kept=()))
+        whole = whole.add(outcome._replace(kept=()))
         kept.extend(outcome.kept)
-    by_cluster: dict[tuple[int, int], list[Kept]] = {}
+    by_cluster: dict[tuple[int, int], list[KeptConfiguration]] = {}
     for one in kept:
         by_cluster.setdefault((one.cluster, one.accelerator_count or 0), []).append(one)
-    best = [each for place in sorted(by_cluster) for each in best_of(by_cluster[place], depth)]
+    best = [each for place in sorted(by_cluster) for each in select_best(by_cluster[place], depth)]
     return whole._replace(kept=tuple(best))

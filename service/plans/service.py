@@ -10,23 +10,23 @@ from service.kit.clock import now
 from service.kit.database.engine import Reader
 from service.planning import METHOD_VERSION
 from service.plans import repository
-from service.plans.answer import answer_of
+from service.plans.answer import build_answer
 from service.plans.errors import PlanNotFound
-from service.plans.ranking import ranked
-from service.plans.search import merged, pieces, search
+from service.plans.ranking import rank_candidates
+from service.plans.search import merge_outcomes, search_space, split_search
 from service.plans.sensitivity import has_tariff
-from service.plans.space import Outcome, Piece, Space
-from service.plans.supplies import space_of
+from service.plans.space import SearchOutcome, SearchPiece, SearchSpace
+from service.plans.supplies import build_space
 from service.resolve.catalog import CatalogView
-from service.schemas.plan_answers import PlanAnswer
-from service.schemas.plans import PlanQuestion
+from service.schemas.plan_answers import PlanResult
+from service.schemas.plans import PlanRequest
 
 MOST_CANDIDATES_AT_ONCE: Final = 50_000
 MOST_PIECES_AT_ONCE: Final = 4
 """What is searched while the caller waits: a second or two of work."""
 
 
-class Pin(NamedTuple):
+class SearchPin(NamedTuple):
     """What all pieces of a search are searched under; those of another one do not add up with them."""
 
     catalog_revision: int
@@ -35,71 +35,71 @@ class Pin(NamedTuple):
     """Prices and exchange rates are those of a day."""
 
 
-def pin_of(catalog: CatalogView) -> Pin:
+def build_pin(catalog: CatalogView) -> SearchPin:
     """The pin of what is searched under ``catalog`` now."""
-    return Pin(catalog.revision, METHOD_VERSION, now().date().isoformat())
+    return SearchPin(catalog.revision, METHOD_VERSION, now().date().isoformat())
 
 
-class Prepared(NamedTuple):
+class PreparedSearch(NamedTuple):
     """A question and the pieces of its search; with the answer, if the search is small."""
 
-    question: PlanQuestion
-    pin: Pin
-    pieces: tuple[Piece, ...]
-    answer: PlanAnswer | None = None
+    question: PlanRequest
+    pin: SearchPin
+    pieces: tuple[SearchPiece, ...]
+    answer: PlanResult | None = None
 
 
-def estimate_plan(question: PlanQuestion, catalog: CatalogView) -> PlanAnswer:
+def estimate_plan(question: PlanRequest, catalog: CatalogView) -> PlanResult:
     """Which configuration does this work best? All of the search, in one go."""
-    space = space_of(question, catalog)
-    return _searched(space, pieces(space))
+    space = build_space(question, catalog)
+    return _search_pieces(space, split_search(space))
 
 
-def prepare(question: PlanQuestion, catalog: CatalogView) -> Prepared:
+def prepare_plan(question: PlanRequest, catalog: CatalogView) -> PreparedSearch:
     """The pieces of a question, and its answer if they are few."""
-    pin, space = pin_of(catalog), space_of(question, catalog)
-    parts = pieces(space)
-    answer = _searched(space, parts) if _are_few(parts) and not _is_billed(space) else None
-    return Prepared(question, pin, parts, answer)
+    pin, space = build_pin(catalog), build_space(question, catalog)
+    parts = split_search(space)
+    answer = _search_pieces(space, parts) if _has_few_pieces(parts) and not _is_billed(space) else None
+    return PreparedSearch(question, pin, parts, answer)
 
 
-def _are_few(parts: Sequence[Piece]) -> bool:
+def _has_few_pieces(parts: Sequence[SearchPiece]) -> bool:
     candidates = sum(piece.candidates for piece in parts)
     return candidates <= MOST_CANDIDATES_AT_ONCE and len(parts) <= MOST_PIECES_AT_ONCE
 
 
-def _is_billed(space: Space) -> bool:
+def _is_billed(space: SearchSpace) -> bool:
     """Whether ranking takes bills of a tariff from every start of a window, which may take many seconds."""
     return space.question.window is not MISSING and any(map(has_tariff, space.supplies))
 
 
-def pieces_of(question: PlanQuestion, catalog: CatalogView) -> Prepared:
+def prepare_pieces(question: PlanRequest, catalog: CatalogView) -> PreparedSearch:
     """The pieces of a question, all still to be searched."""
-    return Prepared(question, pin_of(catalog), pieces(space_of(question, catalog)))
+    return PreparedSearch(question, build_pin(catalog), split_search(build_space(question, catalog)))
 
 
-def search_piece(question: PlanQuestion, catalog: CatalogView, piece: Piece) -> Outcome:
+def search_plan_piece(question: PlanRequest, catalog: CatalogView, piece: SearchPiece) -> SearchOutcome:
     """What becomes of a piece of a question."""
-    return search(space_of(question, catalog), piece)
+    return search_space(build_space(question, catalog), piece)
 
 
-def rank(question: PlanQuestion, catalog: CatalogView, outcomes: Iterable[Outcome]) -> PlanAnswer:
+def rank_plan(question: PlanRequest, catalog: CatalogView, outcomes: Iterable[SearchOutcome]) -> PlanResult:
     """The answer, once every piece of a question is searched; ``outcomes`` in the order of the pieces."""
-    return _ranked(space_of(question, catalog), outcomes)
+    return _rank_outcomes(build_space(question, catalog), outcomes)
 
 
-def _searched(space: Space, parts: Iterable[Piece]) -> PlanAnswer:
-    return _ranked(space, (search(space, piece) for piece in parts))
+def _search_pieces(space: SearchSpace, parts: Iterable[SearchPiece]) -> PlanResult:
+    return _rank_outcomes(space, (search_space(space, piece) for piece in parts))
 
 
-def _ranked(space: Space, outcomes: Iterable[Outcome]) -> PlanAnswer:
-    outcome = merged(outcomes, space.question.search.depth)
-    return answer_of(space, outcome, ranked(space, outcome))
+def _rank_outcomes(space: SearchSpace, outcomes: Iterable[SearchOutcome]) -> PlanResult:
+    outcome = merge_outcomes(outcomes, space.question.search.depth)
+    return build_answer(space, outcome, rank_candidates(space, outcome))
 
 
-def candidate(session: Reader, tenant_id: str, plan_id: str, rank: int) -> dict[str, Any] | None:
+def get_candidate_row(session: Reader, tenant_id: str, plan_id: str, rank: int) -> dict[str, Any] | None:
     """The row of this rank of a plan, as it was answered; None where the plan has none."""
-    row = repository.get(session, tenant_id, plan_id)
+    row = repository.get_plan(session, tenant_id, plan_id)
     if row is None:
         raise PlanNotFound
     answer = from_json(row.answer) if row.answer is not None else {"rows": [], "given": []}

@@ -21,34 +21,34 @@ from service.estimates.rates import plan_run
 from service.planning.cases import InferenceCase
 from service.planning.errors import PlanningError
 from service.planning.estimates import ServingRun
-from service.planning.estimates.devices import compute_peak, usable_bytes
+from service.planning.estimates.devices import compute_peak, get_usable_bytes
 from service.planning.estimates.power import estimate_draw
-from service.planning.estimates.serving import Serving, build_load, serve
-from service.planning.estimates.serving_run import unserved_kinds
+from service.planning.estimates.serving import ServingEstimate, build_load, estimate_serving
+from service.planning.estimates.serving_run import list_unserved_kinds
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.links import MESHES
 from service.planning.inference import (
-    Batch,
+    BatchScheduler,
+    IterationBatch,
     ReplicaDegrees,
-    Scheduler,
-    fewest,
-    replica_layouts,
-    ruled_out,
-    served_alike,
+    estimate_similar_loads,
+    find_fewest_replicas,
+    find_layout_constraint,
+    list_replica_layouts,
 )
-from service.planning.memory.capacity import largest_concurrency
-from service.planning.memory.serving import inference_memory, inference_weight_bytes
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
-from service.planning.parallelism import Parallelism, divisors
+from service.planning.memory.capacity import find_largest_concurrency
+from service.planning.memory.serving import estimate_inference_memory, inference_weight_bytes
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
+from service.planning.parallelism import Parallelism, list_divisors
 from service.planning.workload import InferenceWorkload
-from service.plans.space import Kept, Outcome, Piece, Space
+from service.plans.space import KeptConfiguration, SearchOutcome, SearchPiece, SearchSpace
 from service.resolve import resolve_served
-from service.resolve.calibrated import calibrated
+from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.resolve.load import resolve_levels
-from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from service.schemas.plans import ServingSearch
 from service.schemas.references import ClusterInput, ParallelismInput
@@ -67,7 +67,7 @@ _MOST_SHARE = 0.55
 """Requests that may take less than the mean over theirs: half of them, and some for the lattice."""
 
 
-class _Stored(NamedTuple):
+class _StorageLayouts(NamedTuple):
     """How weights and cache are stored, and the layouts of a replica that are searched with it."""
 
     settings: Mapping[str, Any]
@@ -76,29 +76,31 @@ class _Stored(NamedTuple):
     layouts: tuple[Parallelism, ...]
 
 
-class _Machine:
+class _SearchedDevices:
     """A kind of devices with what is searched on it."""
 
-    def __init__(self, space: Space, place: int, rules: Sequence[PruningRule] = tuple(PruningRule)) -> None:
+    def __init__(
+        self, space: SearchSpace, place: int, rules: Sequence[PruningRule] = tuple(PruningRule)
+    ) -> None:
         self.space = space
         self.place = place
         self.rules = rules
         self.given = space.clusters[place]
         self.most = self.given.accelerator_count
-        self.cluster, self.catalog = self.on(self.most)
+        self.cluster, self.catalog = self.resolve_cluster(self.most)
         self._alike: dict[int, bool] = {}
 
-    def on(self, devices: int) -> tuple[Cluster, CatalogView]:
+    def resolve_cluster(self, devices: int) -> tuple[Cluster, CatalogView]:
         """So many of the devices, and the catalog as they see it."""
-        given = self.asked(devices)
-        catalog = calibrated(self.space.catalog, given)
-        return resolve_cluster(given, catalog, Notes()), catalog
+        given = self.build_cluster(devices)
+        catalog = apply_calibrations(self.space.catalog, given)
+        return resolve_cluster(given, catalog, AnswerNotes()), catalog
 
-    def asked(self, devices: int) -> ClusterInput:
+    def build_cluster(self, devices: int) -> ClusterInput:
         """So many of the devices as a question gives them."""
         return self.given.model_copy(update={"accelerator_count": devices})
 
-    def most_replicas(self, layout: Parallelism) -> int:
+    def count_max_replicas(self, layout: Parallelism) -> int:
         """Replicas that the devices make: of groups that do not divide a domain those of one domain.
 
         The next one would lie across two of them, and its figures would be those of one that does not.
@@ -116,7 +118,7 @@ class _Machine:
         if devices >= reached:
             return True
         if devices not in self._alike:
-            cluster, catalog = self.on(devices)
+            cluster, catalog = self.resolve_cluster(devices)
             same = cluster._replace(
                 accelerator_count=self.cluster.accelerator_count,
                 accelerators_per_node=self.cluster.accelerators_per_node,
@@ -127,27 +129,31 @@ class _Machine:
         return self._alike[devices]
 
     @property
-    def stored(self) -> Iterator[_Stored]:
+    def stored(self) -> Iterator[_StorageLayouts]:
         """Every way to store weights and cache, with what is searched of it."""
-        return (_stored(self, settings) for settings in _storages(self.space.question.search.serving))
+        return (
+            _build_stored(self, settings) for settings in _list_storages(self.space.question.search.serving)
+        )
 
     @property
-    def variants(self) -> Iterator[tuple[_Stored, Parallelism]]:
+    def variants(self) -> Iterator[tuple[_StorageLayouts, Parallelism]]:
         """What is searched, in its order."""
         return ((stored, layout) for stored in self.stored for layout in stored.layouts)
 
-    def question(self, stored: _Stored, layout: Parallelism, replicas: int = 1) -> ThroughputQuestion:
+    def build_question(
+        self, stored: _StorageLayouts, layout: Parallelism, replicas: int = 1
+    ) -> ThroughputEstimateRequest:
         """What an estimate of so many replicas is asked."""
-        return ThroughputQuestion.model_construct(
+        return ThroughputEstimateRequest.model_construct(
             model=self.space.question.model,
             workload=stored.given,
-            cluster=self.asked(layout.devices * replicas),
-            parallelism=_given(layout._replace(data=layout.data * replicas)),
+            cluster=self.build_cluster(layout.devices * replicas),
+            parallelism=_to_parallelism_input(layout._replace(data=layout.data * replicas)),
             explain=False,
         )
 
 
-def _storages(search: ServingSearch) -> Iterator[Mapping[str, Any]]:
+def _list_storages(search: ServingSearch) -> Iterator[Mapping[str, Any]]:
     """Members of the workload that are searched."""
     weights: list[dict[str, Any]] = []
     if search.weight_formats is not MISSING:
@@ -160,12 +166,12 @@ def _storages(search: ServingSearch) -> Iterator[Mapping[str, Any]]:
         yield {**stored, **cache}
 
 
-def workload_of(given: InferenceWorkloadInput, kept: Kept) -> InferenceWorkloadInput:
+def build_workload(given: InferenceWorkloadInput, kept: KeptConfiguration) -> InferenceWorkloadInput:
     """The workload of a configuration that was kept."""
-    return _with(given, kept.workload)
+    return _apply_settings(given, kept.workload)
 
 
-def _with(given: InferenceWorkloadInput, settings: Mapping[str, Any]) -> InferenceWorkloadInput:
+def _apply_settings(given: InferenceWorkloadInput, settings: Mapping[str, Any]) -> InferenceWorkloadInput:
     changes: dict[str, Any] = dict(settings)
     if "weight_format" in changes:
         changes |= {"weight_format": WeightFormatName(changes["weight_format"]), "weight_precision": MISSING}
@@ -174,18 +180,18 @@ def _with(given: InferenceWorkloadInput, settings: Mapping[str, Any]) -> Inferen
     return given.model_copy(update=changes)
 
 
-def _given(layout: Parallelism) -> ParallelismInput:
-    return ParallelismInput(**_degrees(layout))
+def _to_parallelism_input(layout: Parallelism) -> ParallelismInput:
+    return ParallelismInput(**_get_degrees(layout))
 
 
-def _degrees(layout: Parallelism) -> dict[str, Any]:
+def _get_degrees(layout: Parallelism) -> dict[str, Any]:
     """Members of the layout of a question."""
     names = ["tensor", "pipeline", "data", "expert"]
     names += ["expert_tensor"] * (layout.expert_tensor is not None)
     return {name: getattr(layout, name) for name in names}
 
 
-def _get_workload(space: Space) -> InferenceWorkloadInput:
+def _get_workload(space: SearchSpace) -> InferenceWorkloadInput:
     """The workload of a plan of a service."""
     workload = space.question.workload
     if not isinstance(workload, InferenceWorkloadInput):
@@ -193,14 +199,14 @@ def _get_workload(space: Space) -> InferenceWorkloadInput:
     return workload
 
 
-def _stored(machine: _Machine, settings: Mapping[str, Any]) -> _Stored:
+def _build_stored(machine: _SearchedDevices, settings: Mapping[str, Any]) -> _StorageLayouts:
     """What is searched of one way to store weights and cache."""
     space, cluster = machine.space, machine.cluster
     given = _get_workload(space)
-    stored = _Stored(settings, _with(given, settings), has_rate=True, layouts=())
-    one, catalog = machine.on(1)
-    question = machine.question(stored, Parallelism())
-    case = resolve_served(question, stored.given, one, space.model, catalog=catalog, notes=Notes())
+    stored = _StorageLayouts(settings, _apply_settings(given, settings), has_rate=True, layouts=())
+    one, catalog = machine.resolve_cluster(1)
+    question = machine.build_question(stored, Parallelism())
+    case = resolve_served(question, stored.given, one, space.model, catalog=catalog, notes=AnswerNotes())
     if case.unknown is not None:
         raise case.unknown
     try:
@@ -210,67 +216,74 @@ def _stored(machine: _Machine, settings: Mapping[str, Any]) -> _Stored:
         has_rate = False
     stored = stored._replace(has_rate=has_rate)
     profile = space.model.profile
-    degrees = _degrees_of(machine, stored, profile, space.question.search.serving)
-    layouts = islice(replica_layouts(profile, degrees), _most(space) + 1)
+    degrees = _resolve_degrees(machine, stored, profile, space.question.search.serving)
+    layouts = islice(list_replica_layouts(profile, degrees), _get_max_configurations(space) + 1)
     return stored._replace(layouts=tuple(layouts))
 
 
-def _degrees_of(
-    machine: _Machine, stored: _Stored, profile: Profile, search: ServingSearch
+def _resolve_degrees(
+    machine: _SearchedDevices, stored: _StorageLayouts, profile: ModelProfile, search: ServingSearch
 ) -> ReplicaDegrees:
     """Degrees as the question lists them, else those of practice."""
-    tensor = divisors(machine.cluster.accelerators_per_node) if search.tensor is MISSING else search.tensor
+    tensor = (
+        list_divisors(machine.cluster.accelerators_per_node) if search.tensor is MISSING else search.tensor
+    )
     pipeline: Sequence[int] = (1,) if search.pipeline is MISSING else search.pipeline
-    if search.pipeline is MISSING and stored.has_rate and not _fits_a_node(machine, stored, tensor):
+    if search.pipeline is MISSING and stored.has_rate and not _is_fitting_node(machine, stored, tensor):
         pipeline = (1, *(stages for stages in _WHOLE_NODES if stages * max(tensor) <= machine.most))
     expert = search.expert
     if expert is MISSING:
-        expert = [each for each in divisors(max(1, profile.expert_count)) if each <= machine.most]
+        expert = [each for each in list_divisors(max(1, profile.expert_count)) if each <= machine.most]
     cuts = None if search.expert_tensor is MISSING else tuple(search.expert_tensor)
     listed = [tuple(dict.fromkeys(each)) for each in (tensor, pipeline, expert)]
     return ReplicaDegrees(listed[0], listed[1], listed[2], cuts)
 
 
-def _fits_a_node(machine: _Machine, stored: _Stored, tensor: Sequence[int]) -> bool:
+def _is_fitting_node(machine: _SearchedDevices, stored: _StorageLayouts, tensor: Sequence[int]) -> bool:
     """Whether the widest of the replicas in a node holds a request."""
     for width in sorted(tensor, reverse=True):
         layout = Parallelism(tensor=width)
-        if ruled_out(layout, machine.space.model.profile, machine.cluster) is None:
-            return _Placed(machine, stored, layout).holds != 0
+        if find_layout_constraint(layout, machine.space.model.profile, machine.cluster) is None:
+            return _PlacedVariant(machine, stored, layout).holds != 0
     return True
 
 
-class _Placed:
+class _PlacedVariant:
     """A variant on its devices: what a replica holds, and what any number of replicas does."""
 
-    def __init__(self, machine: _Machine, stored: _Stored, layout: Parallelism) -> None:
+    def __init__(self, machine: _SearchedDevices, stored: _StorageLayouts, layout: Parallelism) -> None:
         self.machine = machine
         self.stored = stored
         self.layout = layout
-        self.case = self._resolve(1, machine.cluster, machine.catalog)
-        self.holds = self._holds()
-        self._one: Serving | None = None
+        self.case = self._resolve_case(1, machine.cluster, machine.catalog)
+        self.holds = self._count_fitting_requests()
+        self._one: ServingEstimate | None = None
 
-    def _resolve(self, replicas: int, cluster: Cluster, catalog: CatalogView) -> InferenceCase:
+    def _resolve_case(self, replicas: int, cluster: Cluster, catalog: CatalogView) -> InferenceCase:
         cluster = cluster._replace(accelerator_count=self.layout.devices * replicas)
-        question, model = self.machine.question(self.stored, self.layout, replicas), self.machine.space.model
-        return resolve_served(question, self.stored.given, cluster, model, catalog=catalog, notes=Notes())
+        question, model = (
+            self.machine.build_question(self.stored, self.layout, replicas),
+            self.machine.space.model,
+        )
+        return resolve_served(
+            question, self.stored.given, cluster, model, catalog=catalog, notes=AnswerNotes()
+        )
 
-    def _limit(self) -> float | None:
-        return usable_bytes(self.machine.cluster, self.workload)
+    def _get_usable_bytes(self) -> float | None:
+        return get_usable_bytes(self.machine.cluster, self.workload)
 
     @property
     def workload(self) -> InferenceWorkload:
         """As memory sees it, with one request on each rank."""
         return self.case.resident.workload._replace(concurrency=self.layout.data)
 
-    def _holds(self) -> int | None:
+    def _count_fitting_requests(self) -> int | None:
         """Most whole requests of a rank that fit and that its engine takes; None where nothing is known."""
-        limit = self._limit()
+        limit = self._get_usable_bytes()
         if limit is None:
             return self.workload.most_requests
-        memory = inference_memory(self.case.resident.profile, self.workload, self.layout)
-        return largest_concurrency(memory, self.workload, limit)
+        memory = estimate_inference_memory(self.case.resident.profile, self.workload, self.layout)
+        return find_largest_concurrency(memory, self.workload, limit)
 
     @property
     def state_exceeds(self) -> bool:
@@ -280,32 +293,32 @@ class _Placed:
         (``ServingMemory.beside_bytes``), and no engine uses more than the device (``usable_bytes_of``). Where
         blocks stay on the host it is no bound.
         """
-        limit, workload = self._limit(), self.workload
+        limit, workload = self._get_usable_bytes(), self.workload
         if limit is None or workload.device_layers is not None:
             return False
         weights = inference_weight_bytes(self.case.resident.profile, workload.storage, self.layout)
         return weights.total > limit / workload.memory_fraction
 
-    def serving(self, replicas: int) -> Serving:
+    def estimate_serving(self, replicas: int) -> ServingEstimate:
         """What so many replicas do, by the function of a single estimate."""
-        cluster, catalog = self.machine.on(self.layout.devices * replicas)
-        found = serve(self._resolve(replicas, cluster, catalog))
+        cluster, catalog = self.machine.resolve_cluster(self.layout.devices * replicas)
+        found = estimate_serving(self._resolve_case(replicas, cluster, catalog))
         if found is None:
             detail = "no rate of the accelerator is known"
             raise PlanningError("PEAK_RATE_UNKNOWN", "/cluster/accelerator", detail)
         return found
 
-    def servings(self, numbers: Sequence[int]) -> Iterator[Serving]:
+    def estimate_servings(self, numbers: Sequence[int]) -> Iterator[ServingEstimate]:
         """The same for several numbers, together from where they differ in their load alone."""
         alike = [number for number in numbers if self.is_alike(number)]
-        yield from (self.serving(number) for number in numbers[: len(numbers) - len(alike)])
+        yield from (self.estimate_serving(number) for number in numbers[: len(numbers) - len(alike)])
         if not alike:
             return
-        one = self._one = self._one or self.serving(alike[0])
-        cases = [self._with_replicas(one.case, number) for number in alike]
+        one = self._one = self._one or self.estimate_serving(alike[0])
+        cases = [self._replace_replicas(one.case, number) for number in alike]
         counts = [self._count_busy(case) for case in cases]
         loads = [build_load(case, count) for case, count in zip(cases, counts, strict=True)]
-        answered = served_alike(one.model, one.server, loads)
+        answered = estimate_similar_loads(one.model, one.server, loads)
         for case, count, load, found in zip(cases, counts, loads, answered, strict=True):
             yield replace(one, served=found, load=load, replicas=float(count), case=case)
 
@@ -314,7 +327,7 @@ class _Placed:
         trace = len(self.case.load.at_seconds) > 1
         return not trace and self.machine.is_alike(replicas * self.layout.devices)
 
-    def _with_replicas(self, case: InferenceCase, replicas: int) -> InferenceCase:
+    def _replace_replicas(self, case: InferenceCase, replicas: int) -> InferenceCase:
         return replace(case, layout=self.layout._replace(data=self.layout.data * replicas))
 
     @staticmethod
@@ -324,7 +337,7 @@ class _Placed:
         return case.replicas if requests is None else min(case.replicas, requests)
 
 
-def _least_by_room(placed: _Placed, most: int) -> int | PlanConstraint:
+def _find_least_replicas(placed: _PlacedVariant, most: int) -> int | PlanConstraint:
     """Replicas that hold the requests at a time that are asked for, or what keeps them from it."""
     ranks, concurrency, holds = placed.layout.data, placed.case.load.concurrency, placed.holds
     if holds == 0:
@@ -337,19 +350,19 @@ def _least_by_room(placed: _Placed, most: int) -> int | PlanConstraint:
     return PlanConstraint.ENGINE if holds == placed.workload.most_requests else PlanConstraint.MEMORY
 
 
-class _Levels:
+class _LevelCheck:
     """Whether numbers of replicas carry the load within the service levels."""
 
-    def __init__(self, placed: _Placed) -> None:
+    def __init__(self, placed: _PlacedVariant) -> None:
         self._placed = placed
         given = placed.stored.given.service_levels
         self._levels = None if given is MISSING else resolve_levels(given)
 
-    def carried(self, numbers: Sequence[int]) -> list[bool]:
+    def check_replica_counts(self, numbers: Sequence[int]) -> list[bool]:
         """Of each number."""
-        return [self.is_carried(serving) for serving in self._placed.servings(numbers)]
+        return [self.is_carried(serving) for serving in self._placed.estimate_servings(numbers)]
 
-    def is_carried(self, serving: Serving) -> bool:
+    def is_carried(self, serving: ServingEstimate) -> bool:
         """Of what so many replicas do."""
         rate = serving.case.load.rate_per_second
         if rate is not None:
@@ -359,16 +372,16 @@ class _Levels:
             if holds is not None and math.ceil(serving.requests_inside) > holds:
                 return False
         levels = self._levels
-        return levels is None or serving.goodput(levels.limits).value >= levels.share
+        return levels is None or serving.estimate_goodput(levels.limits).value >= levels.share
 
-    def least(self, serving: Serving) -> int:
+    def count_least_replicas(self, serving: ServingEstimate) -> int:
         """Replicas with fewer of which each is saturated: what one cannot pass is the same at any load."""
         rate = serving.case.load.rate_per_second
         if rate is None:
             return 1
         return max(1, math.floor(rate / serving.served.most_requests_per_second * (1.0 - 1e-9)))
 
-    def misses_alone(self, serving: Serving) -> bool:
+    def is_missed_alone(self, serving: ServingEstimate) -> bool:
         """Whether even requests that are alone take longer for a token than is allowed.
 
         Proof that no number of replicas joined like these keeps the level then: half of the requests on the
@@ -380,12 +393,12 @@ class _Levels:
         correct moves with the load: of these nothing is proven.
         """
         levels, load = self._levels, serving.load
-        plain = load.burst_requests is None and serving.server.scheduler is Scheduler.CONTINUOUS
+        plain = load.burst_requests is None and serving.server.scheduler is BatchScheduler.CONTINUOUS
         if levels is None or levels.share <= _MOST_SHARE or load.outputs.values[0] <= 1.0 or not plain:
             return False
         if serving.server.speculation is not None or serving.case.curves.local is not None:
             return False
-        least = _SURE * _least_iteration(serving) * serving.spreads.output_token.middle
+        least = _SURE * _find_least_iteration(serving) * serving.spreads.output_token.middle
         each, whole = levels.limits.time_per_output_token_seconds, levels.limits.request_seconds
         if each is not None and least > each:
             return True
@@ -393,39 +406,43 @@ class _Levels:
         return whole is not None and alike and least * load.decodes > whole
 
 
-def _least_iteration(serving: Serving) -> float:
+def _find_least_iteration(serving: ServingEstimate) -> float:
     """Seconds of the quickest iteration in which requests decode, of any number of them."""
     batches = np.power(2.0, np.arange(15.0))
     context = batches * serving.load.decoding_context
     zeros = np.zeros_like(batches)
-    times = serving.model.time(Batch(batches, context, zeros, zeros, zeros))
+    times = serving.model.compute_time(IterationBatch(batches, context, zeros, zeros, zeros))
     return float(np.min(times.seconds))
 
 
-def _decided(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanConstraint | PruningRule | Kept:
+def _decide_layout(
+    machine: _SearchedDevices, stored: _StorageLayouts, layout: Parallelism
+) -> PlanConstraint | PruningRule | KeptConfiguration:
     """The configuration with its fewest replicas, or what rules it out."""
-    most = machine.most_replicas(layout)
-    constraint = _by_shape(machine, stored, layout)
+    most = machine.count_max_replicas(layout)
+    constraint = _find_shape_constraint(machine, stored, layout)
     if constraint is not None:
         return constraint
-    placed = _Placed(machine, stored, layout)
+    placed = _PlacedVariant(machine, stored, layout)
     if PruningRule.STATE in machine.rules and placed.state_exceeds:
         return PruningRule.STATE
-    least = _least_by_room(placed, most)
+    least = _find_least_replicas(placed, most)
     if isinstance(least, PlanConstraint):
         return least
     if placed.case.load.concurrency is not None:
         most = min(most, placed.case.load.concurrency)
-    levels = _Levels(placed)
+    levels = _LevelCheck(placed)
     if placed.is_alike(1):
-        light = next(placed.servings([most]))
-        if PruningRule.LEVELS in machine.rules and levels.misses_alone(light):
+        light = next(placed.estimate_servings([most]))
+        if PruningRule.LEVELS in machine.rules and levels.is_missed_alone(light):
             return PruningRule.LEVELS
-        least = max(least, levels.least(light))
-    return _with_fewest(placed, levels, least, most) or PlanConstraint.SERVICE_LEVEL
+        least = max(least, levels.count_least_replicas(light))
+    return _find_fewest(placed, levels, least, most) or PlanConstraint.SERVICE_LEVEL
 
 
-def _by_shape(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanConstraint | None:
+def _find_shape_constraint(
+    machine: _SearchedDevices, stored: _StorageLayouts, layout: Parallelism
+) -> PlanConstraint | None:
     """What rules a layout out whatever its memory."""
     if not stored.has_rate:
         return PlanConstraint.PRECISION
@@ -433,31 +450,33 @@ def _by_shape(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanCo
         return PlanConstraint.DEVICES
     if machine.place in machine.space.apart and layout.devices > machine.cluster.domain:
         return PlanConstraint.LINK
-    reason = ruled_out(layout, machine.space.model.profile, machine.cluster)
+    reason = find_layout_constraint(layout, machine.space.model.profile, machine.cluster)
     if reason is not None:
         return PlanConstraint(reason.value)
-    return None if machine.most_replicas(layout) else PlanConstraint.LINK
+    return None if machine.count_max_replicas(layout) else PlanConstraint.LINK
 
 
-def _with_fewest(placed: _Placed, levels: _Levels, least: int, most: int) -> Kept | None:
+def _find_fewest(
+    placed: _PlacedVariant, levels: _LevelCheck, least: int, most: int
+) -> KeptConfiguration | None:
     """The fewest replicas that carry the load, where any do."""
-    while (found := fewest(least, most, levels.carried)) is not None:
-        kept = _kept(placed, found, levels)
+    while (found := find_fewest_replicas(least, most, levels.check_replica_counts)) is not None:
+        kept = _build_kept(placed, found, levels)
         if kept is not None:
             return kept
         least = found + 1
     return None
 
 
-def _kept(placed: _Placed, replicas: int, levels: _Levels) -> Kept | None:
+def _build_kept(placed: _PlacedVariant, replicas: int, levels: _LevelCheck) -> KeptConfiguration | None:
     """So many replicas as single estimates have them; None where by these they do not hold the load."""
     machine = placed.machine
-    question = machine.question(placed.stored, placed.layout, replicas)
-    catalog = calibrated(machine.space.catalog, question.cluster)
+    question = machine.build_question(placed.stored, placed.layout, replicas)
+    catalog = apply_calibrations(machine.space.catalog, question.cluster)
     run = plan_run(question, catalog)
-    if not isinstance(run, ServingRun) or not isinstance(run.serving, Serving):
+    if not isinstance(run, ServingRun) or not isinstance(run.serving, ServingEstimate):
         return None
-    memory = MemoryQuestion.model_construct(
+    memory = MemoryEstimateRequest.model_construct(
         model=question.model,
         workload=question.workload,
         cluster=question.cluster,
@@ -468,9 +487,9 @@ def _kept(placed: _Placed, replicas: int, levels: _Levels) -> Kept | None:
     ):
         return None
     draw = estimate_draw(run)
-    return Kept(
+    return KeptConfiguration(
         cluster=machine.place,
-        parallelism=_degrees(run.case.layout),
+        parallelism=_get_degrees(run.case.layout),
         workload=placed.stored.settings,
         seconds=run.serving.request_seconds.value,
         watts=None if draw is None else draw.watts.value,
@@ -479,14 +498,14 @@ def _kept(placed: _Placed, replicas: int, levels: _Levels) -> Kept | None:
     )
 
 
-def pieces(space: Space) -> tuple[Piece, ...]:
+def split_services(space: SearchSpace) -> tuple[SearchPiece, ...]:
     """The configurations of a service in parts of about a second.
 
     Raises :class:`PlanningError` for a workload that is no service under a load, and for too large a search.
     """
-    _check(space)
-    counts = _counted(space)
-    found: list[Piece] = []
+    _check_question(space)
+    counts = _count_configurations(space)
+    found: list[SearchPiece] = []
     ranges: list[list[int]] = []
     room = _OF_A_PIECE
     for place, count in enumerate(counts):
@@ -496,14 +515,14 @@ def pieces(space: Space) -> tuple[Piece, ...]:
             ranges.append([place, first, first + taken])
             first, room = first + taken, room - taken
             if not room:
-                found.append(Piece(_OF_A_PIECE, {"ranges": ranges}))
+                found.append(SearchPiece(_OF_A_PIECE, {"ranges": ranges}))
                 ranges, room = [], _OF_A_PIECE
     if ranges:
-        found.append(Piece(_OF_A_PIECE - room, {"ranges": ranges}))
+        found.append(SearchPiece(_OF_A_PIECE - room, {"ranges": ranges}))
     return tuple(found)
 
 
-def _check(space: Space) -> None:
+def _check_question(space: SearchSpace) -> None:
     """Refuse what is no service under a load, or whose work is not modelled."""
     given, profile = _get_workload(space), space.model.profile
     for name in _APART:
@@ -513,7 +532,7 @@ def _check(space: Space) -> None:
     if not profile.shapes_known:
         detail = "prefill and decode need the shapes of the model"
         raise PlanningError("ARCHITECTURE_REQUIRED", "/model", detail)
-    if kinds := unserved_kinds(profile):
+    if kinds := list_unserved_kinds(profile):
         detail = f"the work of layers of kind {', '.join(sorted(kinds))} is not modelled"
         raise PlanningError("LAYER_KIND_NOT_MODELLED", "/model", detail)
     if not profile.generates:
@@ -524,44 +543,46 @@ def _check(space: Space) -> None:
         raise PlanningError("LOAD_REQUIRED", "/workload/request_rate_per_second", detail)
 
 
-def _counted(space: Space) -> list[int]:
+def _count_configurations(space: SearchSpace) -> list[int]:
     """Configurations on each of the clusters; too many in all are refused, naming the longest list."""
     counts: list[int] = []
     for place in range(len(space.clusters)):
         counts.append(0)
-        for stored in _Machine(space, place).stored:
+        for stored in _SearchedDevices(space, place).stored:
             counts[place] += len(stored.layouts)
-            if sum(counts) > _most(space):
-                raise _too_large(space)
+            if sum(counts) > _get_max_configurations(space):
+                raise _build_too_large_error(space)
     return counts
 
 
-def _most(space: Space) -> int:
+def _get_max_configurations(space: SearchSpace) -> int:
     return min(space.question.most_candidates, MOST_CONFIGURATIONS)
 
 
-def _too_large(space: Space) -> PlanningError:
+def _build_too_large_error(space: SearchSpace) -> PlanningError:
     lists = {name: len(given) for name, given in space.question.search.serving if isinstance(given, list)}
     longest = max(lists, key=lambda name: lists[name], default=None)
     pointer = f"/search/serving/{longest}" if longest else "/most_candidates"
-    detail = f"more than {_most(space):,} configurations of a service are not searched"
+    detail = f"more than {_get_max_configurations(space):,} configurations of a service are not searched"
     return PlanningError("SEARCH_TOO_LARGE", pointer, detail)
 
 
-def search(space: Space, piece: Piece, rules: Sequence[PruningRule] = tuple(PruningRule)) -> Outcome:
+def search_services(
+    space: SearchSpace, piece: SearchPiece, rules: Sequence[PruningRule] = tuple(PruningRule)
+) -> SearchOutcome:
     """The configurations of ``piece``, each with its fewest replicas; ``rules`` are those that may prune."""
     ruled_out, pruned = Counter[PlanConstraint](), Counter[PruningRule]()
-    kept: list[Kept] = []
+    kept: list[KeptConfiguration] = []
     scored = 0
     for place, first, last in piece.part["ranges"]:
-        machine = _Machine(space, place, rules)
+        machine = _SearchedDevices(space, place, rules)
         for stored, layout in islice(machine.variants, first, last):
-            found = _decided(machine, stored, layout)
-            scored += isinstance(found, Kept) or found is PlanConstraint.SERVICE_LEVEL
-            if isinstance(found, Kept):
+            found = _decide_layout(machine, stored, layout)
+            scored += isinstance(found, KeptConfiguration) or found is PlanConstraint.SERVICE_LEVEL
+            if isinstance(found, KeptConfiguration):
                 kept.append(found)
             elif isinstance(found, PruningRule):
                 pruned[found] += 1
             else:
                 ruled_out[found] += 1
-    return Outcome(piece.candidates, scored, len(kept), ruled_out, pruned, tuple(kept))
+    return SearchOutcome(piece.candidates, scored, len(kept), ruled_out, pruned, tuple(kept))

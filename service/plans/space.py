@@ -15,18 +15,18 @@ from service.resolve.catalog import CatalogView
 from service.resolve.model import ResolvedModel
 from service.schemas.base import AnswerWarning
 from service.schemas.plan_answers import PlanConstraint, PruningRule
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 from service.schemas.purchase import Purchase
 from service.schemas.references import ClusterInput
 from service.schemas.rental import Rental
-from service.schemas.site import RunSite
+from service.schemas.site import RunSiteInput
 
 REACH: Final = 4.0
 """By how much an assumption is moved to see whether the choice hangs on it, up and down. So a search keeps
 what is later than a deadline by up to this: moved so far, the deadline no longer rules it out."""
 
 
-class Supply(NamedTuple):
+class DeviceSupply(NamedTuple):
     """Where devices come from, and on which clusters of the space; one of ``rental`` and owning.
 
     ``pointer`` and ``site_pointer`` are where the question speaks of it and of its building.
@@ -41,28 +41,28 @@ class Supply(NamedTuple):
     site_pointer: str = "/site"
     rental: Rental | None = None
     purchase: Purchase | None = None
-    site: RunSite | None = None
+    site: RunSiteInput | None = None
     provider: str | None = None
     region: str | None = None
     purchase_option: str | None = None
 
 
-class Space(NamedTuple):
+class SearchSpace(NamedTuple):
     """A question with its clusters and the supplies of them.
 
     A cluster of a training run has a number of devices, one of a service the most that its supplies have. The
     nodes of clusters that are ``apart`` are joined by no network that is known.
     """
 
-    question: PlanQuestion
+    question: PlanRequest
     catalog: CatalogView
     model: ResolvedModel
     clusters: tuple[ClusterInput, ...]
-    supplies: tuple[Supply, ...]
+    supplies: tuple[DeviceSupply, ...]
     warnings: tuple[AnswerWarning, ...] = ()
     apart: frozenset[int] = frozenset()
 
-    def cluster_of(self, kept: "Kept") -> ClusterInput:
+    def get_cluster(self, kept: "KeptConfiguration") -> ClusterInput:
         """The devices of a configuration; those of given configurations stand behind those of the space."""
         if kept.cluster >= len(self.clusters):
             return self.question.given[kept.cluster - len(self.clusters)].cluster
@@ -72,7 +72,7 @@ class Space(NamedTuple):
         return cluster.model_copy(update={"accelerator_count": kept.accelerator_count})
 
 
-class Kept(NamedTuple):
+class KeptConfiguration(NamedTuple):
     """A configuration worth pricing: members of the workload and of the layout that the search chose.
 
     ``seconds`` order the configurations of a cluster by time: of training those of the whole work before
@@ -90,7 +90,7 @@ class Kept(NamedTuple):
     lasting_seconds: float | None = None
 
 
-class Outcome(NamedTuple):
+class SearchOutcome(NamedTuple):
     """What became of a part of the space. Outcomes add up, in any order, to that of the whole."""
 
     considered: int
@@ -98,11 +98,11 @@ class Outcome(NamedTuple):
     feasible: int
     ruled_out: Mapping[PlanConstraint, int]
     pruned: Mapping[PruningRule, int]
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptConfiguration, ...]
 
-    def plus(self, other: "Outcome") -> "Outcome":
+    def add(self, other: "SearchOutcome") -> "SearchOutcome":
         """Both together; what is kept of the same cluster is not yet weighed against each other."""
-        return Outcome(
+        return SearchOutcome(
             self.considered + other.considered,
             self.scored + other.scored,
             self.feasible + other.feasible,
@@ -112,10 +112,10 @@ class Outcome(NamedTuple):
         )
 
 
-NOTHING = Outcome(0, 0, 0, {}, {}, ())
+NOTHING = SearchOutcome(0, 0, 0, {}, {}, ())
 
 
-class Piece(NamedTuple):
+class SearchPiece(NamedTuple):
     """A part of the space that is searched in one go, in seconds at most; ``part`` says which, in JSON."""
 
     candidates: int

@@ -8,26 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import MISSING
 
-from service.estimates.shift import Moves, shifted
-from service.plans.requests import currency_of
-from service.plans.runs import Metered
-from service.plans.space import Supply
-from service.schemas.plans import PlanQuestion
-from service.schemas.what_if import ShiftQuestion, StartWindow
+from service.estimates.shift import MovableRun, shift_run
+from service.plans.requests import get_currency
+from service.plans.runs import MeteredRun
+from service.plans.space import DeviceSupply
+from service.schemas.plans import PlanRequest
+from service.schemas.what_if import StartShiftEstimateRequest, StartWindow
 
 Floats = NDArray[np.float64]
 
 
-class Started(NamedTuple):
+class StartedRun(NamedTuple):
     """A run from the first start of a window, and the most that it may cost."""
 
-    supply: Supply
+    supply: DeviceSupply
     seconds: float
     cost: Decimal | None
     budget: Decimal | None
 
 
-def starts_of(question: PlanQuestion, first: Started, metered: Metered | None) -> list[datetime]:
+def select_starts(question: PlanRequest, first: StartedRun, metered: MeteredRun | None) -> list[datetime]:
     """The best start by the goal, of those that keep to the constraints if any do.
 
     Of a Pareto set they are all that no other betters.
@@ -38,10 +38,10 @@ def starts_of(question: PlanQuestion, first: Started, metered: Metered | None) -
         raise ValueError("a plan without a window has one start")
     if metered is None or metered.energy.facility_kwh is None:
         return [window.earliest_start_at]
-    moves, paid, emitted = _figures(question, window, first, metered)
+    moves, paid, emitted = _compute_figures(question, window, first, metered)
     if paid is None and emitted is None:
         return [window.earliest_start_at]
-    allowed = _allowed(question, first, moves, paid, emitted)
+    allowed = _match_constraints(question, first, moves, paid, emitted)
     places = np.arange(moves.starts.number)
     chosen = places[allowed] if allowed.any() else places
     none = np.zeros(moves.starts.number)
@@ -53,26 +53,26 @@ def starts_of(question: PlanQuestion, first: Started, metered: Metered | None) -
         order = order[behind[order] < lowest]
     else:
         order = order[:1]
-    return [moves.starts.at(place) for place in order.tolist()]
+    return [moves.starts.get_start(place) for place in order.tolist()]
 
 
-def _figures(
-    question: PlanQuestion, window: StartWindow, first: Started, metered: Metered
-) -> tuple[Moves, Floats | None, Floats | None]:
+def _compute_figures(
+    question: PlanRequest, window: StartWindow, first: StartedRun, metered: MeteredRun
+) -> tuple[MovableRun, Floats | None, Floats | None]:
     """Cost of the electricity in the currency of the plan, and emissions, of every start."""
     request = metered.request
     said = {name: getattr(request, name) for name in request.model_fields_set}
-    asked = ShiftQuestion.model_construct(**said, window=window)
-    moves, costs, emitted = shifted(asked, metered.energy, metered.site, metered.catalog, metered.notes)
+    asked = StartShiftEstimateRequest.model_construct(**said, window=window)
+    moves, costs, emitted = shift_run(asked, metered.energy, metered.site, metered.catalog, metered.notes)
     if costs is None or first.supply.kind != "owned":
         return moves, None, emitted
     rates, on = metered.catalog.exchange_rates, window.earliest_start_at.date()
-    found = rates.convert(Decimal(1), costs.currency_code, currency_of(question), on)
+    found = rates.convert(Decimal(1), costs.currency_code, get_currency(question), on)
     return moves, None if found is None else costs.ranked * float(found.amount), emitted
 
 
-def _allowed(
-    question: PlanQuestion, first: Started, moves: Moves, paid: Floats | None, emitted: Floats | None
+def _match_constraints(
+    question: PlanRequest, first: StartedRun, moves: MovableRun, paid: Floats | None, emitted: Floats | None
 ) -> NDArray[np.bool_]:
     """Starts from which a run keeps to deadline, emissions and budget."""
     limits, number = question.constraints, moves.starts.number

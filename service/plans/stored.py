@@ -11,18 +11,18 @@ from uuid import uuid4
 
 from pydantic_core import from_json, to_json
 
-from service.audit.service import Change
+from service.audit.service import WriteOutcome
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError
 from service.plans import jobs, repository
 from service.plans.errors import PlanEnded, PlanNotFound, TooManyPlans
 from service.plans.jobs import PieceToSearch, PlanToRank
-from service.plans.service import Pin, Prepared
-from service.plans.space import Kept, Outcome, Piece
+from service.plans.service import PreparedSearch, SearchPin
+from service.plans.space import KeptConfiguration, SearchOutcome, SearchPiece
 from service.plans.tables import CANCELLED, DONE, FAILED, RUNNING, PlanRow
-from service.schemas.plan_answers import PlanAnswer, PlanConstraint, PruningRule
-from service.schemas.plans import PlanQuestion
+from service.schemas.plan_answers import PlanConstraint, PlanResult, PruningRule
+from service.schemas.plans import PlanRequest
 
 KEPT: Final = timedelta(days=90)
 """How long a plan is kept once it has ended."""
@@ -35,30 +35,30 @@ _FAILED_AT_ONCE: Final = 100
 _EXPIRED_AT_ONCE: Final = 1000
 
 
-class Wanted(NamedTuple):
+class RunningPlan(NamedTuple):
     """A plan whose search runs, as a job finds it."""
 
-    question: PlanQuestion
-    pin: Pin
+    question: PlanRequest
+    pin: SearchPin
 
 
-def create(session: Writer, tenant_id: str, prepared: Prepared) -> Change:
+def create_plan(session: Writer, tenant_id: str, prepared: PreparedSearch) -> WriteOutcome:
     """Store a plan: with its answer, or with the jobs that search for it."""
-    if prepared.answer is None and repository.running(session, tenant_id) >= MOST_RUNNING:
+    if prepared.answer is None and repository.count_running(session, tenant_id) >= MOST_RUNNING:
         raise TooManyPlans
-    row = draft(tenant_id, prepared)
+    row = build_draft(tenant_id, prepared)
     if prepared.answer is None:
-        _begin(session, row, prepared)
+        _begin_search(session, row, prepared)
     session.add(row)
     session.flush()
-    shown = whole(row)
+    shown = to_detail(row)
     path = f"plans/{row.id}"
     status = 202 if prepared.answer is None else 200
     headers = {"Location": f"/v1/{path}"}
-    return Change(resource=path, status=status, body=shown, headers=headers, after=shown)
+    return WriteOutcome(resource=path, status=status, body=shown, headers=headers, after=shown)
 
 
-def draft(tenant_id: str, prepared: Prepared) -> PlanRow:
+def build_draft(tenant_id: str, prepared: PreparedSearch) -> PlanRow:
     """A plan as it is stored, with its answer if that is known."""
     question = prepared.question
     row = PlanRow(
@@ -70,22 +70,22 @@ def draft(tenant_id: str, prepared: Prepared) -> PlanRow:
         beginning=0,
         created_at=now(),
     )
-    _count(row, prepared)
+    _record_counts(row, prepared)
     if prepared.answer is not None:
         row.pieces_done, row.candidates_decided = row.piece_count, row.candidates
-        _finish(row, prepared.answer)
+        _record_answer(row, prepared.answer)
     return row
 
 
-def _count(row: PlanRow, prepared: Prepared) -> None:
+def _record_counts(row: PlanRow, prepared: PreparedSearch) -> None:
     row.catalog_revision, row.method_version, row.day = prepared.pin
     row.piece_count, row.pieces_done = len(prepared.pieces), 0
     row.candidates, row.candidates_decided = sum(piece.candidates for piece in prepared.pieces), 0
 
 
-def _begin(session: Writer, row: PlanRow, prepared: Prepared) -> None:
+def _begin_search(session: Writer, row: PlanRow, prepared: PreparedSearch) -> None:
     """Ask for every piece to be searched, whatever was found before."""
-    _count(row, prepared)
+    _record_counts(row, prepared)
     row.beginning += 1
     own = {"tenant_id": row.tenant_id, "plan_id": row.id}
     drafts = (
@@ -94,10 +94,10 @@ def _begin(session: Writer, row: PlanRow, prepared: Prepared) -> None:
     )
     repository.insert_pieces(session, drafts)
     for number in range(row.piece_count):
-        jobs.ask_search(session, row.tenant_id, row.id, row.beginning, number)
+        jobs.enqueue_search(session, row.tenant_id, row.id, row.beginning, number)
 
 
-def _finish(row: PlanRow, answer: PlanAnswer) -> None:
+def _record_answer(row: PlanRow, answer: PlanResult) -> None:
     row.state, row.finished_at = DONE, now()
     row.answer = to_json(answer).decode()
     if answer["rows"] and "cost" in answer["rows"][0]:
@@ -105,154 +105,154 @@ def _finish(row: PlanRow, answer: PlanAnswer) -> None:
         row.best_cost = {"amount": cost["amount"], "currency_code": cost["currency_code"]}
 
 
-def wanted(session: Reader, tenant_id: str, asked: PlanToRank) -> Wanted | None:
+def find_active_plan(session: Reader, tenant_id: str, asked: PlanToRank) -> RunningPlan | None:
     """The plan of a job; None where its search has ended or was begun anew."""
-    row = repository.get(session, tenant_id, asked.plan_id)
-    if row is None or not _wants(row, asked):
+    row = repository.get_plan(session, tenant_id, asked.plan_id)
+    if row is None or not _is_active(row, asked):
         return None
-    question = PlanQuestion.model_validate_json(json.dumps(row.question))
-    return Wanted(question, Pin(row.catalog_revision, row.method_version, row.day))
+    question = PlanRequest.model_validate_json(json.dumps(row.question))
+    return RunningPlan(question, SearchPin(row.catalog_revision, row.method_version, row.day))
 
 
-def _wants(row: PlanRow, asked: PlanToRank) -> bool:
+def _is_active(row: PlanRow, asked: PlanToRank) -> bool:
     return row.state == RUNNING and row.beginning == asked.beginning
 
 
-def _locked(session: Writer, tenant_id: str, asked: PlanToRank) -> PlanRow | None:
+def _lock_plan(session: Writer, tenant_id: str, asked: PlanToRank) -> PlanRow | None:
     """The plan of a job, if it still wants what the job does."""
-    row = repository.locked(session, tenant_id, asked.plan_id)
-    return row if row is not None and _wants(row, asked) else None
+    row = repository.lock_plan(session, tenant_id, asked.plan_id)
+    return row if row is not None and _is_active(row, asked) else None
 
 
-def piece(session: Reader, tenant_id: str, asked: PieceToSearch) -> Piece:
+def get_piece(session: Reader, tenant_id: str, asked: PieceToSearch) -> SearchPiece:
     """The piece of a job whose plan wants it."""
-    row = repository.piece(session, tenant_id, asked.plan_id, asked.number)
-    return Piece(row.candidates, row.part)
+    row = repository.get_piece(session, tenant_id, asked.plan_id, asked.number)
+    return SearchPiece(row.candidates, row.part)
 
 
-def keep(session: Writer, tenant_id: str, asked: PieceToSearch, outcome: Outcome) -> None:
+def record_outcome(session: Writer, tenant_id: str, asked: PieceToSearch, outcome: SearchOutcome) -> None:
     """Keep what became of a piece; once all are known, ask for them to be ranked."""
-    row = _locked(session, tenant_id, asked)
+    row = _lock_plan(session, tenant_id, asked)
     if row is None:
         return
-    written = json.dumps(document_of(outcome))
-    candidates = repository.keep_outcome(session, tenant_id, asked.plan_id, asked.number, written)
+    written = json.dumps(to_document(outcome))
+    candidates = repository.record_outcome(session, tenant_id, asked.plan_id, asked.number, written)
     if candidates is None:  # the job was cut off between here and its end
         return
     row.pieces_done += 1
     row.candidates_decided += candidates
     if row.pieces_done == row.piece_count:
-        jobs.ask_rank(session, tenant_id, row.id, row.beginning)
+        jobs.enqueue_ranking(session, tenant_id, row.id, row.beginning)
 
 
-def outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[Outcome]:
+def list_outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[SearchOutcome]:
     """What became of the pieces of a plan, in their order."""
-    return [outcome_of(json.loads(text)) for text in repository.outcomes(session, tenant_id, plan_id)]
+    return [parse_outcome(json.loads(text)) for text in repository.list_outcomes(session, tenant_id, plan_id)]
 
 
-def finish(session: Writer, tenant_id: str, asked: PlanToRank, answer: PlanAnswer) -> None:
+def record_answer(session: Writer, tenant_id: str, asked: PlanToRank, answer: PlanResult) -> None:
     """Keep the answer of a search."""
-    row = _locked(session, tenant_id, asked)
+    row = _lock_plan(session, tenant_id, asked)
     if row is not None:
-        _finish(row, answer)
+        _record_answer(row, answer)
         repository.delete_pieces(session, tenant_id, row.id)
 
 
-def begin_again(session: Writer, tenant_id: str, asked: PlanToRank, prepared: Prepared) -> None:
+def restart_search(session: Writer, tenant_id: str, asked: PlanToRank, prepared: PreparedSearch) -> None:
     """Search all of it again, under another catalog; a catalog that does not stay lets the plan fail."""
-    row = _locked(session, tenant_id, asked)
+    row = _lock_plan(session, tenant_id, asked)
     if row is None:
         return
     if row.beginning >= MOST_BEGINNINGS:
         summary = f"The catalog changed {MOST_BEGINNINGS} times while it was searched under."
-        _end(session, row, FAILED, "CATALOG_CHANGED", summary)
+        _end_search(session, row, FAILED, "CATALOG_CHANGED", summary)
         return
-    jobs.withdraw(session, tenant_id, row.id)
+    jobs.cancel_jobs(session, tenant_id, row.id)
     repository.delete_pieces(session, tenant_id, row.id)
-    _begin(session, row, prepared)
+    _begin_search(session, row, prepared)
 
 
-def fail(session: Writer, tenant_id: str, asked: PlanToRank, fault: FieldError) -> None:
+def fail_plan(session: Writer, tenant_id: str, asked: PlanToRank, fault: FieldError) -> None:
     """End a search whose question has no answer."""
-    row = _locked(session, tenant_id, asked)
+    row = _lock_plan(session, tenant_id, asked)
     if row is not None:
         summary = f"{fault.pointer}: {fault.detail}" if fault.pointer else fault.detail
-        _end(session, row, FAILED, fault.code, summary)
+        _end_search(session, row, FAILED, fault.code, summary)
 
 
-def fail_stuck(session: Writer) -> int:
+def fail_stuck_plans(session: Writer) -> int:
     """End searches of which a job has ended without doing its piece; how many."""
     failed = 0
-    for found in repository.stuck(session, jobs.KINDS, limit=_FAILED_AT_ONCE):
+    for found in repository.list_stuck(session, jobs.KINDS, limit=_FAILED_AT_ONCE):
         asked = PlanToRank(plan_id=found.plan_id, beginning=found.beginning)
-        row = _locked(session, found.tenant_id, asked)
+        row = _lock_plan(session, found.tenant_id, asked)
         if row is not None:
             code, summary = "JOB_CANCELLED", "A job of the search was cancelled."
             if found.job_state != "cancelled":
                 code, summary = found.error_code or "UNEXPECTED", found.error_summary or ""
-            _end(session, row, FAILED, code, summary)
+            _end_search(session, row, FAILED, code, summary)
             failed += 1
     return failed
 
 
-def _end(session: Writer, row: PlanRow, state: str, code: str | None, summary: str | None) -> None:
+def _end_search(session: Writer, row: PlanRow, state: str, code: str | None, summary: str | None) -> None:
     row.state, row.finished_at = state, now()
     row.error_code = code
     row.error_summary = summary[:_SUMMARY_CHARACTERS] if summary else None
-    jobs.withdraw(session, row.tenant_id, row.id)
+    jobs.cancel_jobs(session, row.tenant_id, row.id)
     repository.delete_pieces(session, row.tenant_id, row.id)
 
 
-def cancel(session: Writer, tenant_id: str, plan_id: str) -> Change:
+def cancel_plan(session: Writer, tenant_id: str, plan_id: str) -> WriteOutcome:
     """Let a search end without an answer."""
-    row = repository.locked(session, tenant_id, plan_id)
+    row = repository.lock_plan(session, tenant_id, plan_id)
     if row is None:
         raise PlanNotFound
-    before = shown_plan(row)
+    before = to_summary(row)
     if row.state in (DONE, FAILED):
         raise PlanEnded
     if row.state == RUNNING:
-        _end(session, row, CANCELLED, None, None)
+        _end_search(session, row, CANCELLED, None, None)
     session.flush()
-    after = shown_plan(row)
-    return Change(resource=f"plans/{plan_id}", body=after, before=before, after=after)
+    after = to_summary(row)
+    return WriteOutcome(resource=f"plans/{plan_id}", body=after, before=before, after=after)
 
 
-def delete(session: Writer, tenant_id: str, plan_id: str) -> Change:
+def delete_plan(session: Writer, tenant_id: str, plan_id: str) -> WriteOutcome:
     """No such plan any more, nor anything that searches for it; quotes have all that they need."""
-    row = repository.locked(session, tenant_id, plan_id)
+    row = repository.lock_plan(session, tenant_id, plan_id)
     if row is None:
         raise PlanNotFound
-    before = shown_plan(row)
+    before = to_summary(row)
     if row.state == RUNNING:
-        _end(session, row, CANCELLED, None, None)
+        _end_search(session, row, CANCELLED, None, None)
     session.delete(row)
-    return Change(resource=f"plans/{plan_id}", status=204, before=before)
+    return WriteOutcome(resource=f"plans/{plan_id}", status=204, before=before)
 
 
-def expire(session: Writer) -> int:
+def delete_expired_plans(session: Writer) -> int:
     """Delete plans that ended long ago; their number."""
-    return repository.expire(session, KEPT, limit=_EXPIRED_AT_ONCE)
+    return repository.delete_expired_plans(session, KEPT, limit=_EXPIRED_AT_ONCE)
 
 
-def get(session: Reader, tenant_id: str, plan_id: str) -> dict[str, Any]:
+def get_plan(session: Reader, tenant_id: str, plan_id: str) -> dict[str, Any]:
     """A plan with its question and, once it is done, its answer."""
-    row = repository.get(session, tenant_id, plan_id)
+    row = repository.get_plan(session, tenant_id, plan_id)
     if row is None:
         raise PlanNotFound
-    return whole(row)
+    return to_detail(row)
 
 
-def whole(row: PlanRow) -> dict[str, Any]:
+def to_detail(row: PlanRow) -> dict[str, Any]:
     """A plan as callers see it, with its question and its answer."""
-    shown = {**shown_plan(row), "question": row.question}
+    shown = {**to_summary(row), "question": row.question}
     return shown if row.answer is None else {**shown, "answer": from_json(row.answer)}
 
 
 _MEMBERS: Final = ("id", "state", "goal", "created_at", "finished_at", "error_code", "error_summary")
 
 
-def shown_plan(row: PlanRow) -> dict[str, Any]:
+def to_summary(row: PlanRow) -> dict[str, Any]:
     """A plan as lists show it."""
     members = {name: getattr(row, name) for name in (*_MEMBERS, "best_cost")}
     progress = {
@@ -264,7 +264,7 @@ def shown_plan(row: PlanRow) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None} | {"progress": progress}
 
 
-def document_of(outcome: Outcome) -> dict[str, Any]:
+def to_document(outcome: SearchOutcome) -> dict[str, Any]:
     """An outcome as JSON."""
     kept = [
         {name: value for name, value in one._asdict().items() if value is not None} for one in outcome.kept
@@ -273,13 +273,13 @@ def document_of(outcome: Outcome) -> dict[str, Any]:
     return {**outcome._asdict(), **counts, "kept": kept}
 
 
-def outcome_of(document: dict[str, Any]) -> Outcome:
+def parse_outcome(document: dict[str, Any]) -> SearchOutcome:
     """The outcome that was written."""
-    return Outcome(
+    return SearchOutcome(
         **{
             **document,
             "ruled_out": {PlanConstraint(name): count for name, count in document["ruled_out"].items()},
             "pruned": {PruningRule(name): count for name, count in document["pruned"].items()},
-            "kept": tuple(Kept(**one) for one in document["kept"]),
+            "kept": tuple(KeptConfiguration(**one) for one in document["kept"]),
         }
     )

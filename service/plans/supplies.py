@@ -8,16 +8,16 @@ from pydantic import MISSING
 from service.kit.clock import now
 from service.planning.cost.prices import is_expired
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.planning.quantity import Basis
-from service.planning.scheduling.shift import starts_within
-from service.plans.checks import check
-from service.plans.space import Space, Supply
-from service.resolve.catalog import CatalogView, KnownOffer, lookup
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis
+from service.planning.scheduling.shift import build_starts
+from service.plans.checks import check_space
+from service.plans.space import DeviceSupply, SearchSpace
+from service.resolve.catalog import CatalogView, KnownOffer, resolve_row
 from service.resolve.hardware import ACCELERATORS_PER_NODE, resolve_cluster
 from service.resolve.model import resolve_model
-from service.schemas.energy import RunLoad
-from service.schemas.plans import PlanConstraints, PlanQuestion, RentedDevices
+from service.schemas.energy import RunLoadInput
+from service.schemas.plans import PlanConstraints, PlanRequest, RentedDevices
 from service.schemas.references import (
     CatalogAccelerator,
     ClusterInput,
@@ -26,7 +26,7 @@ from service.schemas.references import (
     SpecifiedLink,
 )
 from service.schemas.rental import Rental
-from service.schemas.site import RunSite
+from service.schemas.site import RunSiteInput
 from service.schemas.workloads import TrainingWorkloadInput
 
 MOST_DEVICES: Final = 16_384
@@ -36,16 +36,16 @@ on one kind of cluster (Llama 3)."""
 _Matches = Callable[[str, KnownOffer], bool]
 
 
-class _Machine(NamedTuple):
+class _SupplyMachine(NamedTuple):
     """A supply before its clusters: one machine with as many devices as there are."""
 
-    supply: Supply
+    supply: DeviceSupply
     cluster: ClusterInput
     is_joined: bool = True
     """Whether the network between nodes is known, or the question speaks for it."""
 
 
-def space_of(question: PlanQuestion, catalog: CatalogView) -> Space:
+def build_space(question: PlanRequest, catalog: CatalogView) -> SearchSpace:
     """The clusters that a plan may use and who has them.
 
     Raises:
@@ -53,19 +53,19 @@ def space_of(question: PlanQuestion, catalog: CatalogView) -> Space:
     """
     _check_times(question)
     _check_names(question, catalog)
-    warnings = Notes()
+    warnings = AnswerNotes()
     model = resolve_model(question.model, catalog, warnings)
     machines = [
-        *_owned(question, catalog),
-        *_rented(question, catalog),
-        *_offered(question, catalog, warnings),
+        *_list_owned(question, catalog),
+        *_list_rented(question, catalog),
+        *_list_offered(question, catalog, warnings),
     ]
     clusters: list[ClusterInput] = []
     order: dict[tuple[str, bool], int] = {}
     supplies = []
     for machine in machines:
         places = []
-        for count in _counts(question, machine, catalog):
+        for count in _list_counts(question, machine, catalog):
             cluster = machine.cluster.model_copy(update={"accelerator_count": count})
             places.append(order.setdefault((cluster.model_dump_json(), machine.is_joined), len(order)))
             if len(order) > len(clusters):
@@ -82,12 +82,14 @@ def space_of(question: PlanQuestion, catalog: CatalogView) -> Space:
     _note_unknown_networks(question, machines, warnings)
     apart = frozenset(place for (_, is_joined), place in order.items() if not is_joined)
     told = tuple(warnings.warnings)
-    space = Space(question, catalog, model, tuple(clusters), tuple(supplies), told, apart)
-    check(space)
+    space = SearchSpace(question, catalog, model, tuple(clusters), tuple(supplies), told, apart)
+    check_space(space)
     return space
 
 
-def _note_unknown_networks(question: PlanQuestion, machines: Sequence[_Machine], notes: Notes) -> None:
+def _note_unknown_networks(
+    question: PlanRequest, machines: Sequence[_SupplyMachine], notes: AnswerNotes
+) -> None:
     ids = sorted({machine.supply.accelerator_id for machine in machines if not machine.is_joined})
     if ids:
         what = "a training run takes one of them" if _is_training(question) else "a replica lies within one"
@@ -98,11 +100,13 @@ def _note_unknown_networks(question: PlanQuestion, machines: Sequence[_Machine],
         notes.warn("LINK_UNKNOWN", "/search/offers", detail)
 
 
-def _is_training(question: PlanQuestion) -> bool:
+def _is_training(question: PlanRequest) -> bool:
     return isinstance(question.workload, TrainingWorkloadInput)
 
 
-def _note_unknown_buildings(question: PlanQuestion, supplies: Sequence[Supply], notes: Notes) -> None:
+def _note_unknown_buildings(
+    question: PlanRequest, supplies: Sequence[DeviceSupply], notes: AnswerNotes
+) -> None:
     """What has no building has no power at a meter and no emissions, so that limits of these rule it out."""
     limits = question.constraints
     asked = (limits.facility_kw, limits.location_based_kg_co2e)
@@ -117,7 +121,7 @@ def _note_unknown_buildings(question: PlanQuestion, supplies: Sequence[Supply], 
         notes.warn("SITE_REQUIRED", "/site", detail)
 
 
-def _check_times(question: PlanQuestion) -> None:
+def _check_times(question: PlanRequest) -> None:
     window = question.window
     if question.constraints.finish_by is not MISSING and question.starts_at is MISSING and window is MISSING:
         detail = "when a run is done needs to know when it starts: give starts_at or window"
@@ -131,12 +135,12 @@ def _check_times(question: PlanQuestion) -> None:
         return
     if question.starts_at is not MISSING:
         raise PlanningError("STARTS_TWICE", "/window", "give starts_at or window, not both")
-    starts_within(
-        window.earliest_start_at, window.latest_start_at, window.step_minutes, RunLoad().interval_minutes
+    build_starts(
+        window.earliest_start_at, window.latest_start_at, window.step_minutes, RunLoadInput().interval_minutes
     )
 
 
-def _check_names(question: PlanQuestion, catalog: CatalogView) -> None:
+def _check_names(question: PlanRequest, catalog: CatalogView) -> None:
     """Names tell supplies apart, and regions buildings."""
     named = [(f"/owned/{place}/name", each.name) for place, each in enumerate(question.owned)]
     named += [(f"/rented/{place}/name", each.name) for place, each in enumerate(question.rented)]
@@ -158,39 +162,39 @@ def _check_names(question: PlanQuestion, catalog: CatalogView) -> None:
         regions |= set(site.regions)
 
 
-def _owned(question: PlanQuestion, catalog: CatalogView) -> Iterator[_Machine]:
+def _list_owned(question: PlanRequest, catalog: CatalogView) -> Iterator[_SupplyMachine]:
     for place, each in enumerate(question.owned):
         pointer = f"/owned/{place}"
         bought = each.purchase
         if bought is not MISSING and bought.ownership is MISSING:
             detail = "the share of a run in own devices needs to know how they are written off"
             raise PlanningError("OWNERSHIP_REQUIRED", f"{pointer}/purchase/ownership", detail)
-        supply = Supply(
+        supply = DeviceSupply(
             name=each.name,
             kind="owned",
             clusters=(),
-            accelerator_id=_accelerator_id(each.cluster, catalog, f"{pointer}/cluster"),
+            accelerator_id=_resolve_accelerator_id(each.cluster, catalog, f"{pointer}/cluster"),
             most_devices=each.cluster.accelerator_count,
             pointer=pointer,
             site_pointer=f"{pointer}/site",
             purchase=None if bought is MISSING else bought,
             site=None if each.site is MISSING else each.site,
         )
-        yield _Machine(supply, each.cluster)
+        yield _SupplyMachine(supply, each.cluster)
 
 
-def _rented(question: PlanQuestion, catalog: CatalogView) -> Iterator[_Machine]:
+def _list_rented(question: PlanRequest, catalog: CatalogView) -> Iterator[_SupplyMachine]:
     for place, each in enumerate(question.rented):
         if not _is_allowed(each, question.constraints):
             continue
         pointer = f"/rented/{place}"
         region = None if each.region is MISSING else each.region
-        site, at = _site_of(question, region)
-        supply = Supply(
+        site, at = _find_site(question, region)
+        supply = DeviceSupply(
             name=each.name,
             kind="rented",
             clusters=(),
-            accelerator_id=_accelerator_id(each.cluster, catalog, f"{pointer}/cluster"),
+            accelerator_id=_resolve_accelerator_id(each.cluster, catalog, f"{pointer}/cluster"),
             most_devices=each.cluster.accelerator_count,
             pointer=pointer,
             site_pointer=at,
@@ -198,9 +202,9 @@ def _rented(question: PlanQuestion, catalog: CatalogView) -> Iterator[_Machine]:
             site=site,
             provider=None if each.provider is MISSING else each.provider,
             region=region,
-            purchase_option=_purchase_option(each.rental, catalog),
+            purchase_option=_get_purchase_option(each.rental, catalog),
         )
-        yield _Machine(supply, _rented_cluster(each, catalog))
+        yield _SupplyMachine(supply, _build_rented_cluster(each, catalog))
 
 
 def _is_allowed(each: RentedDevices, constraints: PlanConstraints) -> bool:
@@ -209,21 +213,21 @@ def _is_allowed(each: RentedDevices, constraints: PlanConstraints) -> bool:
     return all(own is MISSING or allowed is MISSING or own in allowed for own, allowed in pairs)
 
 
-def _purchase_option(rental: Rental, catalog: CatalogView) -> str | None:
+def _get_purchase_option(rental: Rental, catalog: CatalogView) -> str | None:
     if rental.offer_id is not MISSING and rental.offer_id in catalog.offers:
         return catalog.offers[rental.offer_id].purchase_option
     return None if rental.purchase_option is MISSING else rental.purchase_option
 
 
-def _accelerator_id(cluster: ClusterInput, catalog: CatalogView, pointer: str) -> str:
+def _resolve_accelerator_id(cluster: ClusterInput, catalog: CatalogView, pointer: str) -> str:
     try:
-        return resolve_cluster(cluster, catalog, Notes()).accelerator.id
+        return resolve_cluster(cluster, catalog, AnswerNotes()).accelerator.id
     except PlanningError as error:
         at = error.pointer.replace("/cluster", pointer, 1)
         raise PlanningError(error.code, at, error.detail) from error
 
 
-def _site_of(question: PlanQuestion, region: str | None) -> tuple[RunSite | None, str]:
+def _find_site(question: PlanRequest, region: str | None) -> tuple[RunSiteInput | None, str]:
     """The building of rented devices of a region, and where the question speaks of it."""
     for place, each in enumerate(question.sites):
         if region in each.regions:
@@ -231,7 +235,9 @@ def _site_of(question: PlanQuestion, region: str | None) -> tuple[RunSite | None
     return (None if question.site is MISSING else question.site), "/site"
 
 
-def _offered(question: PlanQuestion, catalog: CatalogView, notes: Notes) -> Iterator[_Machine]:
+def _list_offered(
+    question: PlanRequest, catalog: CatalogView, notes: AnswerNotes
+) -> Iterator[_SupplyMachine]:
     """Offers that the constraints allow and that can still be had."""
     if not question.search.offers:
         if question.search.accelerators is not MISSING:
@@ -239,7 +245,7 @@ def _offered(question: PlanQuestion, catalog: CatalogView, notes: Notes) -> Iter
         return
     today = now().date()
     offers = dict(sorted(catalog.offers.items()))
-    for pointer, matches in _filters(question, catalog):
+    for pointer, matches in _list_filters(question, catalog):
         left = {name: offer for name, offer in offers.items() if matches(name, offer)}
         if not left and not (question.owned or question.rented):
             raise PlanningError("NO_SUPPLY", pointer, "no offer of the catalog is left with it")
@@ -248,12 +254,12 @@ def _offered(question: PlanQuestion, catalog: CatalogView, notes: Notes) -> Iter
     if len(current) < len(offers):
         detail = f"{len(offers) - len(current)} offers can no longer be had and are left out"
         notes.warn("OFFER_EXPIRED", "/search/offers", detail)
-    current = _with_known_spot(question, current, notes)
+    current = _drop_unknown_spot(question, current, notes)
     if _is_training(question):
-        current = _distinct(current, catalog)
+        current = _select_distinct(current, catalog)
     for name, offer in current.items():
-        site, at = _site_of(question, offer.region)
-        supply = Supply(
+        site, at = _find_site(question, offer.region)
+        supply = DeviceSupply(
             name=name,
             kind="offer",
             clusters=(),
@@ -261,18 +267,18 @@ def _offered(question: PlanQuestion, catalog: CatalogView, notes: Notes) -> Iter
             most_devices=MOST_DEVICES,
             pointer="/search/offers",
             site_pointer=at,
-            rental=_rental(name, offer, question),
+            rental=_build_rental(name, offer, question),
             site=site,
             provider=offer.provider,
             region=offer.region,
             purchase_option=offer.purchase_option,
         )
-        cluster = _cluster_of(offer, catalog)
-        yield _Machine(supply, cluster, _is_joined(offer, cluster, catalog))
+        cluster = _build_cluster(offer, catalog)
+        yield _SupplyMachine(supply, cluster, _is_joined(offer, cluster, catalog))
 
 
-def _with_known_spot(
-    question: PlanQuestion, offers: dict[str, KnownOffer], notes: Notes
+def _drop_unknown_spot(
+    question: PlanRequest, offers: dict[str, KnownOffer], notes: AnswerNotes
 ) -> dict[str, KnownOffer]:
     """Without spot offers, unless they are asked for: nobody knows how often their devices are taken back."""
     allowed = question.constraints.purchase_options
@@ -290,19 +296,19 @@ def _with_known_spot(
     return kept
 
 
-def _rental(name: str, offer: KnownOffer, question: PlanQuestion) -> Rental:
+def _build_rental(name: str, offer: KnownOffer, question: PlanRequest) -> Rental:
     if offer.purchase_option != "spot" or question.search.spot is MISSING:
         return Rental(offer_id=name)
     return Rental(offer_id=name, spot=question.search.spot)
 
 
-def _distinct(offers: dict[str, KnownOffer], catalog: CatalogView) -> dict[str, KnownOffer]:
+def _select_distinct(offers: dict[str, KnownOffer], catalog: CatalogView) -> dict[str, KnownOffer]:
     """Of offers of equal nodes at one price on one set of terms the one of the largest instance."""
     largest: dict[tuple[object, ...], str] = {}
     for name, offer in offers.items():
         terms = (offer.accelerator_id, offer.provider, offer.region, offer.zone, offer.purchase_option)
         paid = (offer.price_per_device_hour, offer.currency_code, offer.term, offer.billing_increment_seconds)
-        key = (*terms, *paid, offer.minimum_billed_seconds, _cluster_of(offer, catalog).model_dump_json())
+        key = (*terms, *paid, offer.minimum_billed_seconds, _build_cluster(offer, catalog).model_dump_json())
         other = largest.get(key)
         if other is None or offers[other].accelerator_count < offer.accelerator_count:
             largest[key] = name
@@ -310,13 +316,13 @@ def _distinct(offers: dict[str, KnownOffer], catalog: CatalogView) -> dict[str, 
     return {name: offer for name, offer in offers.items() if name in kept}
 
 
-def _filters(question: PlanQuestion, catalog: CatalogView) -> Iterator[tuple[str, _Matches]]:
+def _list_filters(question: PlanRequest, catalog: CatalogView) -> Iterator[tuple[str, _Matches]]:
     """What an offer has to be, each with the member of the question that says so."""
     accelerators = question.search.accelerators
     if accelerators is not MISSING:
         for place, name in enumerate(accelerators):
             pointer = f"/search/accelerators/{place}"
-            known = lookup(catalog.accelerators, name, pointer).accelerator.id
+            known = resolve_row(catalog.accelerators, name, pointer).accelerator.id
             if all(offer.accelerator_id != known for offer in catalog.offers.values()):
                 raise PlanningError("NO_OFFER", pointer, "no offer of the catalog rents this accelerator")
         ids = {catalog.accelerators[name].accelerator.id for name in accelerators}
@@ -329,16 +335,16 @@ def _filters(question: PlanQuestion, catalog: CatalogView) -> Iterator[tuple[str
     for member, of in members.items():
         allowed = getattr(question.constraints, member)
         if allowed is not MISSING:
-            yield f"/constraints/{member}", _among(of, allowed)
+            yield f"/constraints/{member}", _build_filter(of, allowed)
 
 
-def _among(of: Callable[[KnownOffer], str | None], allowed: Sequence[str]) -> _Matches:
+def _build_filter(of: Callable[[KnownOffer], str | None], allowed: Sequence[str]) -> _Matches:
     return lambda _, offer: of(offer) in allowed
 
 
-def _cluster_of(offer: KnownOffer, catalog: CatalogView) -> ClusterInput:
+def _build_cluster(offer: KnownOffer, catalog: CatalogView) -> ClusterInput:
     accelerator = CatalogAccelerator(source="catalog", id=offer.accelerator_id)
-    return _of_instances(ClusterInput(accelerator=accelerator), offer.accelerator_count, catalog)
+    return _build_instance_cluster(ClusterInput(accelerator=accelerator), offer.accelerator_count, catalog)
 
 
 def _is_joined(offer: KnownOffer, cluster: ClusterInput, catalog: CatalogView) -> bool:
@@ -350,26 +356,26 @@ def _is_joined(offer: KnownOffer, cluster: ClusterInput, catalog: CatalogView) -
     if offer.accelerator_count < (server.accelerator_count if server else ACCELERATORS_PER_NODE):
         return False
     asked = cluster.model_copy(update={"accelerator_count": 2 * offer.accelerator_count})
-    return resolve_cluster(asked, catalog, Notes()).inter_node_link.basis is not Basis.ASSUMED
+    return resolve_cluster(asked, catalog, AnswerNotes()).inter_node_link.basis is not EvidenceBasis.ASSUMED
 
 
-def _rented_cluster(each: RentedDevices, catalog: CatalogView) -> ClusterInput:
+def _build_rented_cluster(each: RentedDevices, catalog: CatalogView) -> ClusterInput:
     """Nodes as the question gives them, else the instances that it rents."""
     size, offer_id = each.rental.devices_per_instance, each.rental.offer_id
     if size is MISSING and offer_id is not MISSING and offer_id in catalog.offers:
         size = catalog.offers[offer_id].accelerator_count
     if size is MISSING or each.cluster.accelerators_per_node is not MISSING:
         return each.cluster
-    return _of_instances(each.cluster, size, catalog)
+    return _build_instance_cluster(each.cluster, size, catalog)
 
 
-def _of_instances(cluster: ClusterInput, size: int, catalog: CatalogView) -> ClusterInput:
+def _build_instance_cluster(cluster: ClusterInput, size: int, catalog: CatalogView) -> ClusterInput:
     """A cluster of instances: devices of two of them are joined by the network, not by the vendor's node."""
     reference, changes = cluster.accelerator, dict[str, object]()
     known = catalog.accelerators.get(reference.id) if isinstance(reference, CatalogAccelerator) else None
     server = known and known.accelerator.server
     node = min(size, server.accelerator_count) if server else size
-    if node != _node(cluster, catalog):
+    if node != _get_node_size(cluster, catalog):
         changes["accelerators_per_node"] = node
     own = known and catalog.links.get(known.intra_node_link_id or "")
     if own and own.link.joined > node and cluster.intra_node_link is MISSING:
@@ -385,7 +391,7 @@ def _of_instances(cluster: ClusterInput, size: int, catalog: CatalogView) -> Clu
     return cluster.model_copy(update=changes)
 
 
-def _counts(question: PlanQuestion, machine: _Machine, catalog: CatalogView) -> Iterable[int]:
+def _list_counts(question: PlanRequest, machine: _SupplyMachine, catalog: CatalogView) -> Iterable[int]:
     """Numbers of devices that are searched; of a service the most, of which it takes as few as it can."""
     most, asked = machine.supply.most_devices, question.search.accelerator_counts
     if question.constraints.accelerator_count is not MISSING:
@@ -393,13 +399,13 @@ def _counts(question: PlanQuestion, machine: _Machine, catalog: CatalogView) -> 
     if not _is_training(question):
         return (most,)
     if not machine.is_joined:
-        most = min(most, _node(machine.cluster, catalog))
+        most = min(most, _get_node_size(machine.cluster, catalog))
     if asked is not MISSING:
         return [count for count in sorted(set(asked)) if count <= most]
-    return _doublings(_node(machine.cluster, catalog), most)
+    return _list_doublings(_get_node_size(machine.cluster, catalog), most)
 
 
-def _node(given: ClusterInput, catalog: CatalogView) -> int:
+def _get_node_size(given: ClusterInput, catalog: CatalogView) -> int:
     if given.accelerators_per_node is not MISSING:
         return given.accelerators_per_node
     if isinstance(given.accelerator, SpecifiedAccelerator):
@@ -408,7 +414,7 @@ def _node(given: ClusterInput, catalog: CatalogView) -> int:
     return server.accelerator_count if server else ACCELERATORS_PER_NODE
 
 
-def _doublings(node: int, most: int) -> Iterator[int]:
+def _list_doublings(node: int, most: int) -> Iterator[int]:
     """Whole nodes in doublings, then all there are; less than a node is one cluster."""
     if most <= node:
         yield most

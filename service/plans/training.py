@@ -11,31 +11,31 @@ from typing import Any, Final, NamedTuple
 from pydantic import MISSING
 
 from service.estimates.layouts import resolve_length, resolve_open_training
-from service.estimates.own_runs import with_own_runs
+from service.estimates.own_runs import apply_own_runs
 from service.planning.errors import PlanningError
-from service.planning.estimates.layouts import TrainedLayouts
-from service.planning.notes import Notes
-from service.planning.parallelism import PipelineSchedule, Sharding, divisors
+from service.planning.estimates.layouts import TrainingLayouts
+from service.planning.notes import AnswerNotes
+from service.planning.parallelism import PipelineSchedule, Sharding, list_divisors
 from service.planning.precision import TrainingPrecision
 from service.planning.search import (
     PROOFS,
-    Devices,
-    Found,
-    Limits,
-    Options,
-    Proof,
-    Recomputing,
-    Shape,
-    number_of,
-    searched,
+    FoundLayout,
+    LayoutOptions,
+    PruningProof,
+    RecomputationChoice,
+    SearchCluster,
+    SearchLimits,
+    SearchShape,
+    count_layouts,
+    search_layouts,
 )
 from service.planning.workload import GENERATING, Recomputation
-from service.plans.space import REACH, Kept, Outcome, Piece, Space
+from service.plans.space import REACH, KeptConfiguration, SearchOutcome, SearchPiece, SearchSpace
 from service.resolve.hardware import resolve_cluster
-from service.resolve.rollout import left_to_train
-from service.resolve.training import precision_of
+from service.resolve.rollout import select_training_cluster
+from service.resolve.training import resolve_precision
 from service.schemas.plan_answers import PlanConstraint, PruningRule
-from service.schemas.plans import PlanQuestion, TrainingSearch
+from service.schemas.plans import PlanRequest, TrainingSearch
 from service.schemas.references import ClusterInput
 from service.schemas.workloads import RecomputationInput, TrainingWorkloadInput
 
@@ -49,17 +49,17 @@ _SIZES: Final = (1, 2, 4, 8)
 _VIRTUAL_STAGES: Final = (2, 4)
 
 
-class _Alike(NamedTuple):
+class _EqualClusters(NamedTuple):
     """Clusters that differ in their number of devices alone, all of them a domain at least."""
 
     places: tuple[int, ...]
-    many: tuple[Devices, ...]
+    many: tuple[SearchCluster, ...]
     per_node: int
     domain: int
     precisions: tuple[TrainingPrecision, ...]
 
 
-def workload_of(given: TrainingWorkloadInput, kept: Kept) -> TrainingWorkloadInput:
+def build_workload(given: TrainingWorkloadInput, kept: KeptConfiguration) -> TrainingWorkloadInput:
     """The workload of a question as a configuration runs it."""
     chosen = kept.workload
     return given.model_copy(
@@ -72,38 +72,40 @@ def workload_of(given: TrainingWorkloadInput, kept: Kept) -> TrainingWorkloadInp
     )
 
 
-def pieces(space: Space) -> tuple[Piece, ...]:
+def split_training(space: SearchSpace) -> tuple[SearchPiece, ...]:
     """The parts that the search is done in.
 
     Raises :class:`PlanningError` for a question without batch or total, or with too many candidates.
     """
     question = space.question
-    _check(question)
-    found: list[Piece] = []
-    for alike in _all_alike(space):
-        options = _options(question, alike.per_node)
+    _check_question(question)
+    found: list[SearchPiece] = []
+    for alike in _group_clusters(space):
+        options = _build_options(question, alike.per_node)
         for precision in alike.precisions:
-            _run(space, alike, precision)
-            found.extend(_cut(alike, precision, options))
+            _build_run(space, alike, precision)
+            found.extend(_cut_pieces(alike, precision, options))
     if sum(piece.candidates for piece in found) > question.most_candidates:
-        raise PlanningError("TOO_MANY_CANDIDATES", *_largest(question))
+        raise PlanningError("TOO_MANY_CANDIDATES", *_find_largest_list(question))
     return tuple(found)
 
 
-def search(space: Space, piece: Piece, *, proofs: frozenset[Proof] = PROOFS) -> Outcome:
+def search_training(
+    space: SearchSpace, piece: SearchPiece, *, proofs: frozenset[PruningProof] = PROOFS
+) -> SearchOutcome:
     """What becomes of the candidates of a piece; tests leave proofs out."""
     question, part = space.question, piece.part
     places = tuple(part["clusters"])
-    alike = next(each for each in _all_alike(space, places) if each.places == places)
+    alike = next(each for each in _group_clusters(space, places) if each.places == places)
     precision = TrainingPrecision(part["precision"])
-    subject = _run(space, alike, precision)
+    subject = _build_run(space, alike, precision)
     if not subject.is_timed:
         unknown = {PlanConstraint.PRECISION: piece.candidates}
-        return Outcome(piece.candidates, 0, 0, unknown, {}, ())
-    given = _given(question)
-    found = searched(
+        return SearchOutcome(piece.candidates, 0, 0, unknown, {}, ())
+    given = _get_workload(question)
+    found = search_layouts(
         subject,
-        Shape(
+        SearchShape(
             space.model.profile,
             given.sequence_length,
             subject.run.step_sequences,
@@ -111,27 +113,27 @@ def search(space: Space, piece: Piece, *, proofs: frozenset[Proof] = PROOFS) -> 
             single_micro_batch=given.optimizer_in_backward,
         ),
         alike.many,
-        _options(question, alike.per_node),
-        Limits(
-            _most_bytes(question, subject),
-            _latest(question, subject.run.cluster.accelerator.id),
+        _build_options(question, alike.per_node),
+        SearchLimits(
+            _compute_max_bytes(question, subject),
+            _compute_latest_seconds(question, subject.run.cluster.accelerator.id),
             question.search.depth,
-            weighs_power(space),
+            is_power_relevant(space),
         ),
         rows=(part["rows"][0], part["rows"][1]),
         proofs=proofs,
     )
-    return Outcome(
+    return SearchOutcome(
         found.considered,
         found.scored,
         found.feasible,
         {PlanConstraint(name): count for name, count in found.ruled_out.items()},
         {PruningRule(proof.value): count for proof, count in found.pruned.items()},
-        tuple(_kept(each, precision) for each in found.found),
+        tuple(_build_kept(each, precision) for each in found.found),
     )
 
 
-def weighs_power(space: Space) -> bool:
+def is_power_relevant(space: SearchSpace) -> bool:
     """Whether anything that is weighed hangs on what devices draw: else time alone orders a cluster."""
     question = space.question
     limits = question.constraints
@@ -146,51 +148,54 @@ def weighs_power(space: Space) -> bool:
 # --- the question -----------------------------------------------------------------------------------------
 
 
-def _given(question: PlanQuestion) -> TrainingWorkloadInput:
+def _get_workload(question: PlanRequest) -> TrainingWorkloadInput:
     if not isinstance(question.workload, TrainingWorkloadInput):
         raise TypeError("the plan is of a service")
     return question.workload
 
 
-def _check(question: PlanQuestion) -> None:
-    given, varied = _given(question), question.search.training
+def _check_question(question: PlanRequest) -> None:
+    given, varied = _get_workload(question), question.search.training
     resolve_length(given)
-    for place, recomputation in enumerate(_listed(varied.recomputations, ())):
+    for place, recomputation in enumerate(_list_values(varied.recomputations, ())):
         if (recomputation.k is not MISSING) != (recomputation.strategy is Recomputation.EVERY_K):
             detail = "k belongs to the strategy every_k, and that strategy needs it"
             pointer = f"/search/training/recomputations/{place}/k"
             raise PlanningError("RECOMPUTATION_INTERVAL", pointer, detail)
-    for place, parts in enumerate(_listed(varied.virtual_stages, ())):
+    for place, parts in enumerate(_list_values(varied.virtual_stages, ())):
         if parts == 1:
             detail = "the interleaved schedule has several parts on each device"
             raise PlanningError("VIRTUAL_STAGES", f"/search/training/virtual_stages/{place}", detail)
 
 
-def _listed(given: Sequence[Any] | Any, default: Sequence[Any]) -> tuple[Any, ...]:  # noqa: ANN401
+def _list_values(given: Sequence[Any] | Any, default: Sequence[Any]) -> tuple[Any, ...]:  # noqa: ANN401
     """A list of the question, each once, else the default."""
     return tuple(dict.fromkeys(default if given is MISSING else given))
 
 
-def _options(question: PlanQuestion, per_node: int) -> Options:
-    varied, given = question.search.training, _given(question)
+def _build_options(question: PlanRequest, per_node: int) -> LayoutOptions:
+    varied, given = question.search.training, _get_workload(question)
     shardings: list[tuple[Sharding, int | None]] = []
-    for sharding in _listed(varied.shardings, (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)):
+    for sharding in _list_values(varied.shardings, (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)):
         if sharding is Sharding.HYBRID:
-            shardings.extend((sharding, size) for size in _listed(varied.sharding_group_sizes, (per_node,)))
+            shardings.extend(
+                (sharding, size) for size in _list_values(varied.sharding_group_sizes, (per_node,))
+            )
         else:
             shardings.append((sharding, None))
     schedules = (PipelineSchedule.ONE_F_ONE_B, PipelineSchedule.INTERLEAVED)
     again = [RecomputationInput(strategy=each) for each in _STRATEGIES]
     recomputations = again if varied.recomputations is MISSING else varied.recomputations
-    return Options(
+    return LayoutOptions(
         shardings=tuple(shardings),
-        schedules=_listed(varied.pipeline_schedules, schedules),
-        virtual_stages=_listed(varied.virtual_stages, _VIRTUAL_STAGES),
-        sequence_parallel=_listed(varied.sequence_parallel, (True,)),
-        micro_batch_sizes=_listed(varied.micro_batch_sizes, (*_SIZES, given.micro_batch_size)),
+        schedules=_list_values(varied.pipeline_schedules, schedules),
+        virtual_stages=_list_values(varied.virtual_stages, _VIRTUAL_STAGES),
+        sequence_parallel=_list_values(varied.sequence_parallel, (True,)),
+        micro_batch_sizes=_list_values(varied.micro_batch_sizes, (*_SIZES, given.micro_batch_size)),
         recomputings=tuple(
             dict.fromkeys(
-                Recomputing(each.strategy, 1 if each.k is MISSING else each.k) for each in recomputations
+                RecomputationChoice(each.strategy, 1 if each.k is MISSING else each.k)
+                for each in recomputations
             )
         ),
     )
@@ -213,19 +218,19 @@ _LISTS: Final = (
 )
 
 
-def _largest(question: PlanQuestion) -> tuple[str, str]:
+def _find_largest_list(question: PlanRequest) -> tuple[str, str]:
     """The longest list of the question, and why it is too long."""
     varied: TrainingSearch = question.search.training
-    lists = {f"/search/training/{name}": len(_listed(getattr(varied, name), ())) for name in _LISTS}
-    lists["/search/accelerator_counts"] = len(_listed(question.search.accelerator_counts, ()))
-    lists["/search/accelerators"] = len(_listed(question.search.accelerators, ()))
+    lists = {f"/search/training/{name}": len(_list_values(getattr(varied, name), ())) for name in _LISTS}
+    lists["/search/accelerator_counts"] = len(_list_values(question.search.accelerator_counts, ()))
+    lists["/search/accelerators"] = len(_list_values(question.search.accelerators, ()))
     pointer = max(lists, key=lambda name: lists[name])
     if lists[pointer] <= 1:
         pointer = "/most_candidates"
     return pointer, f"more than {question.most_candidates} candidates: shorten this list, or allow more"
 
 
-def _latest(question: PlanQuestion, accelerator_id: str) -> float | None:
+def _compute_latest_seconds(question: PlanRequest, accelerator_id: str) -> float | None:
     """Seconds beyond which a run is ruled out here: a margin is left to assumptions that are moved.
 
     Those that the question moves itself are taken out again: a search knows no moved time.
@@ -251,36 +256,42 @@ def _latest(question: PlanQuestion, accelerator_id: str) -> float | None:
 # --- the space --------------------------------------------------------------------------------------------
 
 
-def _all_alike(space: Space, places: Sequence[int] | None = None) -> Iterator[_Alike]:
+def _group_clusters(space: SearchSpace, places: Sequence[int] | None = None) -> Iterator[_EqualClusters]:
     """Clusters that are searched together; of ``places`` alone, if they are given."""
     groups: dict[object, list[int]] = {}
     joined: dict[int, tuple[int, int]] = {}
     for place in range(len(space.clusters)) if places is None else places:
         given = space.clusters[place]
-        cluster = resolve_cluster(given, space.catalog, Notes())
+        cluster = resolve_cluster(given, space.catalog, AnswerNotes())
         joined[place] = cluster.accelerators_per_node, cluster.domain
         machine = given.model_copy(update={"accelerator_count": 1}).model_dump_json()
-        generates = _given(space.question).objective in GENERATING
+        generates = _get_workload(space.question).objective in GENERATING
         count = given.accelerator_count if generates else None
         groups.setdefault((machine, joined[place], count), []).append(place)
     for found in groups.values():
         per_node, domain = joined[found[0]]
-        many = tuple(_devices(space, place, per_node) for place in found)
-        yield _Alike(tuple(found), many, per_node, domain, _precisions(space, space.clusters[found[0]]))
+        many = tuple(_build_devices(space, place, per_node) for place in found)
+        yield _EqualClusters(
+            tuple(found), many, per_node, domain, _list_precisions(space, space.clusters[found[0]])
+        )
 
 
-def _precisions(space: Space, cluster: ClusterInput) -> tuple[TrainingPrecision, ...]:
-    given = _given(space.question)
-    own = precision_of(given, resolve_cluster(cluster, space.catalog, Notes()))
-    return _listed(space.question.search.training.precisions, (own,))
+def _list_precisions(space: SearchSpace, cluster: ClusterInput) -> tuple[TrainingPrecision, ...]:
+    given = _get_workload(space.question)
+    own = resolve_precision(given, resolve_cluster(cluster, space.catalog, AnswerNotes()))
+    return _list_values(space.question.search.training.precisions, (own,))
 
 
-def _devices(space: Space, place: int, per_node: int) -> Devices:
+def _build_devices(space: SearchSpace, place: int, per_node: int) -> SearchCluster:
     """The degrees that are tried on a cluster."""
-    given, varied, profile = _given(space.question), space.question.search.training, space.model.profile
-    cluster = resolve_cluster(space.clusters[place], space.catalog, Notes())
+    given, varied, profile = (
+        _get_workload(space.question),
+        space.question.search.training,
+        space.model.profile,
+    )
+    cluster = resolve_cluster(space.clusters[place], space.catalog, AnswerNotes())
     try:
-        count = left_to_train(given.rollout, given.objective, cluster).accelerator_count
+        count = select_training_cluster(given.rollout, given.objective, cluster).accelerator_count
     except PlanningError:
         # Too few for what generates and what trains: no layout makes them up.
         count = 0
@@ -288,61 +299,64 @@ def _devices(space: Space, place: int, per_node: int) -> Devices:
     if given.sequence_length >= LONG_SEQUENCE:
         most = min(count, given.sequence_length // _LEAST_PART)
         contexts = [2**power for power in range(max(1, most.bit_length()))]
-    return Devices(
+    return SearchCluster(
         place,
         count,
-        tensor=_listed(varied.tensor, divisors(per_node)),
-        pipeline=_listed(
-            varied.pipeline, [each for each in divisors(count) if each <= max(1, profile.block_count)] or [1]
+        tensor=_list_values(varied.tensor, list_divisors(per_node)),
+        pipeline=_list_values(
+            varied.pipeline,
+            [each for each in list_divisors(count) if each <= max(1, profile.block_count)] or [1],
         ),
-        context=_listed(varied.context, contexts),
-        expert=_listed(
-            varied.expert, [each for each in divisors(profile.expert_count) if each <= count] or [1]
+        context=_list_values(varied.context, contexts),
+        expert=_list_values(
+            varied.expert, [each for each in list_divisors(profile.expert_count) if each <= count] or [1]
         ),
     )
 
 
-def _cut(alike: _Alike, precision: TrainingPrecision, options: Options) -> Iterator[Piece]:
+def _cut_pieces(
+    alike: _EqualClusters, precision: TrainingPrecision, options: LayoutOptions
+) -> Iterator[SearchPiece]:
     """Pieces of some clusters each, or of a part of the combinations of one."""
     places: list[int] = []
     within = 0
 
-    def part(first: int = 0, step: int = 1) -> Mapping[str, Any]:
+    def build_part(first: int = 0, step: int = 1) -> Mapping[str, Any]:
         return {"clusters": list(places), "precision": precision.value, "rows": [first, step]}
 
     for place, devices in zip(alike.places, alike.many, strict=True):
-        candidates = number_of(devices, options)
+        candidates = count_layouts(devices, options)
         if places and within + candidates > PIECE:
-            yield Piece(within, part())
+            yield SearchPiece(within, build_part())
             places, within = [], 0
         places.append(place)
         within += candidates
         if within > PIECE:
             parts = -(-within // PIECE)
             for first in range(parts):
-                yield Piece(within // parts + (first < within % parts), part(first, parts))
+                yield SearchPiece(within // parts + (first < within % parts), build_part(first, parts))
             places, within = [], 0
     if places:
-        yield Piece(within, part())
+        yield SearchPiece(within, build_part())
 
 
-def _most_bytes(question: PlanQuestion, subject: TrainedLayouts) -> float | None:
+def _compute_max_bytes(question: PlanRequest, subject: TrainingLayouts) -> float | None:
     """What a run may take of a device; None where its memory is not known."""
     usable = subject.usable_bytes
     return None if usable is None else usable * (1.0 - question.constraints.headroom_share)
 
 
-def _run(space: Space, alike: _Alike, precision: TrainingPrecision) -> TrainedLayouts:
+def _build_run(space: SearchSpace, alike: _EqualClusters, precision: TrainingPrecision) -> TrainingLayouts:
     """The run on the largest of some clusters: what holds of it holds of all of them."""
-    given = _given(space.question).model_copy(
+    given = _get_workload(space.question).model_copy(
         update={"precision": precision, "gradient_accumulation_steps": MISSING}
     )
     cluster = space.clusters[alike.places[-1]]
-    run = resolve_open_training(space.model, given, cluster, with_own_runs(space.catalog))
-    return TrainedLayouts(run, weighs_power=weighs_power(space))
+    run = resolve_open_training(space.model, given, cluster, apply_own_runs(space.catalog))
+    return TrainingLayouts(run, weighs_power=is_power_relevant(space))
 
 
-def _kept(found: Found, precision: TrainingPrecision) -> Kept:
+def _build_kept(found: FoundLayout, precision: TrainingPrecision) -> KeptConfiguration:
     layout, choice = found.layout, found.choice
     parallelism: dict[str, Any] = {
         name: int(getattr(layout, name)[0])
@@ -362,4 +376,4 @@ def _kept(found: Found, precision: TrainingPrecision) -> Kept:
         "precision": precision.value,
         "recomputation": recomputation,
     }
-    return Kept(int(layout.place[0]), parallelism, workload, found.seconds, found.watts)
+    return KeptConfiguration(int(layout.place[0]), parallelism, workload, found.seconds, found.watts)

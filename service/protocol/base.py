@@ -16,7 +16,7 @@ _RFC_3339 = (
 )
 
 
-def _is_rfc_3339(value: object) -> object:
+def _validate_rfc_3339(value: object) -> object:
     if isinstance(value, datetime) or (isinstance(value, str) and re.fullmatch(_RFC_3339, value)):
         return value
     raise PydanticCustomError("datetime_parsing", "Input should be a time such as 2026-11-21T12:00:00Z")
@@ -24,30 +24,30 @@ def _is_rfc_3339(value: object) -> object:
 
 Instant = Annotated[
     AwareDatetime,
-    BeforeValidator(_is_rfc_3339),
+    BeforeValidator(_validate_rfc_3339),
     Field(strict=False, json_schema_extra={"maxLength": 32, "pattern": f"^{_RFC_3339}$"}),
 ]
-Whole = Annotated[int, Field(ge=0, le=2**53 - 1, json_schema_extra=_INT64)]
+Int53 = Annotated[int, Field(ge=0, le=2**53 - 1, json_schema_extra=_INT64)]
 """Zero or more; above the bound readers in JavaScript lose digits."""
-Positive = Annotated[int, Field(ge=1, le=2**53 - 1, json_schema_extra=_INT64)]
-Token = Annotated[int, Field(ge=1, le=2**53 - 1, json_schema_extra=_INT64)]
+PositiveInt53 = Annotated[int, Field(ge=1, le=2**53 - 1, json_schema_extra=_INT64)]
+FencingToken = Annotated[int, Field(ge=1, le=2**53 - 1, json_schema_extra=_INT64)]
 """A fencing token."""
 NotNegative = Annotated[float, Field(ge=0, le=1e30)]
 AboveZero = Annotated[float, Field(gt=0, le=1e30)]
-Number = Annotated[float, Field(ge=-1e30, le=1e30)]
+FiniteNumber = Annotated[float, Field(ge=-1e30, le=1e30)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$", max_length=100)]
-Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
+Hex128 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 """128 random bits."""
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", max_length=64)]
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", max_length=36)]
 Code = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$", max_length=64)]
-Line = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+SingleLine = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 """A line of text, such as a name that a driver gives."""
-Lines = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+MultipleLines = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
 
 
-class Message(BaseModel):
+class ProtocolMessage(BaseModel):
     """What a node sends, and what is kept of it: strict types, no unknown members, no nulls."""
 
     model_config = ConfigDict(
@@ -60,7 +60,7 @@ class Message(BaseModel):
     )
 
 
-class Reply(BaseModel):
+class ProtocolReply(BaseModel):
     """What the service answers to a node: members that a newer service adds are passed over."""
 
     model_config = ConfigDict(

@@ -6,7 +6,7 @@ import json
 from pydantic import BaseModel
 
 
-def digest(message: BaseModel) -> str:
+def compute_digest(message: BaseModel) -> str:
     """SHA-256 of a message as JSON with sorted members and no spaces, absent members left out."""
     document = message.model_dump(mode="json")
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -6,27 +6,27 @@ from pydantic import MISSING, Field
 
 from service.protocol.base import (
     Code,
-    Hex,
+    FencingToken,
+    Hex128,
     Instant,
-    Line,
-    Message,
+    Int53,
     Name,
-    Reply,
+    ProtocolMessage,
+    ProtocolReply,
     Seconds,
     Sha256,
-    Token,
+    SingleLine,
     Uuid,
-    Whole,
 )
-from service.protocol.suites import Suite
+from service.protocol.suites import BenchmarkSuite
 
 LONGEST_WAIT_SECONDS = 30.0
 
 
-class Claim(Message):
+class LeaseClaimRequest(ProtocolMessage):
     """A node asks for work. Sent again with the same `request_id`, it gets the same lease."""
 
-    request_id: Hex
+    request_id: Hex128
     """Names this claim; a node draws another for the next."""
     wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS)] = LONGEST_WAIT_SECONDS
     """How long the answer may be held back until there is work."""
@@ -34,16 +34,16 @@ class Claim(Message):
     """Digest of the inventory that holds now."""
 
 
-class Lease(Reply):
+class BenchmarkLease(ProtocolReply):
     """The right of one node to run one suite until it ends or is renewed."""
 
     id: Name
     """Id of the benchmark run."""
-    fencing_token: Token
+    fencing_token: FencingToken
     """Higher with every grant; every write under the lease carries it."""
-    nonce: Hex
+    nonce: Hex128
     """Goes into every result, to show that it was measured under this lease."""
-    attempt: Whole
+    attempt: Int53
     """Grants of the run so far."""
     lease_seconds: Seconds
     """How long the lease lasts, counted from when the request was sent."""
@@ -51,42 +51,42 @@ class Lease(Reply):
     """When to renew it."""
     runtime_seconds: Seconds
     """How long an attempt may take in all."""
-    seed: Whole
+    seed: Int53
     """Input data of the benchmarks come from it."""
-    suite: Suite
+    suite: BenchmarkSuite
     """What to run: data, never code."""
     server_time: Instant
     """The service's time."""
 
 
-class Step(Message):
+class BenchmarkProgress(ProtocolMessage):
     """How far one benchmark is."""
 
     benchmark: Name
     """Name of the benchmark."""
     state: Literal["waiting", "running", "done", "failed", "skipped"]
     """How it stands."""
-    repeat: Whole = 0
+    repeat: Int53 = 0
     """Repeats that have ended."""
-    detail: Line | MISSING = MISSING
+    detail: SingleLine | MISSING = MISSING
     """The figure that came of it, or why there is none."""
 
 
-class Progress(Message):
+class LeaseProgress(ProtocolMessage):
     """How far a run is."""
 
-    steps: Annotated[list[Step], Field(max_length=200)]
+    steps: Annotated[list[BenchmarkProgress], Field(max_length=200)]
 
 
-class Renewal(Message):
+class LeaseRenewalRequest(ProtocolMessage):
     """A node holds on to its lease, and says how far it is."""
 
-    fencing_token: Token
+    fencing_token: FencingToken
     """Token of the grant."""
-    progress: Progress | MISSING = MISSING
+    progress: LeaseProgress | MISSING = MISSING
 
 
-class Renewed(Reply):
+class LeaseRenewal(ProtocolReply):
     """The lease goes on."""
 
     lease_seconds: Seconds
@@ -95,7 +95,7 @@ class Renewed(Reply):
     """The run is to be ended: complete the lease with outcome cancelled."""
 
 
-class StoredResult(Message):
+class AcknowledgedBenchmarkResult(ProtocolMessage):
     """A result that the node has had acknowledged."""
 
     result_id: Uuid
@@ -104,22 +104,22 @@ class StoredResult(Message):
     """Digest of its bytes."""
 
 
-class Completion(Message):
+class LeaseCompletionRequest(ProtocolMessage):
     """A node is done with its lease. It ends only once every result it names is stored."""
 
-    fencing_token: Token
+    fencing_token: FencingToken
     """Of the lease."""
     outcome: Literal["completed", "failed", "released", "cancelled"]
     """`released` gives the run back, for another attempt that does not count."""
     reason: Code | MISSING = MISSING
     """Why a run failed or was released."""
-    detail: Line | MISSING = MISSING
+    detail: SingleLine | MISSING = MISSING
     """The reason in words."""
-    results: Annotated[list[StoredResult], Field(max_length=1000)] = []
-    progress: Progress | MISSING = MISSING
+    results: Annotated[list[AcknowledgedBenchmarkResult], Field(max_length=1000)] = []
+    progress: LeaseProgress | MISSING = MISSING
 
 
-class Completed(Reply):
+class LeaseCompletion(ProtocolReply):
     """What became of the run."""
 
     state: Literal["waiting", "completed", "failed", "cancelled", "dead"]

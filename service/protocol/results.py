@@ -10,41 +10,41 @@ from pydantic import MISSING, Field, model_validator
 
 from service.protocol.base import (
     Code,
-    Hex,
+    FencingToken,
+    FiniteNumber,
+    Hex128,
     Instant,
-    Line,
-    Lines,
-    Message,
+    Int53,
+    MultipleLines,
     Name,
     NotNegative,
-    Number,
-    Positive,
-    Reply,
+    PositiveInt53,
+    ProtocolMessage,
+    ProtocolReply,
     Seconds,
     Sha256,
-    Token,
+    SingleLine,
     Uuid,
-    Whole,
 )
-from service.protocol.nodes import DeviceKind, Gap, Software
+from service.protocol.nodes import DeviceKind, NodeGap, NodeSoftware
 from service.protocol.suites import Benchmark
 
 MOST_SAMPLES = 20_000
 MOST_RESULT_BYTES = 2**20
 
 
-class Spread(Message):
+class ReadingSpread(ProtocolMessage):
     """Lowest, middle and highest reading over the timed window."""
 
-    minimum: Number
+    minimum: FiniteNumber
     """The lowest."""
-    median: Number
+    median: FiniteNumber
     """The middle one."""
-    maximum: Number
+    maximum: FiniteNumber
     """The highest."""
 
 
-class ThrottleSeconds(Message):
+class ThrottleSeconds(ProtocolMessage):
     """Time over the window in which the clock was held down, by the driver's counters."""
 
     sw_power_cap: Seconds | MISSING = MISSING
@@ -59,22 +59,22 @@ class ThrottleSeconds(Message):
     """For other devices of a group."""
 
 
-class Telemetry(Message):
+class DeviceTelemetry(ProtocolMessage):
     """The device over the timed window."""
 
     window_seconds: Seconds
     """How long the readings were taken."""
     sample_period_seconds: Seconds | MISSING = MISSING
     """From one reading to the next."""
-    sample_count: Whole = 0
+    sample_count: Int53 = 0
     """Readings of each kind."""
-    sm_clock_hz: Spread | MISSING = MISSING
-    memory_clock_hz: Spread | MISSING = MISSING
-    cpu_clock_hz: Spread | MISSING = MISSING
+    sm_clock_hz: ReadingSpread | MISSING = MISSING
+    memory_clock_hz: ReadingSpread | MISSING = MISSING
+    cpu_clock_hz: ReadingSpread | MISSING = MISSING
     """Of the processors that the worker may use, on a node without accelerators."""
-    temperature_celsius: Spread | MISSING = MISSING
-    memory_temperature_celsius: Spread | MISSING = MISSING
-    power_watts: Spread | MISSING = MISSING
+    temperature_celsius: ReadingSpread | MISSING = MISSING
+    memory_temperature_celsius: ReadingSpread | MISSING = MISSING
+    power_watts: ReadingSpread | MISSING = MISSING
     """As the sensor says."""
     energy_joules: NotNegative | MISSING = MISSING
     """By the energy counter."""
@@ -83,24 +83,24 @@ class Telemetry(Message):
     throttle_seconds: ThrottleSeconds = ThrottleSeconds()
     throttle_reasons: Annotated[list[Name], Field(max_length=20)] = []
     """Every reason that was seen at a reading."""
-    ecc_corrected: Whole | MISSING = MISSING
+    ecc_corrected: Int53 | MISSING = MISSING
     """Errors of memory in the window that were corrected."""
-    ecc_uncorrected: Whole | MISSING = MISSING
+    ecc_uncorrected: Int53 | MISSING = MISSING
     """Errors of memory in the window that were not."""
-    pcie_generation: Positive | MISSING = MISSING
+    pcie_generation: PositiveInt53 | MISSING = MISSING
     """Read under load: it drops when idle."""
-    pcie_width: Positive | MISSING = MISSING
+    pcie_width: PositiveInt53 | MISSING = MISSING
     """Lanes, read under load."""
-    other_processes: Whole | MISSING = MISSING
+    other_processes: Int53 | MISSING = MISSING
     """Processes of others on the device."""
     load_average: NotNegative | MISSING = MISSING
     """Of the host, one minute, at the end."""
 
 
-class Correctness(Message):
+class CorrectnessCheck(ProtocolMessage):
     """What was computed, against a reference that depends on the seed of the run."""
 
-    method: Line
+    method: SingleLine
     """What it was compared with."""
     largest_error: NotNegative
     """Relative to the scale of the result."""
@@ -112,60 +112,60 @@ class Correctness(Message):
     """Of the part that was checked."""
 
 
-class Discarded(Message):
+class DiscardedSamples(ProtocolMessage):
     """Samples that do not count, and why."""
 
     reason: Name
     """Why they do not count."""
-    count: Positive
+    count: PositiveInt53
     """How many."""
 
 
-class Measurement(Message):
+class BenchmarkMeasurement(ProtocolMessage):
     """The samples and how they were taken."""
 
-    library: Line
+    library: SingleLine
     """What ran, such as cublasLt 13.0.2 or own kernel stream_copy."""
-    algorithm: Line | MISSING = MISSING
+    algorithm: SingleLine | MISSING = MISSING
     """What the library chose."""
-    math_mode: Line | MISSING = MISSING
+    math_mode: SingleLine | MISSING = MISSING
     """How it multiplies, such as with tf32."""
-    accumulation: Line | MISSING = MISSING
+    accumulation: SingleLine | MISSING = MISSING
     """Type that it adds in."""
-    data: Line
+    data: SingleLine
     """Distribution of the input, such as normal(0, 1)."""
     timer: Literal["cuda_event", "host_clock", "nvml"]
     """What took the time."""
     warmup_seconds: Seconds
     """The same work, run before the first sample."""
-    warmup_iterations: Whole
+    warmup_iterations: Int53
     """Executions of the warm-up."""
-    inner_iterations: Positive = 1
+    inner_iterations: PositiveInt53 = 1
     """Executions in one sample."""
-    samples_ns: Annotated[list[Positive], Field(max_length=MOST_SAMPLES)] = []
+    samples_ns: Annotated[list[PositiveInt53], Field(max_length=MOST_SAMPLES)] = []
     """Time of each sample, in the order in which they were taken."""
     readings: Annotated[list[NotNegative], Field(max_length=MOST_SAMPLES)] = []
     """Of a figure that is no time: bytes or watts."""
-    discarded: Annotated[list[Discarded], Field(max_length=20)] = []
+    discarded: Annotated[list[DiscardedSamples], Field(max_length=20)] = []
     stop_reason: Literal["spread", "time_limit", "sample_limit", "single"]
     """Why there are no more samples."""
-    working_set_bytes: Whole = 0
+    working_set_bytes: Int53 = 0
     """Memory that one execution touches; 0 where nobody counts it."""
-    flush_bytes: Whole = 0
+    flush_bytes: Int53 = 0
     """Overwritten before each sample, so that nothing of it is cached."""
-    rotated_buffers: Positive = 1
+    rotated_buffers: PositiveInt53 = 1
     """Sets of input that take turns, so that none of them is cached."""
     uses_graph: bool = False
     """Whether the executions were launched as a graph."""
-    threads: Positive | MISSING = MISSING
+    threads: PositiveInt53 | MISSING = MISSING
     """Threads of the host that did the work, where it is the host that works."""
     first_call_seconds: Seconds | MISSING = MISSING
     """The first execution, with all that is prepared in it."""
-    correctness: Correctness | MISSING = MISSING
-    telemetry: Telemetry | MISSING = MISSING
+    correctness: CorrectnessCheck | MISSING = MISSING
+    telemetry: DeviceTelemetry | MISSING = MISSING
 
     @model_validator(mode="after")
-    def _has_one_kind_of_sample(self) -> "Measurement":
+    def _validate_samples(self) -> "BenchmarkMeasurement":
         if bool(self.samples_ns) == bool(self.readings):
             raise ValueError("either samples or readings")
         return self
@@ -176,22 +176,22 @@ class Measurement(Message):
         return [sample / 1e9 for sample in self.samples_ns] or list(self.readings)
 
 
-class Failure(Message):
+class MeasurementFailure(ProtocolMessage):
     """Why there is no measurement."""
 
     reason: Code
     """Stable name of what went wrong."""
-    detail: Line = ""
+    detail: SingleLine = ""
     """What went wrong, in words."""
     exit_code: Annotated[int, Field(ge=-1000, le=1000, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
     """Of the process; below 0 the signal that ended it."""
-    error_output: Lines | MISSING = MISSING
+    error_output: MultipleLines | MISSING = MISSING
     """The end of what the process wrote."""
 
 
-class Result(Message):
+class BenchmarkResultReport(ProtocolMessage):
     """One repeat of one benchmark. Never changed once it is stored."""
 
     schema_version: Literal[1] = 1
@@ -199,11 +199,11 @@ class Result(Message):
     """UUIDv7, made by the node."""
     run_id: Name
     """Benchmark run that the lease was for."""
-    fencing_token: Token
+    fencing_token: FencingToken
     """Of the lease."""
-    attempt: Whole
+    attempt: Int53
     """Of the lease."""
-    nonce: Hex
+    nonce: Hex128
     """Of the lease."""
     node_id: Name
     """Node that measured it."""
@@ -211,22 +211,22 @@ class Result(Message):
     """Digest of the id of the boot of the host."""
     inventory_sha256: Sha256
     """Digest of the inventory of the node."""
-    worker_version: Line
+    worker_version: SingleLine
     """Version of the worker."""
     suite_id: Name
     """Suite of the benchmark."""
-    suite_version: Positive
+    suite_version: PositiveInt53
     """Version of the suite."""
-    seed: Whole
+    seed: Int53
     """What the input data were made from; of the lease."""
-    repeat: Positive
+    repeat: PositiveInt53
     """Counted from 1."""
     benchmark: Benchmark
     device: DeviceKind
     """What was measured."""
-    accelerator_index: Whole | MISSING = MISSING
+    accelerator_index: Int53 | MISSING = MISSING
     """In the inventory; absent on a node without accelerators."""
-    concurrent_accelerators: Whole = 0
+    concurrent_accelerators: Int53 = 0
     """How many were measured at the same time, this one included."""
     started_at: Instant
     """By the node's clock."""
@@ -236,19 +236,19 @@ class Result(Message):
     """By a clock of the node that is never set."""
     finished_monotonic_seconds: NotNegative
     """By the same clock."""
-    clock_offset_seconds: Number | MISSING = MISSING
+    clock_offset_seconds: FiniteNumber | MISSING = MISSING
     """The service's clock less the node's."""
     status: Literal["ok", "failed", "timeout", "unsupported"]
     """`ok` has a measurement, all others a failure."""
-    failure: Failure | MISSING = MISSING
-    measurement: Measurement | MISSING = MISSING
-    software: Annotated[list[Software], Field(max_length=100)] = []
-    environment: Annotated[dict[Name, Line], Field(max_length=50)] = {}
+    failure: MeasurementFailure | MISSING = MISSING
+    measurement: BenchmarkMeasurement | MISSING = MISSING
+    software: Annotated[list[NodeSoftware], Field(max_length=100)] = []
+    environment: Annotated[dict[Name, SingleLine], Field(max_length=50)] = {}
     """Variables that change what is measured, from a list of known names, in lower case."""
-    gaps: Annotated[list[Gap], Field(max_length=100)] = []
+    gaps: Annotated[list[NodeGap], Field(max_length=100)] = []
 
     @model_validator(mode="after")
-    def _is_a_measurement_or_nothing(self) -> "Result":
+    def _validate_measurement(self) -> "BenchmarkResultReport":
         if (self.status == "ok") != (self.measurement is not MISSING):
             raise ValueError("a measurement where the status is ok, and only there")
         if (self.status == "ok") == (self.failure is not MISSING):
@@ -260,7 +260,7 @@ class Result(Message):
         return self.model_dump_json().encode()
 
 
-class Receipt(Reply):
+class BenchmarkResultReceipt(ProtocolReply):
     """A result is stored; the node may forget it once the digest is its own."""
 
     result_id: Uuid

@@ -13,22 +13,29 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import MISSING, Field, model_validator
 
-from service.protocol.base import AboveZero, Line, Message, Name, Positive, Seconds
+from service.protocol.base import AboveZero, Name, PositiveInt53, ProtocolMessage, Seconds, SingleLine
 from service.protocol.nodes import DeviceKind
-from service.protocol.work import Capacity, Collective, ContextMemory, PeerLink, Power, Work
+from service.protocol.work import (
+    BenchmarkWork,
+    CapacityWork,
+    CollectiveWork,
+    ContextMemoryWork,
+    PeerLinkWork,
+    PowerWork,
+)
 
 PREPARING_SECONDS: dict[DeviceKind, float] = {"cpu": 1.0, "cuda": 5.0}
 """To start a process, make its data and check what came out: assumed, of a machine that does nothing else."""
 
 
-class Sampling(Message):
+class BenchmarkSampling(ProtocolMessage):
     """When to begin and when to stop."""
 
     warmup_seconds: Seconds = 3.0
     """The same work, run before the first sample."""
     most_warmup_seconds: Seconds = 0.0
     """Where it is longer: the warm-up goes on until rate and temperature stand still, at most so long."""
-    least_samples: Positive = 30
+    least_samples: PositiveInt53 = 30
     """Take so many at least."""
     least_seconds: Seconds = 0.5
     """Sum of the samples."""
@@ -40,7 +47,7 @@ class Sampling(Message):
     """Stop even if the spread is larger; the result says so."""
 
 
-class Window(Message):
+class PublishedRange(ProtocolMessage):
     """What has been published for a device: a figure outside is looked at, not thrown away."""
 
     accelerator_id: Name
@@ -49,40 +56,40 @@ class Window(Message):
     """Lowest figure that is expected."""
     high: AboveZero
     """Highest figure that is expected."""
-    source: Line
+    source: SingleLine
     """Where it is published."""
     is_provisional: bool = False
     """Whether fewer than two independent sources stand behind it."""
 
 
-AnyWork = TypeVar("AnyWork", bound=Message)
+AnyWork = TypeVar("AnyWork", bound=ProtocolMessage)
 
 
-class Benchmark(Message):
+class Benchmark(ProtocolMessage):
     """One benchmark of a suite."""
 
     name: Name
     """Such as gemm.bf16 or hbm.copy."""
-    work: Work
+    work: BenchmarkWork
     """What one execution does."""
     metric: Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
     """Unit of the figure."""
     direction: Literal["higher", "lower"]
     """Which of two figures is the better."""
-    formula: Line
+    formula: SingleLine
     """How much work one sample does, in words and symbols."""
     repeats: Annotated[int, Field(ge=1, le=10, json_schema_extra={"format": "int64"})] = 3
     """Processes that measure it one after the other."""
     concurrent: bool = False
     """Whether all accelerators of the node measure it at the same time; the slowest is the node's figure."""
-    sampling: Sampling = Sampling()
+    sampling: BenchmarkSampling = BenchmarkSampling()
     timeout_seconds: Annotated[float, Field(ge=1, le=3600)] = 120.0
     """After which its process is killed."""
-    windows: Annotated[list[Window], Field(max_length=50)] = []
+    windows: Annotated[list[PublishedRange], Field(max_length=50)] = []
 
     @model_validator(mode="after")
-    def _each_has_one_accelerator(self) -> "Benchmark":
-        if self.concurrent and isinstance(self.work, Collective | PeerLink):
+    def _validate_concurrency(self) -> "Benchmark":
+        if self.concurrent and isinstance(self.work, CollectiveWork | PeerLinkWork):
             raise ValueError("work of several accelerators cannot be done by each at the same time")
         return self
 
@@ -92,12 +99,12 @@ class Benchmark(Message):
             raise TypeError(f"{self.name} is no {kind.__name__}")
         return self.work
 
-    def figure(self, samples: Sequence[float], *, inner_iterations: int) -> float:
+    def compute_figure(self, samples: Sequence[float], *, inner_iterations: int) -> float:
         """The figure of samples: seconds of ``inner_iterations`` executions each, or readings in its unit.
 
         One implementation: the node shows it, the service computes it again from the raw samples.
         """
-        middle, amount = median(samples), self.work.amount()
+        middle, amount = median(samples), self.work.count_work()
         match self.metric:
             case "flops_per_second":
                 return amount.flops * inner_iterations / middle
@@ -111,9 +118,9 @@ class Benchmark(Message):
     def planned_seconds(self, device: DeviceKind) -> float:
         """How long its repeats take: preparing each, and its warm-up and its samples, both at most."""
         match self.work:
-            case Power():
+            case PowerWork():
                 own = self.work.settle_seconds + self.work.window_seconds
-            case Capacity() | ContextMemory():
+            case CapacityWork() | ContextMemoryWork():
                 own = 0.0
             case _:
                 rule = self.sampling
@@ -121,26 +128,26 @@ class Benchmark(Message):
         return self.repeats * (PREPARING_SECONDS[device] + own)
 
 
-class Suite(Message):
+class BenchmarkSuite(ProtocolMessage):
     """Benchmarks that one node runs under one lease."""
 
     id: Name
-    version: Positive
+    version: PositiveInt53
     """Rises when what is measured changes."""
-    title: Line
+    title: SingleLine
     """What the suite measures."""
     device: DeviceKind
     """What it runs on."""
     benchmarks: Annotated[list[Benchmark], Field(min_length=1, max_length=200)]
 
     @model_validator(mode="after")
-    def _names_are_unique(self) -> "Suite":
+    def _validate_names(self) -> "BenchmarkSuite":
         names = [benchmark.name for benchmark in self.benchmarks]
         if len(names) != len(set(names)):
             raise ValueError("two benchmarks of one name")
         return self
 
-    def benchmark(self, name: str) -> Benchmark | None:
+    def find_benchmark(self, name: str) -> Benchmark | None:
         """The benchmark of a name."""
         return next((benchmark for benchmark in self.benchmarks if benchmark.name == name), None)
 
@@ -156,9 +163,9 @@ class Suite(Message):
 
 
 @cache
-def shipped_suites() -> dict[str, Suite]:
+def shipped_suites() -> dict[str, BenchmarkSuite]:
     """The suites that come with the service, by id."""
     folder = files("service.protocol") / "suites"
     found = [json.loads(file.read_text("utf-8")) for file in folder.iterdir() if file.name.endswith(".json")]
-    suites = [Suite.model_validate(document) for document in found]
+    suites = [BenchmarkSuite.model_validate(document) for document in found]
     return {suite.id: suite for suite in sorted(suites, key=lambda suite: suite.id)}

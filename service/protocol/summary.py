@@ -11,7 +11,7 @@ _EXACT_LIMIT = 1000
 _NORMAL_QUANTILE = 1.959964
 
 
-class Summary(NamedTuple):
+class SampleStatistics(NamedTuple):
     """Statistics of samples, in their unit where they have one."""
 
     size: int
@@ -39,13 +39,13 @@ class Summary(NamedTuple):
         return (self.q3 - self.q1) / self.median if self.median else 0.0
 
 
-def summarize(samples: Sequence[float]) -> Summary:
+def summarize_samples(samples: Sequence[float]) -> SampleStatistics:
     """The summary of at least one sample, in the order in which they were taken."""
     ordered = sorted(samples)
     middle = median(ordered)
-    low, high = _median_interval(len(ordered))
+    low, high = _compute_median_interval(len(ordered))
     q1, _, q3 = quantiles(ordered, n=4, method="inclusive") if len(ordered) > 1 else [ordered[0]] * 3
-    return Summary(
+    return SampleStatistics(
         size=len(ordered),
         minimum=ordered[0],
         q1=q1,
@@ -55,20 +55,20 @@ def summarize(samples: Sequence[float]) -> Summary:
         mean=fmean(ordered),
         standard_deviation=pstdev(ordered),
         median_absolute_deviation=median(abs(sample - middle) for sample in ordered),
-        p95=_nearest_rank(ordered, 95),
-        p99=_nearest_rank(ordered, 99),
+        p95=_select_nearest_rank(ordered, 95),
+        p99=_select_nearest_rank(ordered, 99),
         median_low=ordered[low],
         median_high=ordered[high],
-        drift=_drift(samples) / middle if middle else 0.0,
-        autocorrelation=_autocorrelation(samples),
+        drift=_compute_drift(samples) / middle if middle else 0.0,
+        autocorrelation=_compute_autocorrelation(samples),
     )
 
 
-def _nearest_rank(ordered: Sequence[float], percent: int) -> float:
+def _select_nearest_rank(ordered: Sequence[float], percent: int) -> float:
     return ordered[-(-len(ordered) * percent // 100) - 1]
 
 
-def _median_interval(count: int) -> tuple[int, int]:
+def _compute_median_interval(count: int) -> tuple[int, int]:
     """Places of the order statistics that enclose the median with 95% confidence.
 
     Distribution-free, by the sign test (Conover, Practical Nonparametric Statistics, 3.2): the number of
@@ -86,7 +86,7 @@ def _median_interval(count: int) -> tuple[int, int]:
     return place, count - 1 - place
 
 
-def _drift(samples: Sequence[float]) -> float:
+def _compute_drift(samples: Sequence[float]) -> float:
     count = len(samples)
     if count == 1:
         return 0.0
@@ -95,7 +95,7 @@ def _drift(samples: Sequence[float]) -> float:
     return slope / (count * (count * count - 1) / 12) * (count - 1)
 
 
-def _autocorrelation(samples: Sequence[float]) -> float:
+def _compute_autocorrelation(samples: Sequence[float]) -> float:
     mean = fmean(samples)
     deviations = [sample - mean for sample in samples]
     variance = sum(deviation * deviation for deviation in deviations)

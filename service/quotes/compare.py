@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from service.kit.http.problems import pointer
-from service.quotes.contributions import contributions
-from service.quotes.differences import ChangedHeadline, ChangedRow, ChangedValue
-from service.quotes.lines import Document
+from service.kit.http.problems import build_pointer
+from service.quotes.contributions import compute_contributions
+from service.quotes.differences import QuotedRowChange, QuoteHeadlineChange, QuoteValueChange
+from service.quotes.lines import QuoteDocument
 from service.quotes.schemas import (
     QuoteComparison,
     QuoteSummary,
@@ -20,16 +20,18 @@ _OF_EVERY_VERSION: Final = frozenset({"/version", "/revision", "/created_at"})
 _PRICES: Final = ("price", "amount", "rate", "charge")
 
 
-def compared(before: Document, after: Document) -> QuoteComparison:
+def compare_quotes(before: QuoteDocument, after: QuoteDocument) -> QuoteComparison:
     """What differs between two quotes, the prices of rows first."""
-    charges = contributions(before, after)
+    charges = compute_contributions(before, after)
     found: QuoteComparison = {
-        "before": _summary(before),
-        "after": _summary(after),
-        "terms": changed_values(*({name: q[name] for name in _TERMS if name in q} for q in (before, after))),
-        "requests": changed_values(before["requests"], after["requests"]),
-        "inputs": changed_rows(before["inputs"], after["inputs"]),
-        "headlines": changed_headlines(before["headlines"], after["headlines"]),
+        "before": _build_summary(before),
+        "after": _build_summary(after),
+        "terms": list_changed_values(
+            *({name: q[name] for name in _TERMS if name in q} for q in (before, after))
+        ),
+        "requests": list_changed_values(before["requests"], after["requests"]),
+        "inputs": list_changed_rows(before["inputs"], after["inputs"]),
+        "headlines": list_changed_headlines(before["headlines"], after["headlines"]),
         "lines": charges.lines,
         "warnings": charges.warnings,
         "gaps": charges.gaps,
@@ -39,20 +41,20 @@ def compared(before: Document, after: Document) -> QuoteComparison:
     return found
 
 
-def _summary(quote: Document) -> QuoteSummary:
+def _build_summary(quote: QuoteDocument) -> QuoteSummary:
     shown = {name: quote[name] for name in QuoteSummary.__annotations__ if name in quote}
     summary: QuoteSummary = shown  # type: ignore[assignment]
     return summary
 
 
-def changed_values(before: object, after: object) -> list[ChangedValue]:
+def list_changed_values(before: object, after: object) -> list[QuoteValueChange]:
     """Values that differ between two JSON documents, by their pointers."""
-    then, now = dict(_leaves(before, ())), dict(_leaves(after, ()))
-    found: list[ChangedValue] = []
+    then, now = dict(_list_leaves(before, ())), dict(_list_leaves(after, ()))
+    found: list[QuoteValueChange] = []
     for place in dict.fromkeys([*then, *now]):
         if place in then and place in now and then[place] == now[place]:
             continue
-        changed: ChangedValue = {"pointer": place}
+        changed: QuoteValueChange = {"pointer": place}
         if place in then:
             changed["before"] = then[place]
         if place in now:
@@ -61,68 +63,72 @@ def changed_values(before: object, after: object) -> list[ChangedValue]:
     return found
 
 
-def _leaves(value: object, path: tuple[object, ...]) -> Iterator[tuple[str, Any]]:
+def _list_leaves(value: object, path: tuple[object, ...]) -> Iterator[tuple[str, Any]]:
     """Values that have no members, with their pointers."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from _leaves(inner, (*path, name))
+            yield from _list_leaves(inner, (*path, name))
     elif isinstance(value, list):
         for place, inner in enumerate(value):
-            yield from _leaves(inner, (*path, place))
+            yield from _list_leaves(inner, (*path, place))
     else:
-        yield pointer(path), value
+        yield build_pointer(path), value
 
 
-def changed_rows(before: Iterable[Document], after: Iterable[Document]) -> list[ChangedRow]:
+def list_changed_rows(
+    before: Iterable[QuoteDocument], after: Iterable[QuoteDocument]
+) -> list[QuotedRowChange]:
     """Rows of the catalog that one of two quotes rests on, or both with other values."""
     then, now = ({(row["kind"], row["id"]): row for row in rows} for rows in (before, after))
-    found: list[ChangedRow] = []
-    for key in sorted({*then, *now}, key=_place):
+    found: list[QuotedRowChange] = []
+    for key in sorted({*then, *now}, key=_build_sort_key):
         old, new = then.get(key), now.get(key)
-        changed: ChangedRow = {"kind": key[0], "id": key[1], "changes": []}
+        changed: QuotedRowChange = {"kind": key[0], "id": key[1], "changes": []}
         if old is not None:
             changed["version_before"] = old["version"]
         if new is not None:
             changed["version_after"] = new["version"]
         if old is not None and new is not None:
-            changed["changes"] = _changes(old["row"], new["row"])
+            changed["changes"] = _list_value_changes(old["row"], new["row"])
             if old["version"] == new["version"] and not changed["changes"]:
                 continue
         found.append(changed)
     return found
 
 
-def _place(key: tuple[str, str]) -> tuple[int, str, str]:
+def _build_sort_key(key: tuple[str, str]) -> tuple[int, str, str]:
     kind, row_id = key
     return (_KINDS.index(kind) if kind in _KINDS else len(_KINDS), kind, row_id)
 
 
-def _changes(before: Document, after: Document) -> list[ChangedValue]:
-    changes = (each for each in changed_values(before, after) if each["pointer"] not in _OF_EVERY_VERSION)
+def _list_value_changes(before: QuoteDocument, after: QuoteDocument) -> list[QuoteValueChange]:
+    changes = (
+        each for each in list_changed_values(before, after) if each["pointer"] not in _OF_EVERY_VERSION
+    )
     return sorted(changes, key=lambda each: not any(word in each["pointer"] for word in _PRICES))
 
 
-def changed_headlines(before: Document, after: Document) -> list[ChangedHeadline]:
+def list_changed_headlines(before: QuoteDocument, after: QuoteDocument) -> list[QuoteHeadlineChange]:
     """Headlines that differ: money, quantities with intervals, and plain values."""
     names = dict.fromkeys([*before, *after])
     return [
-        _headline(name, before.get(name), after.get(name))
+        _compare_headline(name, before.get(name), after.get(name))
         for name in names
         if before.get(name) != after.get(name)
     ]
 
 
-def _headline(name: str, before: Any, after: Any) -> ChangedHeadline:  # noqa: ANN401
-    found: ChangedHeadline = {"name": name}
+def _compare_headline(name: str, before: Any, after: Any) -> QuoteHeadlineChange:  # noqa: ANN401
+    found: QuoteHeadlineChange = {"name": name}
     if before is not None:
-        found["before"] = _value(before)
+        found["before"] = _get_value(before)
     if after is not None:
-        found["after"] = _value(after)
+        found["after"] = _get_value(after)
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return found
     if before.get("currency_code") != after.get("currency_code"):
         return found
-    (then, low_then, high_then), (now, low_now, high_now) = _ends(before), _ends(after)
+    (then, low_then, high_then), (now, low_now, high_now) = _parse_interval(before), _parse_interval(after)
     found["difference"] = f"{now - then:f}" if "amount" in before else float(now - then)
     if "amount" in before:
         found["currency_code"] = before["currency_code"]
@@ -132,13 +138,13 @@ def _headline(name: str, before: Any, after: Any) -> ChangedHeadline:  # noqa: A
     return found
 
 
-def _value(headline: Any) -> Any:  # noqa: ANN401
+def _get_value(headline: Any) -> Any:  # noqa: ANN401
     if not isinstance(headline, Mapping):
         return headline
     return headline["amount"] if "amount" in headline else headline["value"]
 
 
-def _ends(headline: Document) -> tuple[Decimal, Decimal, Decimal]:
-    middle = _value(headline)
+def _parse_interval(headline: QuoteDocument) -> tuple[Decimal, Decimal, Decimal]:
+    middle = _get_value(headline)
     value, low, high = (Decimal(str(each)) for each in (middle, headline["low"], headline["high"]))
     return value, low, high

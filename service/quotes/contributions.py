@@ -10,40 +10,42 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from service.planning.cost import rounded
-from service.quotes.differences import ChangedLine, ComparedCharge, TotalChange
-from service.quotes.lines import Document, Line, Purpose, lines_of
-from service.schemas.base import AnswerWarning, Gap, MoneyAmount
+from service.planning.cost import round_amount
+from service.quotes.differences import QuoteChargeSum, QuoteLineChange, QuoteTotalChange
+from service.quotes.lines import LinePurpose, PurposeLine, QuoteDocument, sum_lines
+from service.schemas.base import AnswerWarning, EstimateGap, MoneyAmount
 
 _CAUSES: Final = ("by_quantity", "by_price", "by_exchange_rate")
 
 
-class Contributions(NamedTuple):
+class ChargeContributions(NamedTuple):
     """What the charges of two quotes say beside each other."""
 
-    total: TotalChange | None
-    lines: list[ChangedLine]
+    total: QuoteTotalChange | None
+    lines: list[QuoteLineChange]
     warnings: list[AnswerWarning]
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
 
 
-def contributions(before: Document, after: Document) -> Contributions:
+def compute_contributions(before: QuoteDocument, after: QuoteDocument) -> ChargeContributions:
     """The lines that differ and, where the totals can be compared, what each does to the total."""
-    then, now = lines_of(before), lines_of(after)
-    gap = _incomparable(before, after, [*then.values(), *now.values()])
+    then, now = sum_lines(before), sum_lines(after)
+    gap = _find_incomparability(before, after, [*then.values(), *now.values()])
     code = None if gap else after["headlines"]["total"]["currency_code"]
-    has_moved = _rates(before) != _rates(after)
+    has_moved = _list_rates(before) != _list_rates(after)
     lines = [
-        _changed(purpose, then.get(purpose), now.get(purpose), code, has_moved=has_moved)
+        _build_changed_line(purpose, then.get(purpose), now.get(purpose), code, has_moved=has_moved)
         for purpose in dict.fromkeys([*then, *now])
-        if _differ(then.get(purpose), now.get(purpose))
+        if _is_different(then.get(purpose), now.get(purpose))
     ]
-    lines.sort(key=lambda line: -abs(_amount(line, "contribution")))
-    total = None if code is None else _total(lines, before, after, code)
-    return Contributions(total, lines, _warnings(before, after), [gap] if gap else [])
+    lines.sort(key=lambda line: -abs(_get_amount(line, "contribution")))
+    total = None if code is None else _build_total_change(lines, before, after, code)
+    return ChargeContributions(total, lines, _build_warnings(before, after), [gap] if gap else [])
 
 
-def _incomparable(before: Document, after: Document, lines: Sequence[Line]) -> Gap | None:
+def _find_incomparability(
+    before: QuoteDocument, after: QuoteDocument, lines: Sequence[PurposeLine]
+) -> EstimateGap | None:
     """Why the totals of two quotes are not subtracted, if they are not."""
     then, now = (quote["headlines"].get("total") for quote in (before, after))
     code = detail = ""
@@ -53,9 +55,9 @@ def _incomparable(before: Document, after: Document, lines: Sequence[Line]) -> G
     elif then["currency_code"] != now["currency_code"]:
         code = "CURRENCY_DIFFERS"
         detail = f"the totals are in {then['currency_code']} and {now['currency_code']}"
-    elif _measure(before)[0] != _measure(after)[0]:
+    elif _get_measure(before)[0] != _get_measure(after)[0]:
         code = "HORIZON_DIFFERS"
-        detail = f"the first is of {_measure(before)[0]}, the second of {_measure(after)[0]}"
+        detail = f"the first is of {_get_measure(before)[0]}, the second of {_get_measure(after)[0]}"
     elif any(line.paid is None for line in lines):
         code, detail = "LINES_DO_NOT_ADD_UP", "the lines of one do not add up to its total"
     return {"pointer": "/total_change", "code": code, "detail": detail} if code else None
@@ -64,7 +66,7 @@ def _incomparable(before: Document, after: Document, lines: Sequence[Line]) -> G
 _TRAINED: Final = ("total_tokens", "total_steps", "total_samples")
 
 
-def _measure(quote: Document) -> tuple[str, Mapping[str, Any]]:
+def _get_measure(quote: QuoteDocument) -> tuple[str, Mapping[str, Any]]:
     """For what a total stands: in words what is counted, and how much of it."""
     workload: Mapping[str, Any] = next(reversed(quote["requests"].values()))["workload"]
     if workload["kind"] == "training":
@@ -73,8 +75,8 @@ def _measure(quote: Document) -> tuple[str, Mapping[str, Any]]:
     return f"{workload['kind']} over {' and '.join(sorted(horizon)) or 'no horizon'}", horizon
 
 
-def _warnings(before: Document, after: Document) -> list[AnswerWarning]:
-    (kind, then), (other, now) = _measure(before), _measure(after)
+def _build_warnings(before: QuoteDocument, after: QuoteDocument) -> list[AnswerWarning]:
+    (kind, then), (other, now) = _get_measure(before), _get_measure(after)
     if kind != other or then == now or not then or not now:
         return []
     told = [", ".join(f"{name} {value}" for name, value in each.items()) for each in (then, now)]
@@ -82,27 +84,32 @@ def _warnings(before: Document, after: Document) -> list[AnswerWarning]:
     return [{"code": "HORIZON_DIFFERS", "pointer": "/total_change", "detail": detail}]
 
 
-def _rates(quote: Document) -> list[tuple[str, Any]]:
+def _list_rates(quote: QuoteDocument) -> list[tuple[str, Any]]:
     """Exchange rates that a quote rests on."""
     rows = (row for row in quote["inputs"] if row["kind"] == "exchange_rate")
     return sorted((row["id"], row["row"].get("rate", "")) for row in rows)
 
 
-def _differ(before: Line | None, after: Line | None) -> bool:
+def _is_different(before: PurposeLine | None, after: PurposeLine | None) -> bool:
     """Whether a line says or pays something else; its exchange rate alone is no difference."""
     if before is None or after is None:
         return True
     return before._replace(rate=after.rate) != after
 
 
-def _changed(
-    purpose: Purpose, before: Line | None, after: Line | None, code: str | None, *, has_moved: bool
-) -> ChangedLine:
-    changed = _named(purpose)
+def _build_changed_line(
+    purpose: LinePurpose,
+    before: PurposeLine | None,
+    after: PurposeLine | None,
+    code: str | None,
+    *,
+    has_moved: bool,
+) -> QuoteLineChange:
+    changed = _build_line_identity(purpose)
     if before is not None:
-        changed["before"] = _side(before)
+        changed["before"] = _to_compared_charge(before)
     if after is not None:
-        changed["after"] = _side(after)
+        changed["after"] = _to_compared_charge(after)
     if before is None:
         changed["change"] = "new"
     elif after is None:
@@ -110,18 +117,18 @@ def _changed(
     if code is None:
         return changed
     moved = ((after and after.paid) or Decimal(0)) - ((before and before.paid) or Decimal(0))
-    changed["contribution"] = _money(moved, code)
+    changed["contribution"] = _to_money_amount(moved, code)
     if before is not None and after is not None:
-        split = _split(before, after, moved, code, has_moved=has_moved)
+        split = _split_contribution(before, after, moved, code, has_moved=has_moved)
         if isinstance(split, str):
             changed["not_split"] = split  # type: ignore[typeddict-item]
         else:
-            changed |= {name: _money(part, code) for name, part in split.items()}  # type: ignore[typeddict-item]
+            changed |= {name: _to_money_amount(part, code) for name, part in split.items()}  # type: ignore[typeddict-item]
     return changed
 
 
-def _named(purpose: Purpose) -> ChangedLine:
-    named: ChangedLine = {"part": purpose.part, "name": purpose.name, "change": "changed"}
+def _build_line_identity(purpose: LinePurpose) -> QuoteLineChange:
+    named: QuoteLineChange = {"part": purpose.part, "name": purpose.name, "change": "changed"}
     if purpose.resource:
         named["resource"] = purpose.resource
     if purpose.start_date:
@@ -133,8 +140,8 @@ def _named(purpose: Purpose) -> ChangedLine:
     return named
 
 
-def _split(
-    before: Line, after: Line, moved: Decimal, code: str, *, has_moved: bool
+def _split_contribution(
+    before: PurposeLine, after: PurposeLine, moved: Decimal, code: str, *, has_moved: bool
 ) -> dict[str, Decimal] | str:
     """The three parts of a contribution, or why quantity and price do not tell what moves a line.
 
@@ -153,8 +160,8 @@ def _split(
     if (quantity, price) == (next_quantity, next_price) and not has_moved:
         return "ROUNDING"
     amount, rate = (before.amount + after.amount) / 2, (before.rate + after.rate) / 2
-    by_rate = rounded(amount * (after.rate - before.rate), code) if has_moved else Decimal(0)
-    by_quantity = rounded(rate * (next_quantity - quantity) * (price + next_price) / 2, code)
+    by_rate = round_amount(amount * (after.rate - before.rate), code) if has_moved else Decimal(0)
+    by_quantity = round_amount(rate * (next_quantity - quantity) * (price + next_price) / 2, code)
     if price == next_price:
         if quantity == next_quantity:
             by_rate, by_quantity = moved, Decimal(0)
@@ -163,29 +170,31 @@ def _split(
     return dict(zip(_CAUSES, (by_quantity, moved - by_rate - by_quantity, by_rate), strict=True))
 
 
-def _total(lines: Sequence[ChangedLine], before: Document, after: Document, code: str) -> TotalChange:
+def _build_total_change(
+    lines: Sequence[QuoteLineChange], before: QuoteDocument, after: QuoteDocument, code: str
+) -> QuoteTotalChange:
     then, now = (Decimal(quote["headlines"]["total"]["amount"]) for quote in (before, after))
     sums = dict.fromkeys([*_CAUSES, "by_new", "by_removed", "not_split"], Decimal(0))
     for line in lines:
         if line["change"] != "changed":
-            sums[f"by_{line['change']}"] += _amount(line, "contribution")
+            sums[f"by_{line['change']}"] += _get_amount(line, "contribution")
         elif "not_split" in line:
-            sums["not_split"] += _amount(line, "contribution")
+            sums["not_split"] += _get_amount(line, "contribution")
         for cause in _CAUSES:
-            sums[cause] += _amount(line, cause)
-    total: dict[str, MoneyAmount] = {"difference": _money(now - then, code)}
-    total |= {name: _money(amount, code) for name, amount in sums.items()}
-    found: TotalChange = total  # type: ignore[assignment]
+            sums[cause] += _get_amount(line, cause)
+    total: dict[str, MoneyAmount] = {"difference": _to_money_amount(now - then, code)}
+    total |= {name: _to_money_amount(amount, code) for name, amount in sums.items()}
+    found: QuoteTotalChange = total  # type: ignore[assignment]
     return found
 
 
-def _amount(line: ChangedLine, name: str) -> Decimal:
+def _get_amount(line: QuoteLineChange, name: str) -> Decimal:
     money: MoneyAmount | None = line.get(name)  # type: ignore[assignment]
     return Decimal(money["amount"]) if money else Decimal(0)
 
 
-def _side(line: Line) -> ComparedCharge:
-    side: ComparedCharge = {"amount": _money(line.amount, line.currency_code)}
+def _to_compared_charge(line: PurposeLine) -> QuoteChargeSum:
+    side: QuoteChargeSum = {"amount": _to_money_amount(line.amount, line.currency_code)}
     if line.quantity is not None and line.unit is not None:
         side["quantity"], side["unit"] = float(line.quantity), line.unit
     if line.unit_price is not None:
@@ -193,5 +202,5 @@ def _side(line: Line) -> ComparedCharge:
     return side
 
 
-def _money(amount: Decimal, code: str) -> MoneyAmount:
-    return {"amount": f"{rounded(amount, code):f}", "currency_code": code}
+def _to_money_amount(amount: Decimal, code: str) -> MoneyAmount:
+    return {"amount": f"{round_amount(amount, code):f}", "currency_code": code}

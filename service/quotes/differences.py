@@ -5,23 +5,23 @@ from typing import Literal, NotRequired
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.schemas.base import Integer, MoneyAmount
-from service.schemas.bill_answers import BillingPeriodAnswer
+from service.schemas.bill_answers import BillingPeriod
 
-Leaf = TypeAliasType("Leaf", str | float | bool)
+JsonScalar = TypeAliasType("JsonScalar", str | float | bool)
 
 
-class ChangedValue(TypedDict):
+class QuoteValueChange(TypedDict):
     """A value that differs."""
 
     pointer: str
     """Where it is."""
-    before: NotRequired[Leaf]
+    before: NotRequired[JsonScalar]
     """Absent where there was none."""
-    after: NotRequired[Leaf]
+    after: NotRequired[JsonScalar]
     """Absent where there is none."""
 
 
-class ChangedRow(TypedDict):
+class QuotedRowChange(TypedDict):
     """A row of the catalog that one of two quotes rests on, or both with other values."""
 
     kind: str
@@ -32,18 +32,18 @@ class ChangedRow(TypedDict):
     """Absent where the first does not rest on it."""
     version_after: NotRequired[Integer]
     """Absent where the second does not rest on it."""
-    changes: list[ChangedValue]
+    changes: list[QuoteValueChange]
     """Values that differ, prices first; pointers are into the row."""
 
 
-class ChangedHeadline(TypedDict):
+class QuoteHeadlineChange(TypedDict):
     """A headline that differs."""
 
     name: str
     """Which."""
-    before: NotRequired[Leaf]
+    before: NotRequired[JsonScalar]
     """Its value; absent where it was not known."""
-    after: NotRequired[Leaf]
+    after: NotRequired[JsonScalar]
     """Its value; absent where it is not known."""
     difference: NotRequired[str | float]
     """The second less the first; of money as text. Absent where they are no numbers of one unit."""
@@ -55,7 +55,7 @@ class ChangedHeadline(TypedDict):
     """Whether the two 80% intervals lie apart."""
 
 
-class ComparedCharge(TypedDict):
+class QuoteChargeSum(TypedDict):
     """All charges of one purpose on one side."""
 
     amount: MoneyAmount
@@ -68,7 +68,7 @@ class ComparedCharge(TypedDict):
     """Absent where they do not share one."""
 
 
-class ChangedLine(TypedDict):
+class QuoteLineChange(TypedDict):
     """Charges of one purpose that differ: of the same bill, name, resource, period and tier."""
 
     part: Literal["cost", "electricity"]
@@ -77,7 +77,7 @@ class ChangedLine(TypedDict):
     """What is charged for."""
     resource: NotRequired[str]
     """Accelerator that is counted, or tariff whose periods and tiers are named."""
-    billing_period: NotRequired[BillingPeriodAnswer]
+    billing_period: NotRequired[BillingPeriod]
     """When it is billed."""
     price_period: NotRequired[str]
     """Hours that share the price."""
@@ -85,9 +85,9 @@ class ChangedLine(TypedDict):
     """Place of the tier in its ladder, from 1."""
     change: Literal["new", "removed", "changed"]
     """Whether both quotes have it."""
-    before: NotRequired[ComparedCharge]
+    before: NotRequired[QuoteChargeSum]
     """Absent where there were none."""
-    after: NotRequired[ComparedCharge]
+    after: NotRequired[QuoteChargeSum]
     """Absent where there are none."""
     contribution: NotRequired[MoneyAmount]
     """What it adds to the change of the total; absent where the totals are not compared."""
@@ -103,7 +103,7 @@ class ChangedLine(TypedDict):
     """Why the contribution of what both have is not told apart."""
 
 
-class TotalChange(TypedDict):
+class QuoteTotalChange(TypedDict):
     """By how much the total differs; the parts add up to it exactly."""
 
     difference: MoneyAmount

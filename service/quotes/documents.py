@@ -8,14 +8,14 @@ from uuid import uuid4
 
 from pydantic_core import from_json, to_json
 
-from service.estimates.service import NoSoundAnswer
+from service.estimates.service import NoSoundEstimate
 from service.kit.clock import now
-from service.kit.http.csv_tables import csv_text
-from service.kit.http.idempotency import digest
+from service.kit.http.csv_tables import render_csv
+from service.kit.http.idempotency import digest_json
 from service.kit.http.problems import FieldError
-from service.planning.cost.focus import COLUMNS, Account, focus_rows
+from service.planning.cost.focus import COLUMNS, BillingAccount, build_focus_rows
 from service.quotes.errors import QuoteTooLarge
-from service.quotes.freeze import Frozen
+from service.quotes.snapshot import QuoteSnapshot
 from service.quotes.tables import DRAFT, QuoteRow
 
 MOST_CHARACTERS: Final = 8 * 1024 * 1024
@@ -25,8 +25,8 @@ _MEMBERS: Final = ("id", "version", "state", "name", "operation")
 _TERMS: Final = ("cost_center_id", "created_at", "created_by", "valid_until", "content_digest")
 
 
-def row_of(
-    frozen: Frozen, tenant_id: str, created_by: str, *, days: int, quote_id: str = "", version: int = 1
+def build_row(
+    frozen: QuoteSnapshot, tenant_id: str, created_by: str, *, days: int, quote_id: str = "", version: int = 1
 ) -> QuoteRow:
     """What is frozen as the version of a quote, with its validity, its charges and its digest."""
     created_at = now()
@@ -40,7 +40,7 @@ def row_of(
         cost_center_id=frozen.asked.cost_center_id,
         created_at=created_at,
         created_by=created_by,
-        valid_until=_valid_until(created_at, days, frozen.prices_end_at),
+        valid_until=_compute_valid_until(created_at, days, frozen.prices_end_at),
         catalog_revision=frozen.catalog_revision,
         method_version=frozen.method_version,
         summary=to_json(frozen.summary).decode(),
@@ -48,74 +48,74 @@ def row_of(
     )
     document = dict(frozen.document)
     if frozen.charges is not None:
-        row.focus = csv_text(COLUMNS, focus_rows(frozen.charges, _account(row)))
-        document["focus_digest"] = _text_digest(row.focus)
+        row.focus = render_csv(COLUMNS, build_focus_rows(frozen.charges, _build_account(row)))
+        document["focus_digest"] = _compute_text_digest(row.focus)
     row.document = to_json(document).decode()
     if len(row.document) + len(row.focus or "") > MOST_CHARACTERS:
         raise QuoteTooLarge(f"A quote holds at most {MOST_CHARACTERS:,} characters: ask for fewer details")
-    row.content_digest = digest_of(row)
+    row.content_digest = compute_digest(row)
     return row
 
 
-def _valid_until(created_at: datetime, days: int, prices_end_at: datetime | None) -> datetime:
+def _compute_valid_until(created_at: datetime, days: int, prices_end_at: datetime | None) -> datetime:
     """When a quote ends: after so many days, and with its prices."""
     ends_at = created_at + timedelta(days=days)
     if prices_end_at is None:
         return ends_at
     if prices_end_at <= created_at:
         detail = "an offer that it rests on has ended: nobody could approve the quote"
-        raise NoSoundAnswer("", FieldError("", "OFFER_EXPIRED", detail))
+        raise NoSoundEstimate("", FieldError("", "OFFER_EXPIRED", detail))
     return min(ends_at, prices_end_at)
 
 
-def _account(row: QuoteRow) -> Account:
+def _build_account(row: QuoteRow) -> BillingAccount:
     """Whose charges they are, and from which quote."""
     tags = {"estimate": "true", "quote_id": row.id, "quote_version": str(row.version)}
     tags["method_version"] = row.method_version
     if row.cost_center_id is not None:
         tags["cost_center_id"] = row.cost_center_id
-    return Account(row.tenant_id, row.tenant_id, tags)
+    return BillingAccount(row.tenant_id, row.tenant_id, tags)
 
 
-def _text_digest(text: str) -> str:
+def _compute_text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def summary_of(row: QuoteRow) -> dict[str, Any]:
+def to_summary(row: QuoteRow) -> dict[str, Any]:
     """A version as lists show it."""
     shown: dict[str, Any] = {name: getattr(row, name) for name in _MEMBERS} | from_json(row.summary)
     terms = {name: getattr(row, name) for name in _TERMS}
     return shown | {name: value for name, value in terms.items() if value is not None}
 
 
-def whole(row: QuoteRow) -> dict[str, Any]:
+def to_detail(row: QuoteRow) -> dict[str, Any]:
     """A version of a quote, whole."""
     under = {name: getattr(row, name) for name in ("tenant_id", "catalog_revision", "method_version")}
     document: dict[str, Any] = from_json(row.document)
-    return summary_of(row) | document | under
+    return to_summary(row) | document | under
 
 
-def place(row: QuoteRow) -> str:
+def build_resource_id(row: QuoteRow) -> str:
     """Where a version is: each is a resource of its own in the audit."""
     return f"{row.id}?version={row.version}"
 
 
-def frozen_columns(row: QuoteRow) -> dict[str, Any]:
+def to_audit_columns(row: QuoteRow) -> dict[str, Any]:
     """All that is stored of a version but its state, to the byte."""
     names = (column.key for column in row.__table__.columns)
     return {name: getattr(row, name) for name in names if name != "state"}
 
 
-def digest_of(row: QuoteRow) -> str:
+def compute_digest(row: QuoteRow) -> str:
     """SHA-256 of the canonical JSON of all that is frozen, as it is shown.
 
     Members sorted, no spaces, all but ASCII escaped: whoever has the document can compute it again.
     """
-    return digest({name: value for name, value in whole(row).items() if name not in _MOVING})
+    return digest_json({name: value for name, value in to_detail(row).items() if name not in _MOVING})
 
 
-def holds(row: QuoteRow) -> bool:
+def is_intact(row: QuoteRow) -> bool:
     """Whether a version is as it was frozen, its charges included."""
     known = from_json(row.document).get("focus_digest", "")
-    found = "" if row.focus is None else _text_digest(row.focus)
-    return hmac.compare_digest(row.content_digest, digest_of(row)) and hmac.compare_digest(known, found)
+    found = "" if row.focus is None else _compute_text_digest(row.focus)
+    return hmac.compare_digest(row.content_digest, compute_digest(row)) and hmac.compare_digest(known, found)

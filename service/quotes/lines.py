@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple
 
-from service.planning.cost import rounded
+from service.planning.cost import round_amount
 
-Document = Mapping[str, Any]
-Part = Literal["cost", "electricity"]
+QuoteDocument = Mapping[str, Any]
+BillPart = Literal["cost", "electricity"]
 
 _OF_DEVICES: Final = ("device_hour", "device_term", "device")
 """Units that count devices: hours of one kind of them are not hours of another."""
 
 
-class Purpose(NamedTuple):
+class LinePurpose(NamedTuple):
     """What a line is for: those of two quotes that agree in all of it are compared."""
 
-    part: Part
+    part: BillPart
     name: str
     resource: str
     """The accelerator that is counted, or the tariff whose periods and tiers are named."""
@@ -26,7 +26,7 @@ class Purpose(NamedTuple):
     tier: int
 
 
-class Line(NamedTuple):
+class PurposeLine(NamedTuple):
     """All charges of one purpose: their sum, and quantity and price where they share a unit and a price."""
 
     amount: Decimal
@@ -45,30 +45,30 @@ class Line(NamedTuple):
         if self.quantity is None or self.unit_price is None:
             return False
         off = abs(self.amount - self.quantity * self.unit_price)
-        return off <= minor_unit(self.currency_code) + abs(self.amount) * _NOISE
+        return off <= get_minor_unit(self.currency_code) + abs(self.amount) * _NOISE
 
 
 _NOISE: Final = Decimal("1e-6")
 """Quantities and prices of tariffs are shown with so many digits that their product is better than this."""
 
 
-def lines_of(quote: Document) -> dict[Purpose, Line]:
+def sum_lines(quote: QuoteDocument) -> dict[LinePurpose, PurposeLine]:
     """The lines of a quote by what they are for; those without an amount are none."""
-    found: dict[Purpose, Line] = {}
-    for part, charged, paid in _parts(quote):
-        own: dict[Purpose, Line] = {}
+    found: dict[LinePurpose, PurposeLine] = {}
+    for part, charged, paid in _list_parts(quote):
+        own: dict[LinePurpose, PurposeLine] = {}
         for line in charged:
-            purpose = _purpose(part, line, quote)
-            own[purpose] = _joined(own.get(purpose), _line(line))
-        found |= _paid(own, paid)
+            purpose = _build_purpose(part, line, quote)
+            own[purpose] = _join_lines(own.get(purpose), _parse_line(line))
+        found |= _apportion_paid(own, paid)
     return found
 
 
-def _parts(quote: Document) -> Iterator[tuple[Part, list[Document], Document | None]]:
+def _list_parts(quote: QuoteDocument) -> Iterator[tuple[BillPart, list[QuoteDocument], QuoteDocument | None]]:
     """Each bill: its lines, and how much of the quote's total it is."""
     answers, total = quote["answers"], quote["headlines"].get("total")
-    cost: Document = answers.get("cost", {})
-    electricity: Document = answers.get("utility_bill", {}).get("electricity", {})
+    cost: QuoteDocument = answers.get("cost", {})
+    electricity: QuoteDocument = answers.get("utility_bill", {}).get("electricity", {})
     of_cost = of_electricity = None
     if total is not None:
         code = total["currency_code"]
@@ -80,14 +80,14 @@ def _parts(quote: Document) -> Iterator[tuple[Part, list[Document], Document | N
         yield part, [line for line in bill.get("lines", ()) if "amount" in line], paid  # type: ignore[misc]
 
 
-def _purpose(part: Part, line: Document, quote: Document) -> Purpose:
+def _build_purpose(part: BillPart, line: QuoteDocument, quote: QuoteDocument) -> LinePurpose:
     period = line.get("billing_period", {})
     resource = ""
     if line["unit"] in _OF_DEVICES:
-        resource = _accelerator(quote)
+        resource = _get_accelerator_name(quote)
     elif "kind" in line:
         resource = line["source"]
-    return Purpose(
+    return LinePurpose(
         part,
         line["name"],
         resource,
@@ -98,17 +98,19 @@ def _purpose(part: Part, line: Document, quote: Document) -> Purpose:
     )
 
 
-def _accelerator(quote: Document) -> str:
+def _get_accelerator_name(quote: QuoteDocument) -> str:
     """What the devices are: an accelerator of the catalog, or the name that its specification has."""
     if "accelerator_id" in quote:
         return str(quote["accelerator_id"])
-    asked: Document = next(reversed(quote["requests"].values())).get("cluster", {}).get("accelerator", {})
+    asked: QuoteDocument = (
+        next(reversed(quote["requests"].values())).get("cluster", {}).get("accelerator", {})
+    )
     return str(asked.get("specification", {}).get("name", ""))
 
 
-def _line(line: Document) -> Line:
+def _parse_line(line: QuoteDocument) -> PurposeLine:
     price = line.get("unit_price")
-    return Line(
+    return PurposeLine(
         amount=Decimal(line["amount"]["amount"]),
         currency_code=line["amount"]["currency_code"],
         paid=None,
@@ -118,7 +120,7 @@ def _line(line: Document) -> Line:
     )
 
 
-def _joined(known: Line | None, line: Line) -> Line:
+def _join_lines(known: PurposeLine | None, line: PurposeLine) -> PurposeLine:
     if known is None:
         return line
     joined = line._replace(amount=known.amount + line.amount)
@@ -128,7 +130,9 @@ def _joined(known: Line | None, line: Line) -> Line:
     return joined._replace(quantity=known.quantity + line.quantity, unit_price=price)
 
 
-def _paid(lines: Mapping[Purpose, Line], paid: Document | None) -> dict[Purpose, Line]:
+def _apportion_paid(
+    lines: Mapping[LinePurpose, PurposeLine], paid: QuoteDocument | None
+) -> dict[LinePurpose, PurposeLine]:
     """Each line with its share of what is paid; the largest takes what rounding leaves."""
     if paid is None or not lines:
         return dict(lines)
@@ -137,12 +141,12 @@ def _paid(lines: Mapping[Purpose, Line], paid: Document | None) -> dict[Purpose,
     if not whole and amount:
         return dict(lines)
     rate = amount / whole if whole else Decimal(1)
-    shares = {each: rounded(line.amount * rate, code) for each, line in lines.items()}
+    shares = {each: round_amount(line.amount * rate, code) for each, line in lines.items()}
     largest = max(lines, key=lambda each: abs(lines[each].amount))
     shares[largest] += amount - sum(shares.values(), Decimal(0))
     return {each: line._replace(paid=shares[each], rate=rate) for each, line in lines.items()}
 
 
-def minor_unit(currency_code: str) -> Decimal:
+def get_minor_unit(currency_code: str) -> Decimal:
     """The least amount that is written of a currency."""
-    return Decimal(1).scaleb(int(rounded(Decimal(0), currency_code).as_tuple().exponent))
+    return Decimal(1).scaleb(int(round_amount(Decimal(0), currency_code).as_tuple().exponent))

@@ -11,18 +11,20 @@ from service.kit.database.engine import Reader, Writer
 from service.kit.jobs import leases
 from service.quotes.tables import DRAFT, PENDING, QuoteRow
 
-After = tuple[datetime, str]
+PageCursor = tuple[datetime, str]
 """Time and id of the row that a page follows."""
 _WHOLE = (undefer(QuoteRow.document), undefer(QuoteRow.focus))
 
 
-def _own(tenant_id: str, quote_id: str) -> Any:  # noqa: ANN401
+def _select_own(tenant_id: str, quote_id: str) -> Any:  # noqa: ANN401
     return select(QuoteRow).where(QuoteRow.tenant_id == tenant_id, QuoteRow.id == quote_id)
 
 
-def get(session: Session, tenant_id: str, quote_id: str, version: int | None = None) -> QuoteRow | None:
+def get_version(
+    session: Session, tenant_id: str, quote_id: str, version: int | None = None
+) -> QuoteRow | None:
     """A version of a quote, whole; the newest unless one is named."""
-    own = _own(tenant_id, quote_id).options(*_WHOLE)
+    own = _select_own(tenant_id, quote_id).options(*_WHOLE)
     if version is not None:
         own = own.where(QuoteRow.version == version)
     # What another transaction has written meanwhile counts, whatever this one has read before.
@@ -33,7 +35,7 @@ def get(session: Session, tenant_id: str, quote_id: str, version: int | None = N
     return found
 
 
-def counts(session: Reader) -> list[tuple[str, int]]:
+def count_by_state(session: Reader) -> list[tuple[str, int]]:
     """Versions of quotes of every tenant by state."""
     statement = select(QuoteRow.state, func.count()).group_by(QuoteRow.state)
     return [(state, number) for state, number in session.execute(statement)]
@@ -44,14 +46,17 @@ def expiring(
 ) -> Sequence[QuoteRow]:
     """Versions of every tenant that nobody has decided and that hold no more within a time, by their keys."""
     key = (QuoteRow.tenant_id, QuoteRow.id, QuoteRow.version)
-    soon = (QuoteRow.valid_until > leases.now(), QuoteRow.valid_until <= leases.after(within.total_seconds()))
+    soon = (
+        QuoteRow.valid_until > leases.get_database_time(),
+        QuoteRow.valid_until <= leases.get_time_after(within.total_seconds()),
+    )
     statement = select(QuoteRow).where(QuoteRow.state.in_((DRAFT, PENDING)), *soon)
     if after is not None:
         statement = statement.where(tuple_(*key) > after)
     return session.scalars(statement.order_by(*key).limit(limit)).all()
 
 
-def lock(session: Writer, tenant_id: str, quote_id: str) -> None:
+def lock_quote(session: Writer, tenant_id: str, quote_id: str) -> None:
     """Let nobody else change or add a version of a quote until the transaction ends.
 
     The first version stands for all of them: the newest may be another one once the lock is had.
@@ -62,24 +67,24 @@ def lock(session: Writer, tenant_id: str, quote_id: str) -> None:
     session.execute(first.with_for_update())
 
 
-def _is_newest() -> ColumnElement[bool]:
+def _build_newest_condition() -> ColumnElement[bool]:
     other = aliased(QuoteRow)
     same = and_(other.tenant_id == QuoteRow.tenant_id, other.id == QuoteRow.id)
     return QuoteRow.version == select(func.max(other.version)).where(same).scalar_subquery()
 
 
-def page(
+def list_page(
     session: Reader,
     tenant_id: str,
     *,
     states: Collection[str],
     operations: Collection[str],
     cost_centers: Collection[str],
-    after: After | None,
+    after: PageCursor | None,
     limit: int,
 ) -> Sequence[QuoteRow]:
     """Quotes of a tenant in their newest versions, the last frozen first."""
-    statement = select(QuoteRow).where(QuoteRow.tenant_id == tenant_id, _is_newest())
+    statement = select(QuoteRow).where(QuoteRow.tenant_id == tenant_id, _build_newest_condition())
     if states:
         statement = statement.where(QuoteRow.state.in_(states))
     if operations:
@@ -94,18 +99,18 @@ def page(
     return session.scalars(ordered.limit(limit)).all()
 
 
-def versions(
+def list_versions(
     session: Reader, tenant_id: str, quote_id: str, *, below: int | None, limit: int
 ) -> Sequence[QuoteRow]:
     """Versions of a quote, the newest first."""
-    own = _own(tenant_id, quote_id)
+    own = _select_own(tenant_id, quote_id)
     if below is not None:
         own = own.where(QuoteRow.version < below)
     found: Sequence[QuoteRow] = session.scalars(own.order_by(QuoteRow.version.desc()).limit(limit)).all()
     return found
 
 
-def of_all(
+def list_all_versions(
     session: Session, tenant_id: str, quote_ids: Collection[str], *, with_charges: bool = False
 ) -> Sequence[QuoteRow]:
     """Every version of some quotes."""
@@ -115,14 +120,14 @@ def of_all(
     return session.scalars(some.order_by(QuoteRow.id, QuoteRow.version)).all()
 
 
-def everything(session: Session, tenant_id: str) -> Iterator[QuoteRow]:
+def iterate_all_versions(session: Session, tenant_id: str) -> Iterator[QuoteRow]:
     """Every version of every quote of a tenant, whole, a few at a time."""
     own = select(QuoteRow).where(QuoteRow.tenant_id == tenant_id).options(*_WHOLE)
     ordered = own.order_by(QuoteRow.id, QuoteRow.version)
     return iter(session.scalars(ordered, execution_options={"yield_per": 20}))
 
 
-def states(session: Session, tenant_id: str) -> Iterator[tuple[str, int, str, str]]:
+def list_version_states(session: Session, tenant_id: str) -> Iterator[tuple[str, int, str, str]]:
     """Id, version, state and content digest of everything that was ever frozen."""
     members = (QuoteRow.id, QuoteRow.version, QuoteRow.state, QuoteRow.content_digest)
     for row in session.execute(select(*members).where(QuoteRow.tenant_id == tenant_id)):

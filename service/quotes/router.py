@@ -8,21 +8,21 @@ from pydantic import MISSING
 from service.audit.service import Read, Write
 from service.kit.http.html import page_response
 from service.kit.http.pages import NEWEST_FIRST, Order, PageQuery
-from service.kit.http.web import LOCATED, WorkAside, api_router, csv_response, json_response
+from service.kit.http.web import LOCATED, OffloadedWork, api_router, csv_response, json_response
 from service.quotes import repository, service
-from service.quotes.documents import summary_of
+from service.quotes.documents import to_summary
 from service.quotes.errors import QuoteChanged, QuoteNotFound
-from service.quotes.report.service import report_html
+from service.quotes.report.service import render_report
 from service.quotes.schemas import (
     Quote,
     QuoteComparison,
     QuoteComparisonQuery,
     QuoteId,
-    QuoteInput,
     QuotePage,
     QuoteQuery,
+    QuoteRepriceRequest,
+    QuoteRequest,
     QuoteVersionQuery,
-    RepriceInput,
 )
 from service.quotes.service import QuoteFreezing
 
@@ -41,7 +41,7 @@ def list_quotes(read: Read, query: Annotated[QuoteQuery, Query()]) -> Response:
     """A page of the tenant's quotes, each in its newest version, the last frozen first."""
     page = read.page(query, NEWEST_FIRST, "quotes", query.state, query.operation, query.cost_center_id)
     with read.session() as session:
-        rows = repository.page(
+        rows = repository.list_page(
             session,
             read.tenant_id,
             states=query.state,
@@ -50,11 +50,13 @@ def list_quotes(read: Read, query: Annotated[QuoteQuery, Query()]) -> Response:
             after=page.after,
             limit=page.limit,
         )
-        return json_response(page.to_response([summary_of(row) for row in rows]))
+        return json_response(page.to_response([to_summary(row) for row in rows]))
 
 
 @router.post("", status_code=201, response_model=Quote, responses=LOCATED)
-async def create_quote(write: Write, freezing: QuoteFreezing, aside: WorkAside, body: QuoteInput) -> Response:
+async def create_quote(
+    write: Write, freezing: QuoteFreezing, aside: OffloadedWork, body: QuoteRequest
+) -> Response:
     """Freeze what an estimate or a row of a plan says: the service answers it, and never takes a number.
 
     The questions within the one that is asked are answered with it, all under one revision of the catalog.
@@ -62,8 +64,8 @@ async def create_quote(write: Write, freezing: QuoteFreezing, aside: WorkAside, 
     return await write.run_prepared(
         body,
         aside,
-        lambda: freezing.of(write.tenant_id, body),
-        lambda session, frozen: service.create(
+        lambda: freezing.build_from_body(write.tenant_id, body),
+        lambda session, frozen: service.create_quote(
             session, write.tenant_id, frozen, write.subject.name, days=body.valid_for_days
         ),
     )
@@ -73,7 +75,7 @@ async def create_quote(write: Write, freezing: QuoteFreezing, aside: WorkAside, 
 def get_quote(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
     """A version of a quote with its requests, answers and prices as they were frozen."""
     with read.session() as session:
-        return json_response(service.get(session, read.tenant_id, id, query.version))
+        return json_response(service.get_quote(session, read.tenant_id, id, query.version))
 
 
 @router.get("/{id:name}/versions", response_model=QuotePage)
@@ -81,15 +83,15 @@ def get_quote_versions(read: Read, id: QuotePath, query: Annotated[PageQuery, Qu
     """A page of the versions of a quote, the newest first."""
     page = read.page(query, _NEWEST_VERSION_FIRST, "quote versions", id)
     with read.session() as session:
-        rows = repository.versions(session, read.tenant_id, id, below=page.after, limit=page.limit)
+        rows = repository.list_versions(session, read.tenant_id, id, below=page.after, limit=page.limit)
         if not rows and page.after is None:
             raise QuoteNotFound
-        return json_response(page.to_response([summary_of(row) for row in rows]))
+        return json_response(page.to_response([to_summary(row) for row in rows]))
 
 
 @router.post("/{id:name}:reprice", status_code=201, response_model=Quote, responses=LOCATED)
 async def reprice_quote(
-    write: Write, freezing: QuoteFreezing, aside: WorkAside, id: QuotePath, body: RepriceInput
+    write: Write, freezing: QuoteFreezing, aside: OffloadedWork, id: QuotePath, body: QuoteRepriceRequest
 ) -> Response:
     """Answer a quote anew under the present catalog, as its next version; what was frozen stays.
 
@@ -101,7 +103,7 @@ async def reprice_quote(
         return await write.run_prepared(
             body,
             aside,
-            lambda: freezing.again(write.tenant_id, id, version),
+            lambda: freezing.rebuild_newest(write.tenant_id, id, version),
             lambda session, frozen: service.add_version(
                 session, write.tenant_id, id, frozen, write.subject.name, days=body.valid_for_days
             ),
@@ -125,8 +127,8 @@ def compare_quote(read: Read, id: QuotePath, query: Annotated[QuoteComparisonQue
 def get_quote_report(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
     """A version of a quote as a page that stands alone, reads on a phone and prints."""
     with read.session() as session:
-        quote = service.get(session, read.tenant_id, id, query.version)
-    return page_response(report_html(quote))
+        quote = service.get_quote(session, read.tenant_id, id, query.version)
+    return page_response(render_report(quote))
 
 
 @router.get("/{id:name}/focus", response_class=Response, responses=_CSV)
@@ -136,4 +138,4 @@ def get_quote_focus(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuer
     A quote whose run has no start, or whose total is not known, has none.
     """
     with read.session() as session:
-        return csv_response(service.focus(session, read.tenant_id, id, query.version), f"quote-{id}")
+        return csv_response(service.get_focus_csv(session, read.tenant_id, id, query.version), f"quote-{id}")

@@ -6,33 +6,33 @@ from typing import Annotated, Any, Final, Literal, NotRequired
 from pydantic import MISSING, AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, Tag
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.kit.http.pages import WHOLE, NextPageToken, PageQuery, written_as
+from service.kit.http.pages import WHOLE, NextPageToken, PageQuery, build_number_validator
 from service.quotes.differences import (
-    ChangedHeadline,
-    ChangedLine,
-    ChangedRow,
-    ChangedValue,
-    TotalChange,
+    QuotedRowChange,
+    QuoteHeadlineChange,
+    QuoteLineChange,
+    QuoteTotalChange,
+    QuoteValueChange,
 )
-from service.schemas.answers import MemoryAnswer, ThroughputAnswer
+from service.schemas.answers import MemoryEstimate, ThroughputEstimate
 from service.schemas.base import (
     AnswerWarning,
-    Gap,
-    Input,
+    EstimateGap,
+    EstimateSource,
     Integer,
     MoneyQuantity,
-    QuantityAnswer,
+    QuantityEstimate,
     ResourceId,
-    Source,
+    StrictModel,
     Text,
 )
-from service.schemas.bill_answers import UtilityBillAnswer
-from service.schemas.cost_answers import CostAnswer
+from service.schemas.bill_answers import UtilityBill
+from service.schemas.cost_answers import CostEstimate
 from service.schemas.estimates import (
-    CostQuestion,
-    MemoryQuestion,
-    ThroughputQuestion,
-    UtilityBillQuestion,
+    CostEstimateRequest,
+    MemoryEstimateRequest,
+    ThroughputEstimateRequest,
+    UtilityBillRequest,
 )
 
 QuoteId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
@@ -63,7 +63,7 @@ DAYS_VALID: Final = 30
 ValidForDays = Annotated[int, Field(ge=1, le=365, json_schema_extra={"format": "int64"})]
 
 
-class QuoteTerms(Input):
+class QuoteTerms(StrictModel):
     """What a quote says beside its figures."""
 
     name: Text
@@ -76,39 +76,39 @@ class QuoteTerms(Input):
     """How long it may be approved; a price that ends before ends it."""
 
 
-class MemoryQuoteInput(QuoteTerms):
+class MemoryQuoteRequest(QuoteTerms):
     """A question of memory to be quoted."""
 
     operation: Literal["memory"]
-    request: MemoryQuestion
+    request: MemoryEstimateRequest
     """Body of `POST /v1/estimates/memory`."""
 
 
-class ThroughputQuoteInput(QuoteTerms):
+class ThroughputQuoteRequest(QuoteTerms):
     """A question of throughput to be quoted, and that of memory with it."""
 
     operation: Literal["throughput"]
-    request: ThroughputQuestion
+    request: ThroughputEstimateRequest
     """Body of `POST /v1/estimates/throughput`."""
 
 
-class CostQuoteInput(QuoteTerms):
+class CostQuoteRequest(QuoteTerms):
     """A question of cost to be quoted, and those of memory and throughput with it."""
 
     operation: Literal["cost"]
-    request: CostQuestion
+    request: CostEstimateRequest
     """Body of `POST /v1/estimates/cost`."""
 
 
-class UtilityBillQuoteInput(QuoteTerms):
+class UtilityBillQuoteRequest(QuoteTerms):
     """All four questions to be quoted."""
 
     operation: Literal["utility-bill"]
-    request: UtilityBillQuestion
+    request: UtilityBillRequest
     """Body of `POST /v1/estimates/utility-bill`."""
 
 
-class CandidateQuoteInput(QuoteTerms):
+class CandidateQuoteRequest(QuoteTerms):
     """A row of a plan to be quoted: its requests, answered anew under the present catalog."""
 
     plan_id: QuoteId
@@ -117,23 +117,23 @@ class CandidateQuoteInput(QuoteTerms):
     """Rank of the row."""
 
 
-def _asked(given: object) -> str | None:
+def _get_operation(given: object) -> str | None:
     if isinstance(given, Mapping):
         asked = given.get("operation", "plan")
         return asked if isinstance(asked, str) else None
     return str(getattr(given, "operation", "plan"))
 
 
-QuoteInput = TypeAliasType(
-    "QuoteInput",
+QuoteRequest = TypeAliasType(
+    "QuoteRequest",
     Annotated[
-        Annotated[MemoryQuoteInput, Tag("memory")]
-        | Annotated[ThroughputQuoteInput, Tag("throughput")]
-        | Annotated[CostQuoteInput, Tag("cost")]
-        | Annotated[UtilityBillQuoteInput, Tag("utility-bill")]
-        | Annotated[CandidateQuoteInput, Tag("plan")],
+        Annotated[MemoryQuoteRequest, Tag("memory")]
+        | Annotated[ThroughputQuoteRequest, Tag("throughput")]
+        | Annotated[CostQuoteRequest, Tag("cost")]
+        | Annotated[UtilityBillQuoteRequest, Tag("utility-bill")]
+        | Annotated[CandidateQuoteRequest, Tag("plan")],
         Discriminator(
-            _asked,
+            _get_operation,
             custom_error_type="operation",
             custom_error_message="operation is memory, throughput, cost or utility-bill; else give plan_id",
         ),
@@ -142,7 +142,7 @@ QuoteInput = TypeAliasType(
 """What is to be quoted: a question by its operation, or a row of a plan."""
 
 
-class RepriceInput(Input):
+class QuoteRepriceRequest(StrictModel):
     """How the next version of a quote differs, beside its prices."""
 
     version: Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra={"format": "int64"})] | MISSING = (
@@ -153,33 +153,33 @@ class RepriceInput(Input):
     """How long it may be approved; a price that ends before ends it."""
 
 
-class QuoteRequests(TypedDict):
+class QuoteEstimateRequests(TypedDict):
     """Bodies of `POST /v1/estimates/...` that a quote answers."""
 
-    memory: NotRequired[MemoryQuestion]
+    memory: NotRequired[MemoryEstimateRequest]
     """Of `memory`."""
-    throughput: NotRequired[ThroughputQuestion]
+    throughput: NotRequired[ThroughputEstimateRequest]
     """Of `throughput`."""
-    cost: NotRequired[CostQuestion]
+    cost: NotRequired[CostEstimateRequest]
     """Of `cost`."""
-    utility_bill: NotRequired[UtilityBillQuestion]
+    utility_bill: NotRequired[UtilityBillRequest]
     """Of `utility-bill`."""
 
 
-class QuoteAnswers(TypedDict):
+class QuoteEstimates(TypedDict):
     """Answers of the estimates that a quote rests on, as they were when it was made."""
 
-    memory: NotRequired[MemoryAnswer]
+    memory: NotRequired[MemoryEstimate]
     """Does it fit?"""
-    throughput: NotRequired[ThroughputAnswer]
+    throughput: NotRequired[ThroughputEstimate]
     """How fast will it go?"""
-    cost: NotRequired[CostAnswer]
+    cost: NotRequired[CostEstimate]
     """What will it cost?"""
-    utility_bill: NotRequired[UtilityBillAnswer]
+    utility_bill: NotRequired[UtilityBill]
     """What will it draw and emit?"""
 
 
-class QuotedRow(Source):
+class QuotedRow(EstimateSource):
     """A catalog row that the answers rest on, frozen with its values."""
 
     row: dict[str, Any]
@@ -191,21 +191,21 @@ class QuoteHeadlines(TypedDict):
 
     total: NotRequired[MoneyQuantity]
     """What has to be paid: rent or share of own devices, else the purchase; electricity of own ones."""
-    duration_seconds: NotRequired[QuantityAnswer]
+    duration_seconds: NotRequired[QuantityEstimate]
     """Time of the run."""
-    device_hours: NotRequired[QuantityAnswer]
+    device_hours: NotRequired[QuantityEstimate]
     """Devices times hours."""
-    total_bytes: NotRequired[QuantityAnswer]
+    total_bytes: NotRequired[QuantityEstimate]
     """Memory of the fullest device."""
     fits: NotRequired[bool]
     """Whether the device holds it."""
-    facility_kwh: NotRequired[QuantityAnswer]
+    facility_kwh: NotRequired[QuantityEstimate]
     """Energy at the meter."""
-    peak_kw: NotRequired[QuantityAnswer]
+    peak_kw: NotRequired[QuantityEstimate]
     """Power at the meter."""
-    location_based_kg_co2e: NotRequired[QuantityAnswer]
+    location_based_kg_co2e: NotRequired[QuantityEstimate]
     """Emissions of the electricity."""
-    water_liters: NotRequired[QuantityAnswer]
+    water_liters: NotRequired[QuantityEstimate]
     """Water on site and off it."""
 
 
@@ -264,9 +264,9 @@ class Quote(QuoteSummary):
     """Where it is from."""
     owns_devices: bool
     """Whether the devices are neither rented nor offered: then electricity is paid beside them."""
-    requests: QuoteRequests
+    requests: QuoteEstimateRequests
     """Bodies of `POST /v1/estimates/...` that were answered."""
-    answers: QuoteAnswers
+    answers: QuoteEstimates
     """What they were answered with."""
     inputs: list[QuotedRow]
     """Rows of the catalog that the answers rest on, with their prices."""
@@ -278,7 +278,7 @@ class Quote(QuoteSummary):
     """SHA-256 of the charges as FOCUS rows; absent where there are none, and a gap says why."""
     warnings: list[AnswerWarning]
     """What the reader should know, each once; pointers are into the quote."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """Figures that are absent, and why, each once; pointers are into the quote."""
 
 
@@ -303,7 +303,9 @@ class QuoteQuery(PageQuery):
 
 NEWEST: Final = 0
 """Asks for the newest version."""
-_Version = Annotated[int, Field(ge=0, le=1_000_000, json_schema_extra={"format": "int64"}), written_as(WHOLE)]
+_Version = Annotated[
+    int, Field(ge=0, le=1_000_000, json_schema_extra={"format": "int64"}), build_number_validator(WHOLE)
+]
 
 
 class QuoteVersionQuery(BaseModel):
@@ -334,19 +336,19 @@ class QuoteComparison(TypedDict):
     """The first."""
     after: QuoteSummary
     """The second."""
-    terms: list[ChangedValue]
+    terms: list[QuoteValueChange]
     """What they say beside their figures, and what they were computed under."""
-    requests: list[ChangedValue]
+    requests: list[QuoteValueChange]
     """Members of their requests that differ."""
-    inputs: list[ChangedRow]
+    inputs: list[QuotedRowChange]
     """Rows of the catalog that differ, those with prices first."""
-    headlines: list[ChangedHeadline]
+    headlines: list[QuoteHeadlineChange]
     """Headlines that differ."""
-    total_change: NotRequired[TotalChange]
+    total_change: NotRequired[QuoteTotalChange]
     """What moves the total; absent where the two cannot be compared, and a gap says why."""
-    lines: list[ChangedLine]
+    lines: list[QuoteLineChange]
     """Charges that differ, those that move the total most first."""
     warnings: list[AnswerWarning]
     """What makes the amounts hard to compare; pointers are into the comparison."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """What is not compared, and why; pointers are into the comparison."""

@@ -7,17 +7,17 @@ from typing import Annotated, Any, Final
 from pydantic import MISSING
 from pydantic_core import from_json
 
-from service.audit.service import Change
-from service.catalog.service import version as catalog_version
+from service.audit.service import WriteOutcome
+from service.catalog.service import get_version as catalog_version
 from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import Database, Reader, Writer
 from service.kit.http.problems import FieldError, NotFound, Unprocessable
 from service.kit.http.web import from_state
-from service.kit.security.subjects import SHIPPED_TENANT
-from service.plans.service import candidate
+from service.kit.security.principals import SHIPPED_TENANT
+from service.plans.service import get_candidate_row
 from service.quotes import documents, repository
-from service.quotes.compare import compared
-from service.quotes.documents import frozen_columns, holds, place, summary_of, whole
+from service.quotes.compare import compare_quotes
+from service.quotes.documents import build_resource_id, is_intact, to_audit_columns, to_detail, to_summary
 from service.quotes.errors import (
     PlanNotQuotable,
     QuoteChanged,
@@ -27,13 +27,21 @@ from service.quotes.errors import (
     QuotePending,
     QuoteStateConflict,
 )
-from service.quotes.freeze import QUESTIONS, Asked, Frozen, freeze, owns_devices, projected, request_of
 from service.quotes.schemas import (
     NEWEST,
-    CandidateQuoteInput,
+    CandidateQuoteRequest,
     QuoteComparison,
     QuoteComparisonQuery,
-    QuoteInput,
+    QuoteRequest,
+)
+from service.quotes.snapshot import (
+    QUESTIONS,
+    QuoteSnapshot,
+    QuoteSubject,
+    build_quote,
+    is_owning_devices,
+    parse_request,
+    project_questions,
 )
 from service.quotes.tables import (
     APPROVED,
@@ -45,28 +53,28 @@ from service.quotes.tables import (
     SUPERSEDED,
     QuoteRow,
 )
-from service.schemas.base import Source
+from service.schemas.base import EstimateSource
 
 __all__ = [
-    "Freezing",
-    "Frozen",
     "QuoteFreezing",
     "QuoteRow",
+    "QuoteSnapshot",
+    "QuoteSnapshots",
     "QuoteStateConflict",
     "add_version",
-    "check_frozen",
+    "check_integrity",
     "compare",
-    "create",
-    "exported",
-    "focus",
-    "get",
-    "locked",
-    "recorded",
+    "create_quote",
+    "get_focus_csv",
+    "get_quote",
+    "list_audit_documents",
+    "list_exports",
+    "list_summaries",
+    "list_version_states",
+    "lock_version",
     "set_state",
-    "states",
-    "summaries",
-    "summary_of",
-    "whole",
+    "to_detail",
+    "to_summary",
 ]
 
 _MOVES: Final[Mapping[str, frozenset[str]]] = {
@@ -81,7 +89,7 @@ _MOVES: Final[Mapping[str, frozenset[str]]] = {
 """Where the state of a version may move; whoever was refused asks with another version."""
 
 
-class Freezing:
+class QuoteSnapshots:
     """Freezes what is asked under the catalog as it is now, outside of any transaction of a write."""
 
     def __init__(
@@ -94,38 +102,38 @@ class Freezing:
         self._has_cost_center = has_cost_center
         self._snapshots = snapshots
 
-    def of(self, tenant_id: str, body: QuoteInput, at: str = "") -> Frozen:
+    def build_from_body(self, tenant_id: str, body: QuoteRequest, at: str = "") -> QuoteSnapshot:
         """What a body asks for; what is wrong with it is named below ``at``."""
-        with self._database.reading() as session:
-            asked = asked_of(session, tenant_id, body, at)
+        with self._database.open_reader() as session:
+            asked = resolve_request(session, tenant_id, body, at)
             payer = asked.cost_center_id
             if payer is not None and not self._has_cost_center(session, tenant_id, payer):
                 fault = FieldError(
                     f"{at}/cost_center_id", "UNKNOWN_REFERENCE", "there is no such cost centre"
                 )
                 raise Unprocessable("A member refers to no row", fault)
-        return self._frozen(tenant_id, asked)
+        return self._build_quote(tenant_id, asked)
 
-    def again(self, tenant_id: str, quote_id: str, version: int | None = None) -> Frozen:
+    def rebuild_newest(self, tenant_id: str, quote_id: str, version: int | None = None) -> QuoteSnapshot:
         """What the newest version of a quote asks for; refuses one that is not the ``version`` meant."""
-        with self._database.reading() as session:
-            asked = asked_again(session, tenant_id, quote_id)
+        with self._database.open_reader() as session:
+            asked = resolve_newest_request(session, tenant_id, quote_id)
         if version not in (None, asked.version):
             raise QuoteChanged
-        return self._frozen(tenant_id, asked)
+        return self._build_quote(tenant_id, asked)
 
-    def _frozen(self, tenant_id: str, asked: Asked) -> Frozen:
-        return freeze(asked, self._snapshots.newest(tenant_id), partial(self._rows, tenant_id))
+    def _build_quote(self, tenant_id: str, asked: QuoteSubject) -> QuoteSnapshot:
+        return build_quote(asked, self._snapshots.newest(tenant_id), partial(self._load_rows, tenant_id))
 
-    def _rows(self, tenant_id: str, sources: Sequence[Source]) -> list[Mapping[str, Any]]:
-        with self._database.reading() as session:
-            return [_catalog_row(session, tenant_id, source) for source in sources]
-
-
-QuoteFreezing = Annotated[Freezing, from_state("freezing")]
+    def _load_rows(self, tenant_id: str, sources: Sequence[EstimateSource]) -> list[Mapping[str, Any]]:
+        with self._database.open_reader() as session:
+            return [_load_catalog_row(session, tenant_id, source) for source in sources]
 
 
-def _catalog_row(session: Reader, tenant_id: str, source: Source) -> Mapping[str, Any]:
+QuoteFreezing = Annotated[QuoteSnapshots, from_state("freezing")]
+
+
+def _load_catalog_row(session: Reader, tenant_id: str, source: EstimateSource) -> Mapping[str, Any]:
     owner = SHIPPED_TENANT if source["origin"] == "shipped" else tenant_id
     row = catalog_version(session, source["kind"], owner, source["id"], source["version"])
     if row is None:
@@ -135,37 +143,39 @@ def _catalog_row(session: Reader, tenant_id: str, source: Source) -> Mapping[str
     return row
 
 
-def asked_of(session: Reader, tenant_id: str, body: QuoteInput, at: str = "") -> Asked:
+def resolve_request(session: Reader, tenant_id: str, body: QuoteRequest, at: str = "") -> QuoteSubject:
     """What a body ``at`` a place of the request asks for; requests of a plan's row as the plan has them."""
     cost_center_id = None if body.cost_center_id is MISSING else body.cost_center_id
     note = None if body.note is MISSING else body.note
-    if isinstance(body, CandidateQuoteInput):
-        asked = _asked_of_plan(session, tenant_id, body, at)
+    if isinstance(body, CandidateQuoteRequest):
+        asked = _resolve_plan_request(session, tenant_id, body, at)
         return asked._replace(cost_center_id=cost_center_id, note=note)
-    return Asked(
+    return QuoteSubject(
         operation=body.operation,
         name=body.name,
-        requests=projected(body.operation.replace("-", "_"), body.request),
-        owns_devices=owns_devices(body.request),
+        requests=project_questions(body.operation.replace("-", "_"), body.request),
+        owns_devices=is_owning_devices(body.request),
         cost_center_id=cost_center_id,
         note=note,
         refused_at=f"{at}/request",
     )
 
 
-def _asked_of_plan(session: Reader, tenant_id: str, body: CandidateQuoteInput, at: str) -> Asked:
+def _resolve_plan_request(
+    session: Reader, tenant_id: str, body: CandidateQuoteRequest, at: str
+) -> QuoteSubject:
     try:
-        row = candidate(session, tenant_id, body.plan_id, body.candidate)
+        row = get_candidate_row(session, tenant_id, body.plan_id, body.candidate)
     except NotFound as missing:
         fault = FieldError(f"{at}/plan_id", "UNKNOWN_REFERENCE", missing.detail)
         raise Unprocessable("A member refers to no row", fault) from missing
     if row is None:
         raise PlanNotQuotable
     said = row["requests"]
-    return Asked(
+    return QuoteSubject(
         operation="plan",
         name=body.name,
-        requests={name: request_of(name, said[name]) for name in QUESTIONS if name in said},
+        requests={name: parse_request(name, said[name]) for name in QUESTIONS if name in said},
         owns_devices=row["supply"]["kind"] == "owned",
         plan={"plan_id": body.plan_id, "candidate": body.candidate},
         planned=row,
@@ -173,13 +183,13 @@ def _asked_of_plan(session: Reader, tenant_id: str, body: CandidateQuoteInput, a
     )
 
 
-def asked_again(session: Reader, tenant_id: str, quote_id: str) -> Asked:
+def resolve_newest_request(session: Reader, tenant_id: str, quote_id: str) -> QuoteSubject:
     """What the newest version of a quote asks for."""
-    row = _version(session, tenant_id, quote_id)
+    row = _get_version_row(session, tenant_id, quote_id)
     document = from_json(row.document)
     said = document["requests"]
-    requests = {name: request_of(name, said[name]) for name in QUESTIONS if name in said}
-    return Asked(
+    requests = {name: parse_request(name, said[name]) for name in QUESTIONS if name in said}
+    return QuoteSubject(
         operation=row.operation,  # type: ignore[arg-type]
         name=row.name,
         requests=requests,
@@ -192,28 +202,32 @@ def asked_again(session: Reader, tenant_id: str, quote_id: str) -> Asked:
     )
 
 
-def _version(session: Reader | Writer, tenant_id: str, quote_id: str, version: int = NEWEST) -> QuoteRow:
-    row = repository.get(session, tenant_id, quote_id, version or None)
+def _get_version_row(
+    session: Reader | Writer, tenant_id: str, quote_id: str, version: int = NEWEST
+) -> QuoteRow:
+    row = repository.get_version(session, tenant_id, quote_id, version or None)
     if row is None:
         raise QuoteNotFound
     return row
 
 
-def create(session: Writer, tenant_id: str, frozen: Frozen, created_by: str, *, days: int) -> Change:
+def create_quote(
+    session: Writer, tenant_id: str, frozen: QuoteSnapshot, created_by: str, *, days: int
+) -> WriteOutcome:
     """Store the first version of a quote."""
-    row = documents.row_of(frozen, tenant_id, created_by, days=days)
-    return _stored(session, row)
+    row = documents.build_row(frozen, tenant_id, created_by, days=days)
+    return _store_row(session, row)
 
 
 def add_version(
-    session: Writer, tenant_id: str, quote_id: str, frozen: Frozen, created_by: str, *, days: int
-) -> Change:
+    session: Writer, tenant_id: str, quote_id: str, frozen: QuoteSnapshot, created_by: str, *, days: int
+) -> WriteOutcome:
     """Store the next version of a quote, of which no approval may be pending; a draft is superseded.
 
     What an earlier version asked for follows that version alone: with another one meanwhile, its question or
     its prices would go back to what they were.
     """
-    newest = locked(session, tenant_id, quote_id)
+    newest = lock_version(session, tenant_id, quote_id)
     if frozen.asked.version not in (None, newest.version):
         raise QuoteChanged
     if newest.state == PENDING:
@@ -221,62 +235,66 @@ def add_version(
     if newest.state == DRAFT:
         set_state(session, newest, SUPERSEDED)
     version = newest.version + 1
-    row = documents.row_of(frozen, tenant_id, created_by, days=days, quote_id=newest.id, version=version)
-    return _stored(session, row)
+    row = documents.build_row(frozen, tenant_id, created_by, days=days, quote_id=newest.id, version=version)
+    return _store_row(session, row)
 
 
-def _stored(session: Writer, row: QuoteRow) -> Change:
+def _store_row(session: Writer, row: QuoteRow) -> WriteOutcome:
     session.add(row)
     session.flush()
-    return Change(
-        resource=f"quotes/{place(row)}",
+    return WriteOutcome(
+        resource=f"quotes/{build_resource_id(row)}",
         status=201,
-        body=whole(row),
+        body=to_detail(row),
         headers={"Location": f"/v1/quotes/{row.id}"},
-        after=frozen_columns(row),
+        after=to_audit_columns(row),
     )
 
 
-def get(session: Reader | Writer, tenant_id: str, quote_id: str, version: int = NEWEST) -> dict[str, Any]:
+def get_quote(
+    session: Reader | Writer, tenant_id: str, quote_id: str, version: int = NEWEST
+) -> dict[str, Any]:
     """A version of a quote, whole; the newest unless one is named."""
-    return whole(_version(session, tenant_id, quote_id, version))
+    return to_detail(_get_version_row(session, tenant_id, quote_id, version))
 
 
 def compare(session: Reader, tenant_id: str, quote_id: str, query: QuoteComparisonQuery) -> QuoteComparison:
     """A version of a quote beside the one before it, another version, or another quote."""
-    after = get(session, tenant_id, quote_id, query.version)
+    after = get_quote(session, tenant_id, quote_id, query.version)
     base = query.base_version
     if not query.base_id and base == NEWEST:
         base = max(1, after["version"] - 1)
-    return compared(get(session, tenant_id, query.base_id or quote_id, base), after)
+    return compare_quotes(get_quote(session, tenant_id, query.base_id or quote_id, base), after)
 
 
-def focus(session: Reader, tenant_id: str, quote_id: str, version: int = NEWEST) -> str:
+def get_focus_csv(session: Reader, tenant_id: str, quote_id: str, version: int = NEWEST) -> str:
     """The charges of a version as CSV in the columns of FOCUS; refuses one that has none."""
-    row = _version(session, tenant_id, quote_id, version)
+    row = _get_version_row(session, tenant_id, quote_id, version)
     if row.focus is not None:
         return row.focus
     gap = next(gap for gap in from_json(row.document)["gaps"] if gap["pointer"] == "/focus_digest")
     raise QuoteNotExportable(gap["detail"], FieldError("", gap["code"], gap["detail"]))
 
 
-def locked(session: Writer, tenant_id: str, quote_id: str, version: int = NEWEST) -> QuoteRow:
+def lock_version(session: Writer, tenant_id: str, quote_id: str, version: int = NEWEST) -> QuoteRow:
     """A version of a quote, of which nobody else changes or adds any until the transaction ends."""
-    repository.lock(session, tenant_id, quote_id)
-    return _version(session, tenant_id, quote_id, version)
+    repository.lock_quote(session, tenant_id, quote_id)
+    return _get_version_row(session, tenant_id, quote_id, version)
 
 
-def summaries(session: Reader | Writer, tenant_id: str, quote_ids: Collection[str]) -> list[dict[str, Any]]:
+def list_summaries(
+    session: Reader | Writer, tenant_id: str, quote_ids: Collection[str]
+) -> list[dict[str, Any]]:
     """Every version of some quotes, as lists show them."""
-    return [summary_of(row) for row in repository.of_all(session, tenant_id, quote_ids)]
+    return [to_summary(row) for row in repository.list_all_versions(session, tenant_id, quote_ids)]
 
 
-def exported(
+def list_exports(
     session: Reader | Writer, tenant_id: str, quote_ids: Collection[str]
 ) -> list[tuple[dict[str, Any], str | None]]:
     """The same with the charges of each, as CSV in the columns of FOCUS, where it has some."""
-    rows = repository.of_all(session, tenant_id, quote_ids, with_charges=True)
-    return [(summary_of(row), row.focus) for row in rows]
+    rows = repository.list_all_versions(session, tenant_id, quote_ids, with_charges=True)
+    return [(to_summary(row), row.focus) for row in rows]
 
 
 def set_state(session: Writer, row: QuoteRow, state: str) -> None:
@@ -287,20 +305,23 @@ def set_state(session: Writer, row: QuoteRow, state: str) -> None:
     session.flush()
 
 
-def check_frozen(
+def check_integrity(
     session: Reader | Writer, tenant_id: str, quote_id: str, version: int, content_digest: str
 ) -> None:
     """Refuse a version of which what is stored is not what was frozen under a digest."""
-    row = _version(session, tenant_id, quote_id, version)
-    if row.content_digest != content_digest or not holds(row):
+    row = _get_version_row(session, tenant_id, quote_id, version)
+    if row.content_digest != content_digest or not is_intact(row):
         raise QuoteNotAsFrozen
 
 
-def recorded(session: Reader | Writer, tenant_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def list_audit_documents(session: Reader | Writer, tenant_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every version under the name that the audit has for it, with all of it that never moves."""
-    return ((place(row), frozen_columns(row)) for row in repository.everything(session, tenant_id))
+    return (
+        (build_resource_id(row), to_audit_columns(row))
+        for row in repository.iterate_all_versions(session, tenant_id)
+    )
 
 
-def states(session: Reader | Writer, tenant_id: str) -> Iterator[tuple[str, int, str, str]]:
+def list_version_states(session: Reader | Writer, tenant_id: str) -> Iterator[tuple[str, int, str, str]]:
     """Id, version, state and content digest of everything that was ever frozen."""
-    return repository.states(session, tenant_id)
+    return repository.list_version_states(session, tenant_id)

@@ -8,31 +8,31 @@ from pydantic import MISSING
 
 from service.planning.cases import (
     AssumedShares,
-    Batching,
-    Case,
-    Encoding,
+    BaseCase,
+    EncoderWork,
     ForwardPassCase,
     InferenceCase,
+    PassBatching,
     RequestLoad,
-    Resident,
+    ResidentModel,
     RunCase,
     ServingCase,
     TrainingCase,
 )
 from service.planning.errors import PlanningError
-from service.planning.estimates.devices import compute_peak, start_engine, usable_bytes
+from service.planning.estimates.devices import compute_peak, get_usable_bytes, start_engine
 from service.planning.hardware.cluster import Cluster, unnamed_cluster
-from service.planning.hardware.distance import System
-from service.planning.inference.encoded import is_read
-from service.planning.memory.layout import inference_layout, training_layout
-from service.planning.notes import Notes
+from service.planning.hardware.distance import EvidenceSystem
+from service.planning.inference.encoded import is_encoder_read
+from service.planning.memory.layout import select_inference_layout, select_training_layout
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.planning.workload import InferenceWorkload
 from service.resolve.catalog import CatalogView
-from service.resolve.disaggregated import decode_layout, resolve_disaggregation
+from service.resolve.disaggregated import resolve_decode_layout, resolve_disaggregation
 from service.resolve.hardware import resolve_cluster
 from service.resolve.host import note_host
-from service.resolve.layout import check_serving, check_shapes, given_layout
+from service.resolve.layout import check_serving, check_shapes, resolve_layout
 from service.resolve.load import resolve_levels, resolve_solver
 from service.resolve.model import ResolvedModel, resolve_model
 from service.resolve.operation import (
@@ -42,18 +42,18 @@ from service.resolve.operation import (
     resolve_reliability,
 )
 from service.resolve.passes import is_passed, resolve_parts
-from service.resolve.rollout import left_to_train
-from service.resolve.sample import Sampled, sampled_inference, sampled_training
+from service.resolve.rollout import select_training_cluster
+from service.resolve.sample import SampledWorkload, resolve_inference_sample, resolve_training_sample
 from service.resolve.serving import resolve_engine, resolve_workload
-from service.resolve.software import software_of, system_of
+from service.resolve.software import get_software_name, resolve_system
 from service.resolve.training import (
+    apply_layout,
     check_adaptation,
-    compressed_on,
-    laid_out_on,
-    total_tokens_of,
-    training_workload,
+    drop_unused_compression,
+    resolve_total_tokens,
+    resolve_training_workload,
 )
-from service.schemas.estimates import MemoryQuestion, RunQuestion, ThroughputQuestion
+from service.schemas.estimates import MemoryEstimateRequest, RunEstimateRequest, ThroughputEstimateRequest
 from service.schemas.references import (
     AssumedEfficiency,
     CalibrationEfficiency,
@@ -64,11 +64,11 @@ from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadIn
 
 __all__ = ["resolve_memory", "resolve_run", "resolve_served"]
 
-_Kind = TypeVar("_Kind", bound=Case)
+_Case = TypeVar("_Case", bound=BaseCase)
 
 
 def resolve_memory(
-    question: MemoryQuestion, catalog: CatalogView, notes: Notes
+    question: MemoryEstimateRequest, catalog: CatalogView, notes: AnswerNotes
 ) -> TrainingCase | InferenceCase:
     """The case of a question of memory, with what was looked up and chosen noted.
 
@@ -83,7 +83,7 @@ def resolve_memory(
     return _resolve_inference(question.workload, site).case
 
 
-def resolve_run(question: RunQuestion, catalog: CatalogView, notes: Notes) -> RunCase:
+def resolve_run(question: RunEstimateRequest, catalog: CatalogView, notes: AnswerNotes) -> RunCase:
     """The case of a question whose answer has rates. Raises as :func:`resolve_memory` does."""
     efficiency = question.efficiency
     is_assumed = isinstance(efficiency, AssumedEfficiency)
@@ -98,13 +98,13 @@ def resolve_run(question: RunQuestion, catalog: CatalogView, notes: Notes) -> Ru
 
 
 def _resolve_training_run(
-    question: RunQuestion,
+    question: RunEstimateRequest,
     given: TrainingWorkloadInput,
     cluster: Cluster,
     model: ResolvedModel,
     *,
     catalog: CatalogView,
-    notes: Notes,
+    notes: AnswerNotes,
 ) -> TrainingCase:
     case = _resolve_training(given, _resolve_site(question, cluster, model, catalog, notes))
     compute_peak(cluster, case.workload)
@@ -112,7 +112,7 @@ def _resolve_training_run(
     efficiency, factor = question.efficiency, None
     if isinstance(efficiency, ModelledEfficiency) and efficiency.time_factor is not MISSING:
         factor = efficiency.time_factor
-    return _extend(
+    return _extend_case(
         TrainingCase,
         case,
         assumed=_resolve_shares(question),
@@ -125,17 +125,17 @@ def _resolve_training_run(
 
 
 def _resolve_inference_run(
-    question: RunQuestion,
+    question: RunEstimateRequest,
     given: InferenceWorkloadInput,
     cluster: Cluster,
     model: ResolvedModel,
     *,
     catalog: CatalogView,
-    notes: Notes,
+    notes: AnswerNotes,
 ) -> ServingCase | ForwardPassCase:
     site = _resolve_site(question, cluster, model, catalog, notes)
     case, resident = _resolve_inference(given, site)
-    solver = question.solver if isinstance(question, ThroughputQuestion) else None
+    solver = question.solver if isinstance(question, ThroughputEstimateRequest) else None
     simulation = solver and resolve_solver(solver, case.load)
     compute_peak(cluster, case.workload)
     if isinstance(question.efficiency, ModelledEfficiency) and question.efficiency.time_factor is not MISSING:
@@ -154,40 +154,40 @@ def _resolve_inference_run(
                 catalog=catalog,
                 notes=notes,
             )
-        batching = Batching()
+        batching = PassBatching()
         if given.batching is not MISSING:
             most = given.batching.max_requests
-            batching = Batching(None if most is MISSING else most, given.batching.delay_seconds)
-        return _extend(ForwardPassCase, case, assumed=shares, parts=parts, batching=batching)
+            batching = PassBatching(None if most is MISSING else most, given.batching.delay_seconds)
+        return _extend_case(ForwardPassCase, case, assumed=shares, parts=parts, batching=batching)
     levels = None if given.service_levels is MISSING else resolve_levels(given.service_levels)
     pools = None
     if given.disaggregated is not MISSING and case.profile.shapes_known and case.unknown is None:
         pools = resolve_disaggregation(given.disaggregated, question.cluster, case, catalog, notes)
-    return _extend(
+    return _extend_case(
         ServingCase, case, assumed=shares, simulation=simulation, levels=levels, disaggregation=pools
     )
 
 
 def resolve_served(
-    question: RunQuestion,
+    question: RunEstimateRequest,
     given: InferenceWorkloadInput,
     cluster: Cluster,
     model: ResolvedModel,
     *,
     catalog: CatalogView,
-    notes: Notes,
+    notes: AnswerNotes,
 ) -> InferenceCase:
     """The case of a served model as far as no rate of its devices enters it."""
     return _resolve_inference(given, _resolve_site(question, cluster, model, catalog, notes)).case
 
 
-def _extend(kind: Callable[..., _Kind], case: TrainingCase | InferenceCase, **members: object) -> _Kind:
+def _extend_case(kind: Callable[..., _Case], case: TrainingCase | InferenceCase, **members: object) -> _Case:
     """The case with further members, as one of a kind that has them."""
     known = {field.name: getattr(case, field.name) for field in fields(case)}
     return kind(**{**known, **members})
 
 
-def _resolve_shares(question: RunQuestion) -> AssumedShares | None:
+def _resolve_shares(question: RunEstimateRequest) -> AssumedShares | None:
     given = question.efficiency
     if not isinstance(given, AssumedEfficiency):
         return None
@@ -195,7 +195,7 @@ def _resolve_shares(question: RunQuestion) -> AssumedShares | None:
     return AssumedShares(given.utilization, None if bandwidth is MISSING else bandwidth)
 
 
-class _Site(NamedTuple):
+class _ResolvedCluster(NamedTuple):
     """Where a workload runs: a model, and a cluster with the layout that was given."""
 
     model: ResolvedModel
@@ -205,7 +205,7 @@ class _Site(NamedTuple):
     working: Cluster | None
     """The devices of it that train or serve; those that only generate for a policy are not among them."""
     catalog: CatalogView
-    notes: Notes
+    notes: AnswerNotes
 
     @property
     def devices(self) -> int:
@@ -222,19 +222,19 @@ class _Site(NamedTuple):
 
 
 def _resolve_site(
-    question: MemoryQuestion | RunQuestion,
+    question: MemoryEstimateRequest | RunEstimateRequest,
     cluster: Cluster | None,
     model: ResolvedModel,
     catalog: CatalogView,
-    notes: Notes,
-) -> _Site:
+    notes: AnswerNotes,
+) -> _ResolvedCluster:
     """The layout of the question, checked against model and cluster."""
     given, working = question.workload, cluster
     if cluster and isinstance(given, TrainingWorkloadInput):
-        working = left_to_train(given.rollout, given.objective, cluster)
+        working = select_training_cluster(given.rollout, given.objective, cluster)
     layout = None
     if question.parallelism is not MISSING:
-        layout = given_layout(question.parallelism, working)
+        layout = resolve_layout(question.parallelism, working)
         check_shapes(layout, model.profile)
         if working and layout.tensor > working.accelerators_per_node:
             notes.warn(
@@ -243,11 +243,13 @@ def _resolve_site(
                 f"tensor {layout.tensor} exceeds the {working.accelerators_per_node} accelerators of a node",
             )
     if isinstance(given, InferenceWorkloadInput) and given.disaggregated is not MISSING:
-        layout = decode_layout(given.disaggregated, question.parallelism, model.profile, working, notes)
-    return _Site(model, layout, cluster, working, catalog, notes)
+        layout = resolve_decode_layout(
+            given.disaggregated, question.parallelism, model.profile, working, notes
+        )
+    return _ResolvedCluster(model, layout, cluster, working, catalog, notes)
 
 
-def _resolve_training(given: TrainingWorkloadInput, site: _Site) -> TrainingCase:
+def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> TrainingCase:
     model, layout, _, _, catalog, notes = site
     if model.stored is not None or model.unreadable is not None:
         notes.warn(
@@ -255,18 +257,18 @@ def _resolve_training(given: TrainingWorkloadInput, site: _Site) -> TrainingCase
             "/model/config/quantization_config",
             "the width of the weights is that of the workload",
         )
-    training = training_workload(given, site.cluster, notes)
+    training = resolve_training_workload(given, site.cluster, notes)
     check_adaptation(training, model)
-    sampled = sampled_training(model.profile, training, given, notes)
-    chosen = layout or training_layout(
+    sampled = resolve_training_sample(model.profile, training, given, notes)
+    chosen = layout or select_training_layout(
         sampled.profile,
-        lambda candidate: laid_out_on(sampled.workload, given, candidate),
+        lambda candidate: apply_layout(sampled.workload, given, candidate),
         devices=site.devices,
         per_node=site.per_node,
-        usable_bytes=usable_bytes(site.cluster, training),
+        usable_bytes=get_usable_bytes(site.cluster, training),
         overhead=catalog.curves.training_memory.overhead,
     )
-    laid_out = laid_out_on(training, given, chosen)
+    laid_out = apply_layout(training, given, chosen)
     if laid_out is None:
         raise PlanningError(
             "BATCH_MISMATCH",
@@ -274,14 +276,14 @@ def _resolve_training(given: TrainingWorkloadInput, site: _Site) -> TrainingCase
             f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
             f"{chosen.data} x gradient_accumulation_steps",
         )
-    laid_out = compressed_on(laid_out, chosen, notes)
+    laid_out = drop_unused_compression(laid_out, chosen, notes)
     if laid_out.steps_in_backward and laid_out.micro_batches > 1:
         detail = "gradients of several micro-batches are summed before a step: give one micro-batch"
         raise PlanningError("STEP_IN_BACKWARD", "/workload/optimizer_in_backward", detail)
     known = layout is not None or model.profile.shapes_known or given.global_batch_size is not MISSING
     _check_length(given.sequence_length, "/workload/sequence_length", model, notes)
     batch = laid_out.micro_batch_size * laid_out.micro_batches * chosen.data if known else None
-    total = total_tokens_of(given, batch)
+    total = resolve_total_tokens(given, batch)
     if sampled.sample is not None and total is not None:
         total /= laid_out.sequence_length
     return TrainingCase(
@@ -298,7 +300,7 @@ def _resolve_training(given: TrainingWorkloadInput, site: _Site) -> TrainingCase
         batch_known=known,
         total_tokens=total,
         learning_rate=resolve_learning_rate(given),
-        framework_name=software_of(given),
+        framework_name=get_software_name(given),
     )
 
 
@@ -307,19 +309,19 @@ class _ResolvedInference(NamedTuple):
     resident: InferenceWorkload
 
 
-def _resolve_inference(given: InferenceWorkloadInput, site: _Site) -> _ResolvedInference:
+def _resolve_inference(given: InferenceWorkloadInput, site: _ResolvedCluster) -> _ResolvedInference:
     model, layout, named, _, catalog, notes = site
     if layout is not None:
         check_serving(layout, notes)
     spread = layout.tensor * layout.pipeline if layout else 1
     workload, load = resolve_workload(given, model, site.cluster, catalog, notes, devices=spread)
-    sampled = sampled_inference(model.profile, workload, given, notes)
-    chosen = layout or inference_layout(
+    sampled = resolve_inference_sample(model.profile, workload, given, notes)
+    chosen = layout or select_inference_layout(
         sampled.profile,
         sampled.workload,
         devices=site.devices,
         per_node=site.per_node,
-        usable_bytes=usable_bytes(site.cluster, workload),
+        usable_bytes=get_usable_bytes(site.cluster, workload),
     )
     engine = resolve_engine(given)
     if layout is None and chosen.tensor * chosen.pipeline > 1:
@@ -335,9 +337,9 @@ def _resolve_inference(given: InferenceWorkloadInput, site: _Site) -> _ResolvedI
     if (
         sample is not None
         and model.profile.generates
-        and (given.sample is not MISSING or is_read(model.profile))
+        and (given.sample is not MISSING or is_encoder_read(model.profile))
     ):
-        encoding = Encoding(sample, None if given.engine is MISSING else given.engine.name)
+        encoding = EncoderWork(sample, None if given.engine is MISSING else given.engine.name)
     case = InferenceCase(
         profile=model.profile,
         layout=chosen,
@@ -348,7 +350,7 @@ def _resolve_inference(given: InferenceWorkloadInput, site: _Site) -> _ResolvedI
         unknown=sampled.unknown,
         workload=timed,
         load=asked,
-        resident=Resident(sampled.profile, sampled.workload),
+        resident=ResidentModel(sampled.profile, sampled.workload),
         prompt_tokens=workload.input_tokens,
         system=_resolve_system(given, named),
         engine=engine,
@@ -358,12 +360,15 @@ def _resolve_inference(given: InferenceWorkloadInput, site: _Site) -> _ResolvedI
     return _ResolvedInference(case, sampled.workload)
 
 
-def _resolve_system(given: InferenceWorkloadInput, cluster: Cluster | None) -> System:
-    return system_of(given, None if cluster is None else cluster.accelerator)
+def _resolve_system(given: InferenceWorkloadInput, cluster: Cluster | None) -> EvidenceSystem:
+    return resolve_system(given, None if cluster is None else cluster.accelerator)
 
 
 def _count_positions(
-    workload: InferenceWorkload, load: RequestLoad, model: ResolvedModel, sampled: Sampled[InferenceWorkload]
+    workload: InferenceWorkload,
+    load: RequestLoad,
+    model: ResolvedModel,
+    sampled: SampledWorkload[InferenceWorkload],
 ) -> tuple[InferenceWorkload, RequestLoad]:
     """Workload and load with what pictures and the like add to prompts; of an encoder its one token."""
     profile, added = model.profile, sampled.workload.input_tokens - workload.input_tokens
@@ -379,7 +384,7 @@ def _count_positions(
     return workload, load
 
 
-def _check_length(tokens: float, pointer: str, model: ResolvedModel, notes: Notes) -> None:
+def _check_length(tokens: float, pointer: str, model: ResolvedModel, notes: AnswerNotes) -> None:
     if model.context_tokens is not None and tokens > model.context_tokens:
         notes.warn(
             "CONTEXT_EXCEEDED",

@@ -3,9 +3,9 @@
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
-from service.planning.hardware.nearest import Asked, applies
-from service.planning.hardware.resolution import resolved
-from service.planning.notes import Notes
+from service.planning.hardware.nearest import RequestedDevice, resolve_basis
+from service.planning.hardware.resolution import resolve_curves
+from service.planning.notes import AnswerNotes
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.schemas.references import (
@@ -19,7 +19,7 @@ _MOST_VIEWS = 256
 """Devices of different questions whose constants are kept with a snapshot."""
 
 
-def calibrated(
+def apply_calibrations(
     catalog: CatalogView, cluster: ClusterInput | MISSING, efficiency: EfficiencyInput | MISSING = MISSING
 ) -> CatalogView:
     """The catalog as the devices of a question see it; itself where nothing was measured of such.
@@ -33,22 +33,22 @@ def calibrated(
         raise PlanningError("UNKNOWN_REFERENCE", "/efficiency/id", detail)
     if cluster is MISSING or not base.calibrations:
         return base
-    asked = _asked(cluster, base, asked_id)
+    asked = _resolve_devices(cluster, base, asked_id)
     views: dict[object, CatalogView] = base.cache.setdefault("calibrated", {})
-    key = _key(asked)
+    key = _build_key(asked)
     view = views.get(key)
     if view is None:
         if len(views) >= _MOST_VIEWS:
             views.clear()
-        view = views[key] = _view(base, asked)
+        view = views[key] = _build_view(base, asked)
     return view
 
 
-def _asked(cluster: ClusterInput, base: CatalogView, calibration_id: str | None) -> Asked:
-    resolved_cluster = resolve_cluster(cluster, base, Notes())
+def _resolve_devices(cluster: ClusterInput, base: CatalogView, calibration_id: str | None) -> RequestedDevice:
+    resolved_cluster = resolve_cluster(cluster, base, AnswerNotes())
     links = (resolved_cluster.inter_node_link, resolved_cluster.intra_node_link)
     version = cluster.driver_version
-    return Asked(
+    return RequestedDevice(
         resolved_cluster.accelerator,
         specified=isinstance(cluster.accelerator, SpecifiedAccelerator),
         node_id=None if cluster.node_id is MISSING else cluster.node_id,
@@ -58,7 +58,7 @@ def _asked(cluster: ClusterInput, base: CatalogView, calibration_id: str | None)
     )
 
 
-def _key(asked: Asked) -> object:
+def _build_key(asked: RequestedDevice) -> object:
     """What a view depends on: an accelerator of the catalog is known by its id."""
     device = asked.accelerator
     figures: object = device.id
@@ -69,20 +69,20 @@ def _key(asked: Asked) -> object:
     return (figures, asked.specified, *named, asked.links)
 
 
-def _view(base: CatalogView, asked: Asked) -> CatalogView:
-    _check(base, asked)
-    found = resolved(base.curves, base.calibrations, asked)
-    return base.with_device(found) if found.held else base
+def _build_view(base: CatalogView, asked: RequestedDevice) -> CatalogView:
+    _check_scope(base, asked)
+    found = resolve_curves(base.curves, base.calibrations, asked)
+    return base.replace_device(found) if found.held else base
 
 
-def _check(base: CatalogView, asked: Asked) -> None:
+def _check_scope(base: CatalogView, asked: RequestedDevice) -> None:
     """Refuse what is named and was measured on something else."""
     if asked.calibration_id is not None:
         named = next(each for each in base.calibrations if each.id == asked.calibration_id)
-        if applies(named.scope, asked) is None:
+        if resolve_basis(named.scope, asked) is None:
             detail = "this calibration is of other devices than those of the cluster"
             raise PlanningError("CALIBRATION_OF_ANOTHER_DEVICE", "/efficiency/id", detail)
     of_node = [each.scope for each in base.calibrations if each.scope.node_id == asked.node_id]
-    if asked.node_id is not None and of_node and not any(applies(scope, asked) for scope in of_node):
+    if asked.node_id is not None and of_node and not any(resolve_basis(scope, asked) for scope in of_node):
         detail = "this node has other devices than those of the cluster"
         raise PlanningError("NODE_HAS_ANOTHER_DEVICE", "/cluster/node_id", detail)

@@ -7,19 +7,19 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from service.planning.cost.exchange import ExchangeRates
-from service.planning.cost.prices import Term
+from service.planning.cost.prices import CommitmentTerm
 from service.planning.energy.carbon import IntensitySeries
 from service.planning.errors import PlanningError
 from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer
 from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.curves import ReferenceCurves
 from service.planning.hardware.links import Link
-from service.planning.hardware.resolution import Resolved
-from service.planning.models.profile import Profile, profile_of
+from service.planning.hardware.resolution import DeviceConstants
+from service.planning.models.profile import ModelProfile, build_profile
 from service.planning.tariff.charges import Tariff
 from service.schemas.architectures import Architecture, to_planning
-from service.schemas.base import Source
-from service.schemas.tariffs import terms_of
+from service.schemas.base import EstimateSource
+from service.schemas.tariffs import parse_terms
 from service.schemas.tariffs import to_planning as tariff_to_planning
 
 
@@ -29,12 +29,12 @@ class KnownModel:
 
     architecture: Mapping[str, Any]
     context_tokens: int | None
-    source: Source
+    source: EstimateSource
 
     @cached_property
-    def profile(self) -> Profile:
+    def profile(self) -> ModelProfile:
         """What the architecture costs."""
-        return profile_of(to_planning(Architecture.model_validate(self.architecture)))
+        return build_profile(to_planning(Architecture.model_validate(self.architecture)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class KnownAccelerator:
     """An accelerator."""
 
     accelerator: Accelerator
-    source: Source
+    source: EstimateSource
     intra_node_link_id: str | None = None
     inter_node_link_id: str | None = None
     network_interfaces_per_device: float = 1.0
@@ -54,7 +54,7 @@ class KnownLink:
     """A link."""
 
     link: Link
-    source: Source
+    source: EstimateSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +66,14 @@ class KnownOffer:
     price_per_device_hour: Decimal
     currency_code: str
     as_of: str
-    source: Source
+    source: EstimateSource
     provider: str
     price_per_instance_hour: Decimal
     accelerator_count: int = 1
     region: str | None = None
     zone: str | None = None
     instance_type: str | None = None
-    term: Term | None = None
+    term: CommitmentTerm | None = None
     billing_increment_seconds: int | None = None
     minimum_billed_seconds: int | None = None
     includes: frozenset[str] | None = None
@@ -92,7 +92,7 @@ class KnownTokenPrice:
     output_per_million: Decimal
     currency_code: str
     as_of: str
-    source: Source
+    source: EstimateSource
     cached_input_per_million: Decimal | None = None
     model_id: str | None = None
 
@@ -104,7 +104,7 @@ class KnownGrid:
     carbon_intensity_kg_co2e_per_kwh: float
     accounting: str
     water_liters_per_kwh: float | None
-    source: Source
+    source: EstimateSource
     emission_rate: str = "average"
     series: IntensitySeries | None = None
 
@@ -116,7 +116,7 @@ class KnownSite:
     pue: float
     grid_id: str | None
     water_usage_effectiveness_liters_per_kwh: float | None
-    source: Source
+    source: EstimateSource
     tariff_id: str | None = None
     time_zone: str | None = None
 
@@ -127,12 +127,12 @@ class KnownTariff:
 
     name: str
     terms: Mapping[str, Any]
-    source: Source
+    source: EstimateSource
 
     @cached_property
     def tariff(self) -> Tariff:
         """The tariff as planning knows it."""
-        return tariff_to_planning(terms_of(self.terms))
+        return tariff_to_planning(parse_terms(self.terms))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ class CatalogView:
     """Measured end-to-end figures of the tenant with the questions that they answer."""
     node_ids: frozenset[str] | None = None
     """Nodes of the tenant, revoked ones too; None of what was read from files."""
-    device: Resolved | None = None
+    device: DeviceConstants | None = None
     """What was measured of a question's device; None for the view of all devices."""
     base: "CatalogView | None" = None
     """The view of all devices, where this is that of one."""
@@ -170,11 +170,11 @@ class CatalogView:
         return self.base or self
 
     @property
-    def constants(self) -> Resolved:
+    def constants(self) -> DeviceConstants:
         """The constants of the devices of a question, and which of them were measured."""
-        return (self.device or Resolved(self.curves))._replace(curves=self.curves)
+        return (self.device or DeviceConstants(self.curves))._replace(curves=self.curves)
 
-    def with_device(self, device: Resolved) -> "CatalogView":
+    def replace_device(self, device: DeviceConstants) -> "CatalogView":
         """The view of a question's device, whose measured constants stand for those of the reference set."""
         return replace(self, curves=device.curves, device=device, base=self)
 
@@ -182,7 +182,7 @@ class CatalogView:
 _Row = TypeVar("_Row")
 
 
-def lookup(rows: Mapping[str, _Row], name: str, pointer: str) -> _Row:
+def resolve_row(rows: Mapping[str, _Row], name: str, pointer: str) -> _Row:
     """The row called ``name``; an unknown name is refused."""
     row = rows.get(name)
     if row is None:

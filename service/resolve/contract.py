@@ -11,16 +11,16 @@ import numpy as np
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.planning.quantity import Basis
-from service.planning.tariff.allocation import Allocation, MeteringPoint
-from service.planning.tariff.bill import Load
-from service.planning.tariff.calendar import zone_of
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis
+from service.planning.tariff.allocation import BillAllocation, MeteringPoint
+from service.planning.tariff.bill import MeteredLoad
+from service.planning.tariff.calendar import resolve_zone
 from service.planning.tariff.charges import Tariff
-from service.resolve.catalog import CatalogView, KnownSite, lookup
+from service.resolve.catalog import CatalogView, KnownSite, resolve_row
 from service.resolve.site import find_site
-from service.schemas.estimates import UtilityBillQuestion
-from service.schemas.site import ConstantLoad, Electricity, RunSite
+from service.schemas.estimates import UtilityBillRequest
+from service.schemas.site import ConstantBaselineLoad, ElectricityPriceInput, RunSiteInput
 from service.schemas.tariffs import to_planning
 
 ELECTRICITY: Final = "/site/electricity"
@@ -29,17 +29,17 @@ _OF_QUESTION = ("/site", "/starts_at", "/workload", "/load_profile", "/window")
 """Pointers that are of the question already."""
 
 
-class Contract(NamedTuple):
+class TariffContract(NamedTuple):
     """A tariff at a meter, and where it comes from."""
 
     point: MeteringPoint
     source: str
-    basis: Basis
+    basis: EvidenceBasis
     pointer: str
     price_factor: Decimal = Decimal(1)
     """What every charge is multiplied by."""
 
-    def charged(self, allocation: Allocation) -> Allocation:
+    def apply_price_factor(self, allocation: BillAllocation) -> BillAllocation:
         """What the tariff charges, multiplied."""
         factor = self.price_factor
         if factor == 1:
@@ -57,17 +57,17 @@ class Contract(NamedTuple):
 
 
 def resolve_contract(
-    question: UtilityBillQuestion, given: RunSite, catalog: CatalogView, notes: Notes
-) -> Contract:
+    question: UtilityBillRequest, given: RunSiteInput, catalog: CatalogView, notes: AnswerNotes
+) -> TariffContract:
     """The tariff of the question or of its site, on the clock of the site."""
     known = find_site(given, catalog)
-    asked = given.electricity if given.electricity is not MISSING else Electricity()
+    asked = given.electricity if given.electricity is not MISSING else ElectricityPriceInput()
     tariff, source, basis, pointer = _resolve_tariff(asked, known, catalog, notes)
     zone = given.time_zone if given.time_zone is not MISSING else known.time_zone if known else None
     if zone is None:
         detail = "a tariff is read on the local clock of the site: give its time zone"
         raise PlanningError("TIME_ZONE_REQUIRED", "/site/time_zone", detail)
-    zone_of(zone, "/site/time_zone")
+    resolve_zone(zone, "/site/time_zone")
     if zone != tariff.time_zone:
         detail = f"the tariff is kept in {tariff.time_zone}; its windows are read on the clock of the site"
         notes.warn("TIME_ZONE_DIFFERS", "/site/time_zone", detail)
@@ -85,33 +85,33 @@ def resolve_contract(
     )
     factor = asked.price_factor
     if factor is MISSING:
-        return Contract(point, source, basis, pointer)
+        return TariffContract(point, source, basis, pointer)
     source = f"{source}, times {factor:.6g}"
-    return Contract(point, source, basis, pointer, Decimal(repr(factor)))
+    return TariffContract(point, source, basis, pointer, Decimal(repr(factor)))
 
 
 def _resolve_tariff(
-    asked: Electricity, known: KnownSite | None, catalog: CatalogView, notes: Notes
-) -> tuple[Tariff, str, Basis, str]:
+    asked: ElectricityPriceInput, known: KnownSite | None, catalog: CatalogView, notes: AnswerNotes
+) -> tuple[Tariff, str, EvidenceBasis, str]:
     if asked.tariff is not MISSING:
         if asked.tariff_id is not MISSING:
             raise PlanningError("ELECTRICITY_PRICE", ELECTRICITY, "give either tariff_id or tariff")
-        with located(f"{ELECTRICITY}/tariff"):
-            return to_planning(asked.tariff), GIVEN, Basis.ASSUMED, f"{ELECTRICITY}/tariff"
+        with relocate_errors(f"{ELECTRICITY}/tariff"):
+            return to_planning(asked.tariff), GIVEN, EvidenceBasis.ASSUMED, f"{ELECTRICITY}/tariff"
     pointer, tariff_id = f"{ELECTRICITY}/tariff_id", asked.tariff_id
     if tariff_id is MISSING:
         if known is None or known.tariff_id is None:
             detail = "give one of price_per_kwh, tariff_id and tariff"
             raise PlanningError("ELECTRICITY_PRICE", ELECTRICITY, detail)
         pointer, tariff_id = "/site/site_id", known.tariff_id
-    row = lookup(catalog.tariffs, tariff_id, pointer)
+    row = resolve_row(catalog.tariffs, tariff_id, pointer)
     notes.cite(row.source, pointer)
-    with located(pointer):
-        return row.tariff, f"tariff {row.source['id']}", Basis.REFERENCE, pointer
+    with relocate_errors(pointer):
+        return row.tariff, f"tariff {row.source['id']}", EvidenceBasis.REFERENCE, pointer
 
 
 @contextmanager
-def located(pointer: str) -> Iterator[None]:
+def relocate_errors(pointer: str) -> Iterator[None]:
     """What is refused of a tariff, at its place in the question."""
     try:
         yield
@@ -124,7 +124,9 @@ def located(pointer: str) -> Iterator[None]:
         raise PlanningError(error.code, pointer + inline, error.detail) from error
 
 
-def _resolve_baseline(given: RunSite, asked: Electricity, notes: Notes) -> Load | float | None:
+def _resolve_baseline(
+    given: RunSiteInput, asked: ElectricityPriceInput, notes: AnswerNotes
+) -> MeteredLoad | float | None:
     known = given.baseline_load
     if known is MISSING:
         if asked.allocation == "incremental":
@@ -135,12 +137,14 @@ def _resolve_baseline(given: RunSite, asked: Electricity, notes: Notes) -> Load 
         detail = "a standalone bill is that of the run alone"
         notes.warn("BASELINE_NOT_USED", "/site/baseline_load", detail)
         return None
-    if isinstance(known, ConstantLoad):
+    if isinstance(known, ConstantBaselineLoad):
         return known.kw
-    return Load(datetime.fromisoformat(str(known.starts_at)), known.interval_minutes, np.array(known.kw))
+    return MeteredLoad(
+        datetime.fromisoformat(str(known.starts_at)), known.interval_minutes, np.array(known.kw)
+    )
 
 
-def _resolve_history(asked: Electricity) -> dict[tuple[int, int], float] | None:
+def _resolve_history(asked: ElectricityPriceInput) -> dict[tuple[int, int], float] | None:
     if asked.monthly_peaks is MISSING:
         return None
     months = [(int(peak.month[:4]), int(peak.month[5:])) for peak in asked.monthly_peaks]
@@ -150,7 +154,7 @@ def _resolve_history(asked: Electricity) -> dict[tuple[int, int], float] | None:
     return dict(zip(months, (peak.peak_kw for peak in asked.monthly_peaks), strict=True))
 
 
-def _resolve_period_starts(asked: Electricity) -> tuple[date, ...] | None:
+def _resolve_period_starts(asked: ElectricityPriceInput) -> tuple[date, ...] | None:
     if asked.billing_period_starts is MISSING:
         return None
     try:

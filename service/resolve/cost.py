@@ -4,17 +4,17 @@ from pydantic import MISSING
 
 from service.planning.cost.terms import CostTerms, EgressTerms, StorageTerms
 from service.planning.hardware.cluster import Cluster
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.resolve.catalog import CatalogView
 from service.resolve.prices import resolve_currencies, resolve_price
 from service.resolve.purchase import resolve_purchase
 from service.resolve.rental import resolve_rental
-from service.schemas.estimates import CostQuestion
+from service.schemas.estimates import CostEstimateRequest
 from service.schemas.holdings import EgressInput, StorageInput
 
 
 def resolve_cost_terms(
-    question: CostQuestion, cluster: Cluster, catalog: CatalogView, notes: Notes
+    question: CostEstimateRequest, cluster: Cluster, catalog: CatalogView, notes: AnswerNotes
 ) -> CostTerms:
     """How the devices of a cluster are had, and what the run keeps and sends.
 

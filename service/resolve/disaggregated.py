@@ -2,23 +2,25 @@
 
 from pydantic import MISSING
 
-from service.planning.cases import Disaggregation, InferenceCase, Pool
+from service.planning.cases import Disaggregation, InferenceCase, ReplicaPool
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
-from service.resolve.calibrated import calibrated
+from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
-from service.resolve.hardware import given_link, resolve_cluster, with_accelerator
-from service.resolve.layout import check_serving, check_shapes, given_layout
-from service.schemas.disaggregated import DisaggregatedInput, PoolInput
+from service.resolve.hardware import replace_accelerator, resolve_cluster, resolve_link
+from service.resolve.layout import check_serving, check_shapes, resolve_layout
+from service.schemas.disaggregated import DisaggregatedPoolInput, DisaggregationInput
 from service.schemas.references import ClusterInput, ParallelismInput
 
 POINTER = "/workload/disaggregated"
 
 
-def pool_layout(pool: PoolInput, profile: Profile, notes: Notes, name: str) -> Parallelism:
+def resolve_pool_layout(
+    pool: DisaggregatedPoolInput, profile: ModelProfile, notes: AnswerNotes, name: str
+) -> Parallelism:
     """The layout of one replica; its attention ranks are those that share its experts."""
     given = pool.parallelism
     ranks = given.expert if given.data is MISSING else given.data
@@ -27,7 +29,7 @@ def pool_layout(pool: PoolInput, profile: Profile, notes: Notes, name: str) -> P
         detail = f"of one replica data {ranks} is expert {given.expert}; replicas says how many there are"
         raise PlanningError("PARALLELISM_MISMATCH", f"{pointer}/data", detail)
     try:
-        layout = given_layout(given.model_copy(update={"data": ranks}), None)
+        layout = resolve_layout(given.model_copy(update={"data": ranks}), None)
         check_shapes(layout, profile)
         check_serving(layout, notes)
     except PlanningError as error:
@@ -36,11 +38,11 @@ def pool_layout(pool: PoolInput, profile: Profile, notes: Notes, name: str) -> P
 
 
 def resolve_disaggregation(
-    given: DisaggregatedInput,
+    given: DisaggregationInput,
     asked: ClusterInput,
     case: InferenceCase,
     catalog: CatalogView,
-    notes: Notes,
+    notes: AnswerNotes,
 ) -> Disaggregation:
     """Both pools on devices of their own, and the link between them: given, else that of the cluster."""
     pools = {
@@ -48,49 +50,49 @@ def resolve_disaggregation(
         for name in ("prefill", "decode")
     }
     if given.transfer_link is not MISSING:
-        link, source = given_link(given.transfer_link, catalog, f"{POINTER}/transfer_link")
+        link, source = resolve_link(given.transfer_link, catalog, f"{POINTER}/transfer_link")
         if source is not None:
             notes.cite(source, f"{POINTER}/transfer_link")
     else:
-        whole, cluster = resolve_cluster(asked, catalog, Notes()), pools["decode"].cluster
+        whole, cluster = resolve_cluster(asked, catalog, AnswerNotes()), pools["decode"].cluster
         is_inside = whole.accelerator_count <= whole.domain
         link = cluster.intra_node_link if is_inside else cluster.inter_node_link
     return Disaggregation(**pools, link=link, is_by_layer=given.transfer == "by_layer")
 
 
 def _resolve_pool(
-    given: PoolInput,
+    given: DisaggregatedPoolInput,
     name: str,
     asked: ClusterInput,
     case: InferenceCase,
     *,
     catalog: CatalogView,
-    notes: Notes,
-) -> Pool:
+    notes: AnswerNotes,
+) -> ReplicaPool:
     profile, workload = case.profile, case.workload
-    layout = pool_layout(given, profile, notes, name)
+    layout = resolve_pool_layout(given, profile, notes, name)
     if given.accelerator is not MISSING:
         if given.accelerator != asked.accelerator:
-            asked = with_accelerator(asked, given.accelerator)
-            catalog = calibrated(catalog, asked)
+            asked = replace_accelerator(asked, given.accelerator)
+            catalog = apply_calibrations(catalog, asked)
         detail = "prices and power of the cluster are those of its own accelerator"
         notes.warn("ACCELERATORS_DIFFER", f"{POINTER}/{name}/accelerator", detail)
     asked = asked.model_copy(update={"accelerator_count": layout.devices * given.replicas})
-    cluster = resolve_cluster(asked, catalog, Notes())
+    cluster = resolve_cluster(asked, catalog, AnswerNotes())
     requests, tokens = given.max_num_seqs, given.max_batched_tokens
     if requests is not MISSING:
         workload = workload._replace(most_requests=requests)
     if tokens is not MISSING:
         workload = workload._replace(batched_tokens=tokens)
-    return Pool(layout, cluster, catalog.constants, workload, given.replicas)
+    return ReplicaPool(layout, cluster, catalog.constants, workload, given.replicas)
 
 
-def decode_layout(
-    given: DisaggregatedInput,
+def resolve_decode_layout(
+    given: DisaggregationInput,
     parallelism: ParallelismInput | MISSING,
-    profile: Profile,
+    profile: ModelProfile,
     cluster: Cluster | None,
-    notes: Notes,
+    notes: AnswerNotes,
 ) -> Parallelism:
     """The layout of all decode replicas, where the caches lie.
 
@@ -100,7 +102,8 @@ def decode_layout(
         detail = "prefill and decode have layouts of their own"
         raise PlanningError("PARALLELISM_MISMATCH", "/parallelism", detail)
     layouts = {
-        name: pool_layout(getattr(given, name), profile, notes, name) for name in ("prefill", "decode")
+        name: resolve_pool_layout(getattr(given, name), profile, notes, name)
+        for name in ("prefill", "decode")
     }
     counts = {name: layout.devices * getattr(given, name).replicas for name, layout in layouts.items()}
     if cluster and sum(counts.values()) != cluster.accelerator_count:

@@ -8,12 +8,12 @@ from pydantic import MISSING
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import ASSUMED_INTER_LINK, ASSUMED_INTRA_LINK, Accelerator, Cluster
 from service.planning.hardware.links import Link, LinkKind
-from service.planning.hardware.resolution import Resolved
-from service.planning.notes import Notes
-from service.planning.quantity import Basis, assumed
-from service.resolve.catalog import CatalogView, KnownAccelerator, KnownLink, lookup
-from service.resolve.host import host_of
-from service.schemas.base import Source
+from service.planning.hardware.resolution import DeviceConstants
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis, assumed
+from service.resolve.catalog import CatalogView, KnownAccelerator, KnownLink, resolve_row
+from service.resolve.host import resolve_host
+from service.schemas.base import EstimateSource
 from service.schemas.references import (
     AcceleratorReference,
     CatalogAccelerator,
@@ -26,9 +26,11 @@ ACCELERATORS_PER_NODE = 8
 """Where neither the question nor a reference server says."""
 
 
-def _accelerator(reference: AcceleratorReference, catalog: CatalogView, notes: Notes) -> Accelerator:
+def _resolve_accelerator(
+    reference: AcceleratorReference, catalog: CatalogView, notes: AnswerNotes
+) -> Accelerator:
     if isinstance(reference, CatalogAccelerator):
-        known = lookup(catalog.accelerators, reference.id, "/cluster/accelerator/id")
+        known = resolve_row(catalog.accelerators, reference.id, "/cluster/accelerator/id")
         notes.cite(known.source, "/cluster/accelerator")
         return known.accelerator
     given = reference.specification
@@ -44,18 +46,20 @@ def _accelerator(reference: AcceleratorReference, catalog: CatalogView, notes: N
     )
 
 
-class _Links(NamedTuple):
+class _ClusterLinks(NamedTuple):
     """The two links of a cluster, each with the row that it comes from."""
 
     intra: Link
     inter: Link
-    sources: Mapping[str, Source]
+    sources: Mapping[str, EstimateSource]
 
 
-def given_link(reference: LinkReference, catalog: CatalogView, pointer: str) -> tuple[Link, Source | None]:
+def resolve_link(
+    reference: LinkReference, catalog: CatalogView, pointer: str
+) -> tuple[Link, EstimateSource | None]:
     """A link that a question names, with the row that it comes from."""
     if isinstance(reference, CatalogLink):
-        known = lookup(catalog.links, reference.id, f"{pointer}/id")
+        known = resolve_row(catalog.links, reference.id, f"{pointer}/id")
         return known.link, known.source
     given = reference.specification
     latency, joined = given.latency_seconds, given.joined_count
@@ -69,7 +73,7 @@ def given_link(reference: LinkReference, catalog: CatalogView, pointer: str) -> 
     return link, None
 
 
-def _own_links(known: KnownAccelerator, catalog: CatalogView, per_node: int) -> Iterator[KnownLink]:
+def _list_own_links(known: KnownAccelerator, catalog: CatalogView, per_node: int) -> Iterator[KnownLink]:
     """Links that join all devices of a node: the accelerator's own, else PCI Express."""
     names = (known.intra_node_link_id, f"pcie-{known.pcie_generation}-x16")
     for link in (catalog.links.get(name) for name in names if name):
@@ -77,7 +81,7 @@ def _own_links(known: KnownAccelerator, catalog: CatalogView, per_node: int) -> 
             yield link
 
 
-def _links(given: ClusterInput, catalog: CatalogView, per_node: int) -> _Links:
+def _resolve_links(given: ClusterInput, catalog: CatalogView, per_node: int) -> _ClusterLinks:
     """The links that the question names, else those of the catalog, else assumed ones.
 
     A bridge between some cards of a node is no link of the node, nor is that of a superchip to its processor.
@@ -85,15 +89,15 @@ def _links(given: ClusterInput, catalog: CatalogView, per_node: int) -> _Links:
     reference = given.accelerator
     known = catalog.accelerators[reference.id] if isinstance(reference, CatalogAccelerator) else None
     intra, inter, interfaces = ASSUMED_INTRA_LINK, ASSUMED_INTER_LINK, 1.0
-    sources: dict[str, Source | None] = {}
+    sources: dict[str, EstimateSource | None] = {}
     if given.intra_node_link is not MISSING:
         pointer = "/cluster/intra_node_link"
-        intra, sources[pointer] = given_link(given.intra_node_link, catalog, pointer)
-    elif known and (own := next(_own_links(known, catalog, per_node), None)):
+        intra, sources[pointer] = resolve_link(given.intra_node_link, catalog, pointer)
+    elif known and (own := next(_list_own_links(known, catalog, per_node), None)):
         intra, sources["/cluster/intra_node_link"] = own.link, own.source
     if given.inter_node_link is not MISSING:
         pointer = "/cluster/inter_node_link"
-        inter, sources[pointer] = given_link(given.inter_node_link, catalog, pointer)
+        inter, sources[pointer] = resolve_link(given.inter_node_link, catalog, pointer)
     elif known and (network := catalog.links.get(known.inter_node_link_id or "")):
         inter, sources["/cluster/inter_node_link"] = network.link, network.source
         interfaces = known.network_interfaces_per_device
@@ -102,7 +106,7 @@ def _links(given: ClusterInput, catalog: CatalogView, per_node: int) -> _Links:
     if given.network_interfaces_per_node is not MISSING:
         interfaces = given.network_interfaces_per_node / per_node
     inter = inter._replace(bytes_per_second=inter.bytes_per_second * interfaces)
-    return _Links(intra, inter, {at: source for at, source in sources.items() if source})
+    return _ClusterLinks(intra, inter, {at: source for at, source in sources.items() if source})
 
 
 def _check_node(given: ClusterInput, catalog: CatalogView) -> None:
@@ -114,7 +118,7 @@ def _check_node(given: ClusterInput, catalog: CatalogView) -> None:
 
 
 def resolve_cluster(
-    given: ClusterInput, catalog: CatalogView, notes: Notes, *, communicates: bool = False
+    given: ClusterInput, catalog: CatalogView, notes: AnswerNotes, *, communicates: bool = False
 ) -> Cluster:
     """The cluster with the catalog's figures and defaults.
 
@@ -122,22 +126,22 @@ def resolve_cluster(
     """
     _check_node(given, catalog)
     measured = catalog.constants
-    accelerator = measured.on(_accelerator(given.accelerator, catalog, notes))
+    accelerator = measured.apply_to_accelerator(_resolve_accelerator(given.accelerator, catalog, notes))
     server = accelerator.server
     per_node = given.accelerators_per_node
     if per_node is MISSING:
         per_node = server.accelerator_count if server else ACCELERATORS_PER_NODE
     per_node = min(per_node, given.accelerator_count)
-    links = _links(given, catalog, per_node)
+    links = _resolve_links(given, catalog, per_node)
     host_watts = given.host_power_watts
     cluster = Cluster(
         accelerator,
         given.accelerator_count,
         per_node,
         None if host_watts is MISSING else assumed(host_watts),
-        measured.through(links.intra),
-        measured.through(links.inter),
-        host_of(given.host, accelerator.id, catalog),
+        measured.apply_to_link(links.intra),
+        measured.apply_to_link(links.inter),
+        resolve_host(given.host, accelerator.id, catalog),
     )
     _note_measured(given, measured, notes)
     if communicates:
@@ -147,9 +151,9 @@ def resolve_cluster(
     return cluster
 
 
-def _note_measured(given: ClusterInput, measured: Resolved, notes: Notes) -> None:
+def _note_measured(given: ClusterInput, measured: DeviceConstants, notes: AnswerNotes) -> None:
     """Say what the node or the data sheet that a question names does not hold."""
-    at_node = any(held.basis is Basis.CALIBRATED_NODE for held in measured.held.values())
+    at_node = any(held.basis is EvidenceBasis.CALIBRATED_NODE for held in measured.held.values())
     if given.node_id is not MISSING and not at_node:
         detail = "no accepted measurement of this node counts: what is known of its kind is taken"
         notes.warn("NODE_NOT_CALIBRATED", "/cluster/node_id", detail)
@@ -159,7 +163,7 @@ def _note_measured(given: ClusterInput, measured: Resolved, notes: Notes) -> Non
         notes.warn("CALIBRATION_ABOVE_LIMIT", "/cluster/accelerator", detail)
 
 
-def with_accelerator(given: ClusterInput, reference: AcceleratorReference) -> ClusterInput:
+def replace_accelerator(given: ClusterInput, reference: AcceleratorReference) -> ClusterInput:
     """The cluster with other devices; a node that was named is one of those that it had."""
     changes: dict[str, object] = {"accelerator": reference}
     if reference != given.accelerator:
@@ -167,16 +171,16 @@ def with_accelerator(given: ClusterInput, reference: AcceleratorReference) -> Cl
     return given.model_copy(update=changes)
 
 
-def catalog_cluster(catalog: CatalogView, name: str, count: int, per_node: int) -> Cluster | None:
+def find_catalog_cluster(catalog: CatalogView, name: str, count: int, per_node: int) -> Cluster | None:
     """A cluster of an accelerator as the catalog joins it; None where it knows no such accelerator."""
     if name not in catalog.accelerators:
         return None
     accelerator = CatalogAccelerator(source="catalog", id=name)
     given = ClusterInput(accelerator=accelerator, accelerator_count=count, accelerators_per_node=per_node)
-    return resolve_cluster(given, catalog, Notes())
+    return resolve_cluster(given, catalog, AnswerNotes())
 
 
-def _note_links(cluster: Cluster, links: _Links, notes: Notes) -> None:
+def _note_links(cluster: Cluster, links: _ClusterLinks, notes: AnswerNotes) -> None:
     used = {
         "/cluster/intra_node_link": cluster.domain > 1,
         "/cluster/inter_node_link": cluster.domain < cluster.accelerator_count,
@@ -188,11 +192,11 @@ def _note_links(cluster: Cluster, links: _Links, notes: Notes) -> None:
     for pointer, link in zip(used, (links.intra, links.inter), strict=True):
         if used[pointer] and pointer in links.sources:
             notes.cite(links.sources[pointer], pointer)
-        elif used[pointer] and link.basis is Basis.ASSUMED:
+        elif used[pointer] and link.basis is EvidenceBasis.ASSUMED:
             notes.warn("LINK_ASSUMED", pointer, details[pointer])
 
 
-def _note_unused_links(given: ClusterInput, notes: Notes) -> None:
+def _note_unused_links(given: ClusterInput, notes: AnswerNotes) -> None:
     for name in ("intra_node_link", "inter_node_link", "network_interfaces_per_node"):
         if getattr(given, name) is not MISSING:
             notes.warn("NOT_USED", f"/cluster/{name}", "links do not enter this estimate")

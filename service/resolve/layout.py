@@ -4,13 +4,13 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
-from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
+from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check_layout
 from service.schemas.references import ParallelismInput
 
 
-def given_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallelism:
+def resolve_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallelism:
     """The layout of a question, its data-parallel degree filled up; refused where it does not fit."""
     held = given.tensor * given.pipeline * given.context
     data = given.data
@@ -30,11 +30,11 @@ def given_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallelis
         virtual_stages=given.virtual_stages,
         expert_tensor=None if given.expert_tensor is MISSING else given.expert_tensor,
     )
-    check(layout, device_count=cluster.accelerator_count if cluster else layout.devices)
+    check_layout(layout, device_count=cluster.accelerator_count if cluster else layout.devices)
     return layout
 
 
-def check_shapes(layout: Parallelism, profile: Profile) -> None:
+def check_shapes(layout: Parallelism, profile: ModelProfile) -> None:
     """Refuse degrees that the model's shapes do not allow."""
     if not profile.shapes_known:
         return
@@ -59,7 +59,7 @@ def check_shapes(layout: Parallelism, profile: Profile) -> None:
             )
 
 
-def check_serving(layout: Parallelism, notes: Notes) -> None:
+def check_serving(layout: Parallelism, notes: AnswerNotes) -> None:
     """What belongs to training is not used in serving."""
     if layout.context > 1:
         detail = "context parallelism of serving is not modelled"

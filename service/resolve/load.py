@@ -4,18 +4,18 @@ from itertools import pairwise
 
 from pydantic import MISSING
 
-from service.planning.cases import Proposals, RequestLoad, ServiceLevels, Simulation
+from service.planning.cases import RequestLoad, ServiceLevels, Simulation, TokenProposals
 from service.planning.errors import PlanningError
 from service.planning.estimates.simulation import check_length
 from service.planning.inference.lengths import (
     LARGEST_P95_RATIO,
     DiscreteLengths,
-    counted_lengths,
-    lognormal_lengths,
+    build_counted_lengths,
+    build_lognormal_lengths,
     lognormal_sigma,
 )
-from service.planning.inference.load import Levels
-from service.planning.notes import Notes
+from service.planning.inference.load import LatencyLimits
+from service.planning.notes import AnswerNotes
 from service.schemas.load import (
     FixedLength,
     HistogramLength,
@@ -24,13 +24,13 @@ from service.schemas.load import (
     ServiceLevelsInput,
     SimulatedSolver,
     SolverInput,
-    SpeculativeInput,
+    SpeculativeDecodingInput,
     TraceArrivals,
 )
 from service.schemas.workloads import InferenceWorkloadInput
 
 
-def resolve_load(given: InferenceWorkloadInput, notes: Notes) -> RequestLoad:
+def resolve_load(given: InferenceWorkloadInput, notes: AnswerNotes) -> RequestLoad:
     """What the workload asks of the whole cluster.
 
     Raises :class:`PlanningError` naming the field that contradicts another.
@@ -101,7 +101,7 @@ def _resolve_histogram(given: HistogramLength, pointer: str) -> DiscreteLengths:
         raise PlanningError("NO_WEIGHT", f"{pointer}/weights", "at least one weight is above zero")
     # Against the largest, so that no sum leaves the range of numbers.
     shares = (weight / largest for weight in given.weights)
-    return counted_lengths(zip(given.tokens, shares, strict=True))
+    return build_counted_lengths(zip(given.tokens, shares, strict=True))
 
 
 def _resolve_lognormal(given: LognormalLength, pointer: str) -> DiscreteLengths:
@@ -118,8 +118,8 @@ def _resolve_lognormal(given: LognormalLength, pointer: str) -> DiscreteLengths:
         if not spread:
             return DiscreteLengths((mean,), (1.0,))
     if given.most_tokens is MISSING:
-        return lognormal_lengths(mean, spread)
-    return lognormal_lengths(mean, spread, float(given.most_tokens))
+        return build_lognormal_lengths(mean, spread)
+    return build_lognormal_lengths(mean, spread, float(given.most_tokens))
 
 
 def resolve_levels(given: ServiceLevelsInput) -> ServiceLevels:
@@ -128,7 +128,7 @@ def resolve_levels(given: ServiceLevelsInput) -> ServiceLevels:
     if all(limit is MISSING for limit in limits):
         detail = "give at least one limit"
         raise PlanningError("LEVELS_REQUIRED", "/workload/service_levels", detail)
-    known = Levels(*(None if limit is MISSING else limit for limit in limits))
+    known = LatencyLimits(*(None if limit is MISSING else limit for limit in limits))
     return ServiceLevels(known, given.percentile / 100.0)
 
 
@@ -142,7 +142,7 @@ LATER_ACCEPTANCE_RATE = 0.75
 DeepSeek-R1 under TensorRT-LLM: 91 runs took 1.16 to 1.3 times what 0.85 each, 3.2 tokens, would."""
 
 
-def _resolve_proposals(given: SpeculativeInput, notes: Notes) -> Proposals:
+def _resolve_proposals(given: SpeculativeDecodingInput, notes: AnswerNotes) -> TokenProposals:
     """What is proposed; refuses proposals of two sources or of none, and those of unknown success."""
     if (given.model is MISSING) == (given.method is MISSING):
         detail = "give the model that proposes tokens, or a method"
@@ -160,7 +160,7 @@ def _resolve_proposals(given: SpeculativeInput, notes: Notes) -> Proposals:
         notes.warn("ACCEPTANCE_ASSUMED", pointer, f"a proposed token is accepted with probability {rate}")
     if tokens is MISSING:
         tokens = 1 if method == "mtp" else PROPOSED_TOKENS
-    return Proposals(tokens, rate, method)
+    return TokenProposals(tokens, rate, method)
 
 
 def resolve_solver(given: SolverInput, load: RequestLoad) -> Simulation | None:

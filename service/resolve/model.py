@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from service.formats.huggingface import import_config
-from service.formats.quantization import checkpoint_format
+from service.formats.quantization import read_checkpoint_format
 from service.planning.errors import PlanningError
 from service.planning.hardware.storage import WeightFormat
-from service.planning.models.profile import Profile, profile_of, profile_of_count
-from service.planning.notes import Notes
-from service.resolve.catalog import CatalogView, lookup
+from service.planning.models.profile import ModelProfile, build_profile, build_profile_from_count
+from service.planning.notes import AnswerNotes
+from service.resolve.catalog import CatalogView, resolve_row
 from service.schemas.architectures import to_planning
 from service.schemas.references import ArchitectureModel, CatalogModel, HuggingFaceModel, ModelReference
 
@@ -16,7 +16,7 @@ from service.schemas.references import ArchitectureModel, CatalogModel, HuggingF
 class ResolvedModel(NamedTuple):
     """A model as planning sees it."""
 
-    profile: Profile
+    profile: ModelProfile
     context_tokens: int | None
     stored: WeightFormat | None = None
     """How its checkpoint stores the weights, where its configuration says so."""
@@ -24,11 +24,11 @@ class ResolvedModel(NamedTuple):
     """Why what it says of that cannot be read."""
 
 
-def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Notes) -> ResolvedModel:
+def resolve_model(reference: ModelReference, catalog: CatalogView, notes: AnswerNotes) -> ResolvedModel:
     """The model that ``reference`` stands for, with what was defaulted noted."""
     match reference:
         case CatalogModel(id=name):
-            known = lookup(catalog.models, name, "/model/id")
+            known = resolve_row(catalog.models, name, "/model/id")
             notes.cite(known.source, "/model")
             return ResolvedModel(known.profile, known.context_tokens)
         case HuggingFaceModel(config=config):
@@ -38,7 +38,7 @@ def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Notes)
                 pointer = f"/model/config{error.pointer}"
                 raise PlanningError(error.code, pointer, error.detail) from error
             try:
-                profile = profile_of(imported.architecture)
+                profile = build_profile(imported.architecture)
             except PlanningError as error:
                 # Its layers are no members of the configuration.
                 raise PlanningError(error.code, "/model/config", error.detail) from error
@@ -56,7 +56,7 @@ def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Notes)
                 )
                 notes.warn("HEAD_TIED_BY_CLASS", "/model/config/tie_word_embeddings", detail)
             try:
-                stored = checkpoint_format(config, profile.block_count)
+                stored = read_checkpoint_format(config, profile.block_count)
             except PlanningError as error:
                 pointer = f"/model/config{error.pointer}"
                 unreadable = PlanningError(error.code, pointer, error.detail)
@@ -64,9 +64,9 @@ def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Notes)
             return ResolvedModel(profile, imported.context_tokens, stored)
         case ArchitectureModel(architecture=architecture):
             try:
-                return ResolvedModel(profile_of(to_planning(architecture)), None)
+                return ResolvedModel(build_profile(to_planning(architecture)), None)
             except PlanningError as error:
                 pointer = f"/model/architecture{error.pointer}"
                 raise PlanningError(error.code, pointer, error.detail) from error
         case _:
-            return ResolvedModel(profile_of_count(reference.parameter_count), None)
+            return ResolvedModel(build_profile_from_count(reference.parameter_count), None)

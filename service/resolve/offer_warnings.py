@@ -4,25 +4,25 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from service.planning.cost.prices import STALE_DAYS, age_days, is_early, is_expired, is_stale
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.resolve.catalog import KnownOffer
 
 
 def warn_of_offer(
-    notes: Notes, offer: KnownOffer, pointer: str, *, offers: Mapping[str, KnownOffer], on: date
+    notes: AnswerNotes, offer: KnownOffer, pointer: str, *, offers: Mapping[str, KnownOffer], on: date
 ) -> None:
     """Warn where ``offer`` is old, outside its validity, doubted or above what it should undercut."""
-    for code, detail in (*_dated(offer, on), *_doubted(offer, offers)):
+    for code, detail in (*_list_date_warnings(offer, on), *_list_doubt_warnings(offer, offers)):
         notes.warn(code, pointer, detail)
 
 
-def warn_of_age(notes: Notes, as_of: str, pointer: str, *, on: date) -> None:
+def warn_of_age(notes: AnswerNotes, as_of: str, pointer: str, *, on: date) -> None:
     """Warn where a price is older than the limit."""
-    for code, detail in _aged(as_of, on):
+    for code, detail in _list_age_warnings(as_of, on):
         notes.warn(code, pointer, detail)
 
 
-def _aged(as_of: str, on: date) -> Iterator[tuple[str, str]]:
+def _list_age_warnings(as_of: str, on: date) -> Iterator[tuple[str, str]]:
     try:
         age, stale = age_days(as_of, on), is_stale(as_of, on)
     except ValueError:
@@ -33,32 +33,32 @@ def _aged(as_of: str, on: date) -> Iterator[tuple[str, str]]:
         yield "PRICE_STALE", f"the price is of {as_of}, at least {age} days old; the limit is {STALE_DAYS}"
 
 
-def _dated(offer: KnownOffer, on: date) -> Iterator[tuple[str, str]]:
+def _list_date_warnings(offer: KnownOffer, on: date) -> Iterator[tuple[str, str]]:
     if is_expired(offer.valid_until, on):
         yield "OFFER_EXPIRED", f"the price held until {offer.valid_until} and cannot be had any more"
     else:
-        yield from _aged(offer.as_of, on)
+        yield from _list_age_warnings(offer.as_of, on)
     if is_early(offer.valid_from, on):
         yield "OFFER_NOT_YET_VALID", f"the price holds from {offer.valid_from} on"
 
 
-def _doubted(offer: KnownOffer, offers: Mapping[str, KnownOffer]) -> Iterator[tuple[str, str]]:
+def _list_doubt_warnings(offer: KnownOffer, offers: Mapping[str, KnownOffer]) -> Iterator[tuple[str, str]]:
     if offer.doubt is not None:
         yield "OFFER_DOUBTFUL", offer.doubt
-    if offer.purchase_option == "spot" and any(_undercuts(other, offer) for other in offers.values()):
+    if offer.purchase_option == "spot" and any(_is_undercutting(other, offer) for other in offers.values()):
         yield "SPOT_ABOVE_ON_DEMAND", "the same instance costs less on demand: one of the two prices is wrong"
 
 
-def _undercuts(other: KnownOffer, spot: KnownOffer) -> bool:
+def _is_undercutting(other: KnownOffer, spot: KnownOffer) -> bool:
     """Whether ``other`` is the same instance on demand, for less."""
     return (
         other.purchase_option == "on_demand"
         and other.instance_type is not None
-        and _instance(other) == _instance(spot)
+        and _build_instance_key(other) == _build_instance_key(spot)
         and other.price_per_instance_hour < spot.price_per_instance_hour
     )
 
 
-def _instance(offer: KnownOffer) -> tuple[object, ...]:
+def _build_instance_key(offer: KnownOffer) -> tuple[object, ...]:
     what = (offer.provider, offer.region, offer.instance_type)
     return *what, offer.accelerator_id, offer.accelerator_count, offer.currency_code

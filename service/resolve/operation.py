@@ -5,12 +5,12 @@ from pydantic import MISSING
 from service.planning.cases import Checkpointing, KnownLearningRate, Reliability
 from service.planning.errors import PlanningError
 from service.planning.hardware.curves import ReferenceCurves
-from service.planning.quantity import Basis, assumed
+from service.planning.quantity import EvidenceBasis, assumed
 from service.planning.training.data_pipeline import INT64_BYTES, DataPipeline
 from service.schemas.workloads import TrainingWorkloadInput
 
 
-def _or_none(value: float | MISSING) -> float | None:
+def _to_optional(value: float | MISSING) -> float | None:
     return None if value is MISSING else value
 
 
@@ -19,19 +19,19 @@ def resolve_data_pipeline(given: TrainingWorkloadInput) -> DataPipeline | None:
     pipeline = given.data_pipeline
     if pipeline is MISSING:
         return None
-    device_bytes = _or_none(pipeline.device_bytes_per_sample)
+    device_bytes = _to_optional(pipeline.device_bytes_per_sample)
     return DataPipeline(
-        stored_bytes=_or_none(pipeline.stored_bytes_per_sample),
-        storage_rate=_or_none(pipeline.storage_bandwidth_bytes_per_second),
-        node_rate=_or_none(pipeline.node_bandwidth_bytes_per_second),
+        stored_bytes=_to_optional(pipeline.stored_bytes_per_sample),
+        storage_rate=_to_optional(pipeline.storage_bandwidth_bytes_per_second),
+        node_rate=_to_optional(pipeline.node_bandwidth_bytes_per_second),
         access_factor=pipeline.access_factor,
-        worker_seconds=_or_none(pipeline.preprocessing_seconds_per_sample),
+        worker_seconds=_to_optional(pipeline.preprocessing_seconds_per_sample),
         workers=float(pipeline.worker_count),
         device_bytes=INT64_BYTES * given.sequence_length if device_bytes is None else device_bytes,
-        link_rate=_or_none(pipeline.host_to_device_bandwidth_bytes_per_second),
+        link_rate=_to_optional(pipeline.host_to_device_bandwidth_bytes_per_second),
         prefetched=pipeline.prefetch,
         prefetch_factor=float(pipeline.prefetch_factor),
-        dataset_bytes=_or_none(pipeline.dataset_bytes),
+        dataset_bytes=_to_optional(pipeline.dataset_bytes),
     )
 
 
@@ -45,13 +45,13 @@ def resolve_checkpointing(given: TrainingWorkloadInput) -> Checkpointing | None:
         raise PlanningError("INTERVAL_CONFLICT", "/workload/checkpointing/interval_steps", detail)
     return Checkpointing(
         is_asynchronous=asked.mode == "asynchronous",
-        interval_seconds=_or_none(asked.interval_seconds),
+        interval_seconds=_to_optional(asked.interval_seconds),
         interval_steps=None if asked.interval_steps is MISSING else asked.interval_steps,
-        storage_rate=_or_none(asked.storage_bandwidth_bytes_per_second),
-        read_rate=_or_none(asked.read_bandwidth_bytes_per_second),
-        host_rate=_or_none(asked.device_to_host_bandwidth_bytes_per_second),
+        storage_rate=_to_optional(asked.storage_bandwidth_bytes_per_second),
+        read_rate=_to_optional(asked.read_bandwidth_bytes_per_second),
+        host_rate=_to_optional(asked.device_to_host_bandwidth_bytes_per_second),
         is_sharded=asked.sharded,
-        stall_seconds=_or_none(asked.stall_seconds),
+        stall_seconds=_to_optional(asked.stall_seconds),
     )
 
 
@@ -62,8 +62,10 @@ def resolve_reliability(given: TrainingWorkloadInput, curves: ReferenceCurves) -
         return None
     hours, restart = asked.device_mtbf_hours, asked.restart_seconds
     return Reliability(
-        curves.device_mtbf_hours.quantity(Basis.REFERENCE) if hours is MISSING else assumed(hours),
-        curves.restart_seconds.quantity(Basis.REFERENCE) if restart is MISSING else assumed(restart),
+        curves.device_mtbf_hours.to_quantity(EvidenceBasis.REFERENCE) if hours is MISSING else assumed(hours),
+        curves.restart_seconds.to_quantity(EvidenceBasis.REFERENCE)
+        if restart is MISSING
+        else assumed(restart),
     )
 
 

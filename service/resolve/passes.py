@@ -8,27 +8,27 @@ from pydantic import MISSING
 from service.planning.errors import PlanningError
 from service.planning.inference.passes import (
     USUAL_STEPS,
-    Chosen,
-    Heads,
-    Part,
+    BlockFilter,
+    HeadPositions,
+    PartRole,
+    PassPart,
+    PassRuntime,
     RequestParts,
-    Role,
-    Runtime,
     Sampler,
-    decodes_latents,
-    denoised,
-    encodes,
-    everything,
-    part_of,
-    pass_widths,
-    runtime_of,
-    tiles,
+    build_denoiser_parts,
+    build_part,
+    is_any_block,
+    is_encoder_block,
+    is_latent_decoder,
+    select_pass_widths,
+    select_runtime,
+    split_tiles,
 )
 from service.planning.models.architecture import Architecture
-from service.planning.models.positions import Sample
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
-from service.planning.operators import Widths
+from service.planning.models.positions import SampleShape
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
+from service.planning.operators import PassFormats
 from service.planning.precision import COMPUTE_FORMATS, ELEMENT_BITS, NumberFormat
 from service.planning.workload import InferenceWorkload
 from service.resolve.catalog import CatalogView
@@ -40,79 +40,79 @@ from service.schemas.workloads import InferenceWorkloadInput
 _USUAL_TOKENS, _USUAL_T5_TOKENS = 77, 512
 """What pipelines pad a prompt to: CLIP's length, and that of T5."""
 _SIXTEEN = (NumberFormat.BF16, NumberFormat.FP16)
-Peaks = Mapping[NumberFormat, float]
+PeakRatesByFormat = Mapping[NumberFormat, float]
 
 
-def is_passed(given: InferenceWorkloadInput, profile: Profile) -> bool:
+def is_passed(given: InferenceWorkloadInput, profile: ModelProfile) -> bool:
     """Whether a request is a forward pass: of a model that generates nothing, or as it is asked."""
     return given.passes is not MISSING or not profile.generates
 
 
-def architecture_of(profile: Profile) -> Architecture:
+def get_architecture(profile: ModelProfile) -> Architecture:
     """The blocks of a model as it is walked through; those of a decoder over its tokens."""
     whole = profile.sampled or profile.passed
     return whole or Architecture(layers=tuple(block.block for block in profile.blocks))
 
 
-class _Walk(NamedTuple):
+class _PassContext(NamedTuple):
     """What all parts of a request share."""
 
     given: InferenceWorkloadInput
-    runtime: Runtime
-    peaks: Peaks
+    runtime: PassRuntime
+    peaks: PeakRatesByFormat
     catalog: CatalogView
-    notes: Notes
+    notes: AnswerNotes
 
-    def widths(self, *formats: NumberFormat, bits: float | None = None) -> Widths:
+    def select_widths(self, *formats: NumberFormat, bits: float | None = None) -> PassFormats:
         """The first of ``formats`` that the device multiplies in."""
         found = next((each for each in formats if each in self.peaks), None)
         if found is None:
             detail = f"no dense rate of {' or '.join(formats)} is known"
             raise PlanningError("PEAK_RATE_UNKNOWN", "/cluster/accelerator", detail)
-        return pass_widths(found, bits or float(ELEMENT_BITS[found]), self.peaks)
+        return select_pass_widths(found, bits or float(ELEMENT_BITS[found]), self.peaks)
 
 
 def resolve_parts(
     given: InferenceWorkloadInput,
-    profile: Profile,
+    profile: ModelProfile,
     workload: InferenceWorkload,
-    sample: Sample | None,
+    sample: SampleShape | None,
     *,
-    peaks: Peaks,
+    peaks: PeakRatesByFormat,
     catalog: CatalogView,
-    notes: Notes,
+    notes: AnswerNotes,
 ) -> RequestParts:
     """The parts that a request of ``given`` passes.
 
     Raises :class:`PlanningError` naming the field that contradicts the model, or a size that is missing.
     """
     engine = None if given.engine is MISSING else given.engine.name
-    walk = _Walk(given, runtime_of(engine), peaks, catalog, notes)
-    architecture = architecture_of(profile)
-    sample = sample or Sample(tokens=max(1, round(workload.input_tokens)))
+    walk = _PassContext(given, select_runtime(engine), peaks, catalog, notes)
+    architecture = get_architecture(profile)
+    sample = sample or SampleShape(tokens=max(1, round(workload.input_tokens)))
     bits = workload.storage.mean_bits
-    widths = walk.widths(*COMPUTE_FORMATS[workload.weight_format], bits=bits)
+    widths = walk.select_widths(*COMPUTE_FORMATS[workload.weight_format], bits=bits)
     if given.diffusion is not MISSING:
-        return _sampled(walk, given.diffusion, architecture, sample, widths)
-    heads, samples = Heads.ALL, 1.0
+        return _build_diffusion_parts(walk, given.diffusion, architecture, sample, widths)
+    heads, samples = HeadPositions.ALL, 1.0
     if given.passes is not MISSING:
-        heads = Heads.NONE if given.passes.task == "embedding" else Heads.LAST
+        heads = HeadPositions.NONE if given.passes.task == "embedding" else HeadPositions.LAST
         samples = float(given.passes.sequences)
-    part = _part(architecture, sample, walk.runtime, Role.FORWARD, heads=heads)
+    part = _build_part(architecture, sample, walk.runtime, PartRole.FORWARD, heads=heads)
     return RequestParts(((part._replace(samples=samples), widths),), samples, walk.runtime)
 
 
-def _part(  # noqa: PLR0917 - one argument a property of the part
+def _build_part(  # noqa: PLR0917 - one argument a property of the part
     architecture: Architecture,
-    sample: Sample,
-    runtime: Runtime,
-    role: Role,
+    sample: SampleShape,
+    runtime: PassRuntime,
+    role: PartRole,
     pointer: str = "/workload/sample",
-    heads: Heads = Heads.NONE,
-    chosen: Chosen = everything,
-) -> Part:
+    heads: HeadPositions = HeadPositions.NONE,
+    chosen: BlockFilter = is_any_block,
+) -> PassPart:
     try:
-        part = part_of(architecture, sample, runtime, role, chosen=chosen, heads=heads)
+        part = build_part(architecture, sample, runtime, role, chosen=chosen, heads=heads)
     except PlanningError as error:
         raise PlanningError(error.code, f"{pointer}{error.pointer}", error.detail) from error
     if not part.blocks:
@@ -120,8 +120,12 @@ def _part(  # noqa: PLR0917 - one argument a property of the part
     return part
 
 
-def _sampled(
-    walk: _Walk, given: DiffusionInput, architecture: Architecture, sample: Sample, widths: Widths
+def _build_diffusion_parts(
+    walk: _PassContext,
+    given: DiffusionInput,
+    architecture: Architecture,
+    sample: SampleShape,
+    widths: PassFormats,
 ) -> RequestParts:
     """Text encoders, the denoiser in all steps, and the decoder of what comes out."""
     if not any(item.kind == "latent" for item in architecture.inputs):
@@ -131,17 +135,23 @@ def _sampled(
     steps = USUAL_STEPS[sampler] if given.steps is MISSING else given.steps
     guided = given.guided_share if given.guidance == "classifier_free" else 0.0
     samples = float(given.samples)
-    denoiser = _part(architecture, sample, walk.runtime, Role.DENOISER)
-    found: list[tuple[Part, Widths]] = []
+    denoiser = _build_part(architecture, sample, walk.runtime, PartRole.DENOISER)
+    found: list[tuple[PassPart, PassFormats]] = []
     encoders = [] if given.text_encoders is MISSING else given.text_encoders
     for index, encoder in enumerate(encoders):
         pointer = f"/workload/diffusion/text_encoders/{index}"
-        found.append((_text_encoder(walk, encoder, 2.0 if guided else 1.0, pointer), walk.widths(*_SIXTEEN)))
+        found.append(
+            (
+                _build_text_encoder(walk, encoder, 2.0 if guided else 1.0, pointer),
+                walk.select_widths(*_SIXTEEN),
+            )
+        )
     found += [
-        (part, widths) for part in denoised(denoiser, sampler, steps, samples=samples, guided_share=guided)
+        (part, widths)
+        for part in build_denoiser_parts(denoiser, sampler, steps, samples=samples, guided_share=guided)
     ]
     if given.autoencoder is not MISSING:
-        found.append(_decoder(walk, given.autoencoder, sample, samples))
+        found.append(_build_decoder(walk, given.autoencoder, sample, samples))
     for name, absent in (("text_encoders", not encoders), ("autoencoder", given.autoencoder is MISSING)):
         if absent:
             detail = f"the time of {name.replace('_', ' ')} is left out: the question names none"
@@ -149,9 +159,9 @@ def _sampled(
     return RequestParts(tuple(found), samples, walk.runtime)
 
 
-def _beside(walk: _Walk, reference: ModelReference, pointer: str) -> Profile:
+def _resolve_companion(walk: _PassContext, reference: ModelReference, pointer: str) -> ModelProfile:
     try:
-        profile = resolve_model(reference, walk.catalog, Notes()).profile
+        profile = resolve_model(reference, walk.catalog, AnswerNotes()).profile
     except PlanningError as error:
         raise PlanningError(error.code, f"{pointer}{error.pointer}", error.detail) from error
     if not profile.shapes_known:
@@ -160,38 +170,44 @@ def _beside(walk: _Walk, reference: ModelReference, pointer: str) -> Profile:
     return profile
 
 
-def _text_encoder(walk: _Walk, given: TextEncoderInput, samples: float, pointer: str) -> Part:
+def _build_text_encoder(
+    walk: _PassContext, given: TextEncoderInput, samples: float, pointer: str
+) -> PassPart:
     """The encoder over the prompt, and under guidance over an empty one; of T5 the encoder alone."""
-    architecture = architecture_of(_beside(walk, given.model, pointer))
+    architecture = get_architecture(_resolve_companion(walk, given.model, pointer))
     kinds = {item.kind for item in architecture.inputs}
     read = "source_tokens" in kinds
     long = read or architecture.embeddings is None
     tokens = given.tokens
     if tokens is MISSING:
         tokens = _USUAL_T5_TOKENS if long else _USUAL_TOKENS
-    sample = Sample(tokens=tokens, source_tokens=tokens)
+    sample = SampleShape(tokens=tokens, source_tokens=tokens)
     others = kinds - {"tokens", "source_tokens"}
-    chosen = encodes if read else _over_tokens if others else everything
-    part = _part(architecture, sample, walk.runtime, Role.TEXT_ENCODER, pointer, chosen=chosen)
+    chosen = is_encoder_block if read else _is_over_tokens if others else is_any_block
+    part = _build_part(architecture, sample, walk.runtime, PartRole.TEXT_ENCODER, pointer, chosen=chosen)
     return part._replace(samples=samples)
 
 
-def _over_tokens(block: object, architecture: Architecture) -> bool:
+def _is_over_tokens(block: object, architecture: Architecture) -> bool:
     """Of a model of texts and pictures, what reads the text."""
-    return not encodes(block, architecture)  # type: ignore[arg-type]
+    return not is_encoder_block(block, architecture)  # type: ignore[arg-type]
 
 
-def _decoder(walk: _Walk, given: AutoencoderInput, sample: Sample, samples: float) -> tuple[Part, Widths]:
+def _build_decoder(
+    walk: _PassContext, given: AutoencoderInput, sample: SampleShape, samples: float
+) -> tuple[PassPart, PassFormats]:
     pointer = "/workload/diffusion/autoencoder"
-    architecture = architecture_of(_beside(walk, given.model, pointer))
+    architecture = get_architecture(_resolve_companion(walk, given.model, pointer))
     if not any(item.kind == "latent" for item in architecture.inputs):
         raise PlanningError("NOT_AN_AUTOENCODER", f"{pointer}/model", "the model decodes no latents")
     side = None if given.tile_pixels is MISSING else given.tile_pixels
     height, width = sample.height, sample.width
     count = 1
     if height is not None:
-        count, height, width = tiles(height, width or height, side)
+        count, height, width = split_tiles(height, width or height, side)
     pixels = sample._replace(tokens=None, source_tokens=None, height=height, width=width)
-    part = _part(architecture, pixels, walk.runtime, Role.AUTOENCODER, pointer, chosen=decodes_latents)
+    part = _build_part(
+        architecture, pixels, walk.runtime, PartRole.AUTOENCODER, pointer, chosen=is_latent_decoder
+    )
     formats = _SIXTEEN if given.precision is MISSING else (NumberFormat(given.precision), NumberFormat.FP32)
-    return part._replace(passes=float(count), samples=samples), walk.widths(*formats)
+    return part._replace(passes=float(count), samples=samples), walk.select_widths(*formats)

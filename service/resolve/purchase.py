@@ -2,7 +2,7 @@
 
 from pydantic import MISSING
 
-from service.planning.cost.ownership import Terms as YearlyTerms
+from service.planning.cost.ownership import OwnershipTerms as YearlyTerms
 from service.planning.cost.terms import OwnershipTerms, PurchasedPart, PurchaseTerms
 from service.planning.hardware.cluster import Cluster
 from service.resolve.prices import multiply_price, resolve_price

@@ -5,12 +5,12 @@ from decimal import Decimal
 from pydantic import MISSING
 
 from service.kit.clock import now
-from service.planning.cost.charges import Price
+from service.planning.cost.charges import UnitPrice
 from service.planning.cost.terms import RentalTerms, SpotTerms
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.planning.quantity import Basis, assumed
-from service.resolve.catalog import CatalogView, KnownOffer, lookup
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis, assumed
+from service.resolve.catalog import CatalogView, KnownOffer, resolve_row
 from service.resolve.offer_warnings import warn_of_offer
 from service.resolve.prices import add_range, multiply_price, resolve_price
 from service.schemas.rental import Rental
@@ -20,7 +20,9 @@ _COMMITTED = ("reserved", "committed")
 _OPTIONS = {"spot": ("spot",), "commitment": _COMMITTED, "capacity_block": ("capacity_block",)}
 
 
-def resolve_rental(rental: Rental, accelerator_id: str, catalog: CatalogView, notes: Notes) -> RentalTerms:
+def resolve_rental(
+    rental: Rental, accelerator_id: str, catalog: CatalogView, notes: AnswerNotes
+) -> RentalTerms:
     """The terms on which devices of this kind are rented, in the currency of their prices."""
     given, offer_id = rental.price_per_device_hour, rental.offer_id
     if given is not MISSING and offer_id is MISSING:
@@ -35,7 +37,7 @@ def resolve_rental(rental: Rental, accelerator_id: str, catalog: CatalogView, no
             raise PlanningError("OFFER_MISMATCH", f"/rental/{kind}", f"the offer is {terms.option}")
     else:
         raise PlanningError("RENTAL_PRICE", "/rental", "give either price_per_device_hour or offer_id")
-    terms = _resolve_stated(terms, rental)
+    terms = _resolve_stated_terms(terms, rental)
     _note_open_terms(terms, notes)
     return _multiply_prices(terms, rental.price_factor)
 
@@ -50,10 +52,10 @@ def _find_kind(rental: Rental) -> str | None:
 
 
 def _resolve_offer(
-    offer_id: str, rental: Rental, accelerator_id: str, catalog: CatalogView, notes: Notes
+    offer_id: str, rental: Rental, accelerator_id: str, catalog: CatalogView, notes: AnswerNotes
 ) -> RentalTerms:
     """The terms of an offer."""
-    offer = lookup(catalog.offers, offer_id, "/rental/offer_id")
+    offer = resolve_row(catalog.offers, offer_id, "/rental/offer_id")
     if offer.accelerator_id != accelerator_id:
         raise PlanningError("OFFER_MISMATCH", "/rental/offer_id", f"the offer is for {offer.accelerator_id}")
     if rental.purchase_option not in (MISSING, offer.purchase_option):
@@ -64,7 +66,7 @@ def _resolve_offer(
     warn_of_offer(notes, offer, "/rental/offer_id", offers=catalog.offers, on=now().date())
     source = f"offer {offer_id} of {offer.as_of}"
     terms = RentalTerms(
-        Price(offer.price_per_device_hour, offer.currency_code, source, Basis.REFERENCE),
+        UnitPrice(offer.price_per_device_hour, offer.currency_code, source, EvidenceBasis.REFERENCE),
         offer.purchase_option,
         devices_per_instance=offer.accelerator_count,
         increment_seconds=offer.billing_increment_seconds,
@@ -99,7 +101,7 @@ def _resolve_term(terms: RentalTerms, offer: KnownOffer) -> RentalTerms:
     return terms._replace(price=hourly, upfront=price._replace(amount=term.upfront / count))
 
 
-def _resolve_stated(terms: RentalTerms, rental: Rental) -> RentalTerms:
+def _resolve_stated_terms(terms: RentalTerms, rental: Rental) -> RentalTerms:
     """The terms with those of the question in their place."""
     if rental.devices_per_instance is not MISSING:
         terms = terms._replace(devices_per_instance=rental.devices_per_instance)
@@ -135,7 +137,7 @@ def _resolve_spot(given: SpotInput) -> SpotTerms:
     return SpotTerms(given.interruptions_per_hour, restart)
 
 
-def _note_open_terms(terms: RentalTerms, notes: Notes) -> None:
+def _note_open_terms(terms: RentalTerms, notes: AnswerNotes) -> None:
     """Warn of what is left open."""
     if terms.option in _COMMITTED and terms.term_hours is None:
         detail = "how long the commitment lasts is not given; the rent is that of the hours used"

@@ -4,9 +4,9 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.planning.training.rollout import training_cluster
-from service.planning.workload import GENERATING, Objective, Rollout
+from service.planning.workload import GENERATING, Rollout, TrainingObjective
 from service.schemas.rollouts import RolloutInput
 
 GROUP_SAMPLES = 8
@@ -14,7 +14,7 @@ GROUP_SAMPLES = 8
 _BESIDE_TRAINING, _ALONE = 0.5, 0.9
 
 
-def _prompt_tokens(asked: RolloutInput, sequence_length: int) -> float:
+def _resolve_prompt_tokens(asked: RolloutInput, sequence_length: int) -> float:
     given, response = asked.prompt_tokens, asked.response_tokens
     if given is MISSING:
         prompt = sequence_length / 2 if response is MISSING else sequence_length - response
@@ -29,8 +29,8 @@ def _prompt_tokens(asked: RolloutInput, sequence_length: int) -> float:
     return float(prompt)
 
 
-def rollout_of(
-    given: RolloutInput | MISSING, objective: Objective, sequence_length: int, notes: Notes
+def resolve_rollout(
+    given: RolloutInput | MISSING, objective: TrainingObjective, sequence_length: int, notes: AnswerNotes
 ) -> Rollout | None:
     """The rollouts of a policy; None for objectives that generate nothing."""
     if objective not in GENERATING:
@@ -47,10 +47,10 @@ def rollout_of(
         raise PlanningError("ROLLOUT_PLACEMENT", "/workload/rollout/asynchronous", detail)
     samples, fraction = asked.samples_per_prompt, asked.memory_fraction
     if samples is MISSING:
-        samples = GROUP_SAMPLES if objective is Objective.GRPO else 1
+        samples = GROUP_SAMPLES if objective is TrainingObjective.GRPO else 1
     if fraction is MISSING:
         fraction = _ALONE if separate else _BESIDE_TRAINING
-    prompt, longest = _prompt_tokens(asked, sequence_length), asked.longest_response_tokens
+    prompt, longest = _resolve_prompt_tokens(asked, sequence_length), asked.longest_response_tokens
     if longest is not MISSING and longest < sequence_length - prompt:
         detail = f"the longest response is not shorter than {sequence_length - prompt:.0f}, their mean"
         raise PlanningError("ROLLOUT_LENGTH", "/workload/rollout/longest_response_tokens", detail)
@@ -67,7 +67,9 @@ def rollout_of(
     )
 
 
-def left_to_train(given: RolloutInput | MISSING, objective: Objective, cluster: Cluster) -> Cluster:
+def select_training_cluster(
+    given: RolloutInput | MISSING, objective: TrainingObjective, cluster: Cluster
+) -> Cluster:
     """The devices of the question that train; refuses rollouts that its cluster has not the devices for."""
     if given is MISSING or objective not in GENERATING:
         return cluster

@@ -7,10 +7,10 @@ from typing_extensions import TypeVar
 
 from service.planning.errors import PlanningError
 from service.planning.models.architecture import Architecture
-from service.planning.models.positions import Sample
-from service.planning.models.profile import Profile
+from service.planning.models.positions import SampleShape
+from service.planning.models.profile import ModelProfile
 from service.planning.models.profile.sampled import forward_pass, training_profile
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.planning.software.engines import EngineBuffers, EngineRules
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.schemas.workloads import InferenceWorkloadInput, SampleInput, TrainingWorkloadInput
@@ -31,17 +31,17 @@ _NOT_OF_THE_SAMPLE = frozenset({"SAMPLE_FIELD_MISSING", "REPEATED_RESAMPLING"})
 """What leaves figures unknown: a size that is not given, or a model whose positions do not follow."""
 
 
-class Sampled(NamedTuple, Generic[AnyWorkload]):
+class SampledWorkload(NamedTuple, Generic[AnyWorkload]):
     """A model and its workload as memory sees them, and why a part of that is not known."""
 
-    profile: Profile
+    profile: ModelProfile
     workload: AnyWorkload
-    sample: Sample | None = None
+    sample: SampleShape | None = None
     """Of a model that is asked by the sample."""
     unknown: PlanningError | None = None
 
 
-def _sample(given: SampleInput, architecture: Architecture, tokens: int | None) -> Sample:
+def _build_sample(given: SampleInput, architecture: Architecture, tokens: int | None) -> SampleShape:
     channels = {item.channels for item in architecture.inputs} - {None}
     if given.channels is not MISSING and channels and given.channels not in channels:
         detail = (
@@ -49,24 +49,24 @@ def _sample(given: SampleInput, architecture: Architecture, tokens: int | None) 
         )
         raise PlanningError("SAMPLE_CHANNELS", "/workload/sample/channels", detail)
 
-    def or_none(value: int | MISSING) -> int | None:
+    def to_optional(value: int | MISSING) -> int | None:
         return None if value is MISSING else value
 
-    read = or_none(given.source_tokens)
+    read = to_optional(given.source_tokens)
     open_length = any(item.kind == "source_tokens" and item.length is None for item in architecture.inputs)
-    return Sample(
+    return SampleShape(
         tokens=tokens,
         source_tokens=tokens if read is None and open_length else read,
-        height=or_none(given.height),
-        width=or_none(given.width),
-        frames=or_none(given.frames),
-        audio_frames=or_none(given.audio_frames),
+        height=to_optional(given.height),
+        width=to_optional(given.width),
+        frames=to_optional(given.frames),
+        audio_frames=to_optional(given.audio_frames),
         images=given.images,
     )
 
 
-def _given(
-    asked: TrainingWorkloadInput | InferenceWorkloadInput, profile: Profile, notes: Notes
+def _get_sample_input(
+    asked: TrainingWorkloadInput | InferenceWorkloadInput, profile: ModelProfile, notes: AnswerNotes
 ) -> SampleInput:
     if asked.sample is MISSING:
         return SampleInput()
@@ -75,29 +75,29 @@ def _given(
     return asked.sample
 
 
-def _refused(error: PlanningError) -> PlanningError:
+def _relocate_error(error: PlanningError) -> PlanningError:
     return PlanningError(error.code, _POINTERS.get(error.pointer, "/workload/sample"), error.detail)
 
 
-def sampled_training(
-    profile: Profile, workload: TrainingWorkload, asked: TrainingWorkloadInput, notes: Notes
-) -> Sampled[TrainingWorkload]:
+def resolve_training_sample(
+    profile: ModelProfile, workload: TrainingWorkload, asked: TrainingWorkloadInput, notes: AnswerNotes
+) -> SampledWorkload[TrainingWorkload]:
     """The model over one sample, and the workload counted in samples.
 
     Raises :class:`PlanningError` for a sample that the model cannot take; one that lacks a size is kept as
     what is not known.
     """
-    given = _given(asked, profile, notes)
+    given = _get_sample_input(asked, profile, notes)
     if profile.sampled is None:
-        return Sampled(profile, workload)
+        return SampledWorkload(profile, workload)
     fixed = next((item.length for item in profile.sampled.inputs if item.kind == "tokens"), None)
-    sample = _sample(given, profile.sampled, fixed or workload.sequence_length)
+    sample = _build_sample(given, profile.sampled, fixed or workload.sequence_length)
     try:
         found = training_profile(profile, profile.sampled, sample)
     except PlanningError as error:
         if error.code in _NOT_OF_THE_SAMPLE:
-            return Sampled(profile, workload, unknown=_refused(error))
-        raise _refused(error) from error
+            return SampledWorkload(profile, workload, unknown=_relocate_error(error))
+        raise _relocate_error(error) from error
     if profile.generates:
         held = forward_pass(profile.sampled, sample, decodes=True).positions
         if held > workload.sequence_length:
@@ -105,28 +105,28 @@ def sampled_training(
                 f"{held} positions of what sample says do not fit a sequence of {workload.sequence_length}"
             )
             notes.warn("SEQUENCE_TOO_SHORT", "/workload/sequence_length", detail)
-    return Sampled(found, workload._replace(sequence_length=1), sample)
+    return SampledWorkload(found, workload._replace(sequence_length=1), sample)
 
 
-def sampled_inference(
-    profile: Profile, workload: InferenceWorkload, asked: InferenceWorkloadInput, notes: Notes
-) -> Sampled[InferenceWorkload]:
+def resolve_inference_sample(
+    profile: ModelProfile, workload: InferenceWorkload, asked: InferenceWorkloadInput, notes: AnswerNotes
+) -> SampledWorkload[InferenceWorkload]:
     """The workload with what a forward pass over one request holds, and what its pictures add to a sequence.
 
-    Raises as :func:`sampled_training` does.
+    Raises as :func:`resolve_training_sample` does.
     """
-    given = _given(asked, profile, notes)
+    given = _get_sample_input(asked, profile, notes)
     architecture = profile.sampled or profile.passed
     if architecture is None:
-        return Sampled(profile, workload)
+        return SampledWorkload(profile, workload)
     fixed = next((item.length for item in architecture.inputs if item.kind == "tokens"), None)
-    sample = _sample(given, architecture, fixed or max(1, int(workload.input_tokens)))
+    sample = _build_sample(given, architecture, fixed or max(1, int(workload.input_tokens)))
     try:
         found = forward_pass(architecture, sample, decodes=profile.generates)
     except PlanningError as error:
         if error.code in _NOT_OF_THE_SAMPLE:
-            return Sampled(profile, workload, unknown=_refused(error))
-        raise _refused(error) from error
+            return SampledWorkload(profile, workload, unknown=_relocate_error(error))
+        raise _relocate_error(error) from error
     if not profile.generates:
         if workload.rules.name is not None:
             detail = "engines serve what decodes tokens; of this model a forward pass is estimated"
@@ -140,10 +140,12 @@ def sampled_inference(
             least_buffers=EngineBuffers(),
             most_buffers=EngineBuffers(),
         )
-        return Sampled(profile._replace(vocabulary_size=0), passed, sample)
+        return SampledWorkload(profile._replace(vocabulary_size=0), passed, sample)
     if found.positions and asked.sample is not MISSING:
         detail = f"{found.positions} positions of what sample says stand beside input_tokens in each request"
         notes.warn("POSITIONS_ADDED", "/workload/input_tokens", detail)
         workload = workload._replace(input_tokens=workload.input_tokens + found.positions)
     source = None if found.read is None else float(found.read)
-    return Sampled(profile, workload._replace(pass_elements=found.elements, source_tokens=source), sample)
+    return SampledWorkload(
+        profile, workload._replace(pass_elements=found.elements, source_tokens=source), sample
+    )

@@ -15,20 +15,27 @@ from service.planning.hardware.storage import (
     BlockFormat,
     WeightFormat,
 )
-from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT, padded
-from service.planning.notes import Notes
+from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT, pad_expert_inputs
+from service.planning.notes import AnswerNotes
 from service.planning.precision import NumberFormat
 from service.planning.software.engines import (
     LARGE_DEVICE_BYTES,
     EngineRules,
     EngineSettings,
-    engine_name,
+    resolve_engine_name,
 )
-from service.planning.workload import Adapters, Companion, Draft, Horizon, HorizonUnit, InferenceWorkload
+from service.planning.workload import (
+    Adapters,
+    CompanionModel,
+    DraftModel,
+    Horizon,
+    HorizonUnit,
+    InferenceWorkload,
+)
 from service.resolve.catalog import CatalogView
 from service.resolve.load import resolve_levels, resolve_load
 from service.resolve.model import ResolvedModel, resolve_model
-from service.schemas.load import SpeculativeInput
+from service.schemas.load import SpeculativeDecodingInput
 from service.schemas.passes import DiffusionInput
 from service.schemas.workloads import HorizonInput, InferenceWorkloadInput
 
@@ -36,8 +43,8 @@ BATCHED_TOKENS = 8192
 """Most tokens of one iteration, where the engine's setting is not given."""
 
 
-def _storage(
-    given: InferenceWorkloadInput, model: ResolvedModel, rules: EngineRules, notes: Notes
+def _resolve_storage(
+    given: InferenceWorkloadInput, model: ResolvedModel, rules: EngineRules, notes: AnswerNotes
 ) -> tuple[NumberFormat, WeightFormat]:
     """From what the weights are multiplied, and how they are stored: as asked, else as the checkpoint says.
 
@@ -65,7 +72,7 @@ def _storage(
                 "the checkpoint is quantised; the weights are as the workload says",
             )
     if stored.name == "mxfp4" and rules.padded_mxfp4:
-        stored = MXFP4_ENGINE_FORMAT if checkpoint is None else padded(stored)
+        stored = MXFP4_ENGINE_FORMAT if checkpoint is None else pad_expert_inputs(stored)
     return stored.compute, stored
 
 
@@ -75,37 +82,37 @@ def resolve_engine(given: InferenceWorkloadInput) -> EngineSettings | None:
     if asked is MISSING:
         return None
 
-    def or_none(value: int | MISSING) -> int | None:
+    def to_optional(value: int | MISSING) -> int | None:
         return None if value is MISSING else value
 
     return EngineSettings(
-        engine_name(asked.name),
+        resolve_engine_name(asked.name),
         None if asked.version is MISSING else asked.version,
-        max_model_len=or_none(asked.max_model_len),
-        max_num_seqs=or_none(asked.max_num_seqs),
-        max_batched_tokens=or_none(asked.max_batched_tokens),
-        block_tokens=or_none(asked.block_tokens),
+        max_model_len=to_optional(asked.max_model_len),
+        max_num_seqs=to_optional(asked.max_num_seqs),
+        max_batched_tokens=to_optional(asked.max_batched_tokens),
+        block_tokens=to_optional(asked.block_tokens),
         memory_fraction=None if given.memory_fraction is MISSING else given.memory_fraction,
         cuda_graphs=asked.cuda_graphs,
         warmed_up=asked.warmed_up,
-        device_layers=or_none(asked.device_layers),
+        device_layers=to_optional(asked.device_layers),
     )
 
 
-def _generation(accelerator: Accelerator) -> str | None:
+def _resolve_generation(accelerator: Accelerator) -> str | None:
     """The accelerator's generation; a small device of an unknown one is taken for an older one."""
     capacity = accelerator.capacity_bytes
     small = capacity is not None and capacity.value < LARGE_DEVICE_BYTES
     return accelerator.generation or ("unknown" if small else None)
 
 
-def _state_format(given: InferenceWorkloadInput, rules: EngineRules) -> NumberFormat:
+def _resolve_state_format(given: InferenceWorkloadInput, rules: EngineRules) -> NumberFormat:
     if given.state_precision is not MISSING:
         return NumberFormat(given.state_precision)
     return NumberFormat.FP32 if rules.wide_states else NumberFormat.BF16
 
 
-def _chunks(given: InferenceWorkloadInput, rules: EngineRules) -> bool:
+def _is_prefill_chunked(given: InferenceWorkloadInput, rules: EngineRules) -> bool:
     engine = given.engine
     if engine is MISSING or engine.chunked_prefill is MISSING:
         return rules.chunks_prefill
@@ -122,7 +129,7 @@ def resolve_workload(
     model: ResolvedModel,
     cluster: Cluster,
     catalog: CatalogView,
-    notes: Notes,
+    notes: AnswerNotes,
     *,
     devices: int = 1,
 ) -> tuple[InferenceWorkload, RequestLoad]:
@@ -144,7 +151,7 @@ def resolve_workload(
         outputs = 0.0
     engine = resolve_engine(given)
     rules = EngineRules() if engine is None else engine.rules
-    multiplied, stored = _storage(given, model, rules, notes)
+    multiplied, stored = _resolve_storage(given, model, rules, notes)
     fraction = given.memory_fraction
     workload = InferenceWorkload(
         weight_format=multiplied,
@@ -156,43 +163,43 @@ def resolve_workload(
         block_tokens=rules.block_tokens,
         memory_fraction=rules.memory_fraction if fraction is MISSING else fraction,
         stored=stored,
-        state_format=_state_format(given, rules),
+        state_format=_resolve_state_format(given, rules),
         rules=rules,
-        chunks_prefill=_chunks(given, rules),
+        chunks_prefill=_is_prefill_chunked(given, rules),
         is_static=rules.static_batches if given.scheduler is MISSING else given.scheduler == "static",
     )
     if engine is not None and engine.name is not None:
-        generation = _generation(cluster.accelerator)
-        least, buffers, most = catalog.curves.serving_buffers(engine.name, generation)
+        generation = _resolve_generation(cluster.accelerator)
+        least, buffers, most = catalog.curves.find_serving_buffers(engine.name, generation)
         workload = workload._replace(buffers=buffers, least_buffers=least, most_buffers=most)
     workload = start_engine(workload, engine, model.context_tokens, cluster.accelerator, devices)
-    workload = _with_companions(workload, given, load, catalog, notes)
+    workload = _add_companions(workload, given, load, catalog, notes)
     if given.service_levels is not MISSING:
         resolve_levels(given.service_levels)
     if given.horizon is not MISSING:
-        workload = _until(workload, given.horizon)
+        workload = _apply_horizon(workload, given.horizon)
     return workload, load
 
 
-def _with_companions(
+def _add_companions(
     workload: InferenceWorkload,
     given: InferenceWorkloadInput,
     load: RequestLoad,
     catalog: CatalogView,
-    notes: Notes,
+    notes: AnswerNotes,
 ) -> InferenceWorkload:
     """The workload with its draft model, its adapters and what a request passes beside the model."""
     if given.speculative is not MISSING:
-        workload = workload._replace(draft=_draft(given.speculative, load, catalog, notes))
+        workload = workload._replace(draft=_resolve_draft(given.speculative, load, catalog, notes))
     if given.adapters is not MISSING:
         adapters = Adapters(given.adapters.max_loras, given.adapters.rank)
         workload = workload._replace(adapters=adapters)
     if given.diffusion is not MISSING:
-        workload = workload._replace(companions=_companions(given.diffusion, catalog))
+        workload = workload._replace(companions=_list_companions(given.diffusion, catalog))
     return workload
 
 
-def _companions(given: DiffusionInput, catalog: CatalogView) -> tuple[Companion, ...]:
+def _list_companions(given: DiffusionInput, catalog: CatalogView) -> tuple[CompanionModel, ...]:
     """Text encoders and autoencoder, whole and at 16 bit or as wide as they multiply."""
     beside = [] if given.text_encoders is MISSING else list(given.text_encoders)
     named = [(f"text_encoders/{index}", item.model) for index, item in enumerate(beside)]
@@ -204,15 +211,17 @@ def _companions(given: DiffusionInput, catalog: CatalogView) -> tuple[Companion,
     found = []
     for name, reference in named:
         try:
-            profile = resolve_model(reference, catalog, Notes()).profile
+            profile = resolve_model(reference, catalog, AnswerNotes()).profile
         except PlanningError as error:
             pointer = f"/workload/diffusion/{name}{error.pointer}"
             raise PlanningError(error.code, pointer, error.detail) from error
-        found.append(Companion(profile, stored.get(name, PLAIN_FORMATS[NumberFormat.BF16])))
+        found.append(CompanionModel(profile, stored.get(name, PLAIN_FORMATS[NumberFormat.BF16])))
     return tuple(found)
 
 
-def _draft(given: SpeculativeInput, load: RequestLoad, catalog: CatalogView, notes: Notes) -> Draft | None:
+def _resolve_draft(
+    given: SpeculativeDecodingInput, load: RequestLoad, catalog: CatalogView, notes: AnswerNotes
+) -> DraftModel | None:
     """The model that proposes tokens; None where none stands beside the served one."""
     if given.model is MISSING or load.proposals is None:
         return None
@@ -222,10 +231,10 @@ def _draft(given: SpeculativeInput, load: RequestLoad, catalog: CatalogView, not
         pointer = f"/workload/speculative{error.pointer}"
         raise PlanningError(error.code, pointer, error.detail) from error
     stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
-    return Draft(draft.profile, stored, load.proposals.tokens)
+    return DraftModel(draft.profile, stored, load.proposals.tokens)
 
 
-def _until(workload: InferenceWorkload, given: HorizonInput) -> InferenceWorkload:
+def _apply_horizon(workload: InferenceWorkload, given: HorizonInput) -> InferenceWorkload:
     ends = [Horizon(HorizonUnit(name), value) for name, value in given if value is not MISSING]
     if len(ends) != 1:
         raise PlanningError("HORIZON", "/workload/horizon", "give exactly one end of the horizon")

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from pydantic import MISSING
 
 from service.planning.energy.site import (
+    ContractInstrument,
     GridIntensity,
-    Instrument,
     LoadCourse,
     Maintenance,
     MeasuredEnergy,
@@ -14,28 +14,28 @@ from service.planning.energy.site import (
 )
 from service.planning.errors import PlanningError
 from service.planning.hardware.calibration.facility import Cooling
-from service.planning.notes import Notes
-from service.planning.quantity import Basis, Quantity, assumed
-from service.planning.tariff.calendar import zone_of
-from service.resolve.catalog import CatalogView, KnownGrid, KnownSite, lookup
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis, Quantity, assumed
+from service.planning.tariff.calendar import resolve_zone
+from service.resolve.catalog import CatalogView, KnownGrid, KnownSite, resolve_row
 from service.schemas.carbon import ResidualMix
 from service.schemas.carbon import to_planning as series_of
-from service.schemas.energy import RunLoad
-from service.schemas.estimates import UtilityBillQuestion
-from service.schemas.site import RunSite
+from service.schemas.energy import RunLoadInput
+from service.schemas.estimates import UtilityBillRequest
+from service.schemas.site import RunSiteInput
 
 
-def find_site(given: RunSite, catalog: CatalogView) -> KnownSite | None:
+def find_site(given: RunSiteInput, catalog: CatalogView) -> KnownSite | None:
     """The site of the catalog that a question names."""
-    return None if given.site_id is MISSING else lookup(catalog.sites, given.site_id, "/site/site_id")
+    return None if given.site_id is MISSING else resolve_row(catalog.sites, given.site_id, "/site/site_id")
 
 
-def _to_instrument(mix: ResidualMix) -> Instrument:
+def _to_instrument(mix: ResidualMix) -> ContractInstrument:
     rate = mix.carbon_intensity_kg_co2e_per_kwh
-    return Instrument("residual_mix", 0.0, rate, mix.accounting, mix.source)
+    return ContractInstrument("residual_mix", 0.0, rate, mix.accounting, mix.source)
 
 
-def _resolve_measured(question: UtilityBillQuestion) -> MeasuredEnergy | None:
+def _resolve_measured(question: UtilityBillRequest) -> MeasuredEnergy | None:
     given = question.measured
     if given is MISSING:
         return None
@@ -43,7 +43,7 @@ def _resolve_measured(question: UtilityBillQuestion) -> MeasuredEnergy | None:
     return MeasuredEnergy(given.energy_kwh, given.duration_seconds, given.device_count, at_facility)
 
 
-def _resolve_load(given: RunLoad) -> LoadCourse:
+def _resolve_load(given: RunLoadInput) -> LoadCourse:
     maintenance, asked = None, given.maintenance
     if asked is not MISSING:
         first = asked.first_after_seconds
@@ -63,8 +63,8 @@ def _resolve_load(given: RunLoad) -> LoadCourse:
     )
 
 
-def _from_catalog(value: float | None) -> Quantity | None:
-    return None if value is None else Quantity(value, value, value, Basis.REFERENCE)
+def _to_reference_quantity(value: float | None) -> Quantity | None:
+    return None if value is None else Quantity(value, value, value, EvidenceBasis.REFERENCE)
 
 
 _OTHER_ACCOUNTING = {
@@ -75,7 +75,7 @@ _OTHER_ACCOUNTING = {
 """What Scope 2 figures should count is generation (GHG Protocol Scope 2 Guidance, 2015)."""
 
 
-def _resolve_start(question: UtilityBillQuestion, catalog: CatalogView) -> datetime | None:
+def _resolve_start(question: UtilityBillRequest, catalog: CatalogView) -> datetime | None:
     """When the run starts, by the clock of the site; UTC where that is not known."""
     if question.starts_at is MISSING:
         return None
@@ -86,15 +86,15 @@ def _resolve_start(question: UtilityBillQuestion, catalog: CatalogView) -> datet
     name = given.time_zone if given.time_zone is not MISSING else known and known.time_zone
     if not name:
         return question.starts_at.astimezone(UTC)
-    return question.starts_at.astimezone(zone_of(name, "/site/time_zone"))
+    return question.starts_at.astimezone(resolve_zone(name, "/site/time_zone"))
 
 
-def _from_grid(grid: KnownGrid) -> GridIntensity:
-    mean = _from_catalog(grid.carbon_intensity_kg_co2e_per_kwh)
+def _to_grid_intensity(grid: KnownGrid) -> GridIntensity:
+    mean = _to_reference_quantity(grid.carbon_intensity_kg_co2e_per_kwh)
     return GridIntensity(mean, grid.series, grid.accounting, grid.emission_rate)
 
 
-def _resolve_intensity(question: UtilityBillQuestion, given: RunSite) -> GridIntensity | None:
+def _resolve_intensity(question: UtilityBillRequest, given: RunSiteInput) -> GridIntensity | None:
     """The intensity that the question gives, in time or as a mean."""
     rate, in_time = given.carbon_intensity_kg_co2e_per_kwh, given.carbon_intensity_series
     pointer = "/site/carbon_intensity_series"
@@ -108,18 +108,18 @@ def _resolve_intensity(question: UtilityBillQuestion, given: RunSite) -> GridInt
     return GridIntensity(None, series_of(in_time, pointer))
 
 
-def _resolve_marginal(given: RunSite, catalog: CatalogView, notes: Notes) -> GridIntensity | None:
+def _resolve_marginal(given: RunSiteInput, catalog: CatalogView, notes: AnswerNotes) -> GridIntensity | None:
     if given.marginal_grid_id is MISSING:
         return None
     pointer = "/site/marginal_grid_id"
-    grid = lookup(catalog.grids, given.marginal_grid_id, pointer)
+    grid = resolve_row(catalog.grids, given.marginal_grid_id, pointer)
     notes.cite(grid.source, pointer)
     if grid.emission_rate != "marginal":
         raise PlanningError("EMISSION_RATE", pointer, "the grid's figure is an average, not a marginal one")
-    return _from_grid(grid)
+    return _to_grid_intensity(grid)
 
 
-def resolve_site(question: UtilityBillQuestion, catalog: CatalogView, notes: Notes) -> Site:
+def resolve_site(question: UtilityBillRequest, catalog: CatalogView, notes: AnswerNotes) -> Site:
     """The site with the catalog's figures under those of the question."""
     asked = Site(
         load=_resolve_load(question.load_profile),
@@ -132,26 +132,26 @@ def resolve_site(question: UtilityBillQuestion, catalog: CatalogView, notes: Not
     onsite = offsite = grid_id = None
     figure = GridIntensity()
     pues: tuple[float, ...] | None = None
-    basis = Basis.ASSUMED
+    basis = EvidenceBasis.ASSUMED
     if given.site_id is not MISSING:
-        known = lookup(catalog.sites, given.site_id, "/site/site_id")
+        known = resolve_row(catalog.sites, given.site_id, "/site/site_id")
         notes.cite(known.source, "/site/site_id")
         grid_id = known.grid_id
-        pues, basis = (known.pue,), Basis.REFERENCE
-        onsite = _from_catalog(known.water_usage_effectiveness_liters_per_kwh)
+        pues, basis = (known.pue,), EvidenceBasis.REFERENCE
+        onsite = _to_reference_quantity(known.water_usage_effectiveness_liters_per_kwh)
     if given.grid_id is not MISSING:
         grid_id = given.grid_id
     if grid_id is not None:
-        grid = lookup(catalog.grids, grid_id, "/site/grid_id")
+        grid = resolve_row(catalog.grids, grid_id, "/site/grid_id")
         notes.cite(grid.source, "/site/grid_id")
-        figure, offsite = _from_grid(grid), _from_catalog(grid.water_liters_per_kwh)
+        figure, offsite = _to_grid_intensity(grid), _to_reference_quantity(grid.water_liters_per_kwh)
     if given.pue is not MISSING:
-        pues, basis = (given.pue,), Basis.ASSUMED
+        pues, basis = (given.pue,), EvidenceBasis.ASSUMED
     if given.pue_by_month is not MISSING:
-        pues, basis = tuple(given.pue_by_month), Basis.ASSUMED
+        pues, basis = tuple(given.pue_by_month), EvidenceBasis.ASSUMED
     figure = _resolve_intensity(question, given) or figure
     if given.carbon_intensity_factor is not MISSING:
-        figure = figure.times(given.carbon_intensity_factor)
+        figure = figure.scale(given.carbon_intensity_factor)
     if figure.accounting not in (None, "generation") and figure.emission_rate == "average":
         notes.warn("CARBON_ACCOUNTING", "/site/grid_id", _OTHER_ACCOUNTING[figure.accounting or ""])
     if given.water_usage_effectiveness_liters_per_kwh is not MISSING:
@@ -162,7 +162,7 @@ def resolve_site(question: UtilityBillQuestion, catalog: CatalogView, notes: Not
         cooling=Cooling(given.cooling),
         fabric_watts_per_device=None if fabric is MISSING else fabric,
         instruments=tuple(
-            Instrument(
+            ContractInstrument(
                 each.kind, each.share, each.carbon_intensity_kg_co2e_per_kwh, each.accounting, each.source
             )
             for each in given.contracts

@@ -5,21 +5,21 @@ import re
 from pydantic import MISSING
 
 from service.planning.hardware.cluster import Accelerator
-from service.planning.hardware.distance import System, release_of
+from service.planning.hardware.distance import EvidenceSystem, parse_release
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput, WorkloadInput
 
 
-def software_of(workload: WorkloadInput) -> str:
+def get_software_name(workload: WorkloadInput) -> str:
     """The framework or engine that a workload names, in one spelling; empty where it names none."""
     named = workload.framework if isinstance(workload, TrainingWorkloadInput) else workload.engine
     return "" if named is MISSING else re.sub(r"[^a-z0-9]+", "_", named.name.lower()).strip("_")
 
 
-def system_of(workload: InferenceWorkloadInput, accelerator: Accelerator | None) -> System:
+def resolve_system(workload: InferenceWorkloadInput, accelerator: Accelerator | None) -> EvidenceSystem:
     """The engine that a workload names on an accelerator, as evidence of serving knows it."""
     engine = workload.engine
     device = (None, None) if accelerator is None else (accelerator.id, accelerator.generation)
     if engine is MISSING:
-        return System(None, None, *device)
+        return EvidenceSystem(None, None, *device)
     version = None if engine.version is MISSING else engine.version
-    return System(software_of(workload), release_of(version), *device)
+    return EvidenceSystem(get_software_name(workload), parse_release(version), *device)

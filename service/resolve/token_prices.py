@@ -6,30 +6,30 @@ from decimal import Decimal
 from pydantic import MISSING
 
 from service.kit.clock import now
-from service.planning.cost.charges import Price
+from service.planning.cost.charges import UnitPrice
 from service.planning.estimates.list_prices import TokenPrices
-from service.planning.notes import Notes
-from service.planning.quantity import Basis
-from service.resolve.catalog import CatalogView, KnownTokenPrice, lookup
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis
+from service.resolve.catalog import CatalogView, KnownTokenPrice, resolve_row
 from service.resolve.offer_warnings import warn_of_age
-from service.schemas.estimates import CostQuestion
+from service.schemas.estimates import CostEstimateRequest
 from service.schemas.references import CatalogModel
 
 
 def resolve_token_prices(
-    question: CostQuestion, catalog: CatalogView, notes: Notes
+    question: CostEstimateRequest, catalog: CatalogView, notes: AnswerNotes
 ) -> dict[str, KnownTokenPrice]:
     """The list prices that a question names, or those of its model, by id in order."""
-    return dict(sorted(dict(_list_prices(question, catalog, notes)).items()))
+    return dict(sorted(dict(_resolve_list_prices(question, catalog, notes)).items()))
 
 
-def _list_prices(
-    question: CostQuestion, catalog: CatalogView, notes: Notes
+def _resolve_list_prices(
+    question: CostEstimateRequest, catalog: CatalogView, notes: AnswerNotes
 ) -> Iterator[tuple[str, KnownTokenPrice]]:
     if question.token_price_ids is not MISSING:
         for place, name in enumerate(question.token_price_ids):
             pointer = f"/token_price_ids/{place}"
-            price = lookup(catalog.token_prices, name, pointer)
+            price = resolve_row(catalog.token_prices, name, pointer)
             notes.cite(price.source, pointer)
             warn_of_age(notes, price.as_of, pointer, on=now().date())
             yield name, price
@@ -44,12 +44,12 @@ def _list_prices(
 def to_token_prices(known: KnownTokenPrice) -> TokenPrices:
     """The prices of a list as planning sees them."""
 
-    def price(amount: Decimal) -> Price:
-        return Price(amount, known.currency_code, f"list of {known.as_of}", Basis.REFERENCE)
+    def build_price(amount: Decimal) -> UnitPrice:
+        return UnitPrice(amount, known.currency_code, f"list of {known.as_of}", EvidenceBasis.REFERENCE)
 
     cached = known.cached_input_per_million
     return TokenPrices(
-        price(known.input_per_million),
-        price(known.output_per_million),
-        None if cached is None else price(cached),
+        build_price(known.input_per_million),
+        build_price(known.output_per_million),
+        None if cached is None else build_price(cached),
     )

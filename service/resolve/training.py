@@ -7,9 +7,9 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
-from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, PREFIXED, trained_parameters
+from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, PREFIXED, count_trained_parameters
 from service.planning.memory.states import EIGHT_BIT
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
     OPTIMIZER_STATES,
@@ -18,36 +18,38 @@ from service.planning.precision import (
     TrainingPrecision,
     TrainingRecipe,
 )
-from service.planning.software.frameworks import Framework, recipe_under
+from service.planning.software.frameworks import Framework, resolve_recipe
 from service.planning.workload import (
     PAIRED,
     Adaptation,
     AdaptationKind,
-    BaseWeights,
     Compression,
-    CompressionKind,
-    Objective,
+    FrozenWeightFormat,
+    GradientCompressionKind,
     Offload,
     Recomputation,
+    TrainingObjective,
     TrainingWorkload,
 )
 from service.resolve.model import ResolvedModel
-from service.resolve.rollout import rollout_of
+from service.resolve.rollout import resolve_rollout
 from service.schemas.workloads import AdaptationInput, TrainingWorkloadInput
 
 
-def precision_of(given: TrainingWorkloadInput, cluster: Cluster) -> TrainingPrecision:
+def resolve_precision(given: TrainingWorkloadInput, cluster: Cluster) -> TrainingPrecision:
     """The precision of a question, else the first of practice that the device has a rate for."""
     if given.precision is not MISSING:
         return given.precision
     choices = (TrainingPrecision.BF16, TrainingPrecision.FP16, TrainingPrecision.FP32)
-    has_rate = (one for one in choices if cluster.accelerator.peak(TRAINING_RECIPES[one].compute))
+    has_rate = (one for one in choices if cluster.accelerator.find_peak(TRAINING_RECIPES[one].compute))
     return next(has_rate, TrainingPrecision.BF16)
 
 
-def training_workload(given: TrainingWorkloadInput, cluster: Cluster, notes: Notes) -> TrainingWorkload:
+def resolve_training_workload(
+    given: TrainingWorkloadInput, cluster: Cluster, notes: AnswerNotes
+) -> TrainingWorkload:
     """The workload of one micro-batch; how many there are follows from the layout."""
-    framework = _framework(given, notes)
+    framework = _resolve_framework(given, notes)
     k = given.recomputation.k
     if (k is not MISSING) != (given.recomputation.strategy is Recomputation.EVERY_K):
         detail = "k belongs to the strategy every_k, and that strategy needs it"
@@ -56,37 +58,37 @@ def training_workload(given: TrainingWorkloadInput, cluster: Cluster, notes: Not
         sequence_length=given.sequence_length,
         micro_batch_size=given.micro_batch_size,
         micro_batches=1,
-        recipe=_recipe(given, cluster, framework),
+        recipe=_resolve_recipe(given, cluster, framework),
         optimizer=given.optimizer,
         kernel=given.attention,
         recomputation=given.recomputation.strategy,
         interval=1 if k is MISSING else k,
-        adaptation=_adaptation(given.adaptation, notes),
+        adaptation=_resolve_adaptation(given.adaptation, notes),
         objective=given.objective,
         offload=Offload(given.offload.optimizer, given.offload.parameters, given.offload.activations),
         framework=framework,
         loss=given.loss,
-        teacher_parameters=_other_model(given, "teacher", notes),
+        teacher_parameters=_resolve_other_model(given, "teacher", notes),
         weight_average=given.weight_average,
         optimizer_rank=given.optimizer_rank,
         steps_in_backward=given.optimizer_in_backward,
         fusion=None if given.fusion is MISSING else given.fusion,
-        compression=_compression(given, notes),
-        rollout=rollout_of(given.rollout, given.objective, given.sequence_length, notes),
-        reward_parameters=_other_model(given, "reward", notes),
-        critic_parameters=_other_model(given, "critic", notes),
+        compression=_resolve_compression(given, notes),
+        rollout=resolve_rollout(given.rollout, given.objective, given.sequence_length, notes),
+        reward_parameters=_resolve_other_model(given, "reward", notes),
+        critic_parameters=_resolve_other_model(given, "critic", notes),
     )
 
 
 _HAVING = {
-    "teacher": frozenset({Objective.DISTILLATION}),
-    "reward": frozenset({Objective.PPO, Objective.GRPO}),
-    "critic": frozenset({Objective.PPO}),
+    "teacher": frozenset({TrainingObjective.DISTILLATION}),
+    "reward": frozenset({TrainingObjective.PPO, TrainingObjective.GRPO}),
+    "critic": frozenset({TrainingObjective.PPO}),
 }
 """Objectives by the models that they have beside the trained one."""
 
 
-def _other_model(given: TrainingWorkloadInput, role: str, notes: Notes) -> int | None:
+def _resolve_other_model(given: TrainingWorkloadInput, role: str, notes: AnswerNotes) -> int | None:
     """Parameters of another model of the objective; None where they are not given."""
     name = f"{role}_parameter_count"
     count: int | MISSING = getattr(given, name)
@@ -98,13 +100,13 @@ def _other_model(given: TrainingWorkloadInput, role: str, notes: Notes) -> int |
     return count
 
 
-def _compression(given: TrainingWorkloadInput, notes: Notes) -> Compression | None:
+def _resolve_compression(given: TrainingWorkloadInput, notes: AnswerNotes) -> Compression | None:
     asked = given.gradient_compression
     if asked is MISSING:
         return None
     used = {
-        "kept_share": asked.kind in (CompressionKind.TOP_K, CompressionKind.RANDOM_K),
-        "rank": asked.kind is CompressionKind.POWER_SGD,
+        "kept_share": asked.kind in (GradientCompressionKind.TOP_K, GradientCompressionKind.RANDOM_K),
+        "rank": asked.kind is GradientCompressionKind.POWER_SGD,
     }
     for name, applies in used.items():
         if getattr(asked, name) is not MISSING and not applies:
@@ -119,7 +121,9 @@ def _compression(given: TrainingWorkloadInput, notes: Notes) -> Compression | No
     )
 
 
-def compressed_on(workload: TrainingWorkload, layout: Parallelism, notes: Notes) -> TrainingWorkload:
+def drop_unused_compression(
+    workload: TrainingWorkload, layout: Parallelism, notes: AnswerNotes
+) -> TrainingWorkload:
     """The workload without a compression that has nothing to compress on ``layout``."""
     if workload.compression is None:
         return workload
@@ -154,7 +158,7 @@ _FRAMEWORK_NAMES = {
 """Other names under which a framework is known."""
 
 
-def _framework(given: TrainingWorkloadInput, notes: Notes) -> Framework:
+def _resolve_framework(given: TrainingWorkloadInput, notes: AnswerNotes) -> Framework:
     if given.framework is MISSING:
         return Framework.GENERIC
     name = re.sub(r"[^a-z0-9]+", "_", given.framework.name.lower()).strip("_")
@@ -167,8 +171,8 @@ def _framework(given: TrainingWorkloadInput, notes: Notes) -> Framework:
     return Framework.GENERIC
 
 
-def _recipe(given: TrainingWorkloadInput, cluster: Cluster, framework: Framework) -> TrainingRecipe:
-    recipe = recipe_under(TRAINING_RECIPES[precision_of(given, cluster)], framework)
+def _resolve_recipe(given: TrainingWorkloadInput, cluster: Cluster, framework: Framework) -> TrainingRecipe:
+    recipe = resolve_recipe(TRAINING_RECIPES[resolve_precision(given, cluster)], framework)
     if given.gradient_precision is not MISSING:
         gradients = NumberFormat(given.gradient_precision)
         recipe = replace(recipe, gradients=gradients, accumulated_gradients=None, main_gradients=None)
@@ -189,7 +193,7 @@ VIRTUAL_TOKENS = 20
 """Virtual tokens where they are not given."""
 
 
-def _adaptation(given: AdaptationInput, notes: Notes) -> Adaptation:
+def _resolve_adaptation(given: AdaptationInput, notes: AnswerNotes) -> Adaptation:
     kind = given.kind
     used = {
         "rank": kind in LOW_RANK or kind is AdaptationKind.ADAPTER,
@@ -204,7 +208,7 @@ def _adaptation(given: AdaptationInput, notes: Notes) -> Adaptation:
     targets: frozenset[str] = frozenset({"query", "value"})
     if kind is AdaptationKind.QLORA:
         targets = LINEAR_NAMES
-    base = BaseWeights.NF4_DOUBLE if kind is AdaptationKind.QLORA else BaseWeights.PLAIN
+    base = FrozenWeightFormat.NF4_DOUBLE if kind is AdaptationKind.QLORA else FrozenWeightFormat.PLAIN
     if given.target_modules is not MISSING:
         named = frozenset(given.target_modules)
         targets = named | LINEAR_NAMES if "all_linear" in named else named
@@ -221,7 +225,7 @@ MICRO_BATCHES_PER_STAGE = 4
 """Micro-batches per pipeline stage where the question leaves the batch open; they keep stages busy."""
 
 
-def _micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> int | None:
+def _count_micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> int | None:
     """Micro-batches per step, or None where the global batch does not divide."""
     steps = given.gradient_accumulation_steps
     if given.global_batch_size is MISSING:
@@ -235,15 +239,15 @@ def _micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> int | N
     return count if steps in (MISSING, count) else None
 
 
-def laid_out_on(
+def apply_layout(
     workload: TrainingWorkload, given: TrainingWorkloadInput, layout: Parallelism
 ) -> TrainingWorkload | None:
     """The workload with its micro-batches on ``layout``, or None where the batch does not divide."""
-    count = _micro_batches(given, layout)
+    count = _count_micro_batches(given, layout)
     return None if count is None else workload._replace(micro_batches=count)
 
 
-def total_tokens_of(given: TrainingWorkloadInput, global_batch_size: int | None) -> float | None:
+def resolve_total_tokens(given: TrainingWorkloadInput, global_batch_size: int | None) -> float | None:
     """Tokens that the run has in all, if the question gives a total."""
     if given.total_steps is not MISSING and global_batch_size is None:
         detail = "total_steps needs the sequences of a step: give global_batch_size or a layout"
@@ -273,6 +277,6 @@ def check_adaptation(workload: TrainingWorkload, model: ResolvedModel) -> None:
     if not profile.shapes_known:
         detail = f"{kind.value} stands beside matrices whose shapes a parameter count does not say"
         raise PlanningError("ARCHITECTURE_REQUIRED", "/workload/adaptation/kind", detail)
-    if not trained_parameters(profile, workload.adaptation):
+    if not count_trained_parameters(profile, workload.adaptation):
         detail = "the model has none of the matrices that would be adapted"
         raise PlanningError("NOTHING_TRAINED", "/workload/adaptation", detail)

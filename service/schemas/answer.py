@@ -4,16 +4,16 @@ import hashlib
 from decimal import Decimal
 
 from service.planning import METHOD_VERSION
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
-from service.planning.quantity import Basis, Quantity
-from service.schemas.answers import ParallelismAnswer
+from service.planning.quantity import EvidenceBasis, Quantity
+from service.schemas.answers import ParallelismDegrees
 from service.schemas.base import (
     LARGEST_INTEGER,
-    Evidence,
-    Input,
+    EstimateEvidence,
     MoneyQuantity,
-    QuantityAnswer,
+    QuantityEstimate,
+    StrictModel,
 )
 
 _LARGEST_FIGURE = 1e300
@@ -23,7 +23,7 @@ class FigureError(ArithmeticError):
     """A formula gave a figure that cannot be answered: not finite, or outside its own interval."""
 
 
-def quantity(figure: Quantity) -> QuantityAnswer:
+def to_quantity(figure: Quantity) -> QuantityEstimate:
     """A headline figure; anything not finite or out of order is a defect and never leaves."""
     value, low, high, basis = figure
     if not -_LARGEST_FIGURE < low <= value <= high < _LARGEST_FIGURE:
@@ -31,14 +31,16 @@ def quantity(figure: Quantity) -> QuantityAnswer:
     return {"value": value, "low": low, "high": high, "basis": basis}
 
 
-def whole(number: float) -> int:
+def to_integer(number: float) -> int:
     """A byte or token count of an answer."""
     if not -LARGEST_INTEGER <= number <= LARGEST_INTEGER:
         raise FigureError(str(number))
     return round(number)
 
 
-def money(amount: Decimal, low: Decimal, high: Decimal, currency: str, basis: Basis) -> MoneyQuantity:
+def to_money_quantity(
+    amount: Decimal, low: Decimal, high: Decimal, currency: str, basis: EvidenceBasis
+) -> MoneyQuantity:
     """A headline amount, whose parts have been rounded."""
     if not low <= amount <= high:
         raise FigureError(f"{low} <= {amount} <= {high}")
@@ -51,9 +53,9 @@ def money(amount: Decimal, low: Decimal, high: Decimal, currency: str, basis: Ba
     }
 
 
-def parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismAnswer:
+def to_parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismDegrees:
     """The layout of an answer."""
-    answer: ParallelismAnswer = {
+    answer: ParallelismDegrees = {
         "tensor": layout.tensor,
         "pipeline": layout.pipeline,
         "data": layout.data,
@@ -70,7 +72,7 @@ def parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismAnswer:
     return answer
 
 
-def evidence(question: Input, notes: Notes, revision: int) -> Evidence:
+def to_evidence(question: StrictModel, notes: AnswerNotes, revision: int) -> EstimateEvidence:
     """What it takes to reproduce an answer; the digest is of the question with its defaults."""
     canonical = question.__pydantic_serializer__.to_json(question)
     return {

@@ -6,20 +6,20 @@ from typing_extensions import TypedDict
 
 from service.planning.parallelism import PipelineSchedule, Sharding
 from service.schemas.base import (
-    Advice,
     AnswerWarning,
-    Evidence,
-    Gap,
+    EstimateAdvice,
+    EstimateEvidence,
+    EstimateGap,
     Integer,
-    QuantityAnswer,
+    QuantityEstimate,
 )
-from service.schemas.disaggregated import DisaggregationAnswer
-from service.schemas.passes import PassesAnswer
-from service.schemas.run_answers import TrainingParts
-from service.schemas.serving_answers import ServingParts
+from service.schemas.disaggregated import DisaggregationEstimate
+from service.schemas.passes import ForwardPassEstimate
+from service.schemas.run_answers import TrainingEstimateParts
+from service.schemas.serving_answers import ServingEstimateParts
 
 
-class ParallelismAnswer(TypedDict):
+class ParallelismDegrees(TypedDict):
     """The layout that the figures hold for, given or chosen."""
 
     tensor: Integer
@@ -46,16 +46,16 @@ class ParallelismAnswer(TypedDict):
     """Whether the service chose the layout, because the question left it out."""
 
 
-class Answer(TypedDict):
+class BaseEstimate(TypedDict):
     """What every answer carries beside its figures."""
 
-    parallelism: ParallelismAnswer
+    parallelism: ParallelismDegrees
     """The layout that the figures hold for."""
-    evidence: Evidence
+    evidence: EstimateEvidence
     """What it takes to reproduce the answer."""
     warnings: list[AnswerWarning]
     """What to know of the question."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
 
@@ -95,7 +95,7 @@ class MemoryComponent(TypedDict):
 class DeviceMemory(TypedDict):
     """Memory of the fullest device. `known_bytes` is the sum of the components."""
 
-    total_bytes: NotRequired[QuantityAnswer]
+    total_bytes: NotRequired[QuantityEstimate]
     """Sum of all components; absent where one is unknown."""
     known_bytes: Integer
     """Sum of the components that follow."""
@@ -103,7 +103,7 @@ class DeviceMemory(TypedDict):
     """Parts of the memory."""
 
 
-class CacheAnswer(TypedDict):
+class KvCacheUsage(TypedDict):
     """The KV cache of one request on the fullest device."""
 
     allocation: Literal["paged", "contiguous"]
@@ -119,7 +119,7 @@ class CacheAnswer(TypedDict):
     the output."""
 
 
-class HostMemory(TypedDict):
+class OffloadedMemory(TypedDict):
     """What a training step keeps outside the device, for each device."""
 
     memory_bytes: Integer
@@ -141,7 +141,7 @@ class MemoryLimits(TypedDict):
     """Tokens that the KV cache of the whole cluster holds, as the engine counts them."""
 
 
-class MemoryAnswer(Answer):
+class MemoryEstimate(BaseEstimate):
     """Does it fit?"""
 
     parameter_count: Integer
@@ -154,9 +154,9 @@ class MemoryAnswer(Answer):
     """Weights of the whole served model as they are stored, once: what its files hold of them."""
     per_device: DeviceMemory
     """Memory of the fullest device."""
-    kv_cache: NotRequired[CacheAnswer]
+    kv_cache: NotRequired[KvCacheUsage]
     """Of a served model that keeps one."""
-    host: NotRequired[HostMemory]
+    host: NotRequired[OffloadedMemory]
     """What leaves the device; absent where nothing does."""
     capacity_bytes: NotRequired[Integer]
     """What the driver of the device reports; absent where it is unknown."""
@@ -170,12 +170,12 @@ class MemoryAnswer(Answer):
     """Probability that it fits, from the intervals of total and capacity."""
     limits: MemoryLimits
     """How far each dimension goes before the device is full."""
-    advice: list[Advice]
+    advice: list[EstimateAdvice]
     """Changes that would make it fit: for training the cheapest set, which does so together, in the order of
     their cost; for serving single changes, else the smallest sets of them."""
 
 
-class PartAnswer(TypedDict):
+class IterationPartTime(TypedDict):
     """What takes a part of an iteration."""
 
     part: Literal["matrices", "experts", "attention", "other", "collectives", "launch", "host"]
@@ -185,7 +185,7 @@ class PartAnswer(TypedDict):
     """Its time of the phase."""
 
 
-class PhaseAnswer(TypedDict):
+class PhaseTime(TypedDict):
     """A part of the time and the limit that sets it."""
 
     phase: Literal[
@@ -221,15 +221,15 @@ class PhaseAnswer(TypedDict):
         "decode",
     ]
     """Part of a step or of a request."""
-    seconds: QuantityAnswer
+    seconds: QuantityEstimate
     """Time that it takes."""
     bound: Literal["compute", "memory", "communication", "waiting", "host", "data"]
     """The limit that sets the time."""
-    parts: NotRequired[list[PartAnswer]]
+    parts: NotRequired[list[IterationPartTime]]
     """What the iterations of a phase of a request spend its time on; they sum to it."""
 
 
-class OperatorAnswer(TypedDict):
+class OperatorEstimate(TypedDict):
     """One operator of a block on one device and one micro-batch, under the roofline."""
 
     operator: str
@@ -259,61 +259,61 @@ class Bottleneck(TypedDict):
     """The limit that sets most of the time."""
     axis: Literal["algorithm", "machine", "data"]
     """Where to look for a remedy."""
-    advice: list[Advice]
+    advice: list[EstimateAdvice]
     """Changes worth trying."""
 
 
-class Rates(TypedDict):
+class ThroughputRates(TypedDict):
     """Figures of training or of serving; those of the other kind are absent."""
 
     total_flops: NotRequired[float]
     """Floating-point operations of the whole run."""
     peak_flops_per_second_per_device: float
     """Dense rate of the format that is multiplied in."""
-    duration_seconds: NotRequired[QuantityAnswer]
+    duration_seconds: NotRequired[QuantityEstimate]
     """Time of the whole run."""
-    step_seconds: NotRequired[QuantityAnswer]
+    step_seconds: NotRequired[QuantityEstimate]
     """Time of one optimizer step."""
-    tokens_per_second: NotRequired[QuantityAnswer]
+    tokens_per_second: NotRequired[QuantityEstimate]
     """Tokens trained on by the whole cluster."""
-    tokens_per_second_per_device: NotRequired[QuantityAnswer]
+    tokens_per_second_per_device: NotRequired[QuantityEstimate]
     """Tokens trained on by each device."""
-    samples_per_second: NotRequired[QuantityAnswer]
+    samples_per_second: NotRequired[QuantityEstimate]
     """Sequences trained on by the whole cluster."""
-    model_flops_utilization: NotRequired[QuantityAnswer]
+    model_flops_utilization: NotRequired[QuantityEstimate]
     """Share of the peak rate that the model's own operations reach."""
-    hardware_flops_utilization: NotRequired[QuantityAnswer]
+    hardware_flops_utilization: NotRequired[QuantityEstimate]
     """The same with the operations of recomputation."""
-    hardware_flops_per_second_per_device: NotRequired[QuantityAnswer]
+    hardware_flops_per_second_per_device: NotRequired[QuantityEstimate]
     """What each device executes, recomputation included and attention counted whole."""
-    model_flops_per_second_per_device: NotRequired[QuantityAnswer]
+    model_flops_per_second_per_device: NotRequired[QuantityEstimate]
     """The model's own operations, attention counted whole whatever its mask hides."""
-    unmasked_flops_per_second_per_device: NotRequired[QuantityAnswer]
+    unmasked_flops_per_second_per_device: NotRequired[QuantityEstimate]
     """The model's own operations without the scores that a causal mask hides."""
 
 
-class ThroughputAnswer(Answer, Rates, TrainingParts, ServingParts):
+class ThroughputEstimate(BaseEstimate, ThroughputRates, TrainingEstimateParts, ServingEstimateParts):
     """How fast will it go?"""
 
-    breakdown: list[PhaseAnswer]
+    breakdown: list[PhaseTime]
     """Where the time of a step or of a request goes."""
-    passes: NotRequired[PassesAnswer]
+    passes: NotRequired[ForwardPassEstimate]
     """Where requests are passes."""
-    disaggregation: NotRequired[DisaggregationAnswer]
+    disaggregation: NotRequired[DisaggregationEstimate]
     """Where prefill and decode have replicas of their own."""
     bottleneck: NotRequired[Bottleneck]
     """What limits the speed."""
-    operators: NotRequired[list[OperatorAnswer]]
+    operators: NotRequired[list[OperatorEstimate]]
     """Operators of one block of a training run, on one device and one micro-batch."""
 
 
-class MemoryAnswers(TypedDict):
+class MemoryEstimateList(TypedDict):
     """Answers in the order of the questions."""
 
-    results: list[MemoryAnswer]
+    results: list[MemoryEstimate]
 
 
-class ThroughputAnswers(TypedDict):
+class ThroughputEstimateList(TypedDict):
     """Answers in the order of the questions."""
 
-    results: list[ThroughputAnswer]
+    results: list[ThroughputEstimate]

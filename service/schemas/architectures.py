@@ -12,14 +12,14 @@ from typing_extensions import TypeAliasType
 
 from service.planning.models import architecture as planning
 from service.planning.models.layers import ActivationFunction, VectorPurpose
-from service.schemas.base import Input, Positive, Size, Text
+from service.schemas.base import Positive, Size, StrictModel, Text
 
 HiddenSize = Annotated[Size, Field(description="Width of the residual stream.")]
 Repeats = Annotated[Size, Field(description="How many times the layer stands in a row.")]
 Bias = Annotated[bool, Field(description="Whether a learned vector is added.")]
 
 
-class AttentionLayer(Input):
+class AttentionLayer(StrictModel):
     """Multi-head, grouped-query or multi-query attention, by the number of key-value heads."""
 
     kind: Literal["attention"]
@@ -67,7 +67,7 @@ class AttentionLayer(Input):
     count: Repeats = 1
 
 
-class LatentAttentionLayer(Input):
+class LatentAttentionLayer(StrictModel):
     """Multi-head latent attention (MLA)."""
 
     kind: Literal["latent_attention"]
@@ -98,7 +98,7 @@ class LatentAttentionLayer(Input):
     count: Repeats = 1
 
 
-class LinearAttentionLayer(Input):
+class LinearAttentionLayer(StrictModel):
     """Attention with a state of fixed size under a rule of forgetting."""
 
     kind: Literal["linear_attention"]
@@ -120,7 +120,7 @@ class LinearAttentionLayer(Input):
     count: Repeats = 1
 
 
-class StateSpaceLayer(Input):
+class StateSpaceLayer(StrictModel):
     """Selective state space: Mamba 1 (`time_step_rank`), Mamba 2 (`heads`), RG-LRU (`gate_blocks`)."""
 
     kind: Literal["state_space"]
@@ -150,7 +150,7 @@ class StateSpaceLayer(Input):
     count: Repeats = 1
 
 
-class FeedForwardLayer(Input):
+class FeedForwardLayer(StrictModel):
     """Two matrices with an activation between them; a gate adds a third."""
 
     kind: Literal["feed_forward"]
@@ -174,7 +174,7 @@ class FeedForwardLayer(Input):
     count: Repeats = 1
 
 
-class MixtureOfExpertsLayer(Input):
+class MixtureOfExpertsLayer(StrictModel):
     """A router over feed-forwards, with an optional one that every token takes."""
 
     kind: Literal["mixture_of_experts"]
@@ -203,7 +203,7 @@ class MixtureOfExpertsLayer(Input):
     count: Repeats = 1
 
 
-class NormalizationLayer(Input):
+class NormalizationLayer(StrictModel):
     """A norm with a learned scale (`rms`) or with scale and shift."""
 
     kind: Literal["normalization"]
@@ -216,7 +216,7 @@ class NormalizationLayer(Input):
     count: Repeats = 1
 
 
-class ActivationLayer(Input):
+class ActivationLayer(StrictModel):
     """A smooth function of each element; one that keeps only its result, such as ReLU, is no layer."""
 
     kind: Literal["activation"]
@@ -225,7 +225,7 @@ class ActivationLayer(Input):
     count: Repeats = 1
 
 
-class LinearLayer(Input):
+class LinearLayer(StrictModel):
     """One matrix on every token."""
 
     kind: Literal["linear"]
@@ -237,7 +237,7 @@ class LinearLayer(Input):
     count: Repeats = 1
 
 
-class ConvolutionLayer(Input):
+class ConvolutionLayer(StrictModel):
     """A convolution over frames, height and width."""
 
     kind: Literal["convolution"]
@@ -267,7 +267,7 @@ class ConvolutionLayer(Input):
     count: Repeats = 1
 
 
-class ResamplingLayer(Input):
+class ResamplingLayer(StrictModel):
     """Pooling or merging (factor above 1) or up-sampling (below 1) of the spatial axes."""
 
     kind: Literal["resampling"]
@@ -282,7 +282,7 @@ class ResamplingLayer(Input):
     count: Repeats = 1
 
 
-class LearnedVectorsLayer(Input):
+class LearnedVectorsLayer(StrictModel):
     """Learned vectors that no matrix multiplication reads."""
 
     kind: Literal["learned_vectors"]
@@ -295,7 +295,7 @@ class LearnedVectorsLayer(Input):
     count: Repeats = 1
 
 
-class EmbeddingTableLayer(Input):
+class EmbeddingTableLayer(StrictModel):
     """A look-up table of a recommender's sparse feature."""
 
     kind: Literal["embedding_table"]
@@ -308,7 +308,7 @@ class EmbeddingTableLayer(Input):
     count: Repeats = 1
 
 
-class InteractionLayer(Input):
+class InteractionLayer(StrictModel):
     """Pairwise dot products of feature vectors."""
 
     kind: Literal["interaction"]
@@ -319,7 +319,7 @@ class InteractionLayer(Input):
     count: Repeats = 1
 
 
-class ModulationLayer(Input):
+class ModulationLayer(StrictModel):
     """Shifts, scales and gates computed from a condition vector (adaptive norm)."""
 
     kind: Literal["modulation"]
@@ -359,7 +359,7 @@ SimpleLayer = TypeAliasType(
 InputNames = Annotated[list[Text], Field(min_length=1, max_length=8)]
 
 
-class BlockLayer(Input):
+class BlockLayer(StrictModel):
     """Layers that repeat together: the unit of recomputation and of a pipeline stage."""
 
     kind: Literal["block"]
@@ -380,8 +380,8 @@ class BlockLayer(Input):
     """Whether it counts as depth: a unit of recomputation and of a pipeline stage."""
 
 
-Layer = TypeAliasType(
-    "Layer",
+ModelLayer = TypeAliasType(
+    "ModelLayer",
     Annotated[
         AttentionLayer
         | LatentAttentionLayer
@@ -404,7 +404,7 @@ Layer = TypeAliasType(
 )
 
 
-class ArchitectureInput(Input):
+class ArchitectureInputShape(StrictModel):
     """What enters the model."""
 
     name: Text
@@ -427,7 +427,7 @@ class ArchitectureInput(Input):
     """Frames of the sample for each latent frame after the first."""
 
 
-class ArchitectureEmbeddings(Input):
+class ArchitectureEmbeddings(StrictModel):
     """Look-up tables in front of the first layer, and the norm over their sum."""
 
     size: Size
@@ -447,7 +447,7 @@ class ArchitectureEmbeddings(Input):
 HeadKind = Literal["language_model", "classifier", "pooler"]
 
 
-class ArchitectureHead(Input):
+class ArchitectureHead(StrictModel):
     """What turns the last hidden state into an answer."""
 
     kind: HeadKind
@@ -463,12 +463,12 @@ class ArchitectureHead(Input):
     """Whether each token or each sequence is answered for."""
 
 
-class Architecture(Input):
+class Architecture(StrictModel):
     """A model as a list of layers with shapes, in the order in which data walks through it."""
 
-    inputs: Annotated[list[ArchitectureInput], Field(min_length=1, max_length=16)] | MISSING = MISSING
+    inputs: Annotated[list[ArchitectureInputShape], Field(min_length=1, max_length=16)] | MISSING = MISSING
     """What enters the model; tokens when absent."""
-    layers: Annotated[list[Layer], Field(min_length=1, max_length=2000)]
+    layers: Annotated[list[ModelLayer], Field(min_length=1, max_length=2000)]
     """Layers with shapes, in order."""
     embeddings: ArchitectureEmbeddings | MISSING = MISSING
     """Look-up tables in front of the first layer."""
@@ -481,7 +481,7 @@ class Architecture(Input):
 _PLANNED: Mapping[str, type[Any]] = {planned.kind: planned for planned in planning.LAYER_KINDS}
 
 
-def _members(shape: Input) -> dict[str, Any]:
+def _list_members(shape: StrictModel) -> dict[str, Any]:
     return {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in shape
@@ -489,13 +489,13 @@ def _members(shape: Input) -> dict[str, Any]:
     }
 
 
-def _planned_layer(shape: Layer | SimpleLayer) -> planning.Layer:
-    layer: planning.Layer
+def _to_layer(shape: ModelLayer | SimpleLayer) -> planning.ModelLayer:
+    layer: planning.ModelLayer
     if isinstance(shape, BlockLayer):
-        layers = tuple(_planned_layer(inner) for inner in shape.layers)
-        layer = planning.Block(layers=layers, **_members(shape))  # type: ignore[arg-type]
+        layers = tuple(_to_layer(inner) for inner in shape.layers)
+        layer = planning.LayerBlock(layers=layers, **_list_members(shape))  # type: ignore[arg-type]
     else:
-        layer = _PLANNED[shape.kind](**_members(shape))
+        layer = _PLANNED[shape.kind](**_list_members(shape))
     return layer
 
 
@@ -503,17 +503,19 @@ def to_planning(shape: Architecture) -> planning.Architecture:
     """The planning value of an architecture."""
     given: dict[str, Any] = {}
     if shape.inputs is not MISSING:
-        given["inputs"] = tuple(planning.Input(kind=i.kind, **_members(i)) for i in shape.inputs)
+        given["inputs"] = tuple(
+            planning.ModelInputShape(kind=i.kind, **_list_members(i)) for i in shape.inputs
+        )
     if shape.embeddings is not MISSING:
-        given["embeddings"] = planning.Embeddings(**_members(shape.embeddings))
+        given["embeddings"] = planning.ModelEmbeddings(**_list_members(shape.embeddings))
     if shape.heads is not MISSING:
-        given["heads"] = tuple(planning.Head(kind=h.kind, **_members(h)) for h in shape.heads)
+        given["heads"] = tuple(planning.ModelHead(kind=h.kind, **_list_members(h)) for h in shape.heads)
     if shape.tied is not MISSING:
         given["tied"] = tuple(shape.tied)
-    return planning.Architecture(layers=tuple(_planned_layer(layer) for layer in shape.layers), **given)
+    return planning.Architecture(layers=tuple(_to_layer(layer) for layer in shape.layers), **given)
 
 
-def _document(value: Any) -> dict[str, Any]:  # noqa: ANN401
+def _to_document(value: Any) -> dict[str, Any]:  # noqa: ANN401
     names = value.__dataclass_fields__
     document = {"kind": value.kind} if hasattr(value, "kind") else {}
     for name, field in names.items():
@@ -521,19 +523,19 @@ def _document(value: Any) -> dict[str, Any]:  # noqa: ANN401
         if name != "layers" and member not in (None, field.default):
             document[name] = list(member) if isinstance(member, tuple) else member
     if "layers" in names:
-        document["layers"] = [_document(layer) for layer in value.layers]
+        document["layers"] = [_to_document(layer) for layer in value.layers]
     return document
 
 
-def from_planning(architecture: planning.Architecture) -> dict[str, Any]:
+def to_document(architecture: planning.Architecture) -> dict[str, Any]:
     """The JSON document of a planning value; members at their default are left out."""
-    document: dict[str, Any] = {"layers": [_document(layer) for layer in architecture.layers]}
+    document: dict[str, Any] = {"layers": [_to_document(layer) for layer in architecture.layers]}
     if architecture.inputs != planning.Architecture.__dataclass_fields__["inputs"].default:
-        document["inputs"] = [_document(item) for item in architecture.inputs]
+        document["inputs"] = [_to_document(item) for item in architecture.inputs]
     if architecture.embeddings is not None:
-        document["embeddings"] = _document(architecture.embeddings)
+        document["embeddings"] = _to_document(architecture.embeddings)
     if architecture.heads:
-        document["heads"] = [_document(head) for head in architecture.heads]
+        document["heads"] = [_to_document(head) for head in architecture.heads]
     if architecture.tied:
         document["tied"] = list(architecture.tied)
     return document

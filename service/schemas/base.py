@@ -8,14 +8,14 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from service.planning.quantity import Basis
+from service.planning.quantity import EvidenceBasis
 
 LARGEST_INTEGER = 2**53 - 1
 """Above it JavaScript loses digits."""
 
 _INT64 = {"format": "int64"}
 
-Count = Annotated[int, Field(ge=1, le=LARGEST_INTEGER, json_schema_extra=_INT64)]
+PositiveInteger = Annotated[int, Field(ge=1, le=LARGEST_INTEGER, json_schema_extra=_INT64)]
 Size = Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=_INT64)]
 Degree = Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra=_INT64)]
 Positive = Annotated[float, Field(gt=0, le=1e30)]
@@ -34,7 +34,7 @@ CatalogName = Annotated[
 ]
 
 
-def _rfc_3339(text: object) -> object:
+def _check_rfc_3339(text: object) -> object:
     if not isinstance(text, str) or not re.fullmatch(RFC_3339, text):
         raise PydanticCustomError("datetime_parsing", "Input should be a time such as 2026-11-21T12:00:00Z")
     return text
@@ -47,7 +47,7 @@ RFC_3339 = (
 """Times of the years 2000 to 2199: no zone takes them out of the range of any clock."""
 Instant = Annotated[
     AwareDatetime,
-    BeforeValidator(_rfc_3339),
+    BeforeValidator(_check_rfc_3339),
     Field(strict=False, json_schema_extra={"maxLength": 32, "pattern": f"^{RFC_3339}$"}),
 ]
 """A time that callers send, with its zone."""
@@ -55,7 +55,7 @@ DEEPEST = 100
 """Levels of an object in another's format: parsers end at 200, and what is stored or shown wraps it."""
 
 
-def _not_too_deep(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _check_depth(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
     level: list[dict[str, JsonValue] | list[JsonValue]] = [given]
     for _ in range(DEEPEST):
         held = chain.from_iterable(each.values() if isinstance(each, dict) else each for each in level)
@@ -68,7 +68,7 @@ def _not_too_deep(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
 ForeignObject = Annotated[
     dict[str, JsonValue],
     Field(min_length=1, max_length=500, json_schema_extra={"additionalProperties": True}),
-    AfterValidator(_not_too_deep),
+    AfterValidator(_check_depth),
 ]
 """A parsed JSON object in a format that is not ours."""
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -80,7 +80,7 @@ Integer = Annotated[int, Field(json_schema_extra=_INT64)]
 """An integer of an answer."""
 
 
-class Input(BaseModel):
+class StrictModel(BaseModel):
     """A shape that callers send: strict types, no unknown members, no NaN, no nulls."""
 
     model_config = ConfigDict(
@@ -93,7 +93,7 @@ class Input(BaseModel):
     )
 
 
-class MoneyInput(Input):
+class MoneyInput(StrictModel):
     """An amount of one currency."""
 
     amount: DecimalText
@@ -122,11 +122,11 @@ class MoneyQuantity(TypedDict):
     """Upper end of the interval."""
     currency_code: str
     """ISO 4217 code."""
-    basis: Basis
+    basis: EvidenceBasis
     """The weakest evidence that the amount rests on."""
 
 
-class QuantityAnswer(TypedDict):
+class QuantityEstimate(TypedDict):
     """A number with its 80% interval and the evidence behind it."""
 
     value: float
@@ -135,11 +135,11 @@ class QuantityAnswer(TypedDict):
     """Lower end of the interval."""
     high: float
     """Upper end of the interval."""
-    basis: Basis
+    basis: EvidenceBasis
     """The weakest evidence that the number rests on."""
 
 
-class Gap(TypedDict):
+class EstimateGap(TypedDict):
     """A figure that is absent, and why. It is unknown, not zero."""
 
     pointer: str
@@ -161,7 +161,7 @@ class AnswerWarning(TypedDict):
     """What to know."""
 
 
-class Advice(TypedDict):
+class EstimateAdvice(TypedDict):
     """A change worth trying, and what it does."""
 
     code: str
@@ -186,7 +186,7 @@ SourceKind = Literal[
 ]
 
 
-class Source(TypedDict):
+class EstimateSource(TypedDict):
     """A catalog row or a reference curve that the answer rests on."""
 
     pointer: str
@@ -205,7 +205,7 @@ class Source(TypedDict):
     """Where its values come from."""
 
 
-class Evidence(TypedDict):
+class EstimateEvidence(TypedDict):
     """What it takes to reproduce the answer."""
 
     catalog_revision: Integer
@@ -216,11 +216,11 @@ class Evidence(TypedDict):
     """SHA-256 of the question with its defaults filled in."""
     calibration_ids: list[str]
     """Calibrations that entered the answer."""
-    sources: list[Source]
+    sources: list[EstimateSource]
     """Catalog rows and reference curves that entered the answer."""
 
 
-class Line(TypedDict):
+class CostLine(TypedDict):
     """One charge: quantity times unit price, rounded once."""
 
     name: str

@@ -4,10 +4,10 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from service.schemas.answers import Answer
-from service.schemas.base import Integer, Line, MoneyAmount, MoneyQuantity, QuantityAnswer
-from service.schemas.cost_answers import BreakEven, MoneyTotal
-from service.schemas.energy_answers import CarbonAnswer, EnergyAnswer, Equivalent, WaterAnswer
+from service.schemas.answers import BaseEstimate
+from service.schemas.base import CostLine, Integer, MoneyAmount, MoneyQuantity, QuantityEstimate
+from service.schemas.cost_answers import BreakEven, CostBreakdown
+from service.schemas.energy_answers import CarbonEmissions, EnergyEquivalent, EnergyEstimate, WaterUse
 
 Allocation = Literal["incremental", "standalone"]
 ChargeKind = Literal[
@@ -23,7 +23,7 @@ ChargeKind = Literal[
 ]
 
 
-class BillingPeriodAnswer(TypedDict):
+class BillingPeriod(TypedDict):
     """A billing period of the site's clock."""
 
     start_date: str
@@ -32,12 +32,12 @@ class BillingPeriodAnswer(TypedDict):
     """The day after its last."""
 
 
-class ElectricityLine(Line):
+class ElectricityBillLine(CostLine):
     """One charge. Of a tariff: of one billing period, price period and tier."""
 
     kind: NotRequired[ChargeKind]
     """What is charged."""
-    billing_period: NotRequired[BillingPeriodAnswer]
+    billing_period: NotRequired[BillingPeriod]
     """When it is billed."""
     price_period: NotRequired[str]
     """Hours that share the price."""
@@ -51,10 +51,10 @@ class ElectricityLine(Line):
     """Whether it is billed in a period that the run does not touch, because of a peak of the run."""
 
 
-class PeriodTotal(TypedDict):
+class BillingPeriodTotal(TypedDict):
     """What a billing period amounts to."""
 
-    billing_period: BillingPeriodAnswer
+    billing_period: BillingPeriod
     """When it is billed."""
     energy_kwh: float
     """Energy that is billed."""
@@ -66,55 +66,55 @@ class PeriodTotal(TypedDict):
     """Whether the run does not touch it."""
 
 
-class ElectricityAnswer(TypedDict):
+class ElectricityBill(TypedDict):
     """The electricity bill: at a flat price a line for each kind of equipment, else those of the tariff."""
 
     allocation: NotRequired[Allocation]
     """Whose bill it is, under a tariff."""
-    lines: list[ElectricityLine]
+    lines: list[ElectricityBillLine]
     """Charges; where what the run adds is billed, an amount below 0 is one that it saves."""
-    periods: NotRequired[list[PeriodTotal]]
+    periods: NotRequired[list[BillingPeriodTotal]]
     """Totals by billing period, under a tariff."""
     total: NotRequired[MoneyQuantity]
     """Sum of the charges."""
 
 
-class UtilityBillAnswer(Answer):
+class UtilityBill(BaseEstimate):
     """What will the run draw, emit and cost, rented or bought?"""
 
     total_flops: NotRequired[float]
     """Floating-point operations of the whole run."""
     peak_flops_per_second_per_device: float
     """Dense rate of the format that is multiplied in."""
-    duration_seconds: NotRequired[QuantityAnswer]
+    duration_seconds: NotRequired[QuantityEstimate]
     """Time of the whole run."""
-    device_hours: NotRequired[QuantityAnswer]
+    device_hours: NotRequired[QuantityEstimate]
     """Hours of all devices together."""
-    energy: EnergyAnswer
+    energy: EnergyEstimate
     """Energy of the run."""
-    electricity: ElectricityAnswer
+    electricity: ElectricityBill
     """The electricity bill of the run."""
-    carbon: CarbonAnswer
+    carbon: CarbonEmissions
     """Emissions of the run."""
-    water_liters: NotRequired[QuantityAnswer]
+    water_liters: NotRequired[QuantityEstimate]
     """Water evaporated on the site and by the grid."""
-    water: NotRequired[WaterAnswer]
+    water: NotRequired[WaterUse]
     """The same apart."""
-    equivalents: NotRequired[list[Equivalent]]
+    equivalents: NotRequired[list[EnergyEquivalent]]
     """What the energy may be pictured as."""
-    rent: MoneyTotal
+    rent: CostBreakdown
     """What renting the devices costs."""
-    purchase: MoneyTotal
+    purchase: CostBreakdown
     """What buying the devices costs."""
-    break_even_runs: NotRequired[QuantityAnswer]
+    break_even_runs: NotRequired[QuantityEstimate]
     """Purchase over rent: runs that pay the purchase back."""
-    break_even_runs_with_electricity: NotRequired[QuantityAnswer]
+    break_even_runs_with_electricity: NotRequired[QuantityEstimate]
     """The same where a run on own devices pays its electricity."""
     break_even: NotRequired[list[BreakEven]]
     """Runs and months until the purchase has paid itself back, under further assumptions."""
 
 
-class UtilityBillAnswers(TypedDict):
+class UtilityBillList(TypedDict):
     """Answers in the order of the questions."""
 
-    results: list[UtilityBillAnswer]
+    results: list[UtilityBill]

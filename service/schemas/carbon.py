@@ -7,9 +7,14 @@ import numpy as np
 from pydantic import MISSING, Discriminator, Field
 from typing_extensions import TypeAliasType
 
-from service.planning.energy.carbon import HoursOfYear, IntensitySeries, Intervals, MonthHours
-from service.planning.tariff.calendar import zone_of
-from service.schemas.base import CatalogName, Factor, Input, Instant, NotNegative, Share, Text
+from service.planning.energy.carbon import (
+    HoursOfYearIntensity,
+    IntensitySeries,
+    IntervalIntensity,
+    MonthHoursIntensity,
+)
+from service.planning.tariff.calendar import resolve_zone
+from service.schemas.base import CatalogName, Factor, Instant, NotNegative, Share, StrictModel, Text
 from service.schemas.energy import IntervalMinutes
 
 MOST_HOURS = 8784
@@ -21,11 +26,13 @@ Intensity = Annotated[float, Field(ge=-100, le=100)]
 ZoneName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9._+/-]{0,63}$", max_length=64)]
 """Name of the IANA time zone database, such as America/Chicago."""
 
-Accounting = TypeAliasType("Accounting", Literal["generation", "life_cycle", "provider", "unstated"])
+EmissionAccounting = TypeAliasType(
+    "EmissionAccounting", Literal["generation", "life_cycle", "provider", "unstated"]
+)
 EmissionRate = TypeAliasType("EmissionRate", Literal["average", "marginal"])
 
 
-class HoursOfYearInput(Input):
+class HoursOfYearIntensityInput(StrictModel):
     """The hours of any year, from its first on. 29 February repeats the day before."""
 
     kind: Literal["hours_of_year"]
@@ -36,7 +43,7 @@ class HoursOfYearInput(Input):
     """Intensity of each hour."""
 
 
-class MonthHoursInput(Input):
+class MonthHoursIntensityInput(StrictModel):
     """Hours of the day, in each month of any year."""
 
     kind: Literal["month_hours"]
@@ -47,7 +54,7 @@ class MonthHoursInput(Input):
     """Intensity of the 24 hours of January, then of February, and so on."""
 
 
-class IntervalsInput(Input):
+class IntervalIntensityInput(StrictModel):
     """Consecutive intervals of one time."""
 
     kind: Literal["intervals"]
@@ -60,24 +67,28 @@ class IntervalsInput(Input):
     """Intensity of each."""
 
 
-IntensitySeriesInput = TypeAliasType(
-    "IntensitySeriesInput",
-    Annotated[HoursOfYearInput | MonthHoursInput | IntervalsInput, Discriminator("kind")],
+CarbonIntensitySeriesInput = TypeAliasType(
+    "CarbonIntensitySeriesInput",
+    Annotated[
+        HoursOfYearIntensityInput | MonthHoursIntensityInput | IntervalIntensityInput, Discriminator("kind")
+    ],
 )
 
 
-def to_planning(given: HoursOfYearInput | MonthHoursInput | IntervalsInput, pointer: str) -> IntensitySeries:
+def to_planning(
+    given: HoursOfYearIntensityInput | MonthHoursIntensityInput | IntervalIntensityInput, pointer: str
+) -> IntensitySeries:
     """The series as planning reads it; an unknown zone is refused at ``pointer``."""
     values = np.array(given.kg_co2e_per_kwh)
-    if isinstance(given, IntervalsInput):
-        return Intervals(given.starts_at, given.interval_minutes, values)
-    zone: ZoneInfo = zone_of(given.time_zone, f"{pointer}/time_zone")
-    if isinstance(given, MonthHoursInput):
-        return MonthHours(zone, values.reshape(12, 24))
-    return HoursOfYear(zone, values)
+    if isinstance(given, IntervalIntensityInput):
+        return IntervalIntensity(given.starts_at, given.interval_minutes, values)
+    zone: ZoneInfo = resolve_zone(given.time_zone, f"{pointer}/time_zone")
+    if isinstance(given, MonthHoursIntensityInput):
+        return MonthHoursIntensity(zone, values.reshape(12, 24))
+    return HoursOfYearIntensity(zone, values)
 
 
-class Contract(Input):
+class ElectricityContract(StrictModel):
     """Electricity that was bought at an intensity of its own."""
 
     kind: Literal["power_purchase_agreement", "certificate", "supplier", "green_tariff"]
@@ -86,24 +97,24 @@ class Contract(Input):
     """Of the run's energy."""
     carbon_intensity_kg_co2e_per_kwh: NotNegative
     """Emissions of each kWh."""
-    accounting: Accounting = "generation"
+    accounting: EmissionAccounting = "generation"
     """What is counted."""
     source: Text
     """Document that says so."""
 
 
-class ResidualMix(Input):
+class ResidualMix(StrictModel):
     """What is left of a grid's electricity when all contracts are taken out."""
 
     carbon_intensity_kg_co2e_per_kwh: NotNegative
     """Emissions of each kWh."""
-    accounting: Accounting = "generation"
+    accounting: EmissionAccounting = "generation"
     """What is counted."""
     source: Text
     """Document that says so."""
 
 
-class Embodied(Input):
+class EmbodiedEmissionsInput(StrictModel):
     """What making the machines emitted, and how long they are used. Figures given here go first."""
 
     kg_co2e_per_device: NotNegative | MISSING = MISSING
@@ -116,16 +127,16 @@ class Embodied(Input):
     """Share of its life in which a machine is used."""
 
 
-class SiteCarbon(Input):
+class SiteCarbonInput(StrictModel):
     """Emissions of a site's electricity in time and by contract."""
 
-    carbon_intensity_series: IntensitySeriesInput | MISSING = MISSING
+    carbon_intensity_series: CarbonIntensitySeriesInput | MISSING = MISSING
     """Average intensity in time, in place of that of the grid; needs `starts_at`."""
     carbon_intensity_factor: Factor | MISSING = MISSING
     """What the average intensity, given or of the grid, is multiplied by: a grid that changes."""
     marginal_grid_id: CatalogName | MISSING = MISSING
     """Grid of the catalog with marginal intensities: what the run changes, beside what it is charged with."""
-    contracts: Annotated[list[Contract], Field(max_length=_MOST_CONTRACTS)] = []
+    contracts: Annotated[list[ElectricityContract], Field(max_length=_MOST_CONTRACTS)] = []
     """Electricity that was bought at intensities of its own; together at most all of it."""
     residual_mix: ResidualMix | MISSING = MISSING
     """For what the contracts leave."""

@@ -5,11 +5,11 @@ from typing import Literal, NotRequired
 from pydantic import MISSING
 from typing_extensions import TypedDict
 
-from service.schemas.base import Degree, Input, Integer, QuantityAnswer, Size
+from service.schemas.base import Degree, Integer, QuantityEstimate, Size, StrictModel
 from service.schemas.references import AcceleratorReference, LinkReference, ParallelismInput
 
 
-class PoolInput(Input):
+class DisaggregatedPoolInput(StrictModel):
     """Replicas of one kind: all compute prompts, or all generate."""
 
     parallelism: ParallelismInput = ParallelismInput()
@@ -24,12 +24,12 @@ class PoolInput(Input):
     """Most tokens of one iteration. Defaults to that of the engine."""
 
 
-class DisaggregatedInput(Input):
+class DisaggregationInput(StrictModel):
     """Prefill and decode on replicas of their own; the KV cache of a prompt goes from one to the other."""
 
-    prefill: PoolInput
+    prefill: DisaggregatedPoolInput
     """Replicas that compute prompts."""
-    decode: PoolInput
+    decode: DisaggregatedPoolInput
     """Replicas that generate."""
     transfer_link: LinkReference | MISSING = MISSING
     """What carries the KV cache, for each device; defaults to the cluster's link between nodes, and to that
@@ -38,12 +38,12 @@ class DisaggregatedInput(Input):
     """Whether the cache of a layer leaves while later layers compute, or all of it behind the last."""
 
 
-class PoolAnswer(TypedDict):
+class DisaggregatedPoolEstimate(TypedDict):
     """What one side does."""
 
     accelerator_count: Integer
     """Devices of all its replicas."""
-    most_requests_per_second: QuantityAnswer
+    most_requests_per_second: QuantityEstimate
     """The rate that all its replicas cannot pass."""
     utilization: float
     """Share of the time in which a replica computes."""
@@ -51,7 +51,7 @@ class PoolAnswer(TypedDict):
     """Prompts of a pass, or requests that decode at a time, on one replica."""
 
 
-class TransferAnswer(TypedDict):
+class KvCacheTransferEstimate(TypedDict):
     """What the KV cache of a prompt takes on its way."""
 
     bytes_per_request: Integer
@@ -64,14 +64,14 @@ class TransferAnswer(TypedDict):
     """The rate that the links cannot pass; absent where nothing is sent."""
 
 
-class DisaggregationAnswer(TypedDict):
+class DisaggregationEstimate(TypedDict):
     """Both sides of disaggregated serving at the rate that they reach together."""
 
-    prefill: PoolAnswer
+    prefill: DisaggregatedPoolEstimate
     """Replicas that compute prompts."""
-    decode: PoolAnswer
+    decode: DisaggregatedPoolEstimate
     """Replicas that generate."""
-    transfer: TransferAnswer
+    transfer: KvCacheTransferEstimate
     """Between them."""
     balanced_prefill_replicas_per_decode_replica: float
     """With as many, neither side waits for the other: what decode ends over what prefill begins, each at its

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import MISSING, Field
 
-from service.schemas.base import Degree, Input, NotNegative, Positive
+from service.schemas.base import Degree, NotNegative, Positive, StrictModel
 
 MONTHS = 12
 HOURS = 24
@@ -17,7 +17,7 @@ Effectiveness = Annotated[float, Field(ge=1, le=10)]
 """Facility energy over IT energy."""
 
 
-class SiteEnergy(Input):
+class SiteEnergyInput(StrictModel):
     """How a building cools and joins the machines of a run."""
 
     pue_by_month: Annotated[list[Effectiveness], Field(min_length=MONTHS, max_length=MONTHS)] | MISSING = (
@@ -30,7 +30,7 @@ class SiteEnergy(Input):
     """Switches and optics between nodes, for each device; from its bandwidth to other nodes when left out."""
 
 
-class Maintenance(Input):
+class MaintenanceSchedule(StrictModel):
     """Windows at equal distances in which the run stands still."""
 
     every_seconds: Positive
@@ -43,7 +43,7 @@ class Maintenance(Input):
     """What the machines draw meanwhile."""
 
 
-class RunLoad(Input):
+class RunLoadInput(StrictModel):
     """The course of a run's power in time."""
 
     interval_minutes: IntervalMinutes = 15
@@ -52,7 +52,7 @@ class RunLoad(Input):
     """From switching on to steady work, at half the power above idle on average. Added to the run."""
     idle_seconds: NotNegative = 0.0
     """After the run, until the machines are switched off. Added to the run."""
-    maintenance: Maintenance | MISSING = MISSING
+    maintenance: MaintenanceSchedule | MISSING = MISSING
     """Windows in which the run stands still. They move its end."""
     daily_shape: (
         Annotated[list[Annotated[float, Field(ge=0, le=24)]], Field(min_length=HOURS, max_length=HOURS)]
@@ -63,7 +63,7 @@ class RunLoad(Input):
     """Whether the answer lists the power of every interval; needs `starts_at`."""
 
 
-class MeasuredEnergy(Input):
+class MeasuredEnergyInput(StrictModel):
     """What a run was measured to take, in place of what would be estimated."""
 
     energy_kwh: Positive

@@ -4,24 +4,24 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from service.schemas.base import Integer, QuantityAnswer
-from service.schemas.carbon import Accounting, EmissionRate
+from service.schemas.base import Integer, QuantityEstimate
+from service.schemas.carbon import EmissionAccounting, EmissionRate
 
 
-class EnergyLine(TypedDict):
+class EnergyUseLine(TypedDict):
     """The energy of one kind of equipment."""
 
     name: Literal["accelerators", "hosts", "fans", "power_supplies", "fabric", "measured"]
     """Kind of equipment; all of it where the energy was measured."""
-    it_kwh: NotRequired[QuantityAnswer]
+    it_kwh: NotRequired[QuantityEstimate]
     """Energy that the equipment draws."""
-    facility_kwh: NotRequired[QuantityAnswer]
+    facility_kwh: NotRequired[QuantityEstimate]
     """The same at the meter of the building."""
     source: str
     """Where the figure comes from."""
 
 
-class LoadPhase(TypedDict):
+class LoadProfilePhase(TypedDict):
     """All phases of one name together."""
 
     name: Literal["ramp", "steady", "checkpoint", "restart", "maintenance", "idle"]
@@ -32,12 +32,12 @@ class LoadPhase(TypedDict):
     """Energy that all equipment draws meanwhile."""
 
 
-class LoadProfileAnswer(TypedDict):
+class LoadProfileEstimate(TypedDict):
     """The course of the power in time, at the middle of its interval."""
 
     elapsed_seconds: float
     """From switching on to switching off, with pauses."""
-    phases: list[LoadPhase]
+    phases: list[LoadProfilePhase]
     """What the time is spent on."""
     interval_minutes: Integer
     """Interval of the meter."""
@@ -49,20 +49,20 @@ class LoadProfileAnswer(TypedDict):
     """Mean power of each interval at the meter."""
 
 
-class EnergyAnswer(TypedDict):
+class EnergyEstimate(TypedDict):
     """Energy of accelerators and of what is around them, and at the meter of the building."""
 
-    lines: list[EnergyLine]
+    lines: list[EnergyUseLine]
     """Energy by kind of equipment."""
-    it_kwh: NotRequired[QuantityAnswer]
+    it_kwh: NotRequired[QuantityEstimate]
     """Energy that all equipment draws."""
-    facility_kwh: NotRequired[QuantityAnswer]
+    facility_kwh: NotRequired[QuantityEstimate]
     """The same at the meter of the building."""
-    overhead_kwh: NotRequired[QuantityAnswer]
+    overhead_kwh: NotRequired[QuantityEstimate]
     """What cooling and distribution of the building add to the equipment."""
-    peak_kw: NotRequired[QuantityAnswer]
+    peak_kw: NotRequired[QuantityEstimate]
     """Power at the meter of the building in the phase that draws most."""
-    load_profile: NotRequired[LoadProfileAnswer]
+    load_profile: NotRequired[LoadProfileEstimate]
     """The course of the power in time."""
 
 
@@ -71,13 +71,13 @@ class CarbonMethod(TypedDict):
 
     emission_rate: EmissionRate
     """Of the average kWh, or of one more."""
-    accounting: NotRequired[Accounting]
+    accounting: NotRequired[EmissionAccounting]
     """What is counted; absent where the question gives a bare number."""
     in_time: bool
     """Whether it is the sum over the intervals of the run, or a mean times its energy."""
 
 
-class MarketLine(TypedDict):
+class MarketBasedEmissionsLine(TypedDict):
     """Electricity of one instrument."""
 
     name: Literal["power_purchase_agreement", "certificate", "supplier", "green_tariff", "residual_mix"]
@@ -92,12 +92,12 @@ class MarketLine(TypedDict):
     """Document that says so."""
 
 
-class EmbodiedLine(TypedDict):
+class EmbodiedEmissionsLine(TypedDict):
     """Machines of one kind."""
 
     name: Literal["accelerators", "servers"]
     """Kind of machine; servers without their accelerators."""
-    kg_co2e: QuantityAnswer
+    kg_co2e: QuantityEstimate
     """Share of making them that the run takes."""
     source: str
     """Where the assessment comes from."""
@@ -108,11 +108,11 @@ class SoftwareCarbonIntensity(TypedDict):
 
     per: Literal["run", "million_tokens", "request"]
     """The functional unit; tokens are those trained on, or generated."""
-    kg_co2e: QuantityAnswer
+    kg_co2e: QuantityEstimate
     """Emissions of one unit."""
 
 
-class Equivalent(TypedDict):
+class EnergyEquivalent(TypedDict):
     """A picture of the energy: an illustration, no measure."""
 
     name: Literal["household_months"]
@@ -123,35 +123,35 @@ class Equivalent(TypedDict):
     """What one of them is."""
 
 
-class WaterAnswer(TypedDict):
+class WaterUse(TypedDict):
     """Water of the run, by place."""
 
-    onsite_liters: NotRequired[QuantityAnswer]
+    onsite_liters: NotRequired[QuantityEstimate]
     """Evaporated on the site to cool."""
-    offsite_liters: NotRequired[QuantityAnswer]
+    offsite_liters: NotRequired[QuantityEstimate]
     """Taken by the power plants of the grid."""
 
 
-class CarbonAnswer(TypedDict):
+class CarbonEmissions(TypedDict):
     """Emissions of the run."""
 
-    location_based_kg_co2e: NotRequired[QuantityAnswer]
+    location_based_kg_co2e: NotRequired[QuantityEstimate]
     """At the average intensity of the grid."""
     location_based_method: NotRequired[CarbonMethod]
     """What that intensity counts."""
-    marginal_kg_co2e: NotRequired[QuantityAnswer]
+    marginal_kg_co2e: NotRequired[QuantityEstimate]
     """What the run changes, at the marginal intensity of the grid: beside the others, not part of them."""
     marginal_method: NotRequired[CarbonMethod]
     """What that intensity counts."""
-    market_based_kg_co2e: NotRequired[QuantityAnswer]
+    market_based_kg_co2e: NotRequired[QuantityEstimate]
     """At the intensity of the contracted electricity."""
     market_based_method: NotRequired[CarbonMethod]
     """What that intensity counts."""
-    market_based_lines: NotRequired[list[MarketLine]]
+    market_based_lines: NotRequired[list[MarketBasedEmissionsLine]]
     """The same by instrument, at the middle of the energy."""
-    embodied_kg_co2e: NotRequired[QuantityAnswer]
+    embodied_kg_co2e: NotRequired[QuantityEstimate]
     """Share of making the equipment."""
-    embodied_lines: NotRequired[list[EmbodiedLine]]
+    embodied_lines: NotRequired[list[EmbodiedEmissionsLine]]
     """The same by kind of machine."""
     software_carbon_intensity: NotRequired[list[SoftwareCarbonIntensity]]
     """Rates by functional unit."""

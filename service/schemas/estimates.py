@@ -9,13 +9,13 @@ from service.schemas.base import (
     CatalogName,
     CurrencyCode,
     Degree,
-    Input,
     Instant,
     Positive,
+    StrictModel,
     Text,
 )
-from service.schemas.carbon import Embodied
-from service.schemas.energy import MeasuredEnergy, RunLoad
+from service.schemas.carbon import EmbodiedEmissionsInput
+from service.schemas.energy import MeasuredEnergyInput, RunLoadInput
 from service.schemas.holdings import EgressInput, StorageInput
 from service.schemas.load import AnalyticSolver, SolverInput
 from service.schemas.purchase import Purchase
@@ -27,14 +27,14 @@ from service.schemas.references import (
     ParallelismInput,
 )
 from service.schemas.rental import Rental
-from service.schemas.site import RunSite
+from service.schemas.site import RunSiteInput
 from service.schemas.workloads import WorkloadInput
 
 BATCH_LIMIT = 500
 """Most questions of one batch."""
 
 
-class MemoryQuestion(Input):
+class MemoryEstimateRequest(StrictModel):
     """Does it fit?"""
 
     model: ModelReference
@@ -47,7 +47,7 @@ class MemoryQuestion(Input):
     """Left out, a sensible layout is chosen and stated."""
 
 
-class ScalingInput(Input):
+class ScalingInput(StrictModel):
     """Asks for the same run on other numbers of accelerators. An empty object chooses them."""
 
     accelerator_counts: Annotated[list[Degree], Field(min_length=1, max_length=8)] | MISSING = MISSING
@@ -57,7 +57,7 @@ class ScalingInput(Input):
     """Longest run that is put up with before it is spread over more accelerators; two weeks when left out."""
 
 
-class RunQuestion(Input):
+class RunEstimateRequest(StrictModel):
     """What runs on what."""
 
     model: ModelReference
@@ -72,7 +72,7 @@ class RunQuestion(Input):
     """From measured runs when left out."""
 
 
-class ThroughputQuestion(RunQuestion):
+class ThroughputEstimateRequest(RunEstimateRequest):
     """How fast will it go?"""
 
     scaling: ScalingInput | MISSING = MISSING
@@ -84,7 +84,7 @@ class ThroughputQuestion(RunQuestion):
     estimate of its own and takes most of the time: false for many questions."""
 
 
-class CostQuestion(RunQuestion):
+class CostEstimateRequest(RunEstimateRequest):
     """What will it cost?"""
 
     rental: Rental | MISSING = MISSING
@@ -104,16 +104,16 @@ class CostQuestion(RunQuestion):
     must be one."""
 
 
-class CostComparison(Input):
+class CostComparisonRequest(StrictModel):
     """Which way of doing the same work costs least?"""
 
-    baseline: CostQuestion
+    baseline: CostEstimateRequest
     """What the others are compared with."""
-    alternatives: Annotated[list[CostQuestion], Field(min_length=1, max_length=8)]
+    alternatives: Annotated[list[CostEstimateRequest], Field(min_length=1, max_length=8)]
     """The same model and the same tokens or requests, on other devices, in other layouts, on other terms."""
 
 
-class BilledAccount(Input):
+class BilledAccount(StrictModel):
     """Who is charged, for rows that accountants read."""
 
     billing_account_id: Text | MISSING = MISSING
@@ -122,50 +122,50 @@ class BilledAccount(Input):
     """Its name; the same as its id when left out."""
 
 
-class CostExport(CostQuestion, BilledAccount):
+class CostExportRequest(CostEstimateRequest, BilledAccount):
     """The charges of a run as FOCUS rows."""
 
 
-class UtilityBillQuestion(CostQuestion):
+class UtilityBillRequest(CostEstimateRequest):
     """What will the run draw, emit and cost, rented or bought?"""
 
-    site: RunSite | MISSING = MISSING
+    site: RunSiteInput | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
-    load_profile: RunLoad = RunLoad()
+    load_profile: RunLoadInput = RunLoadInput()
     """The course of its power in time."""
-    measured: MeasuredEnergy | MISSING = MISSING
+    measured: MeasuredEnergyInput | MISSING = MISSING
     """What it was measured to take, in place of the estimate."""
-    embodied: Embodied = Embodied()
+    embodied: EmbodiedEmissionsInput = EmbodiedEmissionsInput()
     """What making the machines emitted."""
 
 
-class UtilityBillExport(UtilityBillQuestion, BilledAccount):
+class UtilityBillExportRequest(UtilityBillRequest, BilledAccount):
     """The electricity of a run as FOCUS rows."""
 
 
-class MemoryBatch(Input):
+class MemoryEstimateBatchRequest(StrictModel):
     """Several questions, answered in order."""
 
-    requests: Annotated[list[MemoryQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+    requests: Annotated[list[MemoryEstimateRequest], Field(min_length=1, max_length=BATCH_LIMIT)]
     """Questions; one without an answer fails the batch."""
 
 
-class ThroughputBatch(Input):
+class ThroughputEstimateBatchRequest(StrictModel):
     """Several questions, answered in order."""
 
-    requests: Annotated[list[ThroughputQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+    requests: Annotated[list[ThroughputEstimateRequest], Field(min_length=1, max_length=BATCH_LIMIT)]
     """Questions; one without an answer fails the batch."""
 
 
-class CostBatch(Input):
+class CostEstimateBatchRequest(StrictModel):
     """Several questions, answered in order."""
 
-    requests: Annotated[list[CostQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+    requests: Annotated[list[CostEstimateRequest], Field(min_length=1, max_length=BATCH_LIMIT)]
     """Questions; one without an answer fails the batch."""
 
 
-class UtilityBillBatch(Input):
+class UtilityBillBatchRequest(StrictModel):
     """Several questions, answered in order."""
 
-    requests: Annotated[list[UtilityBillQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+    requests: Annotated[list[UtilityBillRequest], Field(min_length=1, max_length=BATCH_LIMIT)]
     """Questions; one without an answer fails the batch."""

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from service.schemas.base import Integer, MoneyAmount
 
 
-class EventType(StrEnum):
+class WebhookEventType(StrEnum):
     """What happened."""
 
     APPROVAL_REQUESTED = "approval.requested"
@@ -127,7 +127,7 @@ class PolicyChangeEvent(TypedDict):
     """Who approved it last or rejected it; absent where the delay was over."""
 
 
-class RegressionEvent(TypedDict):
+class BenchmarkRegressionEvent(TypedDict):
     """Of a benchmark that measures worse."""
 
     node_id: str
@@ -153,7 +153,7 @@ class AuditHeadEvent(TypedDict):
     """Its hash, of 64 hexadecimal digits."""
 
 
-class WebhookEvent(TypedDict):
+class WebhookDisabledEvent(TypedDict):
     """Of a webhook that the service has disabled."""
 
     webhook_id: str
@@ -164,7 +164,7 @@ class WebhookEvent(TypedDict):
     """Its receiver answered with 410, or every attempt of five days has failed."""
 
 
-class TestEvent(TypedDict):
+class WebhookTestEvent(TypedDict):
     """Of a delivery that somebody wanted to see."""
 
     webhook_id: str

@@ -9,13 +9,13 @@ from service.schemas.base import (
     AnswerWarning,
     CurrencyCode,
     Degree,
-    Evidence,
-    Gap,
-    Input,
+    EstimateEvidence,
+    EstimateGap,
     Instant,
     Integer,
     MoneyAmount,
     MoneyInput,
+    StrictModel,
     Text,
 )
 from service.schemas.plan_answers import PlanRow, PrunedCandidates, RuledOutCandidates
@@ -28,7 +28,7 @@ _INT64 = {"format": "int64"}
 FleetReason = Literal["configuration", "price", "deadline", "devices", "budget"]
 
 
-class FleetWorkload(Input):
+class FleetWorkload(StrictModel):
     """A training run or a service that the fleet is to take."""
 
     name: Text
@@ -55,7 +55,7 @@ class FleetWorkload(Input):
     """What is varied of a service."""
 
 
-class FleetQuestion(Input):
+class FleetPlanRequest(StrictModel):
     """Who runs where, on how many devices and when?"""
 
     workloads: Annotated[list[FleetWorkload], Field(min_length=1, max_length=40)]
@@ -100,7 +100,7 @@ class FleetAssignment(TypedDict):
     """Its configuration, with its estimates and the requests that give them. Its rank is always 1."""
 
 
-class PoolReason(TypedDict):
+class FleetPoolReason(TypedDict):
     """Why a workload does not run on a pool."""
 
     pool: str
@@ -143,7 +143,7 @@ class FleetRemedy(TypedDict):
     """What it would cost then."""
 
 
-class UnplacedWorkload(TypedDict):
+class UnplacedFleetWorkload(TypedDict):
     """A workload that does not fit."""
 
     workload: str
@@ -151,14 +151,14 @@ class UnplacedWorkload(TypedDict):
     reason: FleetReason
     """That of the pool where it comes closest: after the order of configuration, price, deadline, devices and
     budget."""
-    pools: list[PoolReason]
+    pools: list[FleetPoolReason]
     """Pool by pool."""
     remedies: list[FleetRemedy]
     """What would make it fit. More devices are looked for in the numbers that the workload names, else in
     doublings of a pool, up to 16 times what it has."""
 
 
-class PoolSpan(TypedDict):
+class FleetPoolSpan(TypedDict):
     """A time in which the same workloads run on a pool."""
 
     starts_at: str
@@ -171,7 +171,7 @@ class PoolSpan(TypedDict):
     """By whom."""
 
 
-class PoolOccupation(TypedDict):
+class FleetPoolOccupation(TypedDict):
     """What a pool does over time."""
 
     pool: str
@@ -180,11 +180,11 @@ class PoolOccupation(TypedDict):
     """Its devices."""
     share_taken: float
     """Of its device-hours from the start of the fleet to its end, or that of the last workload."""
-    spans: list[PoolSpan]
+    spans: list[FleetPoolSpan]
     """Where something runs, in order."""
 
 
-class MonthSpend(TypedDict):
+class FleetMonthlySpend(TypedDict):
     """What a calendar month costs, by UTC; the cost of a workload is spread evenly over its time."""
 
     month: str
@@ -197,7 +197,7 @@ class MonthSpend(TypedDict):
     """After it."""
 
 
-class PriorityBound(TypedDict):
+class FleetPriorityBound(TypedDict):
     """The most workloads of a priority that any schedule places."""
 
     priority: Integer
@@ -209,7 +209,7 @@ class PriorityBound(TypedDict):
 class FleetBound(TypedDict):
     """What no schedule exceeds."""
 
-    most_workloads: list[PriorityBound]
+    most_workloads: list[FleetPriorityBound]
     """By priority, as if it were alone."""
     most_in_all: Integer
     """Of all priorities."""
@@ -219,28 +219,28 @@ class FleetBound(TypedDict):
     """The same where the goal is the earliest: from when each may start until it ends, summed up."""
 
 
-class FleetAnswer(TypedDict):
+class FleetPlan(TypedDict):
     """Who runs where, on how many devices and when?"""
 
     assignments: list[FleetAssignment]
     """By start."""
-    unplaced: list[UnplacedWorkload]
+    unplaced: list[UnplacedFleetWorkload]
     """What does not fit, in the order of the question."""
     is_optimal: bool
     """Whether no schedule of these configurations is better; else `bound` says by how much one could be."""
     bound: FleetBound
     """What no schedule exceeds."""
-    pools: list[PoolOccupation]
+    pools: list[FleetPoolOccupation]
     """In the order of the question, owned ones first."""
-    months: list[MonthSpend]
+    months: list[FleetMonthlySpend]
     """From the first month with a cost to the last; empty where a cost is not known."""
     cost: NotRequired[MoneyAmount]
     """Of all workloads that run; absent where that of one is not known."""
     currency_code: str
     """Of all costs."""
-    evidence: Evidence
+    evidence: EstimateEvidence
     """What it takes to reproduce the answer."""
     warnings: list[AnswerWarning]
     """What to know of the question."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """Figures that are absent, and why."""

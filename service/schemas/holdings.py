@@ -2,10 +2,10 @@
 
 from pydantic import MISSING
 
-from service.schemas.base import Input, MoneyInput, NotNegative, Positive
+from service.schemas.base import MoneyInput, NotNegative, Positive, StrictModel
 
 
-class StorageInput(Input):
+class StorageInput(StrictModel):
     """Data and checkpoints that are kept, charged by gigabyte (1e9 bytes) and month (730.5 hours)."""
 
     price_per_gigabyte_month: MoneyInput
@@ -20,7 +20,7 @@ class StorageInput(Input):
     """How long they are kept; as long as the run lasts when left out."""
 
 
-class EgressInput(Input):
+class EgressInput(StrictModel):
     """Data that leave the provider, charged by gigabyte (1e9 bytes)."""
 
     price_per_gigabyte: MoneyInput

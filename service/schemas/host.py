@@ -2,10 +2,10 @@
 
 from pydantic import MISSING
 
-from service.schemas.base import Input, Positive
+from service.schemas.base import Positive, StrictModel
 
 
-class HostInput(Input):
+class HostInput(StrictModel):
     """What the accelerators of a node share; it counts where state is offloaded."""
 
     link_bandwidth_bytes_per_second: Positive | MISSING = MISSING

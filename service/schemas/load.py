@@ -8,7 +8,7 @@ from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
 from service.planning.estimates.simulation import MOST_SIMULATED
-from service.schemas.base import Count, Input, NotNegative, Positive, Size
+from service.schemas.base import NotNegative, Positive, PositiveInteger, Size, StrictModel
 from service.schemas.references import ModelReference
 
 _INT64 = {"format": "int64"}
@@ -19,7 +19,7 @@ MOST_ARRIVALS = 10_000
 """Most arrivals of a trace."""
 
 
-class FixedLength(Input):
+class FixedLength(StrictModel):
     """Every request has the same length."""
 
     distribution: Literal["fixed"]
@@ -27,7 +27,7 @@ class FixedLength(Input):
     """Tokens of every request."""
 
 
-class LognormalLength(Input):
+class LognormalLength(StrictModel):
     """The logarithm of the length is normal. Give p95_tokens or sigma."""
 
     distribution: Literal["lognormal"]
@@ -41,7 +41,7 @@ class LognormalLength(Input):
     """Longer ones are cut to it, which lowers the mean."""
 
 
-class HistogramLength(Input):
+class HistogramLength(StrictModel):
     """Lengths as they were counted."""
 
     distribution: Literal["histogram"]
@@ -51,8 +51,8 @@ class HistogramLength(Input):
     """How often each of them occurs, in any unit."""
 
 
-def _length_kind(given: object) -> str:
-    return "by distribution" if isinstance(given, dict | Input) else "by number"
+def _get_length_kind(given: object) -> str:
+    return "by distribution" if isinstance(given, dict | StrictModel) else "by number"
 
 
 class _AnyOf:
@@ -73,24 +73,24 @@ LengthDistribution = TypeAliasType(
 LengthInput = Annotated[
     Annotated[Size, Tag("by number")] | Annotated[LengthDistribution, Tag("by distribution")],
     # What is wrong is then told of the one that was meant.
-    Discriminator(_length_kind),
+    Discriminator(_get_length_kind),
     _AnyOf(),
 ]
 
 
-class PoissonArrivals(Input):
+class PoissonArrivals(StrictModel):
     """Requests arrive independently of each other."""
 
     process: Literal["poisson"]
 
 
-class UniformArrivals(Input):
+class UniformArrivals(StrictModel):
     """Requests arrive evenly."""
 
     process: Literal["uniform"]
 
 
-class TraceArrivals(Input):
+class TraceArrivals(StrictModel):
     """Requests arrive at given times, which set the rate."""
 
     process: Literal["trace"]
@@ -104,7 +104,7 @@ ArrivalsInput = TypeAliasType(
 )
 
 
-class ServiceLevelsInput(Input):
+class ServiceLevelsInput(StrictModel):
     """What a request may take; at least one limit. Goodput counts the requests that keep to all of them."""
 
     time_to_first_token_seconds: Positive | MISSING = MISSING
@@ -117,7 +117,7 @@ class ServiceLevelsInput(Input):
     """Percentage of the requests that is to keep to them."""
 
 
-class SpeculativeInput(Input):
+class SpeculativeDecodingInput(StrictModel):
     """Speculative decoding: tokens are proposed and checked in one pass. Give model or method."""
 
     model: ModelReference | MISSING = MISSING
@@ -130,13 +130,13 @@ class SpeculativeInput(Input):
     """Probability that a proposed token is accepted when those before it are. Defaults to published ones."""
 
 
-class AnalyticSolver(Input):
+class AnalyticSolver(StrictModel):
     """Formulas for the steady state."""
 
     kind: Literal["analytic"]
 
 
-class SimulatedSolver(Input):
+class SimulatedSolver(StrictModel):
     """A simulation, event by event. Give duration_seconds or requests."""
 
     kind: Literal["simulated"]
@@ -144,7 +144,7 @@ class SimulatedSolver(Input):
     """The same seed gives the same answer."""
     duration_seconds: Positive | MISSING = MISSING
     """Time that is simulated; at most 200,000 requests."""
-    requests: Annotated[Count, Field(le=MOST_SIMULATED)] | MISSING = MISSING
+    requests: Annotated[PositiveInteger, Field(le=MOST_SIMULATED)] | MISSING = MISSING
     """Requests of one replica that are simulated; defaults to 2,000."""
 
 

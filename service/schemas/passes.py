@@ -5,13 +5,13 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import MISSING, Field
 from typing_extensions import TypedDict
 
-from service.schemas.base import Degree, Input, NotNegative, QuantityAnswer, Share, Size
+from service.schemas.base import Degree, NotNegative, QuantityEstimate, Share, Size, StrictModel
 from service.schemas.references import ModelReference
 
 _INT64 = {"format": "int64"}
 
 
-class PassesInput(Input):
+class ForwardPassesInput(StrictModel):
     """Each request is one pass over its sequences; nothing is generated, whatever the model could."""
 
     task: Literal["embedding", "reranking", "classification"] = "embedding"
@@ -21,7 +21,7 @@ class PassesInput(Input):
     of the documents that are ranked."""
 
 
-class TextEncoderInput(Input):
+class TextEncoderInput(StrictModel):
     """A model that turns the prompt into what the denoiser reads; it runs once a request."""
 
     model: ModelReference
@@ -30,7 +30,7 @@ class TextEncoderInput(Input):
     """Tokens that it pads the prompt to; defaults to 77, for T5 to 512."""
 
 
-class AutoencoderInput(Input):
+class AutoencoderInput(StrictModel):
     """The autoencoder whose decoder turns latents into pixels."""
 
     model: ModelReference
@@ -41,7 +41,7 @@ class AutoencoderInput(Input):
     """Side of the tiles that a picture is decoded in, for less memory; whole when left out."""
 
 
-class DiffusionInput(Input):
+class DiffusionInput(StrictModel):
     """How a picture or a video is sampled; the model of the question is the denoiser."""
 
     sampler: Literal["ddpm", "ddim", "dpm_solver", "euler", "heun"] = "ddim"
@@ -62,7 +62,7 @@ class DiffusionInput(Input):
     """Without it, decoding the latents is left out."""
 
 
-class BatchingInput(Input):
+class BatchingInput(StrictModel):
     """How a server of passes fills a batch."""
 
     max_requests: Degree | MISSING = MISSING
@@ -71,7 +71,7 @@ class BatchingInput(Input):
     """How long a pass waits for more requests than are there."""
 
 
-class EvaluationsAnswer(TypedDict):
+class ForwardPassEvaluations(TypedDict):
     """How often a request passes one of its models, and what one pass takes."""
 
     phase: Literal["forward", "text_encoder", "denoiser", "autoencoder"]
@@ -84,16 +84,16 @@ class EvaluationsAnswer(TypedDict):
     """Floating-point operations of all of them for one request, on one device."""
 
 
-class PassesAnswer(TypedDict):
+class ForwardPassEstimate(TypedDict):
     """Requests that are passes."""
 
-    models: list[EvaluationsAnswer]
+    models: list[ForwardPassEvaluations]
     """What a request walks through, in order."""
-    samples_per_second: QuantityAnswer
+    samples_per_second: QuantityEstimate
     """Sequences, pictures or videos of the whole cluster."""
     batch: float
     """Requests of a pass on one replica, on average."""
-    pass_seconds: QuantityAnswer
+    pass_seconds: QuantityEstimate
     """Time of a pass from end to end."""
-    energy_per_sample_joules: NotRequired[QuantityAnswer]
+    energy_per_sample_joules: NotRequired[QuantityEstimate]
     """Energy of all devices over the samples that they take."""

@@ -4,14 +4,14 @@ from typing import Annotated, Any, Optional, Union
 
 from pydantic import MISSING, ConfigDict, Field, create_model
 
-from service.schemas.base import Input
+from service.schemas.base import StrictModel
 
 
-class _Change(Input):
+class _PatchModel(StrictModel):
     model_config = ConfigDict(use_attribute_docstrings=False)  # there is no source to look through
 
 
-def patch_of(shape: type[Input], name: str) -> type[Input]:
+def build_patch_shape(shape: type[StrictModel], name: str) -> type[StrictModel]:
     """The shape of a change: every member but the id, none required, null where one may be absent."""
     fields: dict[str, Any] = {}
     for member, info in shape.model_fields.items():
@@ -25,4 +25,4 @@ def patch_of(shape: type[Input], name: str) -> type[Input]:
             kept = Field(MISSING, description=info.description)
             fields[member] = (Union[allowed, MISSING], kept)  # noqa: UP007
     doc = "Members to change, each as a whole; the others stay. Null removes a member that may be absent."
-    return create_model(name, __base__=_Change, __doc__=doc, **fields)
+    return create_model(name, __base__=_PatchModel, __doc__=doc, **fields)

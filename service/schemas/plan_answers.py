@@ -6,23 +6,23 @@ from typing import Literal, NotRequired
 from pydantic import AwareDatetime
 from typing_extensions import TypedDict
 
-from service.schemas.answers import ParallelismAnswer
+from service.schemas.answers import ParallelismDegrees
 from service.schemas.base import (
     AnswerWarning,
-    Evidence,
-    Gap,
+    EstimateEvidence,
+    EstimateGap,
     Integer,
     MoneyAmount,
     MoneyQuantity,
-    QuantityAnswer,
+    QuantityEstimate,
 )
 from service.schemas.estimates import (
-    CostQuestion,
-    MemoryQuestion,
-    ThroughputQuestion,
-    UtilityBillQuestion,
+    CostEstimateRequest,
+    MemoryEstimateRequest,
+    ThroughputEstimateRequest,
+    UtilityBillRequest,
 )
-from service.schemas.plans import Goal, PlanQuestion
+from service.schemas.plans import PlanGoal, PlanRequest
 
 
 class PlanConstraint(StrEnum):
@@ -90,7 +90,7 @@ class PrunedCandidates(TypedDict):
     """How many."""
 
 
-class CandidateCounts(TypedDict):
+class PlanCandidateCounts(TypedDict):
     """What was searched. Configurations are layouts, batches, precisions and devices, whoever owns these."""
 
     considered: Integer
@@ -111,7 +111,7 @@ class CandidateCounts(TypedDict):
     """Those that a constraint rules out."""
 
 
-class SupplyAnswer(TypedDict):
+class PlanSupply(TypedDict):
     """Where the devices come from."""
 
     name: str
@@ -126,16 +126,16 @@ class SupplyAnswer(TypedDict):
     """How they are paid."""
 
 
-class PlanRequests(TypedDict):
+class PlanEstimateRequests(TypedDict):
     """Bodies of `POST /v1/estimates/...` that give the same figures."""
 
-    memory: MemoryQuestion
+    memory: MemoryEstimateRequest
     """Of `memory`."""
-    throughput: ThroughputQuestion
+    throughput: ThroughputEstimateRequest
     """Of `throughput`."""
-    cost: NotRequired[CostQuestion]
+    cost: NotRequired[CostEstimateRequest]
     """Of `cost`, where devices or their storage are paid."""
-    utility_bill: NotRequired[UtilityBillQuestion]
+    utility_bill: NotRequired[UtilityBillRequest]
     """Of `utility-bill`, where the building is known."""
 
 
@@ -149,13 +149,13 @@ class PlanRow(TypedDict):
     """Name of a given configuration."""
     ruled_out_by: NotRequired[PlanConstraint]
     """What rules a given configuration out; it has no place then, and its rank is 0."""
-    supply: SupplyAnswer
+    supply: PlanSupply
     """Where the devices come from."""
     accelerator_id: str
     """What the devices are."""
     accelerator_count: Integer
     """How many."""
-    parallelism: ParallelismAnswer
+    parallelism: ParallelismDegrees
     """Their layout."""
     precision: NotRequired[str]
     """Of training."""
@@ -173,43 +173,43 @@ class PlanRow(TypedDict):
     """Servers of the service."""
     starts_at: NotRequired[str]
     """When it begins, where the question says."""
-    total_bytes: NotRequired[QuantityAnswer]
+    total_bytes: NotRequired[QuantityEstimate]
     """Memory of the fullest device; absent where a part of it is not known."""
     headroom_bytes: NotRequired[Integer]
     """What is left of the device, or of the engine's share of it."""
     fit_probability: NotRequired[float]
     """Probability that a device holds it, by the intervals of its memory and of the device's."""
-    step_seconds: NotRequired[QuantityAnswer]
+    step_seconds: NotRequired[QuantityEstimate]
     """One optimizer step."""
-    tokens_per_second: NotRequired[QuantityAnswer]
+    tokens_per_second: NotRequired[QuantityEstimate]
     """Tokens that the run trains on."""
-    model_flops_utilization: NotRequired[QuantityAnswer]
+    model_flops_utilization: NotRequired[QuantityEstimate]
     """Of training."""
-    time_to_first_token_seconds: NotRequired[QuantityAnswer]
+    time_to_first_token_seconds: NotRequired[QuantityEstimate]
     """Of a service."""
-    time_per_output_token_seconds: NotRequired[QuantityAnswer]
+    time_per_output_token_seconds: NotRequired[QuantityEstimate]
     """Of a service."""
-    request_seconds: NotRequired[QuantityAnswer]
+    request_seconds: NotRequired[QuantityEstimate]
     """Of a service."""
-    service_level_share: NotRequired[QuantityAnswer]
+    service_level_share: NotRequired[QuantityEstimate]
     """Share of the requests that keep to the service levels."""
-    duration_seconds: NotRequired[QuantityAnswer]
+    duration_seconds: NotRequired[QuantityEstimate]
     """Time of the run."""
-    device_hours: NotRequired[QuantityAnswer]
+    device_hours: NotRequired[QuantityEstimate]
     """Devices times hours."""
     cost: NotRequired[MoneyQuantity]
     """Rent or share of own devices, electricity of own ones, storage and what leaves."""
-    facility_kwh: NotRequired[QuantityAnswer]
+    facility_kwh: NotRequired[QuantityEstimate]
     """Energy at the meter."""
-    peak_kw: NotRequired[QuantityAnswer]
+    peak_kw: NotRequired[QuantityEstimate]
     """Power at the meter."""
-    location_based_kg_co2e: NotRequired[QuantityAnswer]
+    location_based_kg_co2e: NotRequired[QuantityEstimate]
     """Emissions of the electricity."""
-    requests: PlanRequests
+    requests: PlanEstimateRequests
     """What gives the same figures."""
 
 
-class Difference(TypedDict):
+class PlanRowDifference(TypedDict):
     """A figure in which two rows differ."""
 
     name: str
@@ -222,21 +222,21 @@ class Difference(TypedDict):
     """Of both, where they are numbers."""
 
 
-class Separation(TypedDict):
+class PlanSeparation(TypedDict):
     """What separates the first row from the second."""
 
-    settings: list[Difference]
+    settings: list[PlanRowDifference]
     """Choices that differ."""
-    figures: list[Difference]
+    figures: list[PlanRowDifference]
     """Headlines that differ, that of the goal first."""
-    parts: list[Difference]
+    parts: list[PlanRowDifference]
     """Of the goal's figure: phases of all steps or of a request, charges, or emissions by kind of equipment,
     by the size of their difference."""
     within_interval: bool
     """Whether the first row is better by less than the estimates are unsure of."""
 
 
-class Sensitivity(TypedDict):
+class PlanSensitivity(TypedDict):
     """An assumption that, moved so far, changes the first row; up and down by themselves where both do."""
 
     assumption: Literal[
@@ -262,7 +262,7 @@ class Sensitivity(TypedDict):
     """The first row then, with its figures under the moved assumption; absent where none is left."""
 
 
-class LaunchHint(TypedDict):
+class LaunchSettings(TypedDict):
     """Settings with which a framework or an engine runs the winner."""
 
     tool: Literal["torchrun", "megatron_lm", "deepspeed", "torchtitan", "vllm", "sglang"]
@@ -271,32 +271,32 @@ class LaunchHint(TypedDict):
     """Of its command line."""
     configuration: NotRequired[dict[str, object]]
     """Of its configuration file, by section and key."""
-    missing: list[Gap]
+    missing: list[EstimateGap]
     """What of the row the tool has no setting for."""
 
 
-class PlanAnswer(TypedDict):
+class PlanResult(TypedDict):
     """Which configuration does this work best?"""
 
     rows: list[PlanRow]
     """By the goal; of a Pareto set from the cheapest on."""
     given: list[PlanRow]
     """Configurations of the question, in its order."""
-    candidates: CandidateCounts
+    candidates: PlanCandidateCounts
     """What was searched."""
-    separation: NotRequired[Separation]
+    separation: NotRequired[PlanSeparation]
     """Of the first two rows."""
-    sensitivities: list[Sensitivity]
+    sensitivities: list[PlanSensitivity]
     """What the choice hangs on, the smallest movement first."""
-    launch_hints: list[LaunchHint]
+    launch_hints: list[LaunchSettings]
     """For the first row."""
     currency_code: str
     """Of all costs."""
-    evidence: Evidence
+    evidence: EstimateEvidence
     """What it takes to reproduce the answer."""
     warnings: list[AnswerWarning]
     """What to know of the question."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
 
@@ -319,9 +319,9 @@ class Plan(TypedDict):
     id: str
     state: Literal["running", "done", "cancelled", "failed"]
     """A search that failed says why in error_code and error_summary."""
-    goal: Goal
+    goal: PlanGoal
     """What was asked for."""
-    question: NotRequired[PlanQuestion]
+    question: NotRequired[PlanRequest]
     """What was asked; left out of lists."""
     created_at: AwareDatetime
     """When it was asked."""
@@ -335,5 +335,5 @@ class Plan(TypedDict):
     """The same in words."""
     best_cost: NotRequired[MoneyAmount]
     """Of the first row."""
-    answer: NotRequired[PlanAnswer]
+    answer: NotRequired[PlanResult]
     """Once it is done; left out of lists."""

@@ -8,13 +8,13 @@ from service.planning.parallelism import PipelineSchedule, Sharding
 from service.planning.precision import TrainingPrecision
 from service.schemas.base import (
     CatalogName,
-    Count,
     CurrencyCode,
     Degree,
-    Input,
     Instant,
     MoneyInput,
     Positive,
+    PositiveInteger,
+    StrictModel,
     Text,
 )
 from service.schemas.frontier import StorageSearch
@@ -22,17 +22,17 @@ from service.schemas.holdings import EgressInput, StorageInput
 from service.schemas.purchase import Purchase
 from service.schemas.references import ClusterInput, ModelReference, ParallelismInput
 from service.schemas.rental import Rental, SpotTerms
-from service.schemas.site import RunSite
+from service.schemas.site import RunSiteInput
 from service.schemas.what_if import StartWindow
 from service.schemas.workloads import RecomputationInput, WorkloadInput
 
 _INT64 = {"format": "int64"}
 _Degrees = Annotated[list[Degree], Field(min_length=1, max_length=64)]
 
-Goal = Literal["cheapest", "fastest", "cleanest", "fewest_devices", "pareto"]
+PlanGoal = Literal["cheapest", "fastest", "cleanest", "fewest_devices", "pareto"]
 
 
-class OwnedNodes(Input):
+class OwnedNodes(StrictModel):
     """Machines that are there already."""
 
     name: Text
@@ -40,13 +40,13 @@ class OwnedNodes(Input):
     cluster: ClusterInput
     """One of the machines: what its devices are, how many it holds and how they are joined. The
     accelerator_count is that of all of them: the most that a plan takes."""
-    site: RunSite | MISSING = MISSING
+    site: RunSiteInput | MISSING = MISSING
     """Where they stand; what their electricity costs is part of the cost of a plan."""
     purchase: Purchase | MISSING = MISSING
     """What they cost; with its ownership the run bears its share. Left out, only electricity counts."""
 
 
-class RentedDevices(Input):
+class RentedDevices(StrictModel):
     """Devices that can be rented on terms that are no offer of the catalog."""
 
     name: Text
@@ -61,16 +61,16 @@ class RentedDevices(Input):
     """Where they are; compared with the regions of the constraints, and of the sites."""
 
 
-class RegionSite(Input):
+class RegionSite(StrictModel):
     """The building in which rented devices of some regions stand, for their energy and carbon."""
 
     regions: Annotated[list[Text], Field(min_length=1, max_length=100)]
     """Regions as offers name them."""
-    site: RunSite
+    site: RunSiteInput
     """The building; the price of its electricity is the provider's and not part of the cost of a plan."""
 
 
-class PlanConstraints(Input):
+class PlanConstraints(StrictModel):
     """What a configuration has to keep to. What is left out does not bind."""
 
     budget: MoneyInput | MISSING = MISSING
@@ -102,7 +102,7 @@ class PlanConstraints(Input):
     """Most emissions of the electricity."""
 
 
-class TrainingSearch(Input):
+class TrainingSearch(StrictModel):
     """What is varied of a training run. What is left out takes the values that practice knows."""
 
     tensor: _Degrees | MISSING = MISSING
@@ -148,7 +148,7 @@ class ServingSearch(StorageSearch):
     """Devices that each expert is cut over; defaults to 1 and to the tensor-parallel degree."""
 
 
-class PlanSearch(Input):
+class PlanSearch(StrictModel):
     """What is varied beside layouts."""
 
     accelerators: Annotated[list[CatalogName], Field(min_length=1, max_length=100)] | MISSING = MISSING
@@ -174,7 +174,7 @@ class PlanSearch(Input):
     """Most ranked rows."""
 
 
-class MovedAssumption(Input):
+class SensitivityAssumption(StrictModel):
     """An assumption that is moved, to see what becomes of the choice."""
 
     kind: Literal["price", "time", "electricity_price", "carbon_intensity", "interruption_rate"]
@@ -186,7 +186,7 @@ class MovedAssumption(Input):
     """What it is multiplied by."""
 
 
-class GivenConfiguration(Input):
+class GivenConfiguration(StrictModel):
     """A configuration to be ranked with the rest, such as the one in use."""
 
     name: Text
@@ -201,7 +201,7 @@ class GivenConfiguration(Input):
     """The workload as it is run: the same work, in its own batch, precision and recomputation."""
 
 
-class PlanQuestion(Input):
+class PlanRequest(StrictModel):
     """Which configuration does this work best?"""
 
     model: ModelReference
@@ -209,7 +209,7 @@ class PlanQuestion(Input):
     workload: WorkloadInput
     """The work. Of training its total and its global batch, of serving its load and its service levels; what
     the search varies takes the place of what is given here."""
-    goal: Goal
+    goal: PlanGoal
     """Least cost, least time (of a service: of a request), least emissions of the electricity, fewest
     devices, or all that no other betters in cost, time and emissions."""
     constraints: PlanConstraints = PlanConstraints()
@@ -222,7 +222,7 @@ class PlanQuestion(Input):
     """Devices on terms that are no offer of the catalog."""
     sites: Annotated[list[RegionSite], Field(max_length=100)] = []
     """Buildings of rented devices by region."""
-    site: RunSite | MISSING = MISSING
+    site: RunSiteInput | MISSING = MISSING
     """The building of rented devices elsewhere."""
     storage: StorageInput | MISSING = MISSING
     """What keeping data and checkpoints costs."""
@@ -236,7 +236,7 @@ class PlanQuestion(Input):
     """Currency of the costs, at the catalog's exchange rates; that of the budget, else USD."""
     given: Annotated[list[GivenConfiguration], Field(max_length=20)] = []
     """Configurations to be ranked with the rest."""
-    assumptions: Annotated[list[MovedAssumption], Field(max_length=20)] = []
+    assumptions: Annotated[list[SensitivityAssumption], Field(max_length=20)] = []
     """Assumptions that are moved."""
-    most_candidates: Annotated[Count, Field(le=100_000_000)] = 10_000_000
+    most_candidates: Annotated[PositiveInteger, Field(le=100_000_000)] = 10_000_000
     """A search of more candidates is refused, with the list that makes it so large."""

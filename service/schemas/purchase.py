@@ -4,13 +4,13 @@ from typing import Annotated
 
 from pydantic import MISSING, Field
 
-from service.schemas.base import Degree, Factor, Input, MoneyInput, Share
+from service.schemas.base import Degree, Factor, MoneyInput, Share, StrictModel
 from service.schemas.rental import IdleShare, PriceRange
 
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
-class Hosts(Input):
+class PurchasedHosts(StrictModel):
     """Servers around the devices, without these."""
 
     price_per_host: MoneyInput
@@ -19,7 +19,7 @@ class Hosts(Input):
     """Defaults to the devices of a node of the cluster. Hosts are bought whole."""
 
 
-class Ownership(Input):
+class Ownership(StrictModel):
     """How a purchase becomes a cost of each year, and of the run: its share of the device-hours used."""
 
     years: Annotated[float, Field(gt=0, le=50)]
@@ -38,7 +38,7 @@ class Ownership(Input):
     """Floor, racks and cooling, without electricity."""
 
 
-class Purchase(Input):
+class Purchase(StrictModel):
     """What the bought cluster costs."""
 
     price_per_device: MoneyInput
@@ -47,7 +47,7 @@ class Purchase(Input):
     """Ends of that price; the interval of the total includes them."""
     price_factor: Factor | MISSING = MISSING
     """What that price and its ends are multiplied by: a discount, or a price that moves."""
-    hosts: Hosts | MISSING = MISSING
+    hosts: PurchasedHosts | MISSING = MISSING
     """Servers; in the price of a device when left out."""
     network_per_device: MoneyInput | MISSING = MISSING
     """Adapters, cables and switches, shared out among the devices."""

@@ -11,28 +11,28 @@ from service.planning.precision import NumberFormat
 from service.schemas.architectures import Architecture
 from service.schemas.base import (
     CatalogName,
-    Count,
     Degree,
     Factor,
     ForeignObject,
-    Input,
     NotNegative,
     Positive,
+    PositiveInteger,
     ResourceId,
     Share,
+    StrictModel,
     Text,
 )
 from service.schemas.host import HostInput
 
 
-class CatalogModel(Input):
+class CatalogModel(StrictModel):
     """A model of the catalog."""
 
     source: Literal["catalog"]
     id: CatalogName
 
 
-class HuggingFaceModel(Input):
+class HuggingFaceModel(StrictModel):
     """A model by its published `config.json`."""
 
     source: Literal["huggingface_config"]
@@ -40,7 +40,7 @@ class HuggingFaceModel(Input):
     """The parsed config.json, as published."""
 
 
-class ArchitectureModel(Input):
+class ArchitectureModel(StrictModel):
     """A model by its layers."""
 
     source: Literal["architecture"]
@@ -48,11 +48,11 @@ class ArchitectureModel(Input):
     """Layers with shapes."""
 
 
-class ParameterCountModel(Input):
+class ParameterCountModel(StrictModel):
     """A back-of-the-envelope model: what it cannot answer is a gap."""
 
     source: Literal["parameter_count"]
-    parameter_count: Count
+    parameter_count: PositiveInteger
     """Parameters, all of which every token uses."""
 
 
@@ -65,21 +65,21 @@ ModelReference = TypeAliasType(
 )
 
 
-class CatalogAccelerator(Input):
+class CatalogAccelerator(StrictModel):
     """An accelerator of the catalog."""
 
     source: Literal["catalog"]
     id: CatalogName
 
 
-class AcceleratorSpecification(Input):
+class AcceleratorSpecification(StrictModel):
     """An accelerator that is not in the catalog. What is absent is unknown."""
 
     name: Text = "specification"
     """What the answer calls it."""
     generation: CatalogName | MISSING = MISSING
     """Generation of its chip as the catalog writes it: whose measured constants hold."""
-    memory_bytes: Count | MISSING = MISSING
+    memory_bytes: PositiveInteger | MISSING = MISSING
     """What the driver reports to a process."""
     memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING
     """Peak rate of the device's own memory."""
@@ -91,7 +91,7 @@ class AcceleratorSpecification(Input):
     """The most that one device draws."""
 
 
-class SpecifiedAccelerator(Input):
+class SpecifiedAccelerator(StrictModel):
     """An accelerator by its figures."""
 
     source: Literal["specification"]
@@ -105,14 +105,14 @@ AcceleratorReference = TypeAliasType(
 )
 
 
-class CatalogLink(Input):
+class CatalogLink(StrictModel):
     """A link of the catalog."""
 
     source: Literal["catalog"]
     id: CatalogName
 
 
-class LinkSpecification(Input):
+class LinkSpecification(StrictModel):
     """A link that is not in the catalog."""
 
     kind: LinkKind
@@ -127,7 +127,7 @@ class LinkSpecification(Input):
     """Whether its switches reduce what passes through them."""
 
 
-class SpecifiedLink(Input):
+class SpecifiedLink(StrictModel):
     """A link by its figures."""
 
     source: Literal["specification"]
@@ -140,7 +140,7 @@ LinkReference = TypeAliasType(
 )
 
 
-class ClusterInput(Input):
+class ClusterInput(StrictModel):
     """Equal accelerators in equal nodes."""
 
     accelerator: AcceleratorReference
@@ -169,7 +169,7 @@ class ClusterInput(Input):
     """Driver of the accelerators: measurements under the same major version count before others."""
 
 
-class ParallelismInput(Input):
+class ParallelismInput(StrictModel):
     """How the workload is laid out. A degree left out is 1, `data` is what remains of the cluster."""
 
     tensor: Degree = 1
@@ -197,7 +197,7 @@ class ParallelismInput(Input):
     """Parts of the model on each pipeline device."""
 
 
-class ModelledEfficiency(Input):
+class ModelledEfficiency(StrictModel):
     """The achieved share of the limits comes from measured runs."""
 
     source: Literal["modelled"]
@@ -205,7 +205,7 @@ class ModelledEfficiency(Input):
     """What the time of a training step is multiplied by: devices that turn out slower or faster."""
 
 
-class AssumedEfficiency(Input):
+class AssumedEfficiency(StrictModel):
     """The achieved share of the limits is given: T = O / (R_peak x utilization)."""
 
     source: Literal["assumed"]
@@ -215,7 +215,7 @@ class AssumedEfficiency(Input):
     """Defaults to `utilization`, with a warning where it matters."""
 
 
-class CalibrationEfficiency(Input):
+class CalibrationEfficiency(StrictModel):
     """The achieved share of the limits is that of one calibration, else of the reference set."""
 
     source: Literal["calibration"]

@@ -9,17 +9,17 @@ from service.schemas.base import (
     DecimalText,
     Degree,
     Factor,
-    Input,
     MoneyInput,
     NotNegative,
     Positive,
+    StrictModel,
     Text,
 )
 
 IdleShare = Annotated[float, Field(ge=0, le=0.99)]
 
 
-class PriceRange(Input):
+class PriceRange(StrictModel):
     """How low and how high a price may turn out, in its own currency."""
 
     low: DecimalText
@@ -28,7 +28,7 @@ class PriceRange(Input):
     """Highest."""
 
 
-class BillingTerms(Input):
+class RentalBillingTerms(StrictModel):
     """How the time of an instance is counted."""
 
     increment_seconds: Positive | MISSING = MISSING
@@ -37,7 +37,7 @@ class BillingTerms(Input):
     """The least that an instance is charged for."""
 
 
-class SpotTerms(Input):
+class SpotTerms(StrictModel):
     """Devices that the provider may take back. An interruption of one instance stops a training run."""
 
     interruptions_per_hour: NotNegative
@@ -47,7 +47,7 @@ class SpotTerms(Input):
     Defaults to the workload's reliability, and without it to that of published runs."""
 
 
-class CommitmentTerms(Input):
+class CommitmentTerms(StrictModel):
     """Devices that are paid for a term, whether they are used or not."""
 
     term_hours: Positive
@@ -59,14 +59,14 @@ class CommitmentTerms(Input):
     out, the run is all that uses them and bears whole terms."""
 
 
-class CapacityBlockTerms(Input):
+class CapacityBlockTerms(StrictModel):
     """Devices that are paid in whole blocks of time, before they start."""
 
     block_hours: Positive
     """Length of one block, such as 24."""
 
 
-class Rental(Input):
+class Rental(StrictModel):
     """What a rented device costs: a price, or an offer of the catalog.
 
     Terms of an offer hold where the question gives none; at most one of spot, commitment and capacity block
@@ -84,7 +84,7 @@ class Rental(Input):
     devices_per_instance: Degree | MISSING = MISSING
     """Devices of an instance, which is rented whole: those that the run leaves are charged too. Defaults to
     the offer's, and for a price to 1."""
-    billing: BillingTerms | MISSING = MISSING
+    billing: RentalBillingTerms | MISSING = MISSING
     """How time is counted; exactly, when neither this nor the offer says."""
     spot: SpotTerms | MISSING = MISSING
     """Devices that may be taken back."""

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import MISSING
 
-from service.schemas.base import Degree, Input, Share, Size
+from service.schemas.base import Degree, Share, Size, StrictModel
 
 
-class RolloutInput(Input):
+class RolloutInput(StrictModel):
     """How ppo and grpo generate their sequences; prompt and response together are sequence_length."""
 
     prompt_tokens: Size | MISSING = MISSING

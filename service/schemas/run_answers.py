@@ -4,29 +4,29 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from service.planning.training.scaling import Scale
-from service.schemas.base import Integer, QuantityAnswer
+from service.planning.training.scaling import RunScale
+from service.schemas.base import Integer, QuantityEstimate
 
 
-class DataStage(TypedDict):
+class DataPipelineStage(TypedDict):
     """One stage of the way of the data."""
 
     name: Literal["storage", "preprocessing", "transfer", "compute"]
     """What it does."""
-    seconds: QuantityAnswer
+    seconds: QuantityEstimate
     """Time that it takes for the samples of a step."""
 
 
-class DataPipelineAnswer(TypedDict):
+class DataPipelineEstimate(TypedDict):
     """How the data keeps up with the devices."""
 
-    stages: list[DataStage]
+    stages: list[DataPipelineStage]
     """Stages whose figures are given, and compute."""
     slowest: Literal["storage", "preprocessing", "transfer", "compute"]
     """The stage that takes longest."""
-    exposed_seconds: QuantityAnswer
+    exposed_seconds: QuantityEstimate
     """Time of a step in which the devices wait for data."""
-    device_utilization: QuantityAnswer
+    device_utilization: QuantityEstimate
     """Share of a step in which they do not."""
     workers_needed: NotRequired[Integer]
     """Workers of each replica that prepare samples as fast as the devices take them."""
@@ -34,49 +34,49 @@ class DataPipelineAnswer(TypedDict):
     """Host memory of the batches of a replica that are ready, at work and on their way."""
     dataset_bytes: NotRequired[Integer]
     """Size of the dataset as it is stored."""
-    stream_seconds: NotRequired[QuantityAnswer]
+    stream_seconds: NotRequired[QuantityEstimate]
     """Time to read the dataset once."""
     epochs: NotRequired[float]
     """How often the run reads it."""
 
 
-class CheckpointAnswer(TypedDict):
+class CheckpointEstimate(TypedDict):
     """What is saved, how often, and what training waits for."""
 
     bytes: Integer
     """Trained weights, master weights and optimizer states of the whole model, once."""
     bytes_per_device: Integer
     """What a device that saves copies."""
-    write_seconds: NotRequired[QuantityAnswer]
+    write_seconds: NotRequired[QuantityEstimate]
     """Time to write it to the storage."""
-    stall_seconds: NotRequired[QuantityAnswer]
+    stall_seconds: NotRequired[QuantityEstimate]
     """Time that training stops for each checkpoint."""
-    interval_seconds: NotRequired[QuantityAnswer]
+    interval_seconds: NotRequired[QuantityEstimate]
     """Training from one checkpoint to the next."""
     interval_steps: NotRequired[Integer]
     """The same in optimizer steps."""
 
 
-class ReliabilityAnswer(TypedDict):
+class ReliabilityEstimate(TypedDict):
     """What failures are expected, and what the whole run spends its time on."""
 
-    mean_time_between_failures_seconds: QuantityAnswer
+    mean_time_between_failures_seconds: QuantityEstimate
     """Of the whole cluster."""
-    restart_seconds: QuantityAnswer
+    restart_seconds: QuantityEstimate
     """From a failure until training goes on, loading the checkpoint included."""
     failure_probability: NotRequired[float]
     """Probability of at least one failure in the time that the run needs without any."""
     expected_failures: NotRequired[float]
     """Failures of the whole run."""
-    expected_silent_corruptions: NotRequired[QuantityAnswer]
+    expected_silent_corruptions: NotRequired[QuantityEstimate]
     """Results that a device computes wrongly without notice, at published rates; they take no time here."""
-    productive_seconds: NotRequired[QuantityAnswer]
+    productive_seconds: NotRequired[QuantityEstimate]
     """Progress: the duration without checkpoints and failures."""
-    checkpoint_seconds: NotRequired[QuantityAnswer]
+    checkpoint_seconds: NotRequired[QuantityEstimate]
     """Time that training stops for checkpoints."""
-    lost_work_seconds: NotRequired[QuantityAnswer]
+    lost_work_seconds: NotRequired[QuantityEstimate]
     """Work that failures lose and that is done again."""
-    restarting_seconds: NotRequired[QuantityAnswer]
+    restarting_seconds: NotRequired[QuantityEstimate]
     """Time in restarts."""
 
 
@@ -87,9 +87,9 @@ class ScalingPoint(TypedDict):
     """Accelerators."""
     global_batch_size: Integer
     """Sequences of a step."""
-    step_seconds: QuantityAnswer
+    step_seconds: QuantityEstimate
     """Time of a step."""
-    tokens_per_second: QuantityAnswer
+    tokens_per_second: QuantityEstimate
     """Tokens trained on by the whole cluster."""
     speedup: float
     """Over the smallest count: of the same step, or of tokens per second where the step grows."""
@@ -107,7 +107,7 @@ class ScalingPoint(TypedDict):
     """By the empirical curve that is fitted to the points."""
 
 
-class EmpiricalAnswer(TypedDict):
+class EmpiricalScalingFit(TypedDict):
     """n / S(n) = a + b n + c ln n, fitted to the points of the curve; n over the smallest count."""
 
     a: float
@@ -130,11 +130,11 @@ class ScalingCurve(TypedDict):
     crossover_accelerator_count: NotRequired[float]
     """Where compute of the smallest count, divided, takes as long as communication of the largest, which does
     not shrink; of strong scaling."""
-    empirical: NotRequired[EmpiricalAnswer]
+    empirical: NotRequired[EmpiricalScalingFit]
     """Fitted to the points, where there are four."""
 
 
-class ScalingAnswer(TypedDict):
+class ScalingEstimate(TypedDict):
     """How the run would go on other numbers of accelerators."""
 
     strong: ScalingCurve
@@ -146,13 +146,13 @@ class ScalingAnswer(TypedDict):
 class ScaleOption(TypedDict):
     """The run on one device, one node, or the cluster."""
 
-    scale: Scale
+    scale: RunScale
     """On how much it is spread."""
     accelerator_count: Integer
     """Accelerators."""
     fits: NotRequired[bool]
     """Whether a device holds its share; absent where the capacity is not known."""
-    duration_seconds: NotRequired[QuantityAnswer]
+    duration_seconds: NotRequired[QuantityEstimate]
     """Time of the whole run."""
     in_time: NotRequired[bool]
     """Whether it ends within the limit."""
@@ -161,7 +161,7 @@ class ScaleOption(TypedDict):
 class ScalingDecision(TypedDict):
     """The smallest scale that holds the step and ends in time."""
 
-    scale: NotRequired[Scale]
+    scale: NotRequired[RunScale]
     """Absent where none does."""
     options: list[ScaleOption]
     """The scales, smallest first."""
@@ -169,13 +169,13 @@ class ScalingDecision(TypedDict):
     """Accelerators that weights, gradients and optimizer states alone fill, spread evenly."""
     time_limit_seconds: float
     """Longest run that is put up with."""
-    rule_of_thumb: NotRequired[Scale]
+    rule_of_thumb: NotRequired[RunScale]
     """What sizes alone would say; a hint. Absent without the size of the dataset."""
     streaming: NotRequired[bool]
     """Whether the dataset is too large to stage."""
 
 
-class HintAnswer(TypedDict):
+class RecipeHint(TypedDict):
     """A hint for the recipe, which the estimate does not depend on."""
 
     code: Literal[
@@ -195,27 +195,27 @@ class HintAnswer(TypedDict):
     """The learning rate that comes out."""
 
 
-class GradientCompressionAnswer(TypedDict):
+class GradientCompressionEstimate(TypedDict):
     """What compressing the gradients changes in a step."""
 
     ratio: float
     """How many times fewer bytes a replica sends."""
-    compression_seconds: QuantityAnswer
+    compression_seconds: QuantityEstimate
     """Time of a step to compress and to restore."""
-    step_seconds_without: QuantityAnswer
+    step_seconds_without: QuantityEstimate
     """Time of a step whose gradients are not compressed."""
     pays: bool
     """Whether the step is shorter with it."""
 
 
-class RolloutAnswer(TypedDict):
+class RolloutEstimate(TypedDict):
     """How a policy generates what it is trained on."""
 
-    seconds: QuantityAnswer
+    seconds: QuantityEstimate
     """Time of one rollout."""
     sequences: Integer
     """Sequences of a rollout."""
-    generated_tokens_per_second: QuantityAnswer
+    generated_tokens_per_second: QuantityEstimate
     """Tokens of responses that all replicas generate while it lasts."""
     replicas: Integer
     """Engines that generate side by side."""
@@ -225,24 +225,24 @@ class RolloutAnswer(TypedDict):
     """Sequences that each of them holds at a time; 0 where not one fits."""
 
 
-class TrainingParts(TypedDict):
+class TrainingEstimateParts(TypedDict):
     """Members of an answer about a training run; absent where the question does not ask for them."""
 
-    data_pipeline: NotRequired[DataPipelineAnswer]
+    data_pipeline: NotRequired[DataPipelineEstimate]
     """How the data keeps up; where a data pipeline is given."""
-    gradient_compression: NotRequired[GradientCompressionAnswer]
+    gradient_compression: NotRequired[GradientCompressionEstimate]
     """Where gradient compression is given and replicas exchange whole gradients."""
-    checkpoint: NotRequired[CheckpointAnswer]
+    checkpoint: NotRequired[CheckpointEstimate]
     """Where checkpointing is given."""
-    reliability: NotRequired[ReliabilityAnswer]
+    reliability: NotRequired[ReliabilityEstimate]
     """Where reliability is given."""
-    goodput: NotRequired[QuantityAnswer]
+    goodput: NotRequired[QuantityEstimate]
     """Share of the duration that ends up as progress; where checkpointing or reliability is given."""
-    scaling: NotRequired[ScalingAnswer]
+    scaling: NotRequired[ScalingEstimate]
     """Where scaling is given."""
     scaling_decision: NotRequired[ScalingDecision]
     """One device, one node or the cluster; where scaling is given."""
-    rollout: NotRequired[RolloutAnswer]
+    rollout: NotRequired[RolloutEstimate]
     """How the sequences of ppo and grpo are generated."""
-    hints: NotRequired[list[HintAnswer]]
+    hints: NotRequired[list[RecipeHint]]
     """For the recipe at this batch size."""

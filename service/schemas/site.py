@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import MISSING, Discriminator, Field
 
-from service.schemas.base import CatalogName, Factor, Input, Instant, MoneyInput, NotNegative, Share
-from service.schemas.carbon import SiteCarbon
-from service.schemas.energy import IntervalMinutes, SiteEnergy
+from service.schemas.base import CatalogName, Factor, Instant, MoneyInput, NotNegative, Share, StrictModel
+from service.schemas.carbon import SiteCarbonInput
+from service.schemas.energy import IntervalMinutes, SiteEnergyInput
 from service.schemas.tariffs import TariffTerms, TimeZone
 
 MOST_INTERVALS = 70_176
@@ -27,7 +27,7 @@ LocalMonth = Annotated[str, Field(pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])$", ma
 """A month of the site's clock, such as 2026-11."""
 
 
-class MonthlyPeak(Input):
+class MonthlyPeak(StrictModel):
     """The highest demand of a month before the load."""
 
     month: LocalMonth
@@ -36,7 +36,7 @@ class MonthlyPeak(Input):
     """Highest mean power of an interval in it, at the meter."""
 
 
-class Electricity(Input):
+class ElectricityPriceInput(StrictModel):
     """What electricity costs: a flat price, or a tariff with what its bill depends on."""
 
     price_per_kwh: MoneyInput | MISSING = MISSING
@@ -65,7 +65,7 @@ class Electricity(Input):
     reads."""
 
 
-class ConstantLoad(Input):
+class ConstantBaselineLoad(StrictModel):
     """The same power always."""
 
     kind: Literal["constant"]
@@ -74,7 +74,7 @@ class ConstantLoad(Input):
     """Power at the meter."""
 
 
-class LoadSeries(Input):
+class BaselineLoadSeries(StrictModel):
     """Mean power of consecutive intervals."""
 
     kind: Literal["series"]
@@ -87,18 +87,18 @@ class LoadSeries(Input):
     """Mean power of each interval at the meter. It covers every billing period that the run touches."""
 
 
-BaselineLoad = Annotated[ConstantLoad | LoadSeries, Discriminator("kind")]
+BaselineLoad = Annotated[ConstantBaselineLoad | BaselineLoadSeries, Discriminator("kind")]
 """What the meter of the site reads without the run."""
 
 
-class RunSite(SiteEnergy, SiteCarbon):
+class RunSiteInput(SiteEnergyInput, SiteCarbonInput):
     """The building. Figures given here take the place of those of `site_id`."""
 
     site_id: CatalogName | MISSING = MISSING
     """Site of the catalog."""
     pue: Annotated[float, Field(ge=1, le=10)] | MISSING = MISSING
     """Power usage effectiveness: facility energy over IT energy."""
-    electricity: Electricity | MISSING = MISSING
+    electricity: ElectricityPriceInput | MISSING = MISSING
     """What electricity costs."""
     time_zone: TimeZone | MISSING = MISSING
     """Local clock of the site, by which a tariff is read; needed with a tariff."""

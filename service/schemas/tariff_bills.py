@@ -8,15 +8,15 @@ from typing_extensions import TypeAliasType, TypedDict
 from service.schemas.base import (
     AnswerWarning,
     CatalogName,
-    Evidence,
-    Gap,
-    Input,
+    EstimateEvidence,
+    EstimateGap,
     MoneyQuantity,
     NotNegative,
-    QuantityAnswer,
+    QuantityEstimate,
     Share,
+    StrictModel,
 )
-from service.schemas.bill_answers import ElectricityLine, PeriodTotal
+from service.schemas.bill_answers import BillingPeriodTotal, ElectricityBillLine
 from service.schemas.energy import IntervalMinutes
 from service.schemas.site import MOST_MONTHS, LocalDate, MonthlyPeak
 from service.schemas.tariffs import MOST_VALUES, Months, Name, TariffTerms, Weekdays
@@ -46,14 +46,14 @@ LoadEnd = Annotated[
 IntervalLength = Annotated[IntervalMinutes, Field(description="Length of each interval.")]
 
 
-class CatalogTariff(Input):
+class CatalogTariff(StrictModel):
     """A tariff of the catalog."""
 
     source: Literal["catalog"]
     id: CatalogName
 
 
-class GivenTariff(Input):
+class SpecifiedTariff(StrictModel):
     """A tariff that is not stored."""
 
     source: Literal["terms"]
@@ -62,11 +62,11 @@ class GivenTariff(Input):
 
 
 TariffReference = TypeAliasType(
-    "TariffReference", Annotated[CatalogTariff | GivenTariff, Field(discriminator="source")]
+    "TariffReference", Annotated[CatalogTariff | SpecifiedTariff, Field(discriminator="source")]
 )
 
 
-class ConstantDemand(Input):
+class ConstantDemand(StrictModel):
     """The same power always."""
 
     kind: Literal["constant"]
@@ -77,7 +77,7 @@ class ConstantDemand(Input):
     """Power at the meter."""
 
 
-class DemandSeries(Input):
+class DemandSeries(StrictModel):
     """Mean power of consecutive intervals."""
 
     kind: Literal["series"]
@@ -87,7 +87,7 @@ class DemandSeries(Input):
     """Mean power of each interval at the meter."""
 
 
-class AddedDemand(Input):
+class DemandRuleIncrement(StrictModel):
     """Power that is drawn in the intervals whose start matches every member that is given."""
 
     kw: NotNegative
@@ -100,7 +100,7 @@ class AddedDemand(Input):
     """Local time of day at which it ends. One that is not above from_time passes midnight."""
 
 
-class SetDemand(Input):
+class DemandRuleOverride(StrictModel):
     """Power of single intervals, whatever else the rule says."""
 
     intervals: Annotated[
@@ -112,7 +112,7 @@ class SetDemand(Input):
     """Their power."""
 
 
-class DemandRule(Input):
+class DemandRule(StrictModel):
     """Power by local month, weekday and time of day."""
 
     kind: Literal["rule"]
@@ -123,13 +123,13 @@ class DemandRule(Input):
     """Power of every interval."""
     step_kw: _KW = 0.0
     """Power that each interval has more than the one before it."""
-    add: Annotated[list[AddedDemand], Field(max_length=100)] = []
+    add: Annotated[list[DemandRuleIncrement], Field(max_length=100)] = []
     """What is drawn beside it, and when."""
-    set: Annotated[list[SetDemand], Field(max_length=100)] = []
+    set: Annotated[list[DemandRuleOverride], Field(max_length=100)] = []
     """Intervals with a power of their own."""
 
 
-class AnnualDemand(Input):
+class AnnualDemand(StrictModel):
     """Energy and peak of a year, where no series is known."""
 
     kind: Literal["annual"]
@@ -140,7 +140,7 @@ class AnnualDemand(Input):
     """Highest demand of the year."""
 
 
-class MonthlyQuantity(Input):
+class MonthlyBillingQuantity(StrictModel):
     """A billing quantity of a month."""
 
     month: Month
@@ -151,14 +151,14 @@ class MonthlyQuantity(Input):
     """Its quantity."""
 
 
-class DemandDeterminants(Input):
+class DemandDeterminants(StrictModel):
     """Billing quantities of the months of a year, where no series is known."""
 
     kind: Literal["determinants"]
     year: BillingYear
-    energy_kwh: Annotated[list[MonthlyQuantity], Field(max_length=2000)] = []
+    energy_kwh: Annotated[list[MonthlyBillingQuantity], Field(max_length=2000)] = []
     """Energy by month and price period."""
-    peak_kw: Annotated[list[MonthlyQuantity], Field(max_length=2000)] = []
+    peak_kw: Annotated[list[MonthlyBillingQuantity], Field(max_length=2000)] = []
     """Highest demand by month, and by month and price period."""
     coincident_kw: Annotated[list[NotNegative], Field(max_length=1000)] = []
     """Demand in the grid's peak intervals, in the order of the tariff's sets."""
@@ -173,7 +173,7 @@ TariffLoad = TypeAliasType(
 )
 
 
-class TariffBillQuestion(Input):
+class TariffBillRequest(StrictModel):
     """What does a tariff charge for a load?"""
 
     tariff: TariffReference
@@ -197,7 +197,7 @@ class TariffBillQuestion(Input):
     year."""
 
 
-class ChargeDemand(TypedDict):
+class BilledDemand(TypedDict):
     """What a demand charge bills."""
 
     charge: str
@@ -206,29 +206,29 @@ class ChargeDemand(TypedDict):
     """Demand after floors and ratchets."""
 
 
-class TariffPeriodTotal(PeriodTotal):
+class TariffBillPeriodTotal(BillingPeriodTotal):
     """What a billing period amounts to."""
 
-    billing_demand: list[ChargeDemand]
+    billing_demand: list[BilledDemand]
     """By demand charge."""
 
 
-class TariffBillAnswer(TypedDict):
+class TariffBill(TypedDict):
     """The bill of a load. Each line is rounded once, half to even, to the minor unit of the currency."""
 
     total: MoneyQuantity
     """Sum of the lines."""
-    energy_kwh: QuantityAnswer
+    energy_kwh: QuantityEstimate
     """Energy of all billing periods at the meter."""
-    peak_kw: QuantityAnswer
+    peak_kw: QuantityEstimate
     """Highest demand of all billing periods."""
-    lines: list[ElectricityLine]
+    lines: list[ElectricityBillLine]
     """Charges by billing period, in the order of the tariff."""
-    periods: list[TariffPeriodTotal]
+    periods: list[TariffBillPeriodTotal]
     """Totals by billing period."""
-    evidence: Evidence
+    evidence: EstimateEvidence
     """What it takes to reproduce the answer."""
     warnings: list[AnswerWarning]
     """What to know of the question and of the tariff."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """Figures that are absent, and why."""

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
-from service.planning.tariff.bill import Determinants, Load
-from service.planning.tariff.calendar import clock, days_between, in_window, utc_minute
+from service.planning.tariff.bill import BillingDeterminants, MeteredLoad
+from service.planning.tariff.calendar import build_clock, build_days, find_window_days, to_utc_minute
 from service.planning.tariff.charges import DAY_MINUTES
 from service.schemas.tariff_bills import (
-    AddedDemand,
     ConstantDemand,
     DemandDeterminants,
     DemandRule,
+    DemandRuleIncrement,
     DemandSeries,
-    MonthlyQuantity,
+    MonthlyBillingQuantity,
 )
-from service.schemas.tariffs import TariffWindow, window_of
+from service.schemas.tariffs import TariffWindow, build_window
 
 MOST_INTERVALS = 211_000
 """Most intervals of a load: two years of five minutes."""
@@ -35,27 +35,31 @@ def to_load(
     *,
     power_factor: float,
     secondary: bool,
-) -> Load:
+) -> MeteredLoad:
     """The load in intervals; :class:`PlanningError` names the member of the question at fault."""
-    start = _instant(shape.starts_at, zone, f"{_LOAD}/starts_at")
+    start = _parse_instant(shape.starts_at, zone, f"{_LOAD}/starts_at")
     if isinstance(shape, DemandSeries):
         kw = np.array(shape.kw, dtype=np.float64)
     else:
-        count = _count(start, _instant(shape.ends_at, zone, f"{_LOAD}/ends_at"), shape.interval_minutes)
+        count = _count_intervals(
+            start, _parse_instant(shape.ends_at, zone, f"{_LOAD}/ends_at"), shape.interval_minutes
+        )
         kw = (
             np.full(count, shape.kw)
             if isinstance(shape, ConstantDemand)
-            else _ruled(shape, start, count, zone)
+            else _apply_demand_rule(shape, start, count, zone)
         )
-    return Load(start, shape.interval_minutes, kw, power_factor, secondary)
+    return MeteredLoad(start, shape.interval_minutes, kw, power_factor, secondary)
 
 
-def to_determinants(shape: DemandDeterminants, *, power_factor: float, secondary: bool) -> Determinants:
+def to_determinants(
+    shape: DemandDeterminants, *, power_factor: float, secondary: bool
+) -> BillingDeterminants:
     """The billing quantities of a year."""
-    peaks = _by_month(shape.peak_kw, "peak_kw")
-    return Determinants(
+    peaks = _group_by_month(shape.peak_kw, "peak_kw")
+    return BillingDeterminants(
         year=shape.year,
-        energy_kwh=_by_month(shape.energy_kwh, "energy_kwh"),
+        energy_kwh=_group_by_month(shape.energy_kwh, "energy_kwh"),
         period_peak_kw={key: kw for key, kw in peaks.items() if key[1]},
         month_peak_kw={month: kw for (month, period), kw in peaks.items() if not period},
         coincident_kw=tuple(shape.coincident_kw),
@@ -64,7 +68,7 @@ def to_determinants(shape: DemandDeterminants, *, power_factor: float, secondary
     )
 
 
-def _by_month(given: list[MonthlyQuantity], member: str) -> dict[tuple[int, str], float]:
+def _group_by_month(given: list[MonthlyBillingQuantity], member: str) -> dict[tuple[int, str], float]:
     found: dict[tuple[int, str], float] = {}
     for place, one in enumerate(given):
         key = (one.month, "" if one.period is MISSING else one.period)
@@ -75,7 +79,7 @@ def _by_month(given: list[MonthlyQuantity], member: str) -> dict[tuple[int, str]
     return found
 
 
-def _instant(text: str, zone: ZoneInfo, pointer: str) -> datetime:
+def _parse_instant(text: str, zone: ZoneInfo, pointer: str) -> datetime:
     """A time; on a clock that is set back, the first of two that it shows."""
     try:
         given = datetime.fromisoformat(text)
@@ -89,7 +93,7 @@ def _instant(text: str, zone: ZoneInfo, pointer: str) -> datetime:
     return instant
 
 
-def _count(start: datetime, end: datetime, interval_minutes: int) -> int:
+def _count_intervals(start: datetime, end: datetime, interval_minutes: int) -> int:
     count, rest = divmod(end - start, timedelta(minutes=interval_minutes))
     if count < 1 or rest:
         detail = "the end is a whole number of intervals after the start"
@@ -100,13 +104,13 @@ def _count(start: datetime, end: datetime, interval_minutes: int) -> int:
     return count
 
 
-def _ruled(rule: DemandRule, start: datetime, count: int, zone: ZoneInfo) -> Floats:
+def _apply_demand_rule(rule: DemandRule, start: datetime, count: int, zone: ZoneInfo) -> Floats:
     places = np.arange(count)
     kw = np.full(count, rule.base_kw, dtype=np.float64)
     np.add(kw, rule.step_kw * places, out=kw)
     times = _LocalTimes(start, rule.interval_minutes, count, zone)
     for added in rule.add:
-        kw[times.inside(added)] += added.kw
+        kw[times.match_window(added)] += added.kw
     for number, fixed in enumerate(rule.set):
         if max(fixed.intervals) > count:
             detail = f"the load has {count} intervals"
@@ -121,17 +125,17 @@ class _LocalTimes:
     """Day and minute of the local clock at which each interval begins."""
 
     def __init__(self, start: datetime, interval_minutes: int, count: int, zone: ZoneInfo) -> None:
-        first = utc_minute(start)
+        first = to_utc_minute(start)
         minutes = first + interval_minutes * np.arange(count)
-        local = minutes + clock(zone, first, int(minutes[-1]) + 1).offset(minutes)
+        local = minutes + build_clock(zone, first, int(minutes[-1]) + 1).get_offset(minutes)
         self._day, self._minute = local // DAY_MINUTES, local % DAY_MINUTES
-        self._days = days_between(int(self._day[0]), int(self._day[-1]), ())
+        self._days = build_days(int(self._day[0]), int(self._day[-1]), ())
 
-    def inside(self, added: AddedDemand) -> NDArray[np.bool_]:
+    def match_window(self, added: DemandRuleIncrement) -> NDArray[np.bool_]:
         """Whether an interval begins within the times of ``added``."""
         given = {name: value for name, value in added if name != "kw"}
-        window = window_of(TariffWindow(**given))
-        begins = in_window(window, self._days)
+        window = build_window(TariffWindow(**given))
+        begins = find_window_days(window, self._days)
         place = self._day - self._days.first + 1
         after: NDArray[np.bool_] = self._minute >= window.from_minute
         before: NDArray[np.bool_] = self._minute < window.to_minute
@@ -142,12 +146,12 @@ class _LocalTimes:
         return after
 
 
-def history(peaks: Mapping[str, float]) -> dict[tuple[int, int], float]:
+def parse_history(peaks: Mapping[str, float]) -> dict[tuple[int, int], float]:
     """Peaks by year and month, from those by text such as 2026-11."""
     return {(int(month[:4]), int(month[5:])): kw for month, kw in peaks.items()}
 
 
-def local_days(starts: list[str], pointer: str) -> list[date]:
+def parse_days(starts: list[str], pointer: str) -> list[date]:
     """Days of the calendar, ascending."""
     found: list[date] = []
     for place, text in enumerate(starts):

@@ -19,14 +19,14 @@ from typing_extensions import TypeAliasType
 
 from service.planning.errors import PlanningError
 from service.planning.tariff import charges as planning
-from service.planning.tariff.checks import check
+from service.planning.tariff.checks import check_tariff
 from service.schemas.base import (
     CurrencyCode,
     Degree,
-    Input,
     Instant,
     NotNegative,
     SignedDecimalText,
+    StrictModel,
 )
 
 _INT64 = {"format": "int64"}
@@ -62,13 +62,15 @@ WindowMinutes = Annotated[
 Price = Annotated[SignedDecimalText, Field(description="Decimal number as text; credits are below zero.")]
 ChargeNames = Annotated[list[Name], Field(max_length=100)]
 
-OnHolidays = TypeAliasType("OnHolidays", Literal["as_weekday", "included", "excluded"])
-TierUnit = TypeAliasType("TierUnit", Literal["kwh", "kwh_per_kw", "kwh_per_day", "kwh_per_kw_per_day", "kw"])
-ChargedPer = TypeAliasType("ChargedPer", Literal["day", "month", "year"])
-Proration = TypeAliasType("Proration", Literal["none", "thirty_days", "days_of_month"])
+HolidayTreatment = TypeAliasType("HolidayTreatment", Literal["as_weekday", "included", "excluded"])
+TariffTierUnit = TypeAliasType(
+    "TariffTierUnit", Literal["kwh", "kwh_per_kw", "kwh_per_day", "kwh_per_kw_per_day", "kw"]
+)
+FixedChargePeriod = TypeAliasType("FixedChargePeriod", Literal["day", "month", "year"])
+ChargeProration = TypeAliasType("ChargeProration", Literal["none", "thirty_days", "days_of_month"])
 
 
-class TariffWindow(Input):
+class TariffWindow(StrictModel):
     """Local times: an instant is inside when its month, its day and its time all match."""
 
     months: Annotated[Months, Field(description="Calendar months; all if absent.")] | MISSING = MISSING
@@ -77,37 +79,37 @@ class TariffWindow(Input):
     """Local time at which it begins."""
     to_time: Annotated[str, Field(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", max_length=5)] = "24:00"
     """Local time at which it ends. One that is not above from_time passes midnight into the next day."""
-    holidays: OnHolidays = "as_weekday"
+    holidays: HolidayTreatment = "as_weekday"
     """What a holiday is to it: a day like any other, always in it, or never."""
 
 
-class PriceTier(Input):
+class TariffPriceTier(StrictModel):
     """A price up to a limit."""
 
     price: Price
     limit: NotNegative | MISSING = MISSING
     """Cumulative upper limit within the billing period; absent without end."""
-    unit: TierUnit = "kwh"
+    unit: TariffTierUnit = "kwh"
     """What the limit counts; hours of use are kWh for each kW of billing demand."""
 
 
-class PricePeriod(Input):
+class TariffPricePeriod(StrictModel):
     """The hours of a charge that share a ladder of tiers. Those of one charge do not overlap."""
 
     name: Name
     """What no other period of the charge is called."""
-    tiers: Annotated[list[PriceTier], Field(min_length=1, max_length=50)]
+    tiers: Annotated[list[TariffPriceTier], Field(min_length=1, max_length=50)]
     """Prices, the limits ascending."""
     windows: Annotated[list[TariffWindow], Field(min_length=1, max_length=600)] | MISSING = MISSING
     """When it applies; at all times if absent."""
 
 
 PricePeriods = Annotated[
-    list[PricePeriod], Field(min_length=1, max_length=100, description="Prices by the time of use.")
+    list[TariffPricePeriod], Field(min_length=1, max_length=100, description="Prices by the time of use.")
 ]
 
 
-class _Charge(Input):
+class _Charge(StrictModel):
     """What every charge has."""
 
     name: ChargeName
@@ -121,11 +123,11 @@ class FixedCharge(_Charge):
 
     kind: Literal["fixed"]
     price: Price
-    per: ChargedPer = "month"
+    per: FixedChargePeriod = "month"
     """What it is charged for; of a year one twelfth for each month."""
     meters: Degree = 1
     """Meters that it is charged for."""
-    proration: Proration = "none"
+    proration: ChargeProration = "none"
     """What a price by month or year is charged for in a billing period that is not one month."""
 
 
@@ -140,7 +142,7 @@ class EnergyCharge(_Charge):
     """Demand charge whose billing demand scales hours of use; the peak of the billing period if absent."""
 
 
-class IntervalPrices(Input):
+class IntervalPrices(StrictModel):
     """Prices of consecutive intervals."""
 
     starts_at: Instant
@@ -165,7 +167,7 @@ class RealTimeCharge(_Charge):
     ] = "1"
 
 
-class DemandRatchet(Input):
+class DemandRatchet(StrictModel):
     """A billing demand is at least a share of earlier peaks."""
 
     share_by_billing_month: TwelveShares | MISSING = MISSING
@@ -187,7 +189,7 @@ class DemandRatchet(Input):
     year."""
 
 
-class BillingDemand(Input):
+class BillingDemand(StrictModel):
     """How the metered peak becomes the demand that is billed: the highest of all of these."""
 
     minimum_kw: NotNegative = 0.0
@@ -225,7 +227,7 @@ class DemandCharge(_Charge):
     or that tier's price is the amount."""
     billing_demand: BillingDemand | MISSING = MISSING
     """How the peak becomes what is billed; as metered if absent."""
-    proration: Proration = "none"
+    proration: ChargeProration = "none"
     """What a monthly price is charged for in a billing period that is not one month."""
     minimum: Annotated[Price, Field(description="The least that a period's charge is.")] | MISSING = MISSING
 
@@ -242,7 +244,7 @@ class OverrunCharge(_Charge):
     window_minutes: WindowMinutes | MISSING = MISSING
 
 
-class PeakSet(Input):
+class CoincidentPeakSet(StrictModel):
     """Peak intervals of the grid: by hour of the local year (the first is 1) or by their start."""
 
     price: (
@@ -265,7 +267,7 @@ class CoincidentPeakCharge(_Charge):
     """A price for the demand in the grid's own peak intervals (4CP in ERCOT, the triad in Great Britain)."""
 
     kind: Literal["coincident_peak"]
-    sets: Annotated[list[PeakSet], Field(min_length=1, max_length=24)]
+    sets: Annotated[list[CoincidentPeakSet], Field(min_length=1, max_length=24)]
     """Sets of peak intervals, each with its price."""
     statistic: Literal["max", "mean"] = "max"
     """What of the demands in a set is billed."""
@@ -289,11 +291,11 @@ class MinimumCharge(_Charge):
 
     kind: Literal["minimum"]
     amount: Price
-    per: ChargedPer = "month"
+    per: FixedChargePeriod = "month"
     """What the amount is for."""
     of: ChargeNames = []
     """Charges that fill it; all but taxes and riders where empty."""
-    proration: Proration = "none"
+    proration: ChargeProration = "none"
     """What an amount by month or year is for in a billing period that is not one month."""
 
 
@@ -327,7 +329,7 @@ TariffCharge = TypeAliasType(
 )
 
 
-class TariffRevision(Input):
+class TariffRevision(StrictModel):
     """The charges in force from a local day on, until the next revision."""
 
     effective_from: Day
@@ -336,7 +338,7 @@ class TariffRevision(Input):
     """What is charged, in the order of the bill."""
 
 
-class TariffTerms(Input):
+class TariffTerms(StrictModel):
     """What a tariff charges: revisions in order of time, on one local clock."""
 
     currency_code: CurrencyCode
@@ -358,7 +360,7 @@ class TariffTerms(Input):
     """What the tariff says and no charge can: shown as warnings."""
 
 
-_KINDS: Mapping[str, type[planning.Charge]] = {
+_KINDS: Mapping[str, type[planning.TariffCharge]] = {
     "fixed": planning.FixedCharge,
     "energy": planning.EnergyCharge,
     "real_time": planning.RealTimeCharge,
@@ -372,7 +374,7 @@ _KINDS: Mapping[str, type[planning.Charge]] = {
 _KIND_OF = {planned: kind for kind, planned in _KINDS.items()}
 
 
-def terms_of(row: Mapping[str, Any]) -> TariffTerms:
+def parse_terms(row: Mapping[str, Any]) -> TariffTerms:
     """The terms in a document that has other members too."""
     return TariffTerms.model_validate({name: row[name] for name in TariffTerms.model_fields if name in row})
 
@@ -383,22 +385,24 @@ def to_planning(terms: TariffTerms) -> planning.Tariff:
         currency_code=terms.currency_code,
         time_zone=terms.time_zone,
         revisions=tuple(
-            planning.Revision(
-                effective_from=day(revision.effective_from, f"/revisions/{place}/effective_from"),
-                charges=tuple(_built(_KINDS[charge.kind], charge) for charge in revision.charges),
+            planning.TariffRevision(
+                effective_from=parse_day(revision.effective_from, f"/revisions/{place}/effective_from"),
+                charges=tuple(_build_object(_KINDS[charge.kind], charge) for charge in revision.charges),
             )
             for place, revision in enumerate(terms.revisions)
         ),
-        holidays=frozenset(day(text, f"/holidays/{place}") for place, text in enumerate(terms.holidays)),
+        holidays=frozenset(
+            parse_day(text, f"/holidays/{place}") for place, text in enumerate(terms.holidays)
+        ),
         secondary_loss_factor=terms.secondary_loss_factor,
         hours_of_use_minimum=terms.hours_of_use_minimum,
         notes=tuple(terms.notes),
     )
-    check(tariff)
+    check_tariff(tariff)
     return tariff
 
 
-def day(text: str, pointer: str) -> date:
+def parse_day(text: str, pointer: str) -> date:
     """A day of the calendar."""
     try:
         return date.fromisoformat(text)
@@ -406,50 +410,52 @@ def day(text: str, pointer: str) -> date:
         raise PlanningError("DAY_UNKNOWN", pointer, "the calendar has no such day") from None
 
 
-def _built(planned: type[Any], shape: Input) -> Any:  # noqa: ANN401
+def _build_object(planned: type[Any], shape: StrictModel) -> Any:  # noqa: ANN401
     """An object of planning by the members of its shape that are given."""
     given = {name: value for name, value in shape if name != "kind" and value is not MISSING}
-    return planned(**{name: _READ.get(name, _same)(value) for name, value in given.items()})
+    return planned(**{name: _READ.get(name, _to_tuple)(value) for name, value in given.items()})
 
 
-def _all(planned: type[Any]) -> Callable[[list[Input]], tuple[Any, ...]]:
-    return lambda shapes: tuple(_built(planned, shape) for shape in shapes)
+def _build_list_reader(planned: type[Any]) -> Callable[[list[StrictModel]], tuple[Any, ...]]:
+    return lambda shapes: tuple(_build_object(planned, shape) for shape in shapes)
 
 
-def _same(value: object) -> object:
+def _to_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _windows(shapes: list[TariffWindow]) -> tuple[planning.Window, ...]:
-    return tuple(window_of(shape) for shape in shapes)
+def _build_windows(shapes: list[TariffWindow]) -> tuple[planning.LocalTimeWindow, ...]:
+    return tuple(build_window(shape) for shape in shapes)
 
 
-def window_of(shape: TariffWindow) -> planning.Window:
+def build_window(shape: TariffWindow) -> planning.LocalTimeWindow:
     """The window as planning knows it."""
     given = {
         name: frozenset(days)
         for name in ("months", "weekdays")
         if (days := getattr(shape, name)) is not MISSING
     }
-    return planning.Window(
+    return planning.LocalTimeWindow(
         **given,
-        from_minute=_minute(shape.from_time),
-        to_minute=_minute(shape.to_time),
-        holidays=planning.OnHolidays(shape.holidays),
+        from_minute=_parse_minute(shape.from_time),
+        to_minute=_parse_minute(shape.to_time),
+        holidays=planning.HolidayTreatment(shape.holidays),
     )
 
 
-def _minute(time: str) -> int:
+def _parse_minute(time: str) -> int:
     hours, minutes = time.split(":")
     return 60 * int(hours) + int(minutes)
 
 
-def _time(minute: int) -> str:
+def _format_time(minute: int) -> str:
     return f"{minute // 60:02}:{minute % 60:02}"
 
 
-def _prices(shape: IntervalPrices) -> planning.Prices:
-    return planning.Prices(shape.starts_at, shape.interval_minutes, np.array(shape.values, dtype=np.float64))
+def _build_prices(shape: IntervalPrices) -> planning.IntervalPrices:
+    return planning.IntervalPrices(
+        shape.starts_at, shape.interval_minutes, np.array(shape.values, dtype=np.float64)
+    )
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
@@ -462,27 +468,27 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "adder": Decimal,
     "factor": Decimal,
     "minimum": Decimal,
-    "per": planning.Per,
-    "unit": planning.TierUnit,
-    "accumulation": planning.Accumulation,
-    "span": planning.Span,
+    "per": planning.FixedChargePeriod,
+    "unit": planning.TariffTierUnit,
+    "accumulation": planning.TierAccumulation,
+    "span": planning.PeakSpan,
     "pricing": planning.DemandPricing,
-    "proration": planning.Proration,
+    "proration": planning.ChargeProration,
     "statistic": planning.PeakStatistic,
-    "periods": _all(planning.PricePeriod),
-    "tiers": _all(planning.Tier),
-    "windows": _windows,
-    "sets": lambda shapes: tuple(_peak_set(shape) for shape in shapes),
-    "ratchets": _all(planning.Ratchet),
-    "billing_demand": lambda shape: _built(planning.BillingDemand, shape),
-    "prices": _prices,
+    "periods": _build_list_reader(planning.PricePeriod),
+    "tiers": _build_list_reader(planning.PriceTier),
+    "windows": _build_windows,
+    "sets": lambda shapes: tuple(_build_peak_set(shape) for shape in shapes),
+    "ratchets": _build_list_reader(planning.DemandRatchet),
+    "billing_demand": lambda shape: _build_object(planning.BillingDemand, shape),
+    "prices": _build_prices,
 }
 """How a member becomes planning's, by its name; all others are taken as they are."""
 
 
-def _peak_set(shape: PeakSet) -> planning.PeakSet:
+def _build_peak_set(shape: CoincidentPeakSet) -> planning.CoincidentPeakSet:
     price = None if shape.price is MISSING else Decimal(shape.price)
-    return planning.PeakSet(
+    return planning.CoincidentPeakSet(
         price=price,
         hours_of_year=tuple(shape.hours_of_year),
         starts=tuple(shape.starts),
@@ -491,27 +497,27 @@ def _peak_set(shape: PeakSet) -> planning.PeakSet:
     )
 
 
-def from_planning(tariff: planning.Tariff) -> dict[str, Any]:
+def to_document(tariff: planning.Tariff) -> dict[str, Any]:
     """The tariff as a document of :class:`TariffTerms`, without members that have their default."""
-    document: dict[str, Any] = _written(tariff)
+    document: dict[str, Any] = _write_value(tariff)
     return document
 
 
-def _written(value: object) -> Any:  # noqa: ANN401
+def _write_value(value: object) -> Any:  # noqa: ANN401
     match value:
-        case planning.Window():
-            return _written_window(value)
-        case planning.Prices(start, interval_minutes, values):
+        case planning.LocalTimeWindow():
+            return _write_window(value)
+        case planning.IntervalPrices(start, interval_minutes, values):
             written = {"starts_at": start.isoformat(), "interval_minutes": interval_minutes}
             return {**written, "values": values.tolist()}
         case frozenset():
-            return sorted(_written(item) for item in value)
+            return sorted(_write_value(item) for item in value)
         case tuple() | list():
-            return [_written(item) for item in value]
-    return _written_object(value) if is_dataclass(value) else _written_scalar(value)
+            return [_write_value(item) for item in value]
+    return _write_object(value) if is_dataclass(value) else _write_scalar(value)
 
 
-def _written_scalar(value: object) -> object:
+def _write_scalar(value: object) -> object:
     match value:
         case Decimal():
             return f"{value:f}"
@@ -522,11 +528,11 @@ def _written_scalar(value: object) -> object:
     return value
 
 
-def _written_object(value: Any) -> dict[str, Any]:  # noqa: ANN401
-    kind = {"kind": _KIND_OF[type(value)]} if isinstance(value, planning.Charge) else {}
+def _write_object(value: Any) -> dict[str, Any]:  # noqa: ANN401
+    kind = {"kind": _KIND_OF[type(value)]} if isinstance(value, planning.TariffCharge) else {}
     members = [(field, getattr(value, field.name)) for field in fields(value)]
     return kind | {
-        field.name: _written(member)
+        field.name: _write_value(member)
         for field, member in members
         if member is not None and not _is_default(field, member)
     }
@@ -537,13 +543,13 @@ def _is_default(field: DataclassField[Any], member: object) -> bool:
     return field.default is not NO_DEFAULT and bool(member == field.default)
 
 
-def _written_window(window: planning.Window) -> dict[str, Any]:
+def _write_window(window: planning.LocalTimeWindow) -> dict[str, Any]:
     document: dict[str, Any] = {}
     if window.months != planning.MONTHS:
         document["months"] = sorted(window.months)
     if window.weekdays != planning.WEEKDAYS:
         document["weekdays"] = sorted(window.weekdays)
-    document |= {"from_time": _time(window.from_minute), "to_time": _time(window.to_minute)}
-    if window.holidays is not planning.OnHolidays.AS_WEEKDAY:
+    document |= {"from_time": _format_time(window.from_minute), "to_time": _format_time(window.to_minute)}
+    if window.holidays is not planning.HolidayTreatment.AS_WEEKDAY:
         document["holidays"] = window.holidays.value
     return document

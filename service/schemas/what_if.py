@@ -7,24 +7,24 @@ from typing_extensions import TypedDict
 
 from service.schemas.base import (
     AnswerWarning,
-    Evidence,
-    Gap,
-    Input,
+    EstimateEvidence,
+    EstimateGap,
     Instant,
     Integer,
     MoneyAmount,
     MoneyQuantity,
     Positive,
-    QuantityAnswer,
+    QuantityEstimate,
+    StrictModel,
     Text,
 )
-from service.schemas.estimates import UtilityBillQuestion
-from service.schemas.site import RunSite
+from service.schemas.estimates import UtilityBillRequest
+from service.schemas.site import RunSiteInput
 
 _INT64 = {"format": "int64"}
 
 
-class StartWindow(Input):
+class StartWindow(StrictModel):
     """Moments at which the run may begin."""
 
     earliest_start_at: Instant
@@ -35,37 +35,37 @@ class StartWindow(Input):
     """Minutes from one to the next; a multiple of the interval of the load profile."""
 
 
-class ShiftQuestion(UtilityBillQuestion):
+class StartShiftEstimateRequest(UtilityBillRequest):
     """When would the run be cheapest, when cleanest?"""
 
     window: StartWindow
     """Moments at which it may begin."""
 
 
-class SiteChoice(Input):
+class SiteChoice(StrictModel):
     """A building that the run could take place in."""
 
     name: Text
     """What it is called in the answer."""
-    site: RunSite
+    site: RunSiteInput
     """The building."""
 
 
-class SiteComparison(UtilityBillQuestion):
+class SiteComparisonRequest(UtilityBillRequest):
     """Where would the run be cheapest, cleanest, and take least water?"""
 
     sites: Annotated[list[SiteChoice], Field(min_length=2, max_length=20)]
     """Buildings; they take the place of `site`."""
 
 
-class PowerCapQuestion(UtilityBillQuestion):
+class PowerCapEstimateRequest(UtilityBillRequest):
     """What do devices that are held below their power limit cost, in time and in money?"""
 
     power_caps_watts: Annotated[list[Positive], Field(min_length=1, max_length=20)]
     """Most that each device may draw."""
 
 
-class StartAnswer(TypedDict):
+class StartFigures(TypedDict):
     """The run from one moment on. Figures are those of the middle of power and duration."""
 
     starts_at: str
@@ -76,33 +76,33 @@ class StartAnswer(TypedDict):
     """Emissions, where those of the grid are known in time."""
 
 
-class WhatIfAnswer(TypedDict):
+class WhatIfEstimate(TypedDict):
     """What every such answer carries."""
 
-    evidence: Evidence
+    evidence: EstimateEvidence
     """What it takes to reproduce the answer."""
     warnings: list[AnswerWarning]
     """What to know of the question."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
 
-class ShiftAnswer(WhatIfAnswer):
+class StartShiftEstimate(WhatIfEstimate):
     """When would the run be cheapest, when cleanest?"""
 
     starts_compared: Integer
     """Moments that were compared, all of the window."""
-    duration_seconds: QuantityAnswer
+    duration_seconds: QuantityEstimate
     """Time of the run."""
-    facility_kwh: QuantityAnswer
+    facility_kwh: QuantityEstimate
     """Energy at the meter of the building, whenever it begins."""
-    first: StartAnswer
+    first: StartFigures
     """The first moment of the window."""
-    cheapest: NotRequired[StartAnswer]
+    cheapest: NotRequired[StartFigures]
     """Least cost; of equals the cleanest, then the earliest."""
-    cleanest: NotRequired[StartAnswer]
+    cleanest: NotRequired[StartFigures]
     """Least emissions; of equals the cheapest, then the earliest."""
-    best: list[StartAnswer]
+    best: list[StartFigures]
     """Those that no other betters in both, from the cheapest to the cleanest."""
     highest_electricity: NotRequired[MoneyAmount]
     """What the dearest moment costs."""
@@ -110,33 +110,33 @@ class ShiftAnswer(WhatIfAnswer):
     """Emissions of the dirtiest moment."""
 
 
-class SiteFigures(TypedDict):
+class SiteComparisonFigures(TypedDict):
     """The run in one building."""
 
     name: str
     """What the question calls it."""
-    facility_kwh: NotRequired[QuantityAnswer]
+    facility_kwh: NotRequired[QuantityEstimate]
     """Energy at its meter."""
-    peak_kw: NotRequired[QuantityAnswer]
+    peak_kw: NotRequired[QuantityEstimate]
     """Power at its meter."""
     electricity: NotRequired[MoneyQuantity]
     """What its electricity costs, in the currency of its price or tariff."""
     converted: NotRequired[MoneyQuantity]
     """The same in the currency of the question."""
-    location_based_kg_co2e: NotRequired[QuantityAnswer]
+    location_based_kg_co2e: NotRequired[QuantityEstimate]
     """Emissions."""
-    water_liters: NotRequired[QuantityAnswer]
+    water_liters: NotRequired[QuantityEstimate]
     """Water evaporated on the site and by the grid."""
     warnings: list[AnswerWarning]
     """What to know of the question about this building."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
 
-class SiteComparisonAnswer(TypedDict):
+class SiteComparisonEstimate(TypedDict):
     """Where would the run be cheapest, cleanest, and take least water?"""
 
-    sites: list[SiteFigures]
+    sites: list[SiteComparisonFigures]
     """In the order of the question."""
     cheapest: NotRequired[str]
     """Name of the site with the least cost; absent unless all are known in one currency."""
@@ -144,45 +144,45 @@ class SiteComparisonAnswer(TypedDict):
     """Name of the site with the least emissions; absent unless all are known."""
     least_water: NotRequired[str]
     """Name of the site with the least water; absent unless all are known."""
-    evidence: Evidence
+    evidence: EstimateEvidence
     """What it takes to reproduce the answer."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """Comparisons that are absent, and why."""
 
 
-class CapFigures(TypedDict):
+class PowerCapFigures(TypedDict):
     """The run with devices held to a power."""
 
     power_cap_watts: NotRequired[float]
     """Most that a device may draw; absent for its own limit."""
     clock_share: float
     """Lowest share that is left of the clock which the work has under the device's own limit."""
-    slowdown: QuantityAnswer
+    slowdown: QuantityEstimate
     """Time of the work over that without a cap."""
-    power_per_device_watts: QuantityAnswer
+    power_per_device_watts: QuantityEstimate
     """Mean draw of a device."""
-    duration_seconds: QuantityAnswer
+    duration_seconds: QuantityEstimate
     """Time of the whole run."""
-    it_kwh: NotRequired[QuantityAnswer]
+    it_kwh: NotRequired[QuantityEstimate]
     """Energy that all equipment draws."""
-    facility_kwh: NotRequired[QuantityAnswer]
+    facility_kwh: NotRequired[QuantityEstimate]
     """The same at the meter of the building."""
-    peak_kw: NotRequired[QuantityAnswer]
+    peak_kw: NotRequired[QuantityEstimate]
     """Power at the meter of the building."""
     electricity: NotRequired[MoneyQuantity]
     """What the electricity costs."""
     rent: NotRequired[MoneyQuantity]
     """What renting the devices costs for the time."""
-    location_based_kg_co2e: NotRequired[QuantityAnswer]
+    location_based_kg_co2e: NotRequired[QuantityEstimate]
     """Emissions."""
 
 
-class PowerCapAnswer(WhatIfAnswer):
+class PowerCapEstimate(WhatIfEstimate):
     """What do devices that are held below their power limit cost, in time and in money?"""
 
-    uncapped: CapFigures
+    uncapped: PowerCapFigures
     """At the device's own limit."""
-    caps: list[CapFigures]
+    caps: list[PowerCapFigures]
     """In the order of the question."""
     least_energy_watts: NotRequired[float]
     """The cap of the question with the least energy; absent where no cap saves any."""

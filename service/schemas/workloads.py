@@ -7,22 +7,31 @@ from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType
 
 from service.planning.hardware.storage import GGUF_FORMATS, NAMED_FORMATS
-from service.planning.models.profile import Fusion
+from service.planning.models.profile import OperatorFusion
 from service.planning.precision import Optimizer, TrainingPrecision
 from service.planning.workload import (
     AdaptationKind,
     AttentionKernel,
-    BaseWeights,
-    CompressionKind,
-    Loss,
-    Objective,
-    Place,
+    FrozenWeightFormat,
+    GradientCompressionKind,
+    LossImplementation,
     Recomputation,
+    TrainingObjective,
+    TrainingStateLocation,
 )
-from service.schemas.base import Count, Degree, Input, NotNegative, Positive, Share, Size, Text
-from service.schemas.disaggregated import DisaggregatedInput
-from service.schemas.load import ArrivalsInput, LengthInput, ServiceLevelsInput, SpeculativeInput
-from service.schemas.passes import BatchingInput, DiffusionInput, PassesInput
+from service.schemas.base import (
+    Degree,
+    NotNegative,
+    Positive,
+    PositiveInteger,
+    Share,
+    Size,
+    StrictModel,
+    Text,
+)
+from service.schemas.disaggregated import DisaggregationInput
+from service.schemas.load import ArrivalsInput, LengthInput, ServiceLevelsInput, SpeculativeDecodingInput
+from service.schemas.passes import BatchingInput, DiffusionInput, ForwardPassesInput
 from service.schemas.rollouts import RolloutInput
 
 _INT64 = {"format": "int64"}
@@ -32,7 +41,7 @@ WeightFormatName = StrEnum(  # type: ignore[misc]
 )
 
 
-class Software(Input):
+class SoftwareVersion(StrictModel):
     """A framework or an engine by name and version."""
 
     name: Text
@@ -40,7 +49,7 @@ class Software(Input):
     """As it calls itself."""
 
 
-class RecomputationInput(Input):
+class RecomputationInput(StrictModel):
     """Which activations the backward pass computes again."""
 
     strategy: Recomputation
@@ -70,7 +79,7 @@ TargetModule = Literal[
 ]
 
 
-class AdaptationInput(Input):
+class AdaptationInput(StrictModel):
     """Which parameters are trained."""
 
     kind: AdaptationKind
@@ -80,28 +89,28 @@ class AdaptationInput(Input):
     """Rank of the low-rank matrices (defaults to 16) or width of an adapter's bottleneck (to 64)."""
     target_modules: Annotated[list[TargetModule], Field(min_length=1, max_length=32)] | MISSING = MISSING
     """Matrices that low-rank ones stand beside; defaults to query and value, for qlora to all_linear."""
-    base_weights: BaseWeights | MISSING = MISSING
+    base_weights: FrozenWeightFormat | MISSING = MISSING
     """How frozen weights are kept: plain is the width of the activations. Defaults to it, for qlora to
     nf4_double."""
     virtual_tokens: Degree | MISSING = MISSING
     """Virtual tokens of prompt and prefix tuning and of scale; defaults to 20."""
 
 
-class OffloadInput(Input):
+class OffloadInput(StrictModel):
     """What lies outside the device between its uses."""
 
-    optimizer: Place = Place.NONE
+    optimizer: TrainingStateLocation = TrainingStateLocation.NONE
     """Master weights and optimizer states; under zero_2 and zero_3 the gradients too."""
-    parameters: Place = Place.NONE
+    parameters: TrainingStateLocation = TrainingStateLocation.NONE
     """Weights, gathered block by block."""
-    activations: Literal[Place.NONE, Place.CPU] = Place.NONE
+    activations: Literal[TrainingStateLocation.NONE, TrainingStateLocation.CPU] = TrainingStateLocation.NONE
     """Saved activations but those of two blocks."""
 
 
 _PIXELS = Annotated[int, Field(ge=1, le=65_536, json_schema_extra=_INT64)]
 
 
-class SampleInput(Input):
+class SampleInput(StrictModel):
     """What one sample holds beside its tokens. A field left out takes what the model was built for."""
 
     height: _PIXELS | MISSING = MISSING
@@ -121,7 +130,7 @@ class SampleInput(Input):
     """Frames of a spectrogram."""
 
 
-class DataPipelineInput(Input):
+class DataPipelineInput(StrictModel):
     """How samples reach the devices. A stage that too little is given for is left out, and a gap says so."""
 
     storage_bandwidth_bytes_per_second: Positive | MISSING = MISSING
@@ -148,7 +157,7 @@ class DataPipelineInput(Input):
     """Size of the dataset as it is stored; defaults to what the run reads, each sample once."""
 
 
-class CheckpointingInput(Input):
+class CheckpointingInput(StrictModel):
     """How often and how the training state is saved."""
 
     mode: Literal["synchronous", "asynchronous"] = "synchronous"
@@ -156,7 +165,7 @@ class CheckpointingInput(Input):
     interval_seconds: Positive | MISSING = MISSING
     """Training from one checkpoint to the next. Without it and interval_steps, the time that loses least
     (Daly 2006), for which reliability must be given."""
-    interval_steps: Count | MISSING = MISSING
+    interval_steps: PositiveInteger | MISSING = MISSING
     """The same in optimizer steps."""
     storage_bandwidth_bytes_per_second: Positive | MISSING = MISSING
     """What the storage takes from all devices together."""
@@ -170,7 +179,7 @@ class CheckpointingInput(Input):
     """Time that training stops for a checkpoint, where it was measured."""
 
 
-class ReliabilityInput(Input):
+class ReliabilityInput(StrictModel):
     """How often devices fail and how long it takes to go on. An empty object takes published figures."""
 
     device_mtbf_hours: Positive | MISSING = MISSING
@@ -181,10 +190,10 @@ class ReliabilityInput(Input):
     that of published runs."""
 
 
-class GradientCompressionInput(Input):
+class GradientCompressionInput(StrictModel):
     """What replicas send in place of their gradients; for replicas that hold them whole (sharding none)."""
 
-    kind: CompressionKind
+    kind: GradientCompressionKind
     """fp16 and int8 narrow, one_bit sends signs, top_k and random_k a share, power_sgd two thin matrices."""
     kept_share: Share | MISSING = MISSING
     """Share of the elements that top_k and random_k send; 0.01 when left out."""
@@ -194,16 +203,16 @@ class GradientCompressionInput(Input):
     """Whether what was not sent is kept in FP32 and added to the next gradient."""
 
 
-class LearningRateInput(Input):
+class LearningRateInput(StrictModel):
     """A learning rate that is known to work, for hints at another batch size."""
 
     base: Positive
     """The learning rate."""
-    base_batch_size: Count
+    base_batch_size: PositiveInteger
     """Sequences per optimizer step that it worked at."""
 
 
-class TrainingWorkloadInput(Input):
+class TrainingWorkloadInput(StrictModel):
     """A training run. One of the three totals sets its length."""
 
     kind: Literal["training"]
@@ -214,7 +223,7 @@ class TrainingWorkloadInput(Input):
     micro_batch_size: Degree = 1
     """Sequences or other samples that a data-parallel replica processes at a time; pairs of them under dpo,
     simpo and orpo."""
-    global_batch_size: Count | MISSING = MISSING
+    global_batch_size: PositiveInteger | MISSING = MISSING
     """Sequences per optimizer step over all replicas."""
     gradient_accumulation_steps: Degree | MISSING = MISSING
     """Micro-batches per optimizer step. Left out, they follow from the global batch size; without one
@@ -235,26 +244,26 @@ class TrainingWorkloadInput(Input):
     micro-batch."""
     attention: AttentionKernel = AttentionKernel.FLASH
     """Whether the attention kernel stores the score matrix (standard) or not (flash)."""
-    fusion: Fusion | MISSING = MISSING
+    fusion: OperatorFusion | MISSING = MISSING
     """How operators without a multiplication become kernels: each its own (eager), chains by hand (fused), or
     chains by a compiler such as torch.compile (compiled), which keeps nothing that no backward pass reads.
     Defaults to the framework's own way."""
-    loss: Loss = Loss.FP32
+    loss: LossImplementation = LossImplementation.FP32
     """How logits become a loss: whole in FP32, whole at the width of the activations (narrow), in eight parts
     (chunked), or without storing logits (fused)."""
     recomputation: RecomputationInput = RecomputationInput(strategy=Recomputation.NONE)
     """None when left out."""
     adaptation: AdaptationInput = AdaptationInput(kind=AdaptationKind.FULL)
     """All parameters when left out."""
-    objective: Objective = Objective.PRETRAINING
+    objective: TrainingObjective = TrainingObjective.PRETRAINING
     """What the loss is taken on; pretraining and supervised cost the same, dpo and distillation run a frozen
     model beside, ppo and grpo generate their sequences and score them, ppo trains a critic."""
-    teacher_parameter_count: Count | MISSING = MISSING
+    teacher_parameter_count: PositiveInteger | MISSING = MISSING
     """Parameters of the teacher of a distillation; defaults to those of the model."""
-    reward_parameter_count: Count | MISSING = MISSING
+    reward_parameter_count: PositiveInteger | MISSING = MISSING
     """Parameters of the reward model of ppo, which defaults to those of the model, or of grpo, where without
     it no model rewards."""
-    critic_parameter_count: Count | MISSING = MISSING
+    critic_parameter_count: PositiveInteger | MISSING = MISSING
     """Parameters of the critic of ppo; defaults to those of the model."""
     rollout: RolloutInput | MISSING = MISSING
     """How ppo and grpo generate what they train on; defaults are those of its fields."""
@@ -272,19 +281,19 @@ class TrainingWorkloadInput(Input):
     """Without it nothing fails."""
     learning_rate: LearningRateInput | MISSING = MISSING
     """Without it hints scale the rate of one data-parallel replica."""
-    total_tokens: Count | MISSING = MISSING
+    total_tokens: PositiveInteger | MISSING = MISSING
     """Tokens of the whole run."""
-    total_steps: Count | MISSING = MISSING
+    total_steps: PositiveInteger | MISSING = MISSING
     """Optimizer steps of the whole run."""
-    total_samples: Count | MISSING = MISSING
+    total_samples: PositiveInteger | MISSING = MISSING
     """Sequences of the whole run."""
-    framework: Software | MISSING = MISSING
+    framework: SoftwareVersion | MISSING = MISSING
     """Framework that trains: megatron_lm, megatron_deepspeed, deepspeed, ddp, fsdp, torchtitan, torchtune,
     litgpt, internevo or transformers. Another name keeps what the precision says and no more, with a
     warning."""
 
 
-class Engine(Input):
+class ServingEngineInput(StrictModel):
     """The serving engine and the settings that bound a batch.
 
     Memory follows the rules of vllm, tensorrt-llm, sglang, llama.cpp and transformers; of another engine, as
@@ -316,7 +325,7 @@ class Engine(Input):
     out."""
 
 
-class AdaptersInput(Input):
+class AdaptersInput(StrictModel):
     """Low-rank adapters served beside the model, on every matrix inside its blocks but those of experts."""
 
     max_loras: Annotated[int, Field(ge=1, le=10_000, json_schema_extra=_INT64)] = 1
@@ -325,18 +334,18 @@ class AdaptersInput(Input):
     """Largest rank of them; room for it is taken for each."""
 
 
-class HorizonInput(Input):
+class HorizonInput(StrictModel):
     """How long the service runs. Give one."""
 
     duration_seconds: Positive | MISSING = MISSING
     """How long the service runs."""
-    total_requests: Count | MISSING = MISSING
+    total_requests: PositiveInteger | MISSING = MISSING
     """How many requests it answers; the first of a constant number all begin at once."""
-    total_output_tokens: Count | MISSING = MISSING
+    total_output_tokens: PositiveInteger | MISSING = MISSING
     """How many tokens it generates."""
 
 
-class InferenceWorkloadInput(Input):
+class InferenceWorkloadInput(StrictModel):
     """A served model under requests that arrive or are kept at a constant number.
 
     Without concurrency, a rate or a trace there is one request at a time.
@@ -372,7 +381,7 @@ class InferenceWorkloadInput(Input):
     """Share of the tokens of prompts whose keys and values are found in the cache."""
     service_levels: ServiceLevelsInput | MISSING = MISSING
     """What a request may take. Without them there is no goodput."""
-    engine: Engine | MISSING = MISSING
+    engine: ServingEngineInput | MISSING = MISSING
     """The serving engine."""
     scheduler: Literal["continuous", "static"] | MISSING = MISSING
     """Whether requests join and leave the batch at every step, or a batch runs until its last one ends.
@@ -381,15 +390,15 @@ class InferenceWorkloadInput(Input):
     """Share of the device's memory that the engine may use, as it reads it: of the device (vllm), of what is
     free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, to
     what sglang reckons by version, device and group, to 1 for llama.cpp and transformers."""
-    speculative: SpeculativeInput | MISSING = MISSING
+    speculative: SpeculativeDecodingInput | MISSING = MISSING
     """Speculative decoding; without it a pass makes one token."""
-    passes: PassesInput | MISSING = MISSING
+    passes: ForwardPassesInput | MISSING = MISSING
     """Requests that are forward passes of a model that could generate, such as a decoder that embeds."""
     diffusion: DiffusionInput | MISSING = MISSING
     """How a request of a denoiser is sampled; without it a request is one evaluation of one sample."""
     batching: BatchingInput | MISSING = MISSING
     """How requests that are passes are batched; all that wait, when left out."""
-    disaggregated: DisaggregatedInput | MISSING = MISSING
+    disaggregated: DisaggregationInput | MISSING = MISSING
     """Prefill and decode on replicas of their own, which take the place of parallelism."""
     adapters: AdaptersInput | MISSING = MISSING
     """Low-rank adapters served beside the model."""

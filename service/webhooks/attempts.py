@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 
-from service.audit.service import Change, Writes
+from service.audit.service import WriteOutcome, Writes
 from service.kit.database.engine import Writer
 from service.kit.jobs import events, leases
-from service.kit.jobs.leases import Lease
-from service.schemas.events import EventType
+from service.kit.jobs.leases import RowLease
+from service.schemas.events import WebhookEventType
 from service.webhooks import reading, repository, service
 from service.webhooks.records import WEBHOOKS
 from service.webhooks.service import Webhooks
@@ -33,10 +33,10 @@ SUCCESSES: Final = range(200, 300)
 log = logging.getLogger(__name__)
 
 
-class Message(NamedTuple):
+class OutboundMessage(NamedTuple):
     """What is to be sent where, under a lease."""
 
-    lease: Lease
+    lease: RowLease
     tenant_id: str
     webhook_id: str
     url: str
@@ -46,7 +46,7 @@ class Message(NamedTuple):
     body: bytes
 
 
-class Result(NamedTuple):
+class AttemptResult(NamedTuple):
     """What came of an attempt: a status, or a code that says why there is none."""
 
     started_at: datetime
@@ -69,62 +69,68 @@ class Result(NamedTuple):
         return self.status_code in SUCCESSES
 
 
-def take(session: Writer, webhooks: Webhooks, tenant_id: str, webhook_id: str) -> Message | None:
+def claim_delivery(
+    session: Writer, webhooks: Webhooks, tenant_id: str, webhook_id: str
+) -> OutboundMessage | None:
     """Claim what a webhook has waited for longest and may be told, ready to be sent."""
-    while (row := repository.claim(session, tenant_id, webhook_id, LEASE_SECONDS)) is not None:
-        webhook = repository.get(session, row.tenant_id, row.webhook_id)
-        event = events.event(session, row.tenant_id, row.event_id)
-        time = leases.time(session)
+    while (row := repository.claim_due_delivery(session, tenant_id, webhook_id, LEASE_SECONDS)) is not None:
+        webhook = repository.get_webhook(session, row.tenant_id, row.webhook_id)
+        event = events.get_event(session, row.tenant_id, row.event_id)
+        time = leases.read_database_time(session)
         if event is None or webhook is None:  # what it would tell is no longer kept
-            leases.finish(session, DeliveryRow, row.lease, FAILED, finished_at=leases.now())
-        elif not reading.may_be_told(session, webhook, event.type, time):
-            leases.finish(session, DeliveryRow, row.lease, CANCELLED, finished_at=leases.now())
+            leases.finish_row(session, DeliveryRow, row.lease, FAILED, finished_at=leases.get_database_time())
+        elif not reading.is_subject_allowed(session, webhook, event.type, time):
+            leases.finish_row(
+                session, DeliveryRow, row.lease, CANCELLED, finished_at=leases.get_database_time()
+            )
         else:
-            return Message(
+            return OutboundMessage(
                 lease=row.lease,
                 tenant_id=row.tenant_id,
                 webhook_id=row.webhook_id,
                 url=webhook.url,
                 signature_scheme=webhook.signature_scheme,
-                secrets=webhooks.live_secrets(webhook, time),
+                secrets=webhooks.decrypt_live_secrets(webhook, time),
                 event_id=row.event_id,
-                body=to_json(_body(event, webhooks.public_url)),
+                body=to_json(_build_body(event, webhooks.public_url)),
             )
     return None
 
 
-def _body(event: events.EventRow, public_url: str) -> dict[str, Any]:
+def _build_body(event: events.EventRow, public_url: str) -> dict[str, Any]:
     data = dict(sorted(event.data.items()))
     if public_url and "approval_id" in data and event.type.startswith("approval."):
         data["page_url"] = f"{public_url}/approvals/{data['approval_id']}"
     return {"type": event.type, "timestamp": event.occurred_at.astimezone(UTC), "data": data}
 
 
-def record(session: Writer, writes: Writes, message: Message, result: Result) -> None:
+def record_attempt(session: Writer, writes: Writes, message: OutboundMessage, result: AttemptResult) -> None:
     """Keep an attempt and what follows from it; :class:`LeaseLost` where another has begun the next."""
     # The webhook before the delivery, as everybody locks them.
-    webhook = repository.locked(session, message.tenant_id, message.webhook_id)
+    webhook = repository.lock_webhook(session, message.tenant_id, message.webhook_id)
     if webhook is None:
         return
-    _keep(session, message, result)
-    row = leases.write(session, DeliveryRow, message.lease)
+    _store_attempt(session, message, result)
+    row = leases.write_row(session, DeliveryRow, message.lease)
     if result.is_success:
-        webhook.succeeded_at, webhook.failing_since = leases.time(session), None
-        leases.finish(session, DeliveryRow, message.lease, DELIVERED, finished_at=leases.now())
+        webhook.succeeded_at, webhook.failing_since = leases.read_database_time(session), None
+        leases.finish_row(
+            session, DeliveryRow, message.lease, DELIVERED, finished_at=leases.get_database_time()
+        )
         return
-    _note_failure(session, writes, webhook, result)
+    _record_failure(session, writes, webhook, result)
     failures = row.failures + 1
     if webhook.disabled_at is not None or failures > len(WAITS_SECONDS):
         is_over = failures > len(WAITS_SECONDS) or result.status_code == GONE
         state = FAILED if is_over else CANCELLED
-        ended = {"failures": failures, "finished_at": leases.now()}
-        leases.finish(session, DeliveryRow, message.lease, state, **ended)
+        ended = {"failures": failures, "finished_at": leases.get_database_time()}
+        leases.finish_row(session, DeliveryRow, message.lease, state, **ended)
     else:
-        delay = max(_jittered(WAITS_SECONDS[row.failures]), _asked(result))
-        leases.release(session, DeliveryRow, message.lease, delay=delay, failures=failures)
+        delay = max(_add_jitter(WAITS_SECONDS[row.failures]), _get_retry_after(result))
+        leases.release_row(session, DeliveryRow, message.lease, delay=delay, failures=failures)
 
 
-def _keep(session: Writer, message: Message, result: Result) -> None:
+def _store_attempt(session: Writer, message: OutboundMessage, result: AttemptResult) -> None:
     session.add(
         AttemptRow(
             tenant_id=message.tenant_id,
@@ -139,41 +145,41 @@ def _keep(session: Writer, message: Message, result: Result) -> None:
     )
 
 
-def _note_failure(session: Writer, writes: Writes, webhook: WebhookRow, result: Result) -> None:
+def _record_failure(session: Writer, writes: Writes, webhook: WebhookRow, result: AttemptResult) -> None:
     """What a failure means for all that the webhook is told."""
-    time = leases.time(session)
+    time = leases.read_database_time(session)
     webhook.failing_since = webhook.failing_since or time
-    pause = _asked(result) or (PAUSE_SECONDS if result.status_code in SLOW_DOWN else 0.0)
+    pause = _get_retry_after(result) or (PAUSE_SECONDS if result.status_code in SLOW_DOWN else 0.0)
     if pause:
         webhook.paused_until = time + timedelta(seconds=pause)
     if webhook.disabled_at is not None:
         return
     if result.status_code == GONE:
-        _disable(session, writes, webhook, "GONE")
+        _disable_webhook(session, writes, webhook, "GONE")
     elif time - webhook.failing_since >= FAILING_FOR:
-        _disable(session, writes, webhook, "FAILING")
+        _disable_webhook(session, writes, webhook, "FAILING")
 
 
-def _disable(session: Writer, writes: Writes, webhook: WebhookRow, reason: str) -> None:
-    before = service.shown_webhook(webhook)
-    service.disable(session, webhook, reason)
+def _disable_webhook(session: Writer, writes: Writes, webhook: WebhookRow, reason: str) -> None:
+    before = service.webhook_to_response(webhook)
+    service.disable_webhook(session, webhook, reason)
     webhook.version += 1
     session.flush()
-    after = service.shown_webhook(webhook)
+    after = service.webhook_to_response(webhook)
     resource = f"webhooks/{webhook.id}"
-    state = WEBHOOKS.state(session, webhook)
-    change = Change(resource=resource, before=before, after=after, state=state)
-    writes.note(session, webhook.tenant_id, "disable_webhook", change)
+    state = WEBHOOKS.build_state(session, webhook)
+    change = WriteOutcome(resource=resource, before=before, after=after, state=state)
+    writes.record_own_change(session, webhook.tenant_id, "disable_webhook", change)
     told = {"webhook_id": webhook.id, "description": webhook.description, "reason": reason}
     data = {name: value for name, value in told.items() if value is not None}
     once = f"{webhook.id} {webhook.version}"
-    events.emit(session, webhook.tenant_id, EventType.WEBHOOK_DISABLED, data, once_for=once)
+    events.emit_event(session, webhook.tenant_id, WebhookEventType.WEBHOOK_DISABLED, data, once_for=once)
     log.warning("webhook %s of tenant %s is disabled: %s", webhook.id, webhook.tenant_id, reason)
 
 
-def _asked(result: Result) -> float:
+def _get_retry_after(result: AttemptResult) -> float:
     return min(result.retry_after_seconds or 0.0, LONGEST_WAIT_SECONDS)
 
 
-def _jittered(seconds: float) -> float:
+def _add_jitter(seconds: float) -> float:
     return seconds * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # no secret

@@ -22,15 +22,15 @@ from service.kit.clock import now
 from service.kit.database.engine import Database
 from service.kit.http.outbound import OutboundRefused
 from service.kit.jobs import leases
-from service.kit.jobs.bell import Bell
 from service.kit.jobs.leases import LeaseLost
+from service.kit.jobs.notifier import JobNotifier
 from service.kit.metrics import DELIVERY_ATTEMPTS
 from service.webhooks import attempts, repository, signing
-from service.webhooks.attempts import LEASE_SECONDS, SUCCESSES, Message, Result
-from service.webhooks.repository import Queue
+from service.webhooks.attempts import LEASE_SECONDS, SUCCESSES, AttemptResult, OutboundMessage
+from service.webhooks.fair_scheduling import FairScheduler, ReadyWebhook
+from service.webhooks.repository import DeliveryQueueState
 from service.webhooks.service import Webhooks
 from service.webhooks.tables import DeliveryRow
-from service.webhooks.turns import Ready, Turns
 
 POLL_SECONDS: Final = 5.0
 """What is asked for in this process, or on PostgreSQL in any, rings the bell."""
@@ -50,14 +50,14 @@ class Dispatcher:
         self._database = database
         self._writes = writes
         self._webhooks = webhooks
-        self._bell = Bell()
+        self._bell = JobNotifier()
         self._stopping = threading.Event()
         self._ends_at = math.inf
         self._latest: datetime | None = None
-        self._turns = Turns()
-        self._sending: dict[asyncio.Task[None], Message] = {}
+        self._turns = FairScheduler()
+        self._sending: dict[asyncio.Task[None], OutboundMessage] = {}
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._dispatch()), name="webhooks", daemon=True
+            target=lambda: asyncio.run(self._run_dispatch_loop()), name="webhooks", daemon=True
         )
 
     def start(self) -> None:
@@ -74,7 +74,7 @@ class Dispatcher:
         """Wait for the end; what has no answer by then is given back."""
         self._thread.join(max(0.0, self._ends_at - time.monotonic()) + _GIVING_BACK_SECONDS)
 
-    async def _dispatch(self) -> None:
+    async def _run_dispatch_loop(self) -> None:
         while not self._stopping.is_set():
             self._bell.clear()
             try:
@@ -87,56 +87,59 @@ class Dispatcher:
         if self._sending:
             left = max(0.0, self._ends_at - time.monotonic())
             _, late = await asyncio.wait(self._sending, timeout=left)
-            await asyncio.gather(*map(self._give_back, late))
+            await asyncio.gather(*map(self._release_task, late))
 
     async def _send_due(self) -> float:
         """Begin to send what is due; how long to wait before looking again."""
         if not self._turns.room:
             return POLL_SECONDS
-        found = await asyncio.to_thread(self._look)
-        begun = self._turns.begin(found.ready, _CLAIMED_AT_ONCE)
+        found = await asyncio.to_thread(self._read_queue)
+        begun = self._turns.begin_sends(found.ready, _CLAIMED_AT_ONCE)
         if not begun:
             ahead = math.inf if found.next_at is None else (found.next_at - found.now).total_seconds()
             return max(_SHORTEST_WAIT_SECONDS, min(POLL_SECONDS, ahead))
-        messages: list[Message | None] = [None] * len(begun)
+        messages: list[OutboundMessage | None] = [None] * len(begun)
         try:
-            messages = await asyncio.to_thread(self._taken, begun)
+            messages = await asyncio.to_thread(self._claim_messages, begun)
         finally:
             for turn, message in zip(begun, messages, strict=True):
-                self._send(turn, message)
+                self._start_send(turn, message)
         return 0.0 if any(messages) else _SHORTEST_WAIT_SECONDS
 
-    def _send(self, turn: Ready, message: Message | None) -> None:
+    def _start_send(self, turn: ReadyWebhook, message: OutboundMessage | None) -> None:
         if message is None:  # another process was faster
-            self._turns.end(turn)
+            self._turns.end_send(turn)
             return
 
-        def forget(task: asyncio.Task[None]) -> None:
+        def remove_task(task: asyncio.Task[None]) -> None:
             del self._sending[task]
-            self._turns.end(turn)
+            self._turns.end_send(turn)
             self._bell.set()  # there is room now, with this receiver too
 
-        task = asyncio.create_task(self._deliver(message))
+        task = asyncio.create_task(self._deliver_message(message))
         self._sending[task] = message
-        task.add_done_callback(forget)
+        task.add_done_callback(remove_task)
 
-    def _look(self) -> Queue:
+    def _read_queue(self) -> DeliveryQueueState:
         """What waits, with times that the clock has not left behind."""
-        with self._database.reading() as session:
-            found = repository.queue(session)
+        with self._database.open_reader() as session:
+            found = repository.read_queue(session)
         if self._latest is None or found.now < self._latest:
-            with self._database.writing() as session:
-                leases.mend(session, DeliveryRow)
+            with self._database.open_writer() as session:
+                leases.repair_spans(session, DeliveryRow)
         self._latest = found.now
         return found
 
-    def _taken(self, begun: Sequence[Ready]) -> list[Message | None]:
-        with self._database.writing() as session:
-            return [attempts.take(session, self._webhooks, turn.tenant_id, turn.webhook_id) for turn in begun]
+    def _claim_messages(self, begun: Sequence[ReadyWebhook]) -> list[OutboundMessage | None]:
+        with self._database.open_writer() as session:
+            return [
+                attempts.claim_delivery(session, self._webhooks, turn.tenant_id, turn.webhook_id)
+                for turn in begun
+            ]
 
-    async def _deliver(self, message: Message) -> None:
+    async def _deliver_message(self, message: OutboundMessage) -> None:
         ends_at = time.monotonic() + LEASE_SECONDS
-        result = await send(self._webhooks, message)
+        result = await send_message(self._webhooks, message)
         while time.monotonic() < ends_at:
             try:
                 await asyncio.to_thread(self._record, message, result)
@@ -148,46 +151,46 @@ class Dispatcher:
                 continue
             return
 
-    def _record(self, message: Message, result: Result) -> None:
-        with self._database.writing() as session:
-            attempts.record(session, self._writes, message, result)
+    def _record(self, message: OutboundMessage, result: AttemptResult) -> None:
+        with self._database.open_writer() as session:
+            attempts.record_attempt(session, self._writes, message, result)
         DELIVERY_ATTEMPTS.labels(result.outcome).inc()
 
-    async def _give_back(self, task: asyncio.Task[None]) -> None:
+    async def _release_task(self, task: asyncio.Task[None]) -> None:
         message = self._sending[task]
         task.cancel()
-        await asyncio.to_thread(self._release, message)
+        await asyncio.to_thread(self._release_lease, message)
 
-    def _release(self, message: Message) -> None:
+    def _release_lease(self, message: OutboundMessage) -> None:
         # Where this fails, the lease ends by itself.
-        with contextlib.suppress(LeaseLost, SQLAlchemyError), self._database.writing() as session:
-            leases.release(session, DeliveryRow, message.lease, delay=0.0)
+        with contextlib.suppress(LeaseLost, SQLAlchemyError), self._database.open_writer() as session:
+            leases.release_row(session, DeliveryRow, message.lease, delay=0.0)
 
 
-async def send(webhooks: Webhooks, message: Message) -> Result:
+async def send_message(webhooks: Webhooks, message: OutboundMessage) -> AttemptResult:
     """Make one attempt."""
     started_at, began = now(), time.monotonic()
     timestamp, scheme = int(started_at.timestamp()), message.signature_scheme
-    signed = signing.headers(message.secrets, message.event_id, timestamp, message.body, scheme)
+    signed = signing.build_headers(message.secrets, message.event_id, timestamp, message.body, scheme)
     headers = {"content-type": "application/json", "user-agent": _USER_AGENT, **signed}
 
-    def result(**members: Any) -> Result:  # noqa: ANN401
+    def build_result(**members: Any) -> AttemptResult:  # noqa: ANN401
         milliseconds = round((time.monotonic() - began) * 1000)
-        return Result(started_at=started_at, milliseconds=milliseconds, **members)
+        return AttemptResult(started_at=started_at, milliseconds=milliseconds, **members)
 
     try:
         answer = await webhooks.outbound.post(message.url, headers=headers, content=message.body)
     except OutboundRefused as refused:
-        return result(error_code=refused.code)
-    return result(
+        return build_result(error_code=refused.code)
+    return build_result(
         status_code=answer.status,
-        error_code=_fault(answer.status),
+        error_code=_get_error_code(answer.status),
         answer_excerpt=answer.excerpt or None,
         retry_after_seconds=answer.retry_after_seconds,
     )
 
 
-def _fault(status: int) -> str | None:
+def _get_error_code(status: int) -> str | None:
     if status in SUCCESSES:
         return None
     return "REDIRECTED" if status in _REDIRECTS else "REFUSED_BY_RECEIVER"

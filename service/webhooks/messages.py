@@ -10,13 +10,13 @@ from service.schemas.base import RFC_3339
 from service.schemas.events import (
     ApprovalEvent,
     AuditHeadEvent,
+    BenchmarkRegressionEvent,
     BudgetEvent,
-    EventType,
     PolicyChangeEvent,
     QuoteEvent,
-    RegressionEvent,
-    TestEvent,
-    WebhookEvent,
+    WebhookDisabledEvent,
+    WebhookEventType,
+    WebhookTestEvent,
 )
 
 Moment = Annotated[str, Field(max_length=32, pattern=f"^{RFC_3339}$")]
@@ -66,14 +66,14 @@ class PolicyChangeMessage(TypedDict):
     """To which change."""
 
 
-class RegressionMessage(TypedDict):
+class BenchmarkRegressionMessage(TypedDict):
     """A node measures worse than before, or than others like it."""
 
     type: Literal["benchmark.regressed"]
     """What happened."""
     timestamp: Moment
     """When it happened."""
-    data: RegressionEvent
+    data: BenchmarkRegressionEvent
     """Which figure of which node."""
 
 
@@ -99,54 +99,75 @@ class AuditHeadMessage(TypedDict):
     """Where it ends."""
 
 
-class WebhookMessage(TypedDict):
+class WebhookDisabledMessage(TypedDict):
     """A webhook is disabled, because of its receiver."""
 
     type: Literal["webhook.disabled"]
     """What happened."""
     timestamp: Moment
     """When it happened."""
-    data: WebhookEvent
+    data: WebhookDisabledEvent
     """To which webhook, and why."""
 
 
-class TestMessage(TypedDict):
+class WebhookTestMessage(TypedDict):
     """Somebody wanted to see a delivery."""
 
     type: Literal["webhook.test"]
     """What happened."""
     timestamp: Moment
     """When it happened."""
-    data: TestEvent
+    data: WebhookTestEvent
     """To which webhook."""
 
 
-MESSAGES: Final[dict[EventType, tuple[type, str]]] = {
-    EventType.APPROVAL_REQUESTED: (ApprovalMessage, "A step of an approval opened: somebody is asked."),
-    EventType.APPROVAL_ESCALATED: (ApprovalMessage, "A step waited so long that others may decide it too."),
-    EventType.APPROVAL_DUE_SOON: (ApprovalMessage, "Most of the time of a step has passed."),
-    EventType.APPROVAL_APPROVED: (ApprovalMessage, "A quote is approved."),
-    EventType.APPROVAL_REJECTED: (ApprovalMessage, "A quote is rejected."),
-    EventType.APPROVAL_EXPIRED: (ApprovalMessage, "Nobody decided in time."),
-    EventType.APPROVAL_CANCELLED: (ApprovalMessage, "The request was taken back."),
-    EventType.APPROVAL_SUPERSEDED: (ApprovalMessage, "The quote was amended: its approval begins anew."),
-    EventType.APPROVAL_CLOSED: (ApprovalMessage, "What was approved is over: it commits nothing more."),
-    EventType.APPROVAL_COMMENTED: (ApprovalMessage, "Somebody said something about a request."),
-    EventType.BUDGET_THRESHOLD_REACHED: (BudgetMessage, "So much of a budget is committed or spent."),
-    EventType.BUDGET_EXCEEDED: (BudgetMessage, "More than a budget has is committed or spent."),
-    EventType.POLICY_CHANGE_PROPOSED: (PolicyChangeMessage, "A policy or a budget is to change."),
-    EventType.POLICY_CHANGE_EFFECTIVE: (PolicyChangeMessage, "A change of a policy or a budget holds now."),
-    EventType.POLICY_CHANGE_REJECTED: (PolicyChangeMessage, "A change of a policy or a budget is rejected."),
-    EventType.BENCHMARK_REGRESSED: (RegressionMessage, "A node measures worse."),
-    EventType.QUOTE_EXPIRES_SOON: (QuoteMessage, "The prices of a quote hold for a day more at most."),
-    EventType.AUDIT_HEAD: (AuditHeadMessage, "The chain of events ends here now."),
-    EventType.WEBHOOK_DISABLED: (WebhookMessage, "A webhook is told nothing more, because of its receiver."),
-    EventType.WEBHOOK_TEST: (TestMessage, "Somebody wanted to see a delivery."),
+MESSAGES: Final[dict[WebhookEventType, tuple[type, str]]] = {
+    WebhookEventType.APPROVAL_REQUESTED: (
+        ApprovalMessage,
+        "A step of an approval opened: somebody is asked.",
+    ),
+    WebhookEventType.APPROVAL_ESCALATED: (
+        ApprovalMessage,
+        "A step waited so long that others may decide it too.",
+    ),
+    WebhookEventType.APPROVAL_DUE_SOON: (ApprovalMessage, "Most of the time of a step has passed."),
+    WebhookEventType.APPROVAL_APPROVED: (ApprovalMessage, "A quote is approved."),
+    WebhookEventType.APPROVAL_REJECTED: (ApprovalMessage, "A quote is rejected."),
+    WebhookEventType.APPROVAL_EXPIRED: (ApprovalMessage, "Nobody decided in time."),
+    WebhookEventType.APPROVAL_CANCELLED: (ApprovalMessage, "The request was taken back."),
+    WebhookEventType.APPROVAL_SUPERSEDED: (
+        ApprovalMessage,
+        "The quote was amended: its approval begins anew.",
+    ),
+    WebhookEventType.APPROVAL_CLOSED: (
+        ApprovalMessage,
+        "What was approved is over: it commits nothing more.",
+    ),
+    WebhookEventType.APPROVAL_COMMENTED: (ApprovalMessage, "Somebody said something about a request."),
+    WebhookEventType.BUDGET_THRESHOLD_REACHED: (BudgetMessage, "So much of a budget is committed or spent."),
+    WebhookEventType.BUDGET_EXCEEDED: (BudgetMessage, "More than a budget has is committed or spent."),
+    WebhookEventType.POLICY_CHANGE_PROPOSED: (PolicyChangeMessage, "A policy or a budget is to change."),
+    WebhookEventType.POLICY_CHANGE_EFFECTIVE: (
+        PolicyChangeMessage,
+        "A change of a policy or a budget holds now.",
+    ),
+    WebhookEventType.POLICY_CHANGE_REJECTED: (
+        PolicyChangeMessage,
+        "A change of a policy or a budget is rejected.",
+    ),
+    WebhookEventType.BENCHMARK_REGRESSED: (BenchmarkRegressionMessage, "A node measures worse."),
+    WebhookEventType.QUOTE_EXPIRES_SOON: (QuoteMessage, "The prices of a quote hold for a day more at most."),
+    WebhookEventType.AUDIT_HEAD: (AuditHeadMessage, "The chain of events ends here now."),
+    WebhookEventType.WEBHOOK_DISABLED: (
+        WebhookDisabledMessage,
+        "A webhook is told nothing more, because of its receiver.",
+    ),
+    WebhookEventType.WEBHOOK_TEST: (WebhookTestMessage, "Somebody wanted to see a delivery."),
 }
 """The shape of each kind of message, and what it tells."""
 
 
-def described() -> APIRouter:
+def build_message_router() -> APIRouter:
     """Every message as an operation that receivers offer; nobody here answers it."""
     router = APIRouter()
     for type_, (shape, told) in MESSAGES.items():

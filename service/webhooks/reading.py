@@ -10,8 +10,8 @@ from typing import Final
 
 from service.auth import service as auth
 from service.kit.database.engine import Reader, Writer
-from service.kit.security.subjects import Permission, Subject, permission
-from service.schemas.events import EventType
+from service.kit.security.principals import Permission, Principal, build_permission
+from service.schemas.events import WebhookEventType
 from service.webhooks.tables import WebhookRow
 
 _RESOURCES: Final = {
@@ -24,38 +24,38 @@ _RESOURCES: Final = {
     "webhook": "webhooks",
 }
 NEEDED: Final[dict[str, Permission]] = {
-    type_: permission(_RESOURCES[type_.partition(".")[0]], "read")
-    for type_ in EventType
-    if type_ is not EventType.WEBHOOK_TEST
+    type_: build_permission(_RESOURCES[type_.partition(".")[0]], "read")
+    for type_ in WebhookEventType
+    if type_ is not WebhookEventType.WEBHOOK_TEST
 }
 """What each kind of event needs; a test tells a webhook of itself, and needs nothing."""
-EVERY_TYPE: Final = tuple(EventType)
+EVERY_TYPE: Final = tuple(WebhookEventType)
 
 
-def check(subject: Subject, types: Collection[str], pointer: str = "") -> None:
+def check_readable(subject: Principal, types: Collection[str], pointer: str = "") -> None:
     """Refuse a subject that may not read what events of these kinds carry; of all kinds if there is none."""
     needed = (NEEDED.get(type_) for type_ in types or EVERY_TYPE)
     auth.check_covers(subject, [each.scope for each in needed if each is not None], pointer)
 
 
-def readable(subject: Subject) -> list[str]:
+def list_readable_types(subject: Principal) -> list[str]:
     """The kinds of events that a subject may read."""
-    return [type_ for type_ in EVERY_TYPE if _covers(subject, type_)]
+    return [type_ for type_ in EVERY_TYPE if _is_covered(subject, type_)]
 
 
-def hold(row: WebhookRow, subject: Subject) -> None:
+def assign_subject(row: WebhookRow, subject: Principal) -> None:
     """Tell a webhook on behalf of ``subject`` from now on."""
     row.on_behalf_of, row.scopes = subject.name, sorted(subject.scopes)
 
 
-def may_be_told(session: Reader | Writer, row: WebhookRow, type_: str, time: datetime) -> bool:
+def is_subject_allowed(session: Reader | Writer, row: WebhookRow, type_: str, time: datetime) -> bool:
     """Whether the subject of a webhook may read, then and now, what events of a kind carry."""
-    subject = auth.named(row.tenant_id, row.on_behalf_of)._replace(scopes=frozenset(row.scopes))
-    return _covers(subject, type_) and _covers(auth.as_it_is(session, subject, time), type_)
+    subject = auth.build_named_subject(row.tenant_id, row.on_behalf_of)._replace(scopes=frozenset(row.scopes))
+    return _is_covered(subject, type_) and _is_covered(auth.refresh_subject(session, subject, time), type_)
 
 
-def _covers(subject: Subject, type_: str) -> bool:
-    if type_ == EventType.WEBHOOK_TEST:
+def _is_covered(subject: Principal, type_: str) -> bool:
+    if type_ == WebhookEventType.WEBHOOK_TEST:
         return True
     needed = NEEDED.get(type_)
-    return needed is not None and subject.may(needed)
+    return needed is not None and subject.has_permission(needed)

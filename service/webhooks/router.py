@@ -12,19 +12,19 @@ from service.kit.http.web import LOCATED, api_router, from_state, json_response
 from service.webhooks import repository, service
 from service.webhooks.schemas import (
     IssuedWebhook,
-    RecoveredDeliveries,
-    ReplayedDeliveries,
+    RecoveredWebhookDeliveries,
+    ReplayedWebhookDeliveries,
     Webhook,
     WebhookDelivery,
     WebhookDeliveryPage,
     WebhookDeliveryQuery,
     WebhookId,
-    WebhookInput,
     WebhookPage,
     WebhookPatch,
-    WebhookRecovery,
-    WebhookReplay,
-    WebhookRotation,
+    WebhookRecoveryRequest,
+    WebhookReplayRequest,
+    WebhookRequest,
+    WebhookRotationRequest,
 )
 
 router = api_router("/v1/webhooks", tag="webhooks")
@@ -41,12 +41,12 @@ def list_webhooks(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
     """A page of the tenant's webhooks, the newest first, without their secrets."""
     page = read.page(query, NEWEST_FIRST, "webhooks")
     with read.session() as session:
-        rows = repository.page(session, read.tenant_id, page.after, page.limit)
-        return json_response(page.to_response([service.shown_webhook(row) for row in rows]))
+        rows = repository.list_page(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response([service.webhook_to_response(row) for row in rows]))
 
 
 @router.post("", status_code=201, response_model=IssuedWebhook, responses=_CREATED)
-def create_webhook(write: Write, rules: Rules, body: WebhookInput) -> Response:
+def create_webhook(write: Write, rules: Rules, body: WebhookRequest) -> Response:
     """Be told of events at an address; a secret that messages are signed with is shown this once.
 
     Messages are posted as Standard Webhooks 1.0 says, at least once each and in no promised order. Every kind
@@ -60,7 +60,9 @@ def create_webhook(write: Write, rules: Rules, body: WebhookInput) -> Response:
 def get_webhook(read: Read, id: WebhookPath) -> Response:
     """A webhook and how it goes, without its secret."""
     with read.session() as session:
-        return versioned_response(service.shown_webhook(service.known(session, read.tenant_id, id)))
+        return versioned_response(
+            service.webhook_to_response(service.get_webhook(session, read.tenant_id, id))
+        )
 
 
 @router.patch("/{id:name}", response_model=Webhook, responses=_TAGGED)
@@ -79,11 +81,11 @@ def update_webhook(
 @router.delete("/{id:name}", status_code=204)
 def delete_webhook(write: Write, id: WebhookPath, if_match: IfMatch = "") -> Response:
     """Delete a webhook and its deliveries, if it is still at the version of the ETag."""
-    return write.run(if_match, lambda session: service.delete(session, write.subject, id, if_match))
+    return write.run(if_match, lambda session: service.delete_webhook(session, write.subject, id, if_match))
 
 
 @router.post("/{id:name}:rotate", response_model=IssuedWebhook, responses=_TAGGED)
-def rotate_webhook(write: Write, rules: Rules, id: WebhookPath, body: WebhookRotation) -> Response:
+def rotate_webhook(write: Write, rules: Rules, id: WebhookPath, body: WebhookRotationRequest) -> Response:
     """Give a webhook its next secret or key; messages are signed with both until the overlap ends."""
     overlap = timedelta(seconds=body.overlap_seconds)
     return write.run(body, lambda session: rules.rotate(session, write.subject, id, overlap))
@@ -92,20 +94,22 @@ def rotate_webhook(write: Write, rules: Rules, id: WebhookPath, body: WebhookRot
 @router.post("/{id:name}:test", status_code=202, response_model=WebhookDelivery)
 def test_webhook(write: Write, id: WebhookPath) -> Response:
     """Have a message of type `webhook.test` delivered to this webhook, whatever it is told of."""
-    return write.run(None, lambda session: service.send_test(session, write.subject, id))
+    return write.run(None, lambda session: service.send_test_event(session, write.subject, id))
 
 
-@router.post("/{id:name}:replay", status_code=202, response_model=ReplayedDeliveries)
-def replay_webhook(write: Write, id: WebhookPath, body: WebhookReplay) -> Response:
+@router.post("/{id:name}:replay", status_code=202, response_model=ReplayedWebhookDeliveries)
+def replay_webhook(write: Write, id: WebhookPath, body: WebhookReplayRequest) -> Response:
     """Send again what was delivered or given up, under the same ids."""
     delivery_ids = list(dict.fromkeys(body.delivery_ids))
-    return write.run(body, lambda session: service.replay(session, write.subject, id, delivery_ids))
+    return write.run(
+        body, lambda session: service.replay_deliveries(session, write.subject, id, delivery_ids)
+    )
 
 
-@router.post("/{id:name}:recover", status_code=202, response_model=RecoveredDeliveries)
-def recover_webhook(write: Write, id: WebhookPath, body: WebhookRecovery) -> Response:
+@router.post("/{id:name}:recover", status_code=202, response_model=RecoveredWebhookDeliveries)
+def recover_webhook(write: Write, id: WebhookPath, body: WebhookRecoveryRequest) -> Response:
     """Send again everything since a time that was given up, under the same ids: after a receiver was down."""
-    return write.run(body, lambda session: service.recover(session, write.subject, id, body.since))
+    return write.run(body, lambda session: service.recover_deliveries(session, write.subject, id, body.since))
 
 
 @router.get("/{id:name}/deliveries", response_model=WebhookDeliveryPage)

@@ -6,24 +6,24 @@ from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType
 
 from service.kit.http.pages import NextPageToken, PageQuery
-from service.schemas.base import Input, Instant, Integer, Text
-from service.schemas.events import EventType
-from service.webhooks.signing import SignatureScheme
+from service.schemas.base import Instant, Integer, StrictModel, Text
+from service.schemas.events import WebhookEventType
+from service.webhooks.signing import WebhookSignatureScheme
 
 WebhookId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 DeliveryId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 Url = Annotated[str, Field(min_length=1, max_length=2000, pattern=r"^https?://[\x21-\x7e]+$")]
-EventTypes = Annotated[list[EventType], Field(min_length=1, max_length=50)]
-Overlap = Annotated[int, Field(ge=0, le=30 * 86400)]
-Word = Annotated[str, Field(max_length=100)]
+EventTypes = Annotated[list[WebhookEventType], Field(min_length=1, max_length=50)]
+OverlapSeconds = Annotated[int, Field(ge=0, le=30 * 86400)]
+ShortText = Annotated[str, Field(max_length=100)]
 WebhookState = TypeAliasType("WebhookState", Literal["enabled", "disabled"])
-DisabledReason = TypeAliasType("DisabledReason", Literal["BY_OWNER", "GONE", "FAILING"])
-DeliveryState = TypeAliasType(
-    "DeliveryState", Literal["waiting", "running", "delivered", "failed", "cancelled"]
+WebhookDisabledReason = TypeAliasType("WebhookDisabledReason", Literal["BY_OWNER", "GONE", "FAILING"])
+WebhookDeliveryState = TypeAliasType(
+    "WebhookDeliveryState", Literal["waiting", "running", "delivered", "failed", "cancelled"]
 )
 
 
-class WebhookInput(Input):
+class WebhookRequest(StrictModel):
     """Where to tell of what."""
 
     url: Url
@@ -33,12 +33,12 @@ class WebhookInput(Input):
     """What to tell of; everything, kinds that come later too, if it is left out."""
     description: Text | MISSING = MISSING
     """What it is for."""
-    signature_scheme: SignatureScheme = SignatureScheme.V1
+    signature_scheme: WebhookSignatureScheme = WebhookSignatureScheme.V1
     """How messages are signed: with a secret that the receiver has too (`v1`, HMAC-SHA256), or with a key of
     which it has the public half (`v1a`, Ed25519)."""
 
 
-class WebhookPatch(Input):
+class WebhookPatch(StrictModel):
     """Members to change; the others stay."""
 
     url: Url | MISSING = MISSING
@@ -51,7 +51,7 @@ class WebhookPatch(Input):
     """False cancels what waits; true begins anew with what happens from then on."""
 
 
-class Webhook(Input):
+class Webhook(StrictModel):
     """Where a tenant is told of events, and how that goes."""
 
     id: WebhookId
@@ -61,7 +61,7 @@ class Webhook(Input):
     """What it is told of; everything if it is absent."""
     description: Text | MISSING = MISSING
     """What it is for."""
-    signature_scheme: SignatureScheme
+    signature_scheme: WebhookSignatureScheme
     """How messages are signed."""
     public_key: Annotated[str, Field(max_length=100)] | MISSING = MISSING
     """What signatures of `v1a` are checked with; the newest one where keys are being changed."""
@@ -69,7 +69,7 @@ class Webhook(Input):
     """Whether it is told anything."""
     disabled_at: AwareDatetime | MISSING = MISSING
     """Since when it is told nothing."""
-    disabled_reason: DisabledReason | MISSING = MISSING
+    disabled_reason: WebhookDisabledReason | MISSING = MISSING
     """By whom: its owner, its receiver that answered with 410, or the service after five days in which every
     attempt failed."""
     succeeded_at: AwareDatetime | MISSING = MISSING
@@ -89,7 +89,7 @@ class Webhook(Input):
     """Kind and id of the subject that last said where to tell of what: what this may not read is withheld."""
 
 
-class IssuedWebhook(Input):
+class IssuedWebhook(StrictModel):
     """A webhook and its secret, which is shown this once."""
 
     webhook: Webhook
@@ -99,7 +99,7 @@ class IssuedWebhook(Input):
     repeated answer, and of `v1a`, whose public key is a member of the webhook."""
 
 
-class WebhookPage(Input):
+class WebhookPage(StrictModel):
     """A page of webhooks."""
 
     items: list[Webhook]
@@ -107,14 +107,14 @@ class WebhookPage(Input):
     next_page_token: NextPageToken
 
 
-class WebhookRotation(Input):
+class WebhookRotationRequest(StrictModel):
     """How long messages are signed with both secrets, or both keys."""
 
-    overlap_seconds: Overlap = 86400
+    overlap_seconds: OverlapSeconds = 86400
     """Time to bring the new one to the receiver."""
 
 
-class DeliveryAttempt(Input):
+class WebhookDeliveryAttempt(StrictModel):
     """One request to the receiver, and what came of it."""
 
     started_at: AwareDatetime
@@ -123,26 +123,26 @@ class DeliveryAttempt(Input):
     """How long it took."""
     status_code: Integer | MISSING = MISSING
     """HTTP status of the answer; absent where none came."""
-    error_code: Word | MISSING = MISSING
+    error_code: ShortText | MISSING = MISSING
     """Why it failed; absent where it did not."""
     answer_excerpt: Annotated[str, Field(max_length=1024)] | MISSING = MISSING
     """The beginning of the answer's body."""
 
 
-class WebhookDelivery(Input):
+class WebhookDelivery(StrictModel):
     """One event on its way to one webhook."""
 
     id: DeliveryId
     webhook_id: WebhookId
     """Where it is delivered to."""
-    event_id: Word
+    event_id: ShortText
     """What the receiver gets as `webhook-id`, the same at every attempt."""
-    event_type: EventType
+    event_type: WebhookEventType
     """What happened."""
-    state: DeliveryState
+    state: WebhookDeliveryState
     """A `failed` one has failed ten times or for good; what waited when its webhook was disabled, or
     may not be told any more, is `cancelled`. `:replay` sends them again, and `:recover` all of both."""
-    attempts: Annotated[list[DeliveryAttempt], Field(max_length=50)]
+    attempts: Annotated[list[WebhookDeliveryAttempt], Field(max_length=50)]
     """Attempts in their order, the last fifty of them."""
     next_attempt_at: AwareDatetime | MISSING = MISSING
     """When it is tried again, at the earliest."""
@@ -151,7 +151,7 @@ class WebhookDelivery(Input):
     """When it was delivered or given up."""
 
 
-class WebhookDeliveryPage(Input):
+class WebhookDeliveryPage(StrictModel):
     """A page of deliveries."""
 
     items: list[WebhookDelivery]
@@ -162,34 +162,34 @@ class WebhookDeliveryPage(Input):
 class WebhookDeliveryQuery(PageQuery):
     """Filters of deliveries."""
 
-    state: Annotated[list[DeliveryState], Field(max_length=5)] = []
+    state: Annotated[list[WebhookDeliveryState], Field(max_length=5)] = []
     """States to list."""
-    event_type: Annotated[list[EventType], Field(max_length=50)] = []
+    event_type: Annotated[list[WebhookEventType], Field(max_length=50)] = []
     """Kinds of events to list."""
 
 
-class WebhookReplay(Input):
+class WebhookReplayRequest(StrictModel):
     """What to send again."""
 
     delivery_ids: Annotated[list[DeliveryId], Field(min_length=1, max_length=500)]
     """Deliveries of this webhook."""
 
 
-class ReplayedDeliveries(Input):
+class ReplayedWebhookDeliveries(StrictModel):
     """What is sent again."""
 
     items: list[WebhookDelivery]
     """The deliveries, in the order of the request."""
 
 
-class WebhookRecovery(Input):
+class WebhookRecoveryRequest(StrictModel):
     """From when on to send again what was given up."""
 
     since: Instant
     """The time of the first event that the receiver may have missed."""
 
 
-class RecoveredDeliveries(Input):
+class RecoveredWebhookDeliveries(StrictModel):
     """What is sent again."""
 
     delivery_count: Integer

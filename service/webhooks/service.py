@@ -8,18 +8,18 @@ from uuid import uuid4
 
 from pydantic import MISSING
 
-from service.audit.service import Change
+from service.audit.service import WriteOutcome
 from service.kit.database.engine import Reader, Writer
-from service.kit.http.outbound import Outbound, OutboundRefused
+from service.kit.http.outbound import OutboundClient, OutboundRefused
 from service.kit.http.pages import Page
 from service.kit.http.problems import FieldError
-from service.kit.http.versions import check_match, etag
+from service.kit.http.versions import build_etag, check_version_match
 from service.kit.jobs import events, leases
 from service.kit.jobs.leases import WAITING
 from service.kit.security.encryption import Cipher
 from service.kit.security.keyring import Keyring
-from service.kit.security.subjects import Subject
-from service.schemas.events import EventType
+from service.kit.security.principals import Principal
+from service.schemas.events import WebhookEventType
 from service.webhooks import reading, repository, signing
 from service.webhooks.errors import (
     AddressNotAllowed,
@@ -29,8 +29,8 @@ from service.webhooks.errors import (
     WebhookNotFound,
 )
 from service.webhooks.records import WEBHOOKS
-from service.webhooks.schemas import WebhookDeliveryQuery, WebhookInput, WebhookPatch
-from service.webhooks.signing import SignatureScheme
+from service.webhooks.schemas import WebhookDeliveryQuery, WebhookPatch, WebhookRequest
+from service.webhooks.signing import WebhookSignatureScheme
 from service.webhooks.tables import AttemptRow, DeliveryRow, WebhookRow
 
 MOST_WEBHOOKS: Final = 100
@@ -40,7 +40,7 @@ _EXPIRED_AT_ONCE: Final = 1000
 _SECRETS = "webhook secrets"
 
 
-def shown_webhook(row: WebhookRow) -> dict[str, Any]:
+def webhook_to_response(row: WebhookRow) -> dict[str, Any]:
     """A webhook as callers see it."""
     members: dict[str, Any] = {
         "id": row.id,
@@ -64,7 +64,7 @@ def shown_webhook(row: WebhookRow) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def shown_delivery(row: DeliveryRow, attempts: Sequence[AttemptRow]) -> dict[str, Any]:
+def delivery_to_response(row: DeliveryRow, attempts: Sequence[AttemptRow]) -> dict[str, Any]:
     """A delivery as callers see it."""
     members: dict[str, Any] = {
         "id": row.id,
@@ -72,7 +72,7 @@ def shown_delivery(row: DeliveryRow, attempts: Sequence[AttemptRow]) -> dict[str
         "event_id": row.event_id,
         "event_type": row.event_type,
         "state": row.state,
-        "attempts": [_shown_attempt(attempt) for attempt in attempts],
+        "attempts": [_attempt_to_response(attempt) for attempt in attempts],
         "next_attempt_at": row.due_at if row.state == WAITING else None,
         "created_at": row.created_at,
         "finished_at": row.finished_at,
@@ -80,22 +80,22 @@ def shown_delivery(row: DeliveryRow, attempts: Sequence[AttemptRow]) -> dict[str
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _shown_attempt(row: AttemptRow) -> dict[str, Any]:
+def _attempt_to_response(row: AttemptRow) -> dict[str, Any]:
     names = ("started_at", "milliseconds", "status_code", "error_code", "answer_excerpt")
     return {name: value for name in names if (value := getattr(row, name)) is not None}
 
 
-def known(session: Reader | Writer, tenant_id: str, webhook_id: str) -> WebhookRow:
+def get_webhook(session: Reader | Writer, tenant_id: str, webhook_id: str) -> WebhookRow:
     """A webhook of a tenant."""
-    row = repository.get(session, tenant_id, webhook_id)
+    row = repository.get_webhook(session, tenant_id, webhook_id)
     if row is None:
         raise WebhookNotFound
     return row
 
 
-def locked(session: Writer, tenant_id: str, webhook_id: str) -> WebhookRow:
+def lock_webhook(session: Writer, tenant_id: str, webhook_id: str) -> WebhookRow:
     """A webhook of a tenant that nobody else changes until the transaction ends."""
-    row = repository.locked(session, tenant_id, webhook_id)
+    row = repository.lock_webhook(session, tenant_id, webhook_id)
     if row is None:
         raise WebhookNotFound
     return row
@@ -106,23 +106,23 @@ class Webhooks:
     """The rules of a service: what hides its secrets, and whom it calls."""
 
     cipher: Cipher
-    outbound: Outbound
+    outbound: OutboundClient
     public_url: str = ""
     """Where the pages of the service are; empty where it does not know."""
 
     @classmethod
-    def of(cls, keyring: Keyring, outbound: Outbound, public_url: str = "") -> "Webhooks":
+    def from_keyring(cls, keyring: Keyring, outbound: OutboundClient, public_url: str = "") -> "Webhooks":
         """The rules under a service's secret."""
-        return cls(Cipher(keyring.key(_SECRETS)), outbound, public_url.rstrip("/"))
+        return cls(Cipher(keyring.derive_key(_SECRETS)), outbound, public_url.rstrip("/"))
 
-    def create(self, session: Writer, subject: Subject, body: WebhookInput) -> Change:
+    def create(self, session: Writer, subject: Principal, body: WebhookRequest) -> WriteOutcome:
         """Store a new webhook."""
         types = [] if body.event_types is MISSING else sorted(set(body.event_types))
-        reading.check(subject, types, "/event_types")
-        self._check(body.url)
-        if repository.count(session, subject.tenant_id) >= MOST_WEBHOOKS:
+        reading.check_readable(subject, types, "/event_types")
+        self._check_url(body.url)
+        if repository.count_webhooks(session, subject.tenant_id) >= MOST_WEBHOOKS:
             raise TooManyWebhooks(f"A tenant has {MOST_WEBHOOKS} webhooks at most")
-        webhook_id, secret = uuid4().hex, signing.new_secret()
+        webhook_id, secret = uuid4().hex, signing.generate_secret()
         row = WebhookRow(
             tenant_id=subject.tenant_id,
             id=webhook_id,
@@ -130,64 +130,66 @@ class Webhooks:
             description=None if body.description is MISSING else body.description,
             event_types=types,
             signature_scheme=body.signature_scheme,
-            public_key=_public_key(body.signature_scheme, secret),
+            public_key=_build_public_key(body.signature_scheme, secret),
             secret=self.cipher.encrypt(secret, webhook_id),
-            created_at=leases.time(session),
+            created_at=leases.read_database_time(session),
             created_by=subject.name,
             version=1,
         )
-        reading.hold(row, subject)
+        reading.assign_subject(row, subject)
         session.add(row)
         session.flush()
         location = {"Location": f"/v1/webhooks/{webhook_id}"}
-        return _change(session, row, None, status=201, headers=location, secret=secret)
+        return _build_change(session, row, None, status=201, headers=location, secret=secret)
 
     def change(
-        self, session: Writer, subject: Subject, webhook_id: str, body: WebhookPatch, if_match: str
-    ) -> Change:
+        self, session: Writer, subject: Principal, webhook_id: str, body: WebhookPatch, if_match: str
+    ) -> WriteOutcome:
         """Change members of a webhook; whoever says where to tell of what is told it from then on."""
-        row = _matched(session, subject.tenant_id, webhook_id, if_match)
-        before = shown_webhook(row)
+        row = _lock_matching_row(session, subject.tenant_id, webhook_id, if_match)
+        before = webhook_to_response(row)
         if body.event_types is not MISSING:
             row.event_types = sorted(set(body.event_types or []))
-            reading.check(subject, row.event_types, "/event_types")
+            reading.check_readable(subject, row.event_types, "/event_types")
         if body.url is not MISSING:
-            reading.check(subject, row.event_types, "/url")
-            self._check(body.url)
+            reading.check_readable(subject, row.event_types, "/url")
+            self._check_url(body.url)
             row.url = body.url
         if body.url is not MISSING or body.event_types is not MISSING:
-            reading.hold(row, subject)
+            reading.assign_subject(row, subject)
         if body.description is not MISSING:
             row.description = body.description
         if body.enabled is True and row.disabled_at is not None:
             row.disabled_at = row.disabled_reason = row.failing_since = row.paused_until = None
         if body.enabled is False and row.disabled_at is None:
-            disable(session, row, "BY_OWNER")
+            disable_webhook(session, row, "BY_OWNER")
         row.version += 1
         session.flush()
-        return _change(session, row, before)
+        return _build_change(session, row, before)
 
-    def rotate(self, session: Writer, subject: Subject, webhook_id: str, overlap: timedelta) -> Change:
+    def rotate(
+        self, session: Writer, subject: Principal, webhook_id: str, overlap: timedelta
+    ) -> WriteOutcome:
         """Give a webhook its next secret; messages are signed with the one before too for ``overlap``.
 
         A second rotation inside the overlap replaces the next secret and leaves the first alone, so that a
         lost answer costs nothing.
         """
-        row = locked(session, subject.tenant_id, webhook_id)
-        reading.check(subject, row.event_types)
-        before = shown_webhook(row)
-        time = leases.time(session)
+        row = lock_webhook(session, subject.tenant_id, webhook_id)
+        reading.check_readable(subject, row.event_types)
+        before = webhook_to_response(row)
+        time = leases.read_database_time(session)
         if row.rotation_ends_at is None or row.rotation_ends_at <= time:
             row.previous_secret = row.secret
-        secret = signing.new_secret()
+        secret = signing.generate_secret()
         row.secret = self.cipher.encrypt(secret, webhook_id)
-        row.public_key = _public_key(row.signature_scheme, secret)
+        row.public_key = _build_public_key(row.signature_scheme, secret)
         row.rotation_ends_at = time + overlap
         row.version += 1
         session.flush()
-        return _change(session, row, before, secret=secret)
+        return _build_change(session, row, before, secret=secret)
 
-    def live_secrets(self, row: WebhookRow, time: datetime) -> list[bytes]:
+    def decrypt_live_secrets(self, row: WebhookRow, time: datetime) -> list[bytes]:
         """What messages are signed with, the newest first."""
         live = [row.secret]
         is_rotating = row.rotation_ends_at is not None and time < row.rotation_ends_at
@@ -195,98 +197,100 @@ class Webhooks:
             live.append(row.previous_secret)
         return [self.cipher.decrypt(kept, row.id) for kept in live]
 
-    def _check(self, url: str) -> None:
+    def _check_url(self, url: str) -> None:
         try:
-            self.outbound.check(url)
+            self.outbound.check_url(url)
         except OutboundRefused as refused:
             raise AddressNotAllowed("", FieldError("/url", refused.code, refused.detail)) from None
 
 
-def _public_key(scheme: str, secret: bytes) -> str | None:
-    return signing.public_key(secret) if scheme == SignatureScheme.V1A else None
+def _build_public_key(scheme: str, secret: bytes) -> str | None:
+    return signing.derive_public_key(secret) if scheme == WebhookSignatureScheme.V1A else None
 
 
-def delete(session: Writer, subject: Subject, webhook_id: str, if_match: str) -> Change:
+def delete_webhook(session: Writer, subject: Principal, webhook_id: str, if_match: str) -> WriteOutcome:
     """No such webhook any more."""
-    row = _matched(session, subject.tenant_id, webhook_id, if_match)
+    row = _lock_matching_row(session, subject.tenant_id, webhook_id, if_match)
     repository.delete_webhook(session, row)
-    return Change(resource=f"webhooks/{webhook_id}", status=204, before=shown_webhook(row))
+    return WriteOutcome(resource=f"webhooks/{webhook_id}", status=204, before=webhook_to_response(row))
 
 
-def send_test(session: Writer, subject: Subject, webhook_id: str) -> Change:
+def send_test_event(session: Writer, subject: Principal, webhook_id: str) -> WriteOutcome:
     """Have a message delivered that tells of nothing."""
     tenant_id = subject.tenant_id
-    row = _told(session, tenant_id, webhook_id)
+    row = _lock_enabled_webhook(session, tenant_id, webhook_id)
     delivery_id, event_id = uuid4().hex, uuid4().hex
     data = {"webhook_id": webhook_id}
-    events.write(session, tenant_id, EventType.WEBHOOK_TEST, data, event_id=event_id)
+    events.write_event(session, tenant_id, WebhookEventType.WEBHOOK_TEST, data, event_id=event_id)
     repository.add_delivery(
-        session, row, delivery_id=delivery_id, event_id=event_id, event_type=EventType.WEBHOOK_TEST
+        session, row, delivery_id=delivery_id, event_id=event_id, event_type=WebhookEventType.WEBHOOK_TEST
     )
-    (shown,) = _shown(session, row, [delivery_id])
-    return Change(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=shown, after=shown)
+    (shown,) = _deliveries_to_response(session, row, [delivery_id])
+    return WriteOutcome(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=shown, after=shown)
 
 
-def replay(session: Writer, subject: Subject, webhook_id: str, delivery_ids: Sequence[str]) -> Change:
+def replay_deliveries(
+    session: Writer, subject: Principal, webhook_id: str, delivery_ids: Sequence[str]
+) -> WriteOutcome:
     """Send again what was delivered or given up."""
     tenant_id = subject.tenant_id
-    row = _told(session, tenant_id, webhook_id)
-    reading.check(subject, row.event_types)
-    found = repository.deliveries(session, tenant_id, webhook_id, delivery_ids)
+    row = _lock_enabled_webhook(session, tenant_id, webhook_id)
+    reading.check_readable(subject, row.event_types)
+    found = repository.get_deliveries(session, tenant_id, webhook_id, delivery_ids)
     for position, delivery_id in enumerate(delivery_ids):
         if delivery_id not in found:
             detail = "the webhook has no such delivery"
             raise DeliveryNotFound("", FieldError(f"/delivery_ids/{position}", "NOT_FOUND", detail))
-        reading.check(subject, [found[delivery_id].event_type], f"/delivery_ids/{position}")
-    repository.send_again(session, tenant_id, webhook_id, delivery_ids)
-    body = {"items": _shown(session, row, delivery_ids)}
-    return Change(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=body, after=body)
+        reading.check_readable(subject, [found[delivery_id].event_type], f"/delivery_ids/{position}")
+    repository.requeue_deliveries(session, tenant_id, webhook_id, delivery_ids)
+    body = {"items": _deliveries_to_response(session, row, delivery_ids)}
+    return WriteOutcome(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=body, after=body)
 
 
-def recover(session: Writer, subject: Subject, webhook_id: str, since: datetime) -> Change:
+def recover_deliveries(session: Writer, subject: Principal, webhook_id: str, since: datetime) -> WriteOutcome:
     """Send again everything since a time that was given up; what was sent again already is left alone."""
-    row = _told(session, subject.tenant_id, webhook_id)
-    reading.check(subject, row.event_types)
-    body = {"delivery_count": repository.recover(session, row.tenant_id, row.id, since)}
+    row = _lock_enabled_webhook(session, subject.tenant_id, webhook_id)
+    reading.check_readable(subject, row.event_types)
+    body = {"delivery_count": repository.requeue_failed(session, row.tenant_id, row.id, since)}
     after = {"since": since, **body}
-    return Change(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=body, after=after)
+    return WriteOutcome(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=body, after=after)
 
 
 def list_deliveries(
     session: Reader,
-    subject: Subject,
+    subject: Principal,
     webhook_id: str,
     query: WebhookDeliveryQuery,
-    page: Page[repository.After | None],
+    page: Page[repository.PageCursor | None],
 ) -> list[dict[str, Any]]:
     """Deliveries to a webhook, of kinds that ``subject`` may read, with their attempts."""
     tenant_id = subject.tenant_id
-    webhook = known(session, tenant_id, webhook_id)
-    reading.check(subject, query.event_type or webhook.event_types)
-    rows = repository.deliveries_page(
+    webhook = get_webhook(session, tenant_id, webhook_id)
+    reading.check_readable(subject, query.event_type or webhook.event_types)
+    rows = repository.list_deliveries_page(
         session,
         tenant_id,
         webhook_id,
         states=query.state,
-        event_types=query.event_type or reading.readable(subject),
+        event_types=query.event_type or reading.list_readable_types(subject),
         after=page.after,
         limit=page.limit,
     )
-    attempts = repository.attempts(session, tenant_id, [row.id for row in rows])
-    return [shown_delivery(row, attempts[row.id]) for row in rows]
+    attempts = repository.list_attempts(session, tenant_id, [row.id for row in rows])
+    return [delivery_to_response(row, attempts[row.id]) for row in rows]
 
 
-def publish(session: Writer, tenant_id: str, event_id: str) -> int:
+def publish_event(session: Writer, tenant_id: str, event_id: str) -> int:
     """Have an event delivered to every webhook that wants and may have it; their number."""
-    event = events.event(session, tenant_id, event_id)
+    event = events.get_event(session, tenant_id, event_id)
     if event is None:
         return 0
-    time = leases.time(session)
+    time = leases.read_database_time(session)
     told = [
         row
-        for row in repository.enabled(session, tenant_id)
+        for row in repository.lock_enabled_webhooks(session, tenant_id)
         if not row.event_types or event.type in row.event_types
-        if reading.may_be_told(session, row, event.type, time)
+        if reading.is_subject_allowed(session, row, event.type, time)
     ]
     for row in told:
         repository.add_delivery(
@@ -295,38 +299,40 @@ def publish(session: Writer, tenant_id: str, event_id: str) -> int:
     return len(told)
 
 
-def tenants_told(session: Reader, event_type: str) -> frozenset[str]:
+def list_subscribed_tenants(session: Reader, event_type: str) -> frozenset[str]:
     """The tenants that have a webhook which is told of a type of event."""
-    rows = repository.told(session)
+    rows = repository.list_subscriptions(session)
     return frozenset(tenant_id for tenant_id, types in rows if not types or event_type in types)
 
 
-def expire(session: Writer) -> int:
+def expire_deliveries(session: Writer) -> int:
     """Delete deliveries that nobody asks for any more; their number."""
-    before = leases.time(session) - DELIVERIES_KEPT
-    return repository.expire(session, before, _EXPIRED_AT_ONCE)
+    before = leases.read_database_time(session) - DELIVERIES_KEPT
+    return repository.delete_expired_deliveries(session, before, _EXPIRED_AT_ONCE)
 
 
-def _matched(session: Writer, tenant_id: str, webhook_id: str, if_match: str) -> WebhookRow:
-    row = locked(session, tenant_id, webhook_id)
-    check_match(if_match, etag(row.version))
+def _lock_matching_row(session: Writer, tenant_id: str, webhook_id: str, if_match: str) -> WebhookRow:
+    row = lock_webhook(session, tenant_id, webhook_id)
+    check_version_match(if_match, build_etag(row.version))
     return row
 
 
-def _told(session: Writer, tenant_id: str, webhook_id: str) -> WebhookRow:
-    row = locked(session, tenant_id, webhook_id)
+def _lock_enabled_webhook(session: Writer, tenant_id: str, webhook_id: str) -> WebhookRow:
+    row = lock_webhook(session, tenant_id, webhook_id)
     if row.disabled_at is not None:
         raise WebhookDisabled("Enable the webhook first")
     return row
 
 
-def _shown(session: Writer, row: WebhookRow, delivery_ids: Sequence[str]) -> list[dict[str, Any]]:
-    rows = repository.deliveries(session, row.tenant_id, row.id, delivery_ids)
-    attempts = repository.attempts(session, row.tenant_id, delivery_ids)
-    return [shown_delivery(rows[each], attempts[each]) for each in delivery_ids]
+def _deliveries_to_response(
+    session: Writer, row: WebhookRow, delivery_ids: Sequence[str]
+) -> list[dict[str, Any]]:
+    rows = repository.get_deliveries(session, row.tenant_id, row.id, delivery_ids)
+    attempts = repository.list_attempts(session, row.tenant_id, delivery_ids)
+    return [delivery_to_response(rows[each], attempts[each]) for each in delivery_ids]
 
 
-def _change(
+def _build_change(
     session: Writer,
     row: WebhookRow,
     before: dict[str, Any] | None,
@@ -334,21 +340,21 @@ def _change(
     secret: bytes = b"",
     status: int = 200,
     headers: dict[str, str] | None = None,
-) -> Change:
-    after = shown_webhook(row)
-    return Change(
+) -> WriteOutcome:
+    after = webhook_to_response(row)
+    return WriteOutcome(
         resource=f"webhooks/{row.id}",
         status=status,
         body={"webhook": after} if secret else after,
-        once={"secret": signing.shown_secret(secret)} if secret and not row.public_key else {},
-        headers={"ETag": etag(row.version), **(headers or {})},
+        once={"secret": signing.format_secret(secret)} if secret and not row.public_key else {},
+        headers={"ETag": build_etag(row.version), **(headers or {})},
         before=before,
         after=after,
-        state=WEBHOOKS.state(session, row),
+        state=WEBHOOKS.build_state(session, row),
     )
 
 
-def disable(session: Writer, row: WebhookRow, reason: str) -> None:
+def disable_webhook(session: Writer, row: WebhookRow, reason: str) -> None:
     """Tell a webhook nothing more."""
-    row.disabled_at, row.disabled_reason, row.paused_until = leases.time(session), reason, None
-    repository.cancel_waiting(session, row)
+    row.disabled_at, row.disabled_reason, row.paused_until = leases.read_database_time(session), reason, None
+    repository.cancel_waiting_deliveries(session, row)

@@ -16,7 +16,7 @@ _SECRET_BYTES = 32
 """What Ed25519 has, and HMAC of SHA-256 can use."""
 
 
-class SignatureScheme(StrEnum):
+class WebhookSignatureScheme(StrEnum):
     """How messages are signed."""
 
     V1 = "v1"
@@ -25,57 +25,60 @@ class SignatureScheme(StrEnum):
     """Ed25519: the receiver has a public key, with which it can sign nothing."""
 
 
-def new_secret() -> bytes:
+def generate_secret() -> bytes:
     """A fresh secret, of either scheme."""
     return secrets.token_bytes(_SECRET_BYTES)
 
 
-def shown_secret(secret: bytes) -> str:
+def format_secret(secret: bytes) -> str:
     """A secret as receivers of v1 are given it."""
     return PREFIX + base64.b64encode(secret).decode()
 
 
-def public_key(secret: bytes) -> str:
+def derive_public_key(secret: bytes) -> str:
     """The key as receivers of v1a are given it."""
-    return PUBLIC_KEY_PREFIX + base64.b64encode(_private_key(secret).public_key().public_bytes_raw()).decode()
+    return (
+        PUBLIC_KEY_PREFIX
+        + base64.b64encode(_load_private_key(secret).public_key().public_bytes_raw()).decode()
+    )
 
 
-def signature(
+def compute_signature(
     secret: bytes,
     message_id: str,
     timestamp: int,
     body: bytes,
-    scheme: str = SignatureScheme.V1,
+    scheme: str = WebhookSignatureScheme.V1,
 ) -> str:
     """The signature of one message under one secret."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
-    sign = _ed25519 if scheme == SignatureScheme.V1A else _hmac
+    sign = _sign_ed25519 if scheme == WebhookSignatureScheme.V1A else _compute_hmac
     return f"{scheme},{base64.b64encode(sign(secret, signed)).decode()}"
 
 
-def _hmac(secret: bytes, signed: bytes) -> bytes:
+def _compute_hmac(secret: bytes, signed: bytes) -> bytes:
     return hmac.digest(secret, signed, "sha256")
 
 
-def _ed25519(secret: bytes, signed: bytes) -> bytes:
-    return _private_key(secret).sign(signed)
+def _sign_ed25519(secret: bytes, signed: bytes) -> bytes:
+    return _load_private_key(secret).sign(signed)
 
 
-def _private_key(secret: bytes) -> "Ed25519PrivateKey":
+def _load_private_key(secret: bytes) -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415  # slow to import
 
     return ed25519.Ed25519PrivateKey.from_private_bytes(secret)
 
 
-def headers(
+def build_headers(
     live: Iterable[bytes],
     message_id: str,
     timestamp: int,
     body: bytes,
-    scheme: str = SignatureScheme.V1,
+    scheme: str = WebhookSignatureScheme.V1,
 ) -> dict[str, str]:
     """The header fields of a message, signed under every secret that is ``live``."""
-    signatures = (signature(secret, message_id, timestamp, body, scheme) for secret in live)
+    signatures = (compute_signature(secret, message_id, timestamp, body, scheme) for secret in live)
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),

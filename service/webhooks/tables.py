@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, Index, Integer, LargeBinary, String, Text, Un
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.kit.database.engine import SECRET, Base, Json, UtcDateTime
-from service.kit.jobs.leases import RUNNING, Leased
+from service.kit.jobs.leases import RUNNING, LeasedColumns
 
 DELIVERED = "delivered"
 FAILED = "failed"
@@ -48,7 +48,7 @@ class WebhookRow(Base):
     version: Mapped[int] = mapped_column(BigInteger)
 
 
-class DeliveryRow(Leased, Base):
+class DeliveryRow(LeasedColumns, Base):
     """One event for one webhook: leased to whoever sends it."""
 
     __tablename__ = "webhook_deliveries"

@@ -10,24 +10,29 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from service.protocol.base import Code
-from service.protocol.canonical import digest
-from service.protocol.leases import Claim, Completion, Lease, StoredResult
-from service.protocol.nodes import Inventory
-from service.protocol.results import Result
-from service.worker.client import Refused, Unanswered, Unauthorized
+from service.protocol.canonical import compute_digest
+from service.protocol.leases import (
+    AcknowledgedBenchmarkResult,
+    BenchmarkLease,
+    LeaseClaimRequest,
+    LeaseCompletionRequest,
+)
+from service.protocol.nodes import NodeInventory
+from service.protocol.results import BenchmarkResultReport
+from service.worker.client import NoAnswer, RequestRefused, Unauthorized
 from service.worker.errors import WorkerError
-from service.worker.heart import Heart
-from service.worker.hold import CANCELLED, LOST, STALE_LEASE, Hold
-from service.worker.home import ClaimRequest, HeldLease, boot_id_sha256
-from service.worker.ids import hex_128
-from service.worker.interrupt import Interrupt, Interrupted
-from service.worker.process import Children
-from service.worker.redaction import one_line
+from service.worker.heartbeat import HeartbeatSender
+from service.worker.hold import CANCELLED, LOST, STALE_LEASE, LeaseHolder
+from service.worker.ids import generate_hex_128
+from service.worker.interrupt import Interrupted, InterruptSignal
+from service.worker.process import ChildProcesses
+from service.worker.redaction import to_one_line
 from service.worker.retrying import Backoff
-from service.worker.running import STUCK, Run, accelerator_index, inventory, run_suite
-from service.worker.shared import Shared
-from service.worker.spool import Entry
-from service.worker.uploader import Uploader
+from service.worker.running import STUCK, SuiteRun, request_inventory, resolve_accelerator_index, run_suite
+from service.worker.shared import WorkerParts
+from service.worker.spool import SpoolEntry
+from service.worker.state_directory import ClaimRequest, HeldLease, boot_id_sha256
+from service.worker.uploader import ResultUploader
 
 WORKER_STOPPED, WORKER_RESTARTED = "WORKER_STOPPED", "WORKER_RESTARTED"
 RESULTS_MISSING, INVENTORY_UNKNOWN = "RESULTS_MISSING", "INVENTORY_UNKNOWN"
@@ -42,7 +47,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class WorkerOptions:
     """What whoever runs a worker can choose."""
 
     grace_seconds: float
@@ -51,7 +56,7 @@ class Options:
     """Whether it ends after the first run that it settles."""
 
 
-class Ending(NamedTuple):
+class RunEnding(NamedTuple):
     """How a run ends, for the service."""
 
     outcome: Literal["completed", "failed", "released", "cancelled"]
@@ -62,7 +67,7 @@ class Ending(NamedTuple):
 class Agent:
     """One worker of one node. Only :meth:`run` starts processes, and waits for them."""
 
-    def __init__(self, shared: Shared, children: Children, options: Options) -> None:
+    def __init__(self, shared: WorkerParts, children: ChildProcesses, options: WorkerOptions) -> None:
         self._shared = shared
         self._node = shared.node
         self._home = shared.home
@@ -73,10 +78,10 @@ class Agent:
         self._children = children
         self._options = options
         self._boot_id_sha256 = boot_id_sha256()
-        self._uploader = Uploader(shared)
+        self._uploader = ResultUploader(shared)
         self._stopping = self._gate.stopping
         self._stop_by = float("inf")
-        self._interrupt = Interrupt()
+        self._interrupt = InterruptSignal()
         self._claimed: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._backoff = Backoff()
         self._unsaved: list[tuple[str, bytes]] = []
@@ -87,26 +92,26 @@ class Agent:
         Raises:
             WorkerError: the devices of this host cannot be listed.
         """
-        self._board.say(node=f"{self._node.node_id} ({self._node.device})")
+        self._board.update_status(node=f"{self._node.node_id} ({self._node.device})")
         left = self._spool.recover()
         if left:
             _logger.warning("%d files that a crash left half-written are set aside", left)
         self._uploader.start()
         self._uploader.wake()
         try:
-            listed = inventory(self._node.device, self._children, self._interrupt)
+            listed = request_inventory(self._node.device, self._children, self._interrupt)
         except Interrupted:
             return
-        heart = Heart(self._shared, self._uploader, listed, boot_id_sha256=self._boot_id_sha256)
+        heart = HeartbeatSender(self._shared, self._uploader, listed, boot_id_sha256=self._boot_id_sha256)
         heart.start()
         try:
             while not self._stopping.is_set():
-                self._turn(heart)
+                self._poll_once(heart)
         finally:
             self._gate.ended.set()
-            heart.beat_now()
+            heart.trigger_heartbeat()
             self._uploader.wake()
-        if self._unsaved and not self._save():
+        if self._unsaved and not self._save_results():
             _logger.error("%d results are lost: there was no room for them", len(self._unsaved))
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -121,56 +126,58 @@ class Agent:
         killer.daemon = True
         killer.start()
 
-    def _turn(self, heart: Heart) -> None:
+    def _poll_once(self, heart: HeartbeatSender) -> None:
         """One look for work, and the work if there is some."""
         self._board.set_activity("idle")
         try:
-            self._give_back()
-            why = self._why_not(heart)
+            self._release_earlier_lease()
+            why = self._find_claim_obstacle(heart)
             if why is not None:
-                self._board.say(notice=why)
+                self._board.update_status(notice=why)
                 self._stopping.wait(LOOK_SECONDS)
                 return
-            granted = self._claim(heart)
+            granted = self._claim_lease(heart)
         except Unauthorized as error:
             self._gate.shut(str(error))
-        except Unanswered as error:
+        except NoAnswer as error:
             _logger.warning("%s", error)
-            self._stopping.wait(self._backoff.wait_seconds(error.retry_after_seconds))
-        except Refused as error:
-            self._refused(heart, error)
+            self._stopping.wait(self._backoff.compute_wait_seconds(error.retry_after_seconds))
+        except RequestRefused as error:
+            self._handle_refusal(heart, error)
         except OSError as error:
             _logger.warning("the disk refuses: %s", error.strerror)
-            self._stopping.wait(self._backoff.wait_seconds())
+            self._stopping.wait(self._backoff.compute_wait_seconds())
         else:
-            self._backoff.succeeded()
+            self._backoff.reset_failures()
             if granted:
-                self._work(heart, *granted)
+                self._run_lease(heart, *granted)
 
-    def _give_back(self) -> None:
+    def _release_earlier_lease(self) -> None:
         """Release the lease that an earlier process held, or that could not be ended in time."""
-        held = self._home.load(HeldLease)
+        held = self._home.load_state(HeldLease)
         if held is None or not self._gate.is_open:
             return
-        completion = Completion(fencing_token=held.fencing_token, outcome="released", reason=WORKER_RESTARTED)
+        completion = LeaseCompletionRequest(
+            fencing_token=held.fencing_token, outcome="released", reason=WORKER_RESTARTED
+        )
         try:
-            self._client.complete(held.id, completion)
-        except Refused as error:
+            self._client.complete_lease(held.id, completion)
+        except RequestRefused as error:
             _logger.info("the lease held before has ended: %s", error)
         else:
             _logger.info("the lease held before is given back")
-        self._home.forget(ClaimRequest)
-        self._home.forget(HeldLease)
+        self._home.delete_state(ClaimRequest)
+        self._home.delete_state(HeldLease)
 
-    def _why_not(self, heart: Heart) -> str | None:
+    def _find_claim_obstacle(self, heart: HeartbeatSender) -> str | None:
         """Why nothing is claimed now; None if something is."""
         self._spool.prune()
         if not self._gate.is_open:
             return self._board.view.notice
-        if self._unsaved and not self._save():
+        if self._unsaved and not self._save_results():
             return "the disk has no room for results: make some; nothing is dropped, nothing new is measured"
-        if self._spool.state().is_full:
-            heart.beat_now()
+        if self._spool.compute_state().is_full:
+            heart.trigger_heartbeat()
             return (
                 "the spool is full: nothing new is measured until its results are uploaded, or there is room"
             )
@@ -180,113 +187,123 @@ class Agent:
             return f"the service gives this node nothing to run: it is {heart.state}"
         return None
 
-    def _refused(self, heart: Heart, error: Refused) -> None:
+    def _handle_refusal(self, heart: HeartbeatSender, error: RequestRefused) -> None:
         if error.code == INVENTORY_UNKNOWN:
             try:
                 self._client.send_inventory(self._node.node_id, heart.inventory)
-            except (Refused, Unanswered, Unauthorized) as again:
+            except (RequestRefused, NoAnswer, Unauthorized) as again:
                 _logger.warning("the inventory was not taken: %s", again)
             else:
                 return
         _logger.warning("nothing to run: %s", error)
-        self._stopping.wait(self._backoff.wait_seconds(error.retry_after_seconds))
+        self._stopping.wait(self._backoff.compute_wait_seconds(error.retry_after_seconds))
 
-    def _claim(self, heart: Heart) -> tuple[Lease, float] | None:
+    def _claim_lease(self, heart: HeartbeatSender) -> tuple[BenchmarkLease, float] | None:
         """Ask for work, for as long as the service lets us wait; a stop ends it at once.
 
         The request goes on in its own thread then. Should it still be granted something, the next process
         asks under the same id and gets it.
         """
-        self._board.say(notice="")
-        request = self._home.load(ClaimRequest)
+        self._board.update_status(notice="")
+        request = self._home.load_state(ClaimRequest)
         if request is None:
-            request = ClaimRequest(request_id=hex_128())
-            self._home.keep(request)
-        claim = Claim(request_id=request.request_id, inventory_sha256=digest(heart.inventory))
+            request = ClaimRequest(request_id=generate_hex_128())
+            self._home.save_state(request)
+        claim = LeaseClaimRequest(
+            request_id=request.request_id, inventory_sha256=compute_digest(heart.inventory)
+        )
         claimed: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._claimed = claimed
         began = time.monotonic()
-        asking = (claimed, lambda: self._client.claim(claim))
-        threading.Thread(target=_answered, args=asking, daemon=True).start()
+        asking = (claimed, lambda: self._client.claim_lease(claim))
+        threading.Thread(target=_put_answer, args=asking, daemon=True).start()
         if self._stopping.is_set():
             return None
-        granted: tuple[Lease, float] | Exception | None = claimed.get()
+        granted: tuple[BenchmarkLease, float] | Exception | None = claimed.get()
         if isinstance(granted, Exception):
             raise granted
         if granted is None and time.monotonic() - began < _SHORTEST_POLL_SECONDS:
-            self._stopping.wait(self._backoff.wait_seconds())
+            self._stopping.wait(self._backoff.compute_wait_seconds())
         return granted
 
-    def _work(self, heart: Heart, lease: Lease, sent_at: float) -> None:
+    def _run_lease(self, heart: HeartbeatSender, lease: BenchmarkLease, sent_at: float) -> None:
         """Run the suite of a lease to whatever end."""
-        self._interrupt = interrupt = Interrupt()
+        self._interrupt = interrupt = InterruptSignal()
         if self._stopping.is_set():
             interrupt.set(WORKER_STOPPED)
-        hold = Hold(self._shared, lease, sent_at, interrupt)
+        hold = LeaseHolder(self._shared, lease, sent_at, interrupt)
         _logger.info("run %s, attempt %d: %s", lease.id, lease.attempt, lease.suite.id)
-        self._board.begin(lease.suite, lease.attempt)
-        kept: list[Entry] = []
+        self._board.start_suite(lease.suite, lease.attempt)
+        kept: list[SpoolEntry] = []
         try:
-            self._home.keep(HeldLease(id=lease.id, fencing_token=lease.fencing_token))
-            self._home.forget(ClaimRequest)
+            self._home.save_state(HeldLease(id=lease.id, fencing_token=lease.fencing_token))
+            self._home.delete_state(ClaimRequest)
             self._board.set_activity("measuring")
-            heart.beat_now()
-            ending = self._measure(heart, lease, interrupt, kept)
-            self._complete(hold, ending, kept)
+            heart.trigger_heartbeat()
+            ending = self._measure_suite(heart, lease, interrupt, kept)
+            self._complete_lease(hold, ending, kept)
         except Interrupted as error:
             _logger.warning("run %s is given up: %s", lease.id, error.reason)
             if error.reason == STALE_LEASE:
-                self._home.forget(HeldLease)
-        except Refused as error:
+                self._home.delete_state(HeldLease)
+        except RequestRefused as error:
             _logger.warning("run %s had ended: %s", lease.id, error)
-            self._home.forget(HeldLease)
+            self._home.delete_state(HeldLease)
         except OSError as error:
             _logger.error("run %s is given back, the disk refuses: %s", lease.id, error.strerror)  # noqa: TRY400
-            with contextlib.suppress(Refused):
-                self._tell(lease, Ending("released", "DISK_REFUSES"), kept, self._backoff)
+            with contextlib.suppress(RequestRefused):
+                self._send_completion(lease, RunEnding("released", "DISK_REFUSES"), kept, self._backoff)
         finally:
-            hold.let_go()
-            self._interrupt = Interrupt()
-            heart.beat_now()
+            hold.stop_renewing()
+            self._interrupt = InterruptSignal()
+            heart.trigger_heartbeat()
 
-    def _measure(self, heart: Heart, lease: Lease, interrupt: Interrupt, kept: list[Entry]) -> Ending:
+    def _measure_suite(
+        self,
+        heart: HeartbeatSender,
+        lease: BenchmarkLease,
+        interrupt: InterruptSignal,
+        kept: list[SpoolEntry],
+    ) -> RunEnding:
         """Measure the suite; how the run ends.
 
         Raises:
             Interrupted: the lease is lost.
         """
 
-        def keep(result: Result) -> None:
+        def save_result(result: BenchmarkResultReport) -> None:
             self._unsaved.append((result.result_id, result.to_json()))
-            while not self._save(kept):
-                self._board.say(notice="the disk has no room for results: make some; the suite waits")
-                interrupt.wait(self._backoff.wait_seconds())
+            while not self._save_results(kept):
+                self._board.update_status(
+                    notice="the disk has no room for results: make some; the suite waits"
+                )
+                interrupt.wait(self._backoff.compute_wait_seconds())
 
         try:
-            self._list_devices(heart, interrupt)
-            run = self._run_of(lease, heart.inventory)
-            measured = run_suite(run, self._children, interrupt, self._board, keep)
+            self._refresh_inventory(heart, interrupt)
+            run = self._build_run(lease, heart.inventory)
+            measured = run_suite(run, self._children, interrupt, self._board, save_result)
         except WorkerError as error:
-            return Ending("failed", "DEVICE_NOT_USABLE", str(error))
+            return RunEnding("failed", "DEVICE_NOT_USABLE", str(error))
         except Interrupted as error:
             if error.reason in LOST:
                 raise
-            return Ending("cancelled" if error.reason == CANCELLED else "released", error.reason)
-        return Ending("completed") if measured else Ending("failed", "NOTHING_MEASURED")
+            return RunEnding("cancelled" if error.reason == CANCELLED else "released", error.reason)
+        return RunEnding("completed") if measured else RunEnding("failed", "NOTHING_MEASURED")
 
-    def _list_devices(self, heart: Heart, interrupt: Interrupt) -> None:
+    def _refresh_inventory(self, heart: HeartbeatSender, interrupt: InterruptSignal) -> None:
         """Let the inventory be that of now: a driver or a power limit may have changed."""
-        listed = inventory(self._node.device, self._children, interrupt)
+        listed = request_inventory(self._node.device, self._children, interrupt)
         if listed == heart.inventory:
             return
         heart.inventory = listed
         try:
             self._client.send_inventory(self._node.node_id, listed)
-        except (Refused, Unanswered, Unauthorized) as error:
+        except (RequestRefused, NoAnswer, Unauthorized) as error:
             _logger.warning("the inventory was not sent, the next heartbeat names it: %s", error)
 
-    def _run_of(self, lease: Lease, listed: Inventory) -> Run:
-        return Run(
+    def _build_run(self, lease: BenchmarkLease, listed: NodeInventory) -> SuiteRun:
+        return SuiteRun(
             run_id=lease.id,
             suite=lease.suite,
             seed=lease.seed,
@@ -295,13 +312,13 @@ class Agent:
             nonce=lease.nonce,
             node_id=self._node.node_id,
             boot_id_sha256=self._boot_id_sha256,
-            inventory_sha256=digest(listed),
-            accelerator_index=accelerator_index(listed, self._options.accelerator_index),
+            inventory_sha256=compute_digest(listed),
+            accelerator_index=resolve_accelerator_index(listed, self._options.accelerator_index),
             accelerators=tuple(accelerator.index for accelerator in listed.accelerators),
             clock_offset_seconds=self._client.offset.seconds,
         )
 
-    def _save(self, kept: list[Entry] | None = None) -> bool:
+    def _save_results(self, kept: list[SpoolEntry] | None = None) -> bool:
         """Bring to the disk what is not there yet; whether all of it is."""
         while self._unsaved:
             try:
@@ -315,76 +332,80 @@ class Agent:
             self._uploader.wake()
         return True
 
-    def _complete(self, hold: Hold, ending: Ending, kept: list[Entry]) -> None:
+    def _complete_lease(self, hold: LeaseHolder, ending: RunEnding, kept: list[SpoolEntry]) -> None:
         """Say how the run ended, once the service has every result of it, or the time to stop is over."""
         backoff = Backoff()
         while hold.lost is None:
             is_last = time.monotonic() >= self._stop_by
-            if not self._save(kept):
-                time.sleep(self._until_stop(backoff.wait_seconds()))
+            if not self._save_results(kept):
+                time.sleep(self._limit_wait(backoff.compute_wait_seconds()))
             is_handed_over = not self._unsaved and self._uploader.wait(
-                lambda: not self._waiting(kept), self._until_stop(LOOK_SECONDS)
+                lambda: not self._has_waiting_results(kept), self._limit_wait(LOOK_SECONDS)
             )
             if is_last and not is_handed_over:
-                ending = Ending("released", WORKER_STOPPED)
+                ending = RunEnding("released", WORKER_STOPPED)
             elif not is_handed_over:
                 continue
-            seconds = self._tell(hold.lease, ending, kept, backoff)
+            seconds = self._send_completion(hold.lease, ending, kept, backoff)
             if seconds is None or is_last:
                 return
-            time.sleep(self._until_stop(seconds))
+            time.sleep(self._limit_wait(seconds))
         raise Interrupted(hold.lost)
 
-    def _tell(self, lease: Lease, ending: Ending, kept: list[Entry], backoff: Backoff) -> float | None:
+    def _send_completion(
+        self, lease: BenchmarkLease, ending: RunEnding, kept: list[SpoolEntry], backoff: Backoff
+    ) -> float | None:
         """Give the lease back; None once that is settled, or after how many seconds to try again."""
         try:
-            answer = self._client.complete(lease.id, self._completion(lease, ending, kept))
-        except Refused as error:
+            answer = self._client.complete_lease(lease.id, self._build_completion(lease, ending, kept))
+        except RequestRefused as error:
             if error.code != RESULTS_MISSING:
                 raise
-            self._spool.bring_back([entry.content_sha256 for entry in kept])
+            self._spool.requeue_results([entry.content_sha256 for entry in kept])
             self._uploader.wake()
-            return backoff.wait_seconds(error.retry_after_seconds)
+            return backoff.compute_wait_seconds(error.retry_after_seconds)
         except Unauthorized as error:
             self._gate.shut(str(error))
-            return backoff.wait_seconds()
-        except Unanswered as error:
+            return backoff.compute_wait_seconds()
+        except NoAnswer as error:
             _logger.warning("the run is not ended yet: %s", error)
-            return backoff.wait_seconds(error.retry_after_seconds)
+            return backoff.compute_wait_seconds(error.retry_after_seconds)
         _logger.info("run %s: %s, now %s", lease.id, ending.outcome, answer.state)
-        self._home.forget(HeldLease)
+        self._home.delete_state(HeldLease)
         if self._options.is_once and ending.outcome != "released":
             self.stop(at_once=True)
         return None
 
-    def _completion(self, lease: Lease, ending: Ending, kept: list[Entry]) -> Completion:
-        stored = [entry for entry in kept if self._spool.state_of(entry.result_id) == "acknowledged"]
+    def _build_completion(
+        self, lease: BenchmarkLease, ending: RunEnding, kept: list[SpoolEntry]
+    ) -> LeaseCompletionRequest:
+        stored = [entry for entry in kept if self._spool.find_state(entry.result_id) == "acknowledged"]
         optional: dict[str, Any] = {}
         if ending.reason is not None:
             optional["reason"] = ending.reason
         if ending.detail:
-            optional["detail"] = one_line(ending.detail)
-        return Completion(
+            optional["detail"] = to_one_line(ending.detail)
+        return LeaseCompletionRequest(
             fencing_token=lease.fencing_token,
             outcome=ending.outcome,
             results=[
-                StoredResult(result_id=entry.result_id, content_sha256=entry.content_sha256)
+                AcknowledgedBenchmarkResult(result_id=entry.result_id, content_sha256=entry.content_sha256)
                 for entry in stored[:_MOST_NAMED]
             ],
             progress=self._board.progress,
             **optional,
         )
 
-    def _waiting(self, kept: list[Entry]) -> bool:
+    def _has_waiting_results(self, kept: list[SpoolEntry]) -> bool:
         """Whether a result of this run has not been taken or refused yet."""
-        return any(self._spool.state_of(entry.result_id) == "waiting" for entry in kept)
+        return any(self._spool.find_state(entry.result_id) == "waiting" for entry in kept)
 
-    def _until_stop(self, seconds: float) -> float:
+    def _limit_wait(self, seconds: float) -> float:
         """At most so many seconds, and no longer than there is time to stop."""
         return max(min(seconds, self._stop_by - time.monotonic()), 0.0)
 
 
-def _answered(answers: "queue.SimpleQueue[Any]", ask: Callable[[], Any]) -> None:
+def _put_answer(answers: "queue.SimpleQueue[Any]", ask: Callable[[], Any]) -> None:
     """Put what comes of a call where somebody waits for it."""
     try:
         answers.put(ask())

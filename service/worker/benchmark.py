@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
-from service.protocol.nodes import Gap, Software
-from service.protocol.results import Correctness
+from service.protocol.nodes import NodeGap, NodeSoftware
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
 
 
@@ -15,7 +15,7 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class MeasurementFacts:
     """How a benchmark is carried out, for its record."""
 
     library: str
@@ -33,29 +33,29 @@ class Facts:
     uses_graph: bool = False
     threads: int | None = None
     """Threads of the host that do the work, where it is the host that works."""
-    software: tuple[Software, ...] = ()
-    gaps: tuple[Gap, ...] = field(default=())
+    software: tuple[NodeSoftware, ...] = ()
+    gaps: tuple[NodeGap, ...] = field(default=())
 
 
 @runtime_checkable
-class Timed(Protocol):
+class TimedBenchmark(Protocol):
     """A benchmark whose figure is a time, or work over a time. Input data stand ready on the device."""
 
-    facts: Facts
+    facts: MeasurementFacts
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds that ``iterations`` executions took, by the timer of the facts; flushes come before."""
         ...
 
-    def check(self) -> Correctness | None:
+    def check(self) -> CorrectnessCheck | None:
         """What was computed, against a reference from the seed; None where nothing is computed."""
         ...
 
 
-class Read(Protocol):
+class ReadBenchmark(Protocol):
     """A benchmark whose figure is read, such as watts or bytes."""
 
-    facts: Facts
+    facts: MeasurementFacts
 
     def read(self) -> list[float]:
         """Readings in the unit of the metric, one for each time that it was measured."""
@@ -63,10 +63,10 @@ class Read(Protocol):
 
 
 @runtime_checkable
-class Reported(Protocol):
+class ReportedBenchmark(Protocol):
     """A benchmark that somebody else carries out: its times are what is reported."""
 
-    facts: Facts
+    facts: MeasurementFacts
     """Complete once the times are there."""
 
     def times_ns(self) -> list[int]:
@@ -74,6 +74,6 @@ class Reported(Protocol):
         ...
 
 
-Prepared = Timed | Read | Reported
-Prepare = Callable[[Benchmark, int, int | None], AbstractContextManager[Prepared]]
+PreparedBenchmark = TimedBenchmark | ReadBenchmark | ReportedBenchmark
+BenchmarkPreparer = Callable[[Benchmark, int, int | None], AbstractContextManager[PreparedBenchmark]]
 """Benchmark, seed and index of the accelerator, None without one; raises :class:`Unsupported`."""

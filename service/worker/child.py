@@ -14,8 +14,8 @@ from typing import BinaryIO
 from pydantic import TypeAdapter
 
 from service.protocol.nodes import DeviceKind
-from service.worker.rendezvous import Rendezvous
-from service.worker.task import Task
+from service.worker.rendezvous import RendezvousClient
+from service.worker.task import RepeatTask
 
 _PR_SET_PDEATHSIG = 1
 """Of prctl(2)."""
@@ -24,33 +24,33 @@ _PR_SET_PDEATHSIG = 1
 def measure_task(given: bytes, words: list[str]) -> bytes:
     """A task as JSON in, its record as JSON out; a word says where to meet those that measure beside it."""
     # Libraries of the device take seconds to import, or fail: the worker does not.
-    from service.worker.measure import measure  # noqa: PLC0415
+    from service.worker.measure import measure_repeat  # noqa: PLC0415
 
-    together = Rendezvous(words[0]) if words else None
-    return measure(Task.model_validate_json(given), together=together).to_json()
+    together = RendezvousClient(words[0]) if words else None
+    return measure_repeat(RepeatTask.model_validate_json(given), together=together).to_json()
 
 
 def list_devices(_: bytes, words: list[str]) -> bytes:
     """A kind of device in the words, the inventory of this host as JSON out."""
-    from service.worker.inventory import take_inventory  # noqa: PLC0415
+    from service.worker.inventory import collect_inventory  # noqa: PLC0415
 
     device: DeviceKind = TypeAdapter(DeviceKind).validate_python(words[0])
-    return take_inventory(device).model_dump_json().encode()
+    return collect_inventory(device).model_dump_json().encode()
 
 
-Job = Callable[[bytes, list[str]], bytes]
-JOBS: Mapping[str, Job] = {"measure": measure_task, "inventory": list_devices}
+ChildJob = Callable[[bytes, list[str]], bytes]
+JOBS: Mapping[str, ChildJob] = {"measure": measure_task, "inventory": list_devices}
 
 
-def main(words: list[str], jobs: Mapping[str, Job] = JOBS) -> None:
+def main(words: list[str], jobs: Mapping[str, ChildJob] = JOBS) -> None:
     """Do the job that ``JOB PARENT [WORD...]`` names, on standard input, for as long as the parent lives."""
     job, parent, *rest = words
-    _die_with(int(parent))
-    with _own_output() as answer:
+    _bind_to_parent(int(parent))
+    with _reserve_output() as answer:
         answer.write(jobs[job](sys.stdin.buffer.read(), rest))
 
 
-def _die_with(parent: int) -> None:
+def _bind_to_parent(parent: int) -> None:
     """Let the kernel kill this process when the worker ends in whatever way.
 
     The kernel watches the thread that started this process: the worker's main thread, or one of those that
@@ -63,7 +63,7 @@ def _die_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _own_output() -> BinaryIO:
+def _reserve_output() -> BinaryIO:
     """Standard output for the answer alone: what libraries print goes to standard error."""
     answer = os.dup(1)
     os.dup2(2, 1)

@@ -18,9 +18,9 @@ from service.worker.errors import WorkerError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from service.protocol.suites import Suite
-    from service.worker.board import Board
-    from service.worker.home import Home, Node
+    from service.protocol.suites import BenchmarkSuite
+    from service.worker.state_directory import Node, StateDirectory
+    from service.worker.status import WorkerStatus
 
 app = typer.Typer(no_args_is_help=True, help="Work for the service, or measure without one.")
 
@@ -29,7 +29,7 @@ _MOST_TOKEN_CHARACTERS = 200
 NVIDIA_CONTROL = Path("/dev/nvidiactl")
 
 
-class Device(StrEnum):
+class DeviceOption(StrEnum):
     """What a node measures."""
 
     AUTO = "auto"
@@ -37,7 +37,7 @@ class Device(StrEnum):
     CPU = "cpu"
 
 
-Folder = Annotated[
+FolderOption = Annotated[
     Path,
     typer.Option(
         "--dir",
@@ -83,25 +83,25 @@ def enrol(
         str | None, typer.Option(envvar="IRONLAW_WORKER_NAME", help="What the node should be called.")
     ] = None,
     device: Annotated[
-        Device,
+        DeviceOption,
         typer.Option(envvar="IRONLAW_WORKER_DEVICE", help="What it measures; auto: cuda with its driver."),
-    ] = Device.AUTO,
+    ] = DeviceOption.AUTO,
     again: Annotated[
         bool, typer.Option("--again", help="Though this host is enrolled: for a new credential.")
     ] = False,
     if_none: Annotated[bool, typer.Option(help="Do nothing where this host is enrolled already.")] = False,
-    folder: Folder = FOLDER,
+    folder: FolderOption = FOLDER,
     ca_file: CaFile = None,
 ) -> None:
     """Make this host a node of a service, with a single-use token; repeat it if the answer was lost."""
-    from service.worker.enrolment import enrol, token_by_key  # noqa: PLC0415
-    from service.worker.home import Home, Node  # noqa: PLC0415
+    from service.worker.enrolment import create_token, enrol_node  # noqa: PLC0415
+    from service.worker.state_directory import Node, StateDirectory  # noqa: PLC0415
 
-    if if_none and Home(folder).load(Node) is not None:
+    if if_none and StateDirectory(folder).load_state(Node) is not None:
         typer.echo("this host is enrolled already", err=True)
         return
     if key_file:
-        token = token_by_key(service, key_file.read(_MOST_TOKEN_CHARACTERS).strip(), ca_file=ca_file)
+        token = create_token(service, key_file.read(_MOST_TOKEN_CHARACTERS).strip(), ca_file=ca_file)
     else:
         token = token_file.read(_MOST_TOKEN_CHARACTERS) if token_file else os.environ.get(TOKEN_VARIABLE, "")
     if not token.strip():
@@ -109,8 +109,8 @@ def enrol(
     kind = device.value
     if kind == "auto":
         kind = "cuda" if NVIDIA_CONTROL.exists() else "cpu"
-    node = enrol(
-        Home(folder), service, token.strip(), device="cuda" if kind == "cuda" else "cpu", name=name,
+    node = enrol_node(
+        StateDirectory(folder), service, token.strip(), device="cuda" if kind == "cuda" else "cpu", name=name,
         ca_file=ca_file, again=again,
     )  # fmt: skip
     typer.echo(f"enrolled as {node.node_id}, to measure {node.device}; go on with: ironlaw worker run")
@@ -119,7 +119,7 @@ def enrol(
 @app.command()
 def run(
     *,
-    folder: Folder = FOLDER,
+    folder: FolderOption = FOLDER,
     ca_file: CaFile = None,
     spool_bytes: Annotated[
         int,
@@ -152,42 +152,42 @@ def run(
     lock_file: LockFile = LOCK_FILE,
 ) -> None:
     """Claim suites and measure them, until asked to stop."""
-    from service.worker.agent import Agent, Options  # noqa: PLC0415
-    from service.worker.board import Board  # noqa: PLC0415
-    from service.worker.client import Client  # noqa: PLC0415
-    from service.worker.credential import Credentials  # noqa: PLC0415
-    from service.worker.gate import Gate  # noqa: PLC0415
-    from service.worker.home import lock_home, lock_host  # noqa: PLC0415
-    from service.worker.process import Children  # noqa: PLC0415
-    from service.worker.shared import Shared  # noqa: PLC0415
-    from service.worker.spool import Spool  # noqa: PLC0415
+    from service.worker.agent import Agent, WorkerOptions  # noqa: PLC0415
+    from service.worker.client import ServiceClient  # noqa: PLC0415
+    from service.worker.credential import WorkerCredentials  # noqa: PLC0415
+    from service.worker.gate import RequestGate  # noqa: PLC0415
+    from service.worker.process import ChildProcesses  # noqa: PLC0415
+    from service.worker.shared import WorkerParts  # noqa: PLC0415
+    from service.worker.spool import ResultSpool  # noqa: PLC0415
+    from service.worker.state_directory import lock_home, lock_host  # noqa: PLC0415
+    from service.worker.status import WorkerStatus  # noqa: PLC0415
 
-    home, node = _enrolled(folder)
-    children = Children(kept_open=[lock_host(lock_file.expanduser()), lock_home(home)])
-    credentials, board = Credentials(home.credential), Board()
-    shared = Shared(
+    home, node = _load_node(folder)
+    children = ChildProcesses(kept_open=[lock_host(lock_file.expanduser()), lock_home(home)])
+    credentials, board = WorkerCredentials(home.credential), WorkerStatus()
+    shared = WorkerParts(
         node=node,
         home=home,
-        client=Client(node.service, ca_file=ca_file, credentials=credentials),
+        client=ServiceClient(node.service, ca_file=ca_file, credentials=credentials),
         credentials=credentials,
-        spool=Spool(home.spool, most_bytes=spool_bytes, least_free_bytes=free_bytes),
+        spool=ResultSpool(home.spool, most_bytes=spool_bytes, least_free_bytes=free_bytes),
         board=board,
-        gate=Gate(board),
+        gate=RequestGate(board),
     )
-    agent = Agent(shared, children, Options(grace_seconds, accelerator, is_once=once))
-    with _watched(board), _told_to_stop(agent.stop, lambda: agent.stop(at_once=True)):
+    agent = Agent(shared, children, WorkerOptions(grace_seconds, accelerator, is_once=once))
+    with _report_progress(board), _handle_stop_signals(agent.stop, lambda: agent.stop(at_once=True)):
         agent.run()
 
 
 @app.command()
-def status(*, folder: Folder = FOLDER, lock_file: LockFile = LOCK_FILE) -> None:
+def status(*, folder: FolderOption = FOLDER, lock_file: LockFile = LOCK_FILE) -> None:
     """Say what this host is, whether it works, and which results it holds; asks nobody."""
-    from service.worker.home import HeldLease, is_locked  # noqa: PLC0415
-    from service.worker.spool import Spool  # noqa: PLC0415
+    from service.worker.spool import ResultSpool  # noqa: PLC0415
+    from service.worker.state_directory import HeldLease, is_locked  # noqa: PLC0415
 
-    home, node = _enrolled(folder)
-    held = home.load(HeldLease)
-    state = Spool(home.spool, most_bytes=sys.maxsize, least_free_bytes=0).state()
+    home, node = _load_node(folder)
+    held = home.load_state(HeldLease)
+    state = ResultSpool(home.spool, most_bytes=sys.maxsize, least_free_bytes=0).compute_state()
     typer.echo(f"node      {node.node_id} of {node.service}, measures {node.device}")
     typer.echo(f"worker    {'runs' if is_locked(lock_file.expanduser()) else 'does not run'}")
     typer.echo(f"lease     {held.id if held else 'none'}")
@@ -207,38 +207,38 @@ def measure(
     lock_file: LockFile = LOCK_FILE,
 ) -> None:
     """Run a suite on this machine, without a service; writes records and a summary."""
-    from service.worker.board import Board  # noqa: PLC0415
-    from service.worker.home import lock_host  # noqa: PLC0415
-    from service.worker.interrupt import Interrupt, Interrupted  # noqa: PLC0415
-    from service.worker.local import measure_here  # noqa: PLC0415
-    from service.worker.process import Children  # noqa: PLC0415
-    from service.worker.table import render  # noqa: PLC0415
+    from service.worker.interrupt import Interrupted, InterruptSignal  # noqa: PLC0415
+    from service.worker.local import measure_locally  # noqa: PLC0415
+    from service.worker.process import ChildProcesses  # noqa: PLC0415
+    from service.worker.state_directory import lock_host  # noqa: PLC0415
+    from service.worker.status import WorkerStatus  # noqa: PLC0415
+    from service.worker.table import render_view  # noqa: PLC0415
 
-    board, interrupt = Board(), Interrupt()
-    chosen = _suite(suite)
-    children = Children(kept_open=[lock_host(lock_file.expanduser())])
+    board, interrupt = WorkerStatus(), InterruptSignal()
+    chosen = _resolve_suite(suite)
+    children = ChildProcesses(kept_open=[lock_host(lock_file.expanduser())])
     try:
-        with _watched(board), _told_to_stop(lambda: interrupt.set("STOPPED")):
-            measure_here(chosen, out, children, interrupt, board, seed=seed, accelerator=accelerator)
+        with _report_progress(board), _handle_stop_signals(lambda: interrupt.set("STOPPED")):
+            measure_locally(chosen, out, children, interrupt, board, seed=seed, accelerator=accelerator)
     except Interrupted:
         raise WorkerError(f"stopped; what was measured is in {out}") from None
     finally:
-        _console().print(render(board.view))
+        _build_console().print(render_view(board.view))
     typer.echo(f"records and summary are in {out}", err=True)
     raise typer.Exit(int(any(line.state == "failed" for line in board.view.lines)))
 
 
-def _enrolled(folder: Path) -> "tuple[Home, Node]":
-    from service.worker.home import Home, Node  # noqa: PLC0415
+def _load_node(folder: Path) -> "tuple[StateDirectory, Node]":
+    from service.worker.state_directory import Node, StateDirectory  # noqa: PLC0415
 
-    home = Home(folder)
-    node = home.load(Node)
+    home = StateDirectory(folder)
+    node = home.load_state(Node)
     if node is None:
         raise WorkerError("this host is not enrolled: ironlaw worker enrol")
     return home, node
 
 
-def _suite(name: str) -> "Suite":
+def _resolve_suite(name: str) -> "BenchmarkSuite":
     """A suite that ships, by its id, or one of a file."""
     from service.protocol.suites import shipped_suites  # noqa: PLC0415
     from service.worker.running import read_suite  # noqa: PLC0415
@@ -252,7 +252,9 @@ def _suite(name: str) -> "Suite":
 
 
 @contextmanager
-def _told_to_stop(first: Callable[[], None], second: Callable[[], None] | None = None) -> Iterator[None]:
+def _handle_stop_signals(
+    first: Callable[[], None], second: Callable[[], None] | None = None
+) -> Iterator[None]:
     """Call ``first`` when asked to stop, and ``second`` when asked again.
 
     A signal handler may run while its thread holds any lock, so it only writes to a pipe.
@@ -260,31 +262,31 @@ def _told_to_stop(first: Callable[[], None], second: Callable[[], None] | None =
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
 
-    def listen() -> None:
+    def handle_signals() -> None:
         for act in (first, second or first):
             os.read(read_end, 1)
             act()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os.write(write_end, b"."))
-    threading.Thread(target=listen, name="signals", daemon=True).start()
+    threading.Thread(target=handle_signals, name="signals", daemon=True).start()
     yield
 
 
 @contextmanager
-def _watched(board: "Board") -> Iterator[None]:
+def _report_progress(board: "WorkerStatus") -> Iterator[None]:
     """Show the board at a terminal, and write the log to standard error."""
-    from service.worker.table import Log, shown  # noqa: PLC0415
+    from service.worker.table import TableLogHandler, show_progress  # noqa: PLC0415
 
-    console = _console()
+    console = _build_console()
     logger = logging.getLogger("service.worker")
     logger.setLevel(logging.INFO)
-    logger.addHandler(Log(console))
-    with shown(board, console):
+    logger.addHandler(TableLogHandler(console))
+    with show_progress(board, console):
         yield
 
 
-def _console() -> "Console":
+def _build_console() -> "Console":
     from rich.console import Console  # noqa: PLC0415
 
     return Console(stderr=True, highlight=False)

@@ -8,17 +8,17 @@ from typing import NamedTuple
 _REMEMBERED = 8
 
 
-def ticks() -> float:
+def read_ticks() -> float:
     """Seconds of a clock that nobody sets, and that goes on while the host is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class _Reading(NamedTuple):
+class _ClockReading(NamedTuple):
     round_trip_seconds: float
     offset_seconds: float
 
 
-class Offset:
+class ClockOffset:
     """The service's clock less this host's, from answers that name their time (Cristian, 1989).
 
     The service read its clock at some moment of the round trip; the estimate is its middle, so half of the
@@ -26,12 +26,12 @@ class Offset:
     """
 
     def __init__(self) -> None:
-        self._readings: deque[_Reading] = deque(maxlen=_REMEMBERED)
+        self._readings: deque[_ClockReading] = deque(maxlen=_REMEMBERED)
 
-    def note(self, server_time: datetime, sent_at: float, answered_at: float) -> None:
+    def record_answer(self, server_time: datetime, sent_at: float, answered_at: float) -> None:
         """An answer to a request, with both Unix times of this host."""
         middle = (sent_at + answered_at) / 2
-        self._readings.append(_Reading(answered_at - sent_at, server_time.timestamp() - middle))
+        self._readings.append(_ClockReading(answered_at - sent_at, server_time.timestamp() - middle))
 
     @property
     def seconds(self) -> float | None:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from pydantic import MISSING, ValidationError
 
-from service.protocol.base import Message
+from service.protocol.base import ProtocolMessage
 from service.protocol.nodes import NodeCredential
 from service.worker.errors import WorkerError
-from service.worker.files import read_private, write
+from service.worker.files import read_private_file, write_file
 
 SETTLED_SECONDS = 60.0
 """How long a request that was given up may still be on its way, and arrive with the old credential."""
@@ -26,14 +26,14 @@ SETTLED_SECONDS = 60.0
 _logger = logging.getLogger(__name__)
 
 
-class Stored(Message):
+class StoredCredential(ProtocolMessage):
     """What the file holds."""
 
     current: NodeCredential
     pending: NodeCredential | MISSING = MISSING
 
 
-class Credentials:
+class WorkerCredentials:
     """The credentials of one node, shared by every thread that sends."""
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +43,7 @@ class Credentials:
             WorkerError: it is not there, not readable, or open to others.
         """
         self._path = path
-        self._stored = _read(path)
+        self._stored = _read_stored(path)
         self._pending_is_refused = False
         self._changed = threading.Condition()
         self._senders = 0
@@ -53,10 +53,10 @@ class Credentials:
     @staticmethod
     def store(path: Path, credential: str) -> None:
         """Keep the first credential of a node."""
-        write(path, Stored(current=credential).model_dump_json().encode())
+        write_file(path, StoredCredential(current=credential).model_dump_json().encode())
 
     @contextmanager
-    def carried(self) -> Iterator[str]:
+    def acquire_credential(self) -> Iterator[str]:
         """The credential for one request, which stays the right one until the request has ended."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_changing)
@@ -70,7 +70,7 @@ class Credentials:
                 self._changed.notify_all()
 
     @contextmanager
-    def changing(self) -> Iterator[str]:
+    def lock_for_rotation(self) -> Iterator[str]:
         """The credential for the request that asks for the next one, while no other request is under way."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_changing)
@@ -93,39 +93,39 @@ class Credentials:
         """Whether no request that was given up can still arrive."""
         return time.monotonic() - self._given_up_at >= SETTLED_SECONDS
 
-    def note_given_up(self) -> None:
+    def record_abandoned_request(self) -> None:
         """A request ended without an answer: it may arrive later."""
         self._given_up_at = time.monotonic()
 
     def stage(self, credential: str) -> None:
-        """Keep the next credential, inside :meth:`changing`; from then on it is the one that is carried."""
-        self._write(Stored(current=self._stored.current, pending=credential))
+        """Keep the next credential, inside :meth:`lock_for_rotation`; it is carried from then on."""
+        self._write(StoredCredential(current=self._stored.current, pending=credential))
 
-    def accepted(self, secret: str) -> None:
-        """The service took a request with this credential, inside :meth:`carried`: forget the other one."""
+    def record_acceptance(self, secret: str) -> None:
+        """Forget the other credential: the service took this one, inside :meth:`acquire_credential`."""
         with self._changed:
             if self._stored.pending is not MISSING:
                 try:
-                    self._write(Stored(current=secret))
+                    self._write(StoredCredential(current=secret))
                 except OSError:  # both stay on the disk, and the pending one goes on being tried first
                     _logger.warning("the credential file cannot be written: is the disk full?")
 
-    def refused(self, secret: str) -> bool:
+    def record_refusal(self, secret: str) -> bool:
         """The service refused this credential; whether there is another one to try."""
         with self._changed:
             if secret == self._stored.pending:
                 self._pending_is_refused = True
             return secret != self._secret
 
-    def _write(self, stored: Stored) -> None:
-        write(self._path, stored.model_dump_json().encode())
+    def _write(self, stored: StoredCredential) -> None:
+        write_file(self._path, stored.model_dump_json().encode())
         self._stored = stored
         self._pending_is_refused = False
 
 
-def _read(path: Path) -> Stored:
+def _read_stored(path: Path) -> StoredCredential:
     try:
-        return Stored.model_validate_json(read_private(path))
+        return StoredCredential.model_validate_json(read_private_file(path))
     except FileNotFoundError:
         raise WorkerError("this host is not enrolled: ironlaw worker enrol") from None
     except ValidationError:

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.protocol.work import DecodeLoop, TrainingStep
+from service.protocol.work import DecodeLoopWork, TrainingStepWork
 from service.worker.cuda import numbers
 from service.worker.host import usable_processors
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-Decoder = DecodeLoop | TrainingStep
+DecoderWork = DecodeLoopWork | TrainingStepWork
 EPSILON = 1e-5
 """Added to the mean square of a norm."""
 THETA = 10_000.0
@@ -33,7 +33,7 @@ SUMMING = 64
 """Errors of sums and of exp and the like in fp32, as multiples of a rounding of fp32."""
 
 
-class Matrix(NamedTuple):
+class WeightMatrix(NamedTuple):
     """A matrix of weights: its number among the arrays of the seed, and its sides."""
 
     number: int
@@ -46,7 +46,7 @@ class Matrix(NamedTuple):
         return 1 / math.sqrt(self.columns)
 
 
-def matrices(work: Decoder) -> dict[str, Matrix]:
+def list_matrices(work: DecoderWork) -> dict[str, WeightMatrix]:
     """All matrices that a token is multiplied with, the head last; they have ``work.matrix_parameters``."""
     heads = work.head_size * (work.query_heads + 2 * work.kv_heads)
     sides = {
@@ -57,32 +57,34 @@ def matrices(work: Decoder) -> dict[str, Matrix]:
     }
     found = [(f"{name}.{layer}", *sides[name]) for layer in range(work.layers) for name in sides]
     found.append(("head", work.vocabulary, work.hidden))
-    return {name: Matrix(number, rows, columns) for number, (name, rows, columns) in enumerate(found)}
+    return {name: WeightMatrix(number, rows, columns) for number, (name, rows, columns) in enumerate(found)}
 
 
-def table_number(work: Decoder) -> int:
+def get_table_number(work: DecoderWork) -> int:
     """Of the table of tokens among the arrays of the seed: right behind the matrices."""
     return 4 * work.layers + 1
 
 
-def tokens(work: Decoder, seed: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def generate_tokens(
+    work: DecoderWork, seed: int, places: np.ndarray[Any, Any]
+) -> np.ndarray[Any, np.dtype[np.uint32]]:
     """Token ids, uniform over the vocabulary."""
-    bits = numbers.random_bits(numbers.seed_of(seed, 4 * work.layers + 2), places)
+    bits = numbers.generate_bits(numbers.derive_seed(seed, 4 * work.layers + 2), places)
     return np.asarray(bits % np.uint64(work.vocabulary), np.uint32)
 
 
-def cache_number(work: Decoder, layer: int, which: int) -> int:
+def get_cache_number(work: DecoderWork, layer: int, which: int) -> int:
     """Of the keys (0) or values (1) of a layer's cache among the arrays of the seed."""
     return 4 * work.layers + 3 + 2 * layer + which
 
 
-def turns(positions: np.ndarray[Any, Any], head_size: int) -> tuple[Array, Array]:
+def compute_rotary_angles(positions: np.ndarray[Any, Any], head_size: int) -> tuple[Array, Array]:
     """Cosines and sines of each position (rows) and pair of elements (columns)."""
     angles = np.outer(positions, THETA ** (-2.0 * np.arange(head_size // 2) / head_size))
     return np.cos(angles), np.sin(angles)
 
 
-def tolerance(work: Decoder) -> float:
+def compute_tolerance(work: DecoderWork) -> float:
     """Largest error that passes, over the root mean square.
 
     Errors of 8 roundings a layer add up at random, and the largest of some thousand is about 4 of their
@@ -92,61 +94,63 @@ def tolerance(work: Decoder) -> float:
     return 8 * (ROUNDING[work.dtype] + SUMMING * ROUNDING["fp32"]) * roundings
 
 
-class Weights:
+class SeededWeights:
     """Weights of a seed as the device holds them, a part of them at a time."""
 
-    def __init__(self, work: Decoder, seed: int) -> None:
-        self._work, self._seed, self.matrices = work, seed, matrices(work)
+    def __init__(self, work: DecoderWork, seed: int) -> None:
+        self._work, self._seed, self.matrices = work, seed, list_matrices(work)
 
-    def rows(self, number: int, columns: int, first: int, count: int) -> Array:
+    def generate_rows(self, number: int, columns: int, first: int, count: int) -> Array:
         """Rows of an array of the seed."""
-        seed = numbers.seed_of(self._seed, number)
-        found = numbers.normal_run(self._work.dtype, seed, first * columns, count * columns)
+        seed = numbers.derive_seed(self._seed, number)
+        found = numbers.generate_normal_run(self._work.dtype, seed, first * columns, count * columns)
         return found.reshape(count, columns)
 
-    def embedded(self, ids: np.ndarray[Any, Any]) -> Array:
+    def embed_tokens(self, ids: np.ndarray[Any, Any]) -> Array:
         """A row of the table for each token."""
-        hidden, number = self._work.hidden, table_number(self._work)
-        return np.concatenate([self.rows(number, hidden, int(token), 1) for token in ids])
+        hidden, number = self._work.hidden, get_table_number(self._work)
+        return np.concatenate([self.generate_rows(number, hidden, int(token), 1) for token in ids])
 
-    def forward(self, name: str, x: Array) -> Array:
+    def apply_matrix(self, name: str, x: Array) -> Array:
         """X W^T, scaled."""
         matrix = self.matrices[name]
-        parts = self._parts(matrix, lambda _, weights: x @ weights.T)
+        parts = self._map_parts(matrix, lambda _, weights: x @ weights.T)
         return np.asarray(np.concatenate(list(parts), axis=1) * matrix.scale)
 
-    def backward(self, name: str, dy: Array) -> Array:
+    def apply_transpose(self, name: str, dy: Array) -> Array:
         """DY W, scaled."""
         matrix = self.matrices[name]
         total = np.zeros((len(dy), matrix.columns))
-        for part in self._parts(matrix, lambda first, weights: dy[:, first : first + len(weights)] @ weights):
+        for part in self._map_parts(
+            matrix, lambda first, weights: dy[:, first : first + len(weights)] @ weights
+        ):
             total += part
         return total * matrix.scale
 
-    def _parts(self, matrix: Matrix, use: Callable[[int, Array], Array]) -> Iterator[Array]:
+    def _map_parts(self, matrix: WeightMatrix, use: Callable[[int, Array], Array]) -> Iterator[Array]:
         step = max(CHUNK // matrix.columns, 1)
 
-        def part(first: int) -> Array:
+        def compute_part(first: int) -> Array:
             count = min(step, matrix.rows - first)
-            return use(first, self.rows(matrix.number, matrix.columns, first, count))
+            return use(first, self.generate_rows(matrix.number, matrix.columns, first, count))
 
         # NumPy lets other threads run while it computes.
         with ThreadPoolExecutor(min(len(usable_processors()), MOST_THREADS)) as threads:
-            yield from threads.map(part, range(0, matrix.rows, step))
+            yield from threads.map(compute_part, range(0, matrix.rows, step))
 
 
-def norm(x: Array) -> tuple[Array, Array]:
+def normalize_rows(x: Array) -> tuple[Array, Array]:
     """X over its root mean square by rows, and the factor of each row."""
     factors = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + EPSILON)
     return x * factors, factors
 
 
-def norm_back(dy: Array, y: Array, factors: Array) -> Array:
+def backward_norm(dy: Array, y: Array, factors: Array) -> Array:
     """What comes back through a norm."""
     return np.asarray(factors * (dy - y * np.mean(dy * y, axis=-1, keepdims=True)))
 
 
-def rotated(x: Array, cosines: Array, sines: Array) -> Array:
+def rotate_heads(x: Array, cosines: Array, sines: Array) -> Array:
     """The first half of each head against the second; x is (token, head, element)."""
     low, high = np.split(x, 2, axis=-1)
     c, s = cosines[:, None], sines[:, None]
@@ -154,7 +158,7 @@ def rotated(x: Array, cosines: Array, sines: Array) -> Array:
 
 
 @dataclass(slots=True)
-class Passed:
+class ForwardState:
     """What a pass forward leaves: scores, inputs of the matrices, and what the way back needs of a layer."""
 
     scores: Array
@@ -164,35 +168,38 @@ class Passed:
     """Of the output of each matrix, once the way back is done."""
 
 
-def forward(
-    work: Decoder,
-    weights: Weights,
+def run_forward(
+    work: DecoderWork,
+    weights: SeededWeights,
     ids: np.ndarray[Any, Any],
     *,
     context: int = 0,
     sequence: int = 0,
     capacity: int = 0,
-) -> Passed:
+) -> ForwardState:
     """Tokens of one sequence behind ``context`` tokens whose keys and values are numbers of the seed.
 
     Returns scores of shape (tokens, vocabulary).
     """
     count, head, kv_heads = len(ids), work.head_size, work.kv_heads
     group, of_queries = work.query_heads // kv_heads, work.query_heads * head
-    c, s = turns(context + np.arange(count), head)
+    c, s = compute_rotary_angles(context + np.arange(count), head)
     unseen = np.arange(context + count) > context + np.arange(count)[:, None]
-    x, passed = weights.embedded(ids), Passed(np.empty(0), {}, [])
+    x, passed = weights.embed_tokens(ids), ForwardState(np.empty(0), {}, [])
     for layer in range(work.layers):
-        a, factors_a = norm(x)
-        qkv = weights.forward(f"qkv.{layer}", a).reshape(count, -1, head)
-        q = rotated(qkv[:, : work.query_heads], c, s).reshape(count, kv_heads, group, head)
-        k = rotated(qkv[:, work.query_heads : -kv_heads], c, s)
+        a, factors_a = normalize_rows(x)
+        qkv = weights.apply_matrix(f"qkv.{layer}", a).reshape(count, -1, head)
+        q = rotate_heads(qkv[:, : work.query_heads], c, s).reshape(count, kv_heads, group, head)
+        k = rotate_heads(qkv[:, work.query_heads : -kv_heads], c, s)
         keys, values = k.transpose(1, 0, 2), qkv[:, -kv_heads:].transpose(1, 0, 2)
         if context:
             cached = [
                 [
-                    weights.rows(
-                        cache_number(work, layer, which), head, (sequence * kv_heads + kv) * capacity, context
+                    weights.generate_rows(
+                        get_cache_number(work, layer, which),
+                        head,
+                        (sequence * kv_heads + kv) * capacity,
+                        context,
                     )
                     for kv in range(kv_heads)
                 ]
@@ -206,9 +213,9 @@ def forward(
         p = np.exp(p - p.max(axis=-1, keepdims=True))
         p /= p.sum(axis=-1, keepdims=True)
         o = np.einsum("kgts,ksd->tkgd", p, values).reshape(count, of_queries)
-        middle = x + weights.forward(f"out.{layer}", o)
-        b, factors_b = norm(middle)
-        g, u = np.split(weights.forward(f"gate_up.{layer}", b), 2, axis=1)
+        middle = x + weights.apply_matrix(f"out.{layer}", o)
+        b, factors_b = normalize_rows(middle)
+        g, u = np.split(weights.apply_matrix(f"gate_up.{layer}", b), 2, axis=1)
         f = g / (1 + np.exp(-g)) * u
         passed.layers.append(
             {"a": a, "fa": factors_a, "q": q, "k": keys, "v": values, "p": p}
@@ -216,15 +223,15 @@ def forward(
         )
         for name, value in {"qkv": a, "out": o, "gate_up": b, "down": f}.items():
             passed.inputs[f"{name}.{layer}"] = value
-        x = middle + weights.forward(f"down.{layer}", f)
-    last, factors = norm(x)
+        x = middle + weights.apply_matrix(f"down.{layer}", f)
+    last, factors = normalize_rows(x)
     passed.inputs["head"] = last
     passed.layers.append({"a": last, "fa": factors})
-    passed.scores = weights.forward("head", last)
+    passed.scores = weights.apply_matrix("head", last)
     return passed
 
 
-def entropy(scores: Array, targets: np.ndarray[Any, Any]) -> tuple[Array, Array]:
+def compute_entropy(scores: Array, targets: np.ndarray[Any, Any]) -> tuple[Array, Array]:
     """Cross entropy of each row, and the gradient of their mean."""
     top = scores.max(axis=1, keepdims=True)
     sums = np.exp(scores - top).sum(axis=1, keepdims=True)
@@ -235,25 +242,27 @@ def entropy(scores: Array, targets: np.ndarray[Any, Any]) -> tuple[Array, Array]
     return losses, gradient / len(targets)
 
 
-def backward(work: TrainingStep, weights: Weights, passed: Passed, dscores: Array) -> None:
+def run_backward(
+    work: TrainingStepWork, weights: SeededWeights, passed: ForwardState, dscores: Array
+) -> None:
     """Fills ``passed.gradients``: of the output of each matrix, (token, row of the matrix)."""
     count, head = len(dscores), work.head_size
-    c, s = turns(np.arange(count), head)
+    c, s = compute_rotary_angles(np.arange(count), head)
     gradients = passed.gradients
     gradients["head"] = dscores
     end = passed.layers[-1]
-    dx = norm_back(weights.backward("head", dscores), end["a"], end["fa"])
+    dx = backward_norm(weights.apply_transpose("head", dscores), end["a"], end["fa"])
     for layer in reversed(range(work.layers)):
         kept = passed.layers[layer]
         gradients[f"down.{layer}"] = dx
-        df = weights.backward(f"down.{layer}", dx)
+        df = weights.apply_transpose(f"down.{layer}", dx)
         share = 1 / (1 + np.exp(-kept["g"]))
         dg = df * kept["u"] * share * (1 + kept["g"] * (1 - share))
         gradients[f"gate_up.{layer}"] = np.concatenate([dg, df * kept["g"] * share], axis=1)
-        db = weights.backward(f"gate_up.{layer}", gradients[f"gate_up.{layer}"])
-        dx = dx + norm_back(db, kept["b"], kept["fb"])
+        db = weights.apply_transpose(f"gate_up.{layer}", gradients[f"gate_up.{layer}"])
+        dx = dx + backward_norm(db, kept["b"], kept["fb"])
         gradients[f"out.{layer}"] = dx
-        do = weights.backward(f"out.{layer}", dx).reshape(kept["q"].shape)
+        do = weights.apply_transpose(f"out.{layer}", dx).reshape(kept["q"].shape)
         p = kept["p"]
         dp = np.einsum("tkgd,ksd->kgts", do, kept["v"])
         ds = p * (dp - np.sum(dp * p, axis=-1, keepdims=True)) / head**0.5
@@ -261,13 +270,15 @@ def backward(work: TrainingStep, weights: Weights, passed: Passed, dscores: Arra
         dk = np.einsum("kgts,tkgd->skd", ds, kept["q"])
         dv = np.einsum("kgts,tkgd->skd", p, do)
         # A rotation goes back by turning the other way.
-        whole = np.concatenate([rotated(dq, c, -s), rotated(dk, c, -s), dv], axis=1)
+        whole = np.concatenate([rotate_heads(dq, c, -s), rotate_heads(dk, c, -s), dv], axis=1)
         gradients[f"qkv.{layer}"] = whole.reshape(count, -1)
-        da = weights.backward(f"qkv.{layer}", gradients[f"qkv.{layer}"])
-        dx = dx + norm_back(da, kept["a"], kept["fa"])
+        da = weights.apply_transpose(f"qkv.{layer}", gradients[f"qkv.{layer}"])
+        dx = dx + backward_norm(da, kept["a"], kept["fa"])
 
 
-def gradient_rows(weights: Weights, passed: Passed, name: str, rows: np.ndarray[Any, Any]) -> Array:
+def compute_gradient_rows(
+    weights: SeededWeights, passed: ForwardState, name: str, rows: np.ndarray[Any, Any]
+) -> Array:
     """Rows of the gradient of a matrix."""
     products = passed.gradients[name][:, rows].T @ passed.inputs[name]
     return np.asarray(products * weights.matrices[name].scale)

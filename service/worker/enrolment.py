@@ -9,35 +9,42 @@ from pydantic import TypeAdapter, ValidationError
 
 from service import __version__
 from service.protocol.base import Name
-from service.protocol.nodes import DeviceKind, Enrolment
-from service.worker.client import Client, Refused, Unanswered, Unauthorized
-from service.worker.credential import Credentials
+from service.protocol.nodes import DeviceKind, NodeEnrolmentRequest
+from service.worker.client import NoAnswer, RequestRefused, ServiceClient, Unauthorized
+from service.worker.credential import WorkerCredentials
 from service.worker.errors import WorkerError
-from service.worker.home import ClaimRequest, HeldLease, Home, Installation, Node, lock_home
-from service.worker.ids import hex_128
+from service.worker.ids import generate_hex_128
+from service.worker.state_directory import (
+    ClaimRequest,
+    HeldLease,
+    Installation,
+    Node,
+    StateDirectory,
+    lock_home,
+)
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 
-def token_by_key(address: str, api_key: str, *, ca_file: Path | None) -> str:
+def create_token(address: str, api_key: str, *, ca_file: Path | None) -> str:
     """A single-use token that a host makes for itself, with an API key that many hosts may share.
 
     Raises:
         WorkerError: the service says no, or nothing.
     """
-    client = Client(address, ca_file=ca_file)
+    client = ServiceClient(address, ca_file=ca_file)
     try:
-        return client.make_token(api_key)
+        return client.create_token(api_key)
     except Unauthorized as error:
         raise WorkerError(f"the API key is not taken: {error}") from None
-    except (Refused, Unanswered) as error:
+    except (RequestRefused, NoAnswer) as error:
         raise WorkerError(f"no enrolment token: {error}") from None
     finally:
         client.close()
 
 
-def enrol(
-    home: Home,
+def enrol_node(
+    home: StateDirectory,
     address: str,
     token: str,
     *,
@@ -55,13 +62,13 @@ def enrol(
     """
     held = lock_home(home)
     try:
-        return _enrol(home, address, token, device=device, name=name, ca_file=ca_file, again=again)
+        return _enrol_locked(home, address, token, device=device, name=name, ca_file=ca_file, again=again)
     finally:
         os.close(held)
 
 
-def _enrol(
-    home: Home,
+def _enrol_locked(
+    home: StateDirectory,
     address: str,
     token: str,
     *,
@@ -70,39 +77,41 @@ def _enrol(
     ca_file: Path | None,
     again: bool,
 ) -> Node:
-    if home.load(Node) is not None and not again:
+    if home.load_state(Node) is not None and not again:
         raise WorkerError("this host is enrolled already; for a new credential: ironlaw worker enrol --again")
-    installation = home.load(Installation)
+    installation = home.load_state(Installation)
     if installation is None:
-        installation = Installation(installation_id=hex_128())
-        home.keep(installation)
-    enrolment = _enrolment(token, installation, device, name)
-    client = Client(address, ca_file=ca_file)
+        installation = Installation(installation_id=generate_hex_128())
+        home.save_state(installation)
+    enrolment = _build_enrolment(token, installation, device, name)
+    client = ServiceClient(address, ca_file=ca_file)
     try:
-        enrolled = client.enrol(enrolment)
+        enrolled = client.enrol_node(enrolment)
     except Unauthorized as error:
         raise WorkerError(f"the enrolment token is not taken: {error}") from None
-    except Refused as error:
+    except RequestRefused as error:
         raise WorkerError(f"the service refuses: {error}") from None
-    except Unanswered as error:
+    except NoAnswer as error:
         raise WorkerError(f"{error}; the same command again does no harm") from None
     finally:
         client.close()
     node = Node(node_id=enrolled.node_id, service=client.address, device=device)
-    Credentials.store(home.credential, enrolled.credential)
-    home.keep(node)
-    home.forget(HeldLease)
-    home.forget(ClaimRequest)
+    WorkerCredentials.store(home.credential, enrolled.credential)
+    home.save_state(node)
+    home.delete_state(HeldLease)
+    home.delete_state(ClaimRequest)
     return node
 
 
-def _enrolment(token: str, installation: Installation, device: DeviceKind, name: str | None) -> Enrolment:
+def _build_enrolment(
+    token: str, installation: Installation, device: DeviceKind, name: str | None
+) -> NodeEnrolmentRequest:
     optional: dict[str, Any] = {}
-    chosen = _name(name)
+    chosen = _resolve_name(name)
     if chosen is not None:
         optional["name"] = chosen
     try:
-        return Enrolment(
+        return NodeEnrolmentRequest(
             token=token,
             installation_id=installation.installation_id,
             device=device,
@@ -113,7 +122,7 @@ def _enrolment(token: str, installation: Installation, device: DeviceKind, name:
         raise WorkerError("the enrolment token is none: it is one line of letters and digits") from None
 
 
-def _name(name: str | None) -> str | None:
+def _resolve_name(name: str | None) -> str | None:
     """The name that was chosen, or that of the host where it can be one."""
     try:
         return _NAME.validate_python(name if name is not None else socket.gethostname().lower())

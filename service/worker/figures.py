@@ -23,7 +23,7 @@ _PREFIXES = (
 _SMALLEST = (1e-9, "n")
 
 
-def unit_text(value: float, metric: str) -> str:
+def format_value(value: float, metric: str) -> str:
     """A value with the prefix that fits it: 812.3 TFLOP/s, 5.12 us. Prefixes are decimal."""
     size, prefix = next(
         ((size, prefix) for size, prefix in _PREFIXES if abs(value) >= size),
@@ -32,15 +32,15 @@ def unit_text(value: float, metric: str) -> str:
     return f"{value / size:.4g} {prefix}{_UNITS[metric]}"
 
 
-def figure_text(figures: Sequence[float], metric: str) -> str:
+def format_figures(figures: Sequence[float], metric: str) -> str:
     """The median of repeats, and how far apart they lie."""
     middle = median(figures)
-    text = unit_text(middle, metric)
+    text = format_value(middle, metric)
     if len(figures) == 1 or not middle:
         return text
-    return f"{text}, repeats within {spread(figures):.1%}"
+    return f"{text}, repeats within {compute_spread(figures):.1%}"
 
 
-def spread(figures: Sequence[float]) -> float:
+def compute_spread(figures: Sequence[float]) -> float:
     """Largest less smallest figure, as a share of their median."""
     return (max(figures) - min(figures)) / median(figures)

@@ -11,7 +11,7 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _OTHERS = 0o077
 
 
-def private_folder(path: Path) -> Path:
+def create_private_folder(path: Path) -> Path:
     """The folder, made for good if it is not there.
 
     Raises:
@@ -21,21 +21,21 @@ def private_folder(path: Path) -> Path:
     path.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
     for folder in made:
         sync_folder(folder.parent)
-    _check(path, is_kind=stat.S_ISDIR(path.lstat().st_mode))
+    _check_private(path, is_kind=stat.S_ISDIR(path.lstat().st_mode))
     return path
 
 
-def read_private(path: Path) -> bytes:
+def read_private_file(path: Path) -> bytes:
     """The content of a file that only its owner can open.
 
     Raises:
         WorkerError: it belongs to another user, is a link, or others may open it.
     """
-    _check(path, is_kind=stat.S_ISREG(path.lstat().st_mode))
+    _check_private(path, is_kind=stat.S_ISREG(path.lstat().st_mode))
     return path.read_bytes()
 
 
-def _check(path: Path, *, is_kind: bool) -> None:
+def _check_private(path: Path, *, is_kind: bool) -> None:
     found = path.lstat()
     if not is_kind:
         raise WorkerError(f"{path} is a link, or something else that does not belong there")
@@ -45,7 +45,7 @@ def _check(path: Path, *, is_kind: bool) -> None:
         raise WorkerError(f"{path} is open to others: chmod go= {path}, and enrol again if they had time")
 
 
-def write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
     """Write a file so that after a crash it is there whole, as it was before, or not at all.
 
     Once this returns, the file outlives a loss of power.
@@ -67,7 +67,7 @@ def write(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def move(path: Path, folder: Path) -> Path:
+def move_file(path: Path, folder: Path) -> Path:
     """Move a file to another folder of the same file system, for good once this returns."""
     target = folder / path.name
     path.rename(target)
@@ -76,7 +76,7 @@ def move(path: Path, folder: Path) -> Path:
     return target
 
 
-def remove(path: Path) -> None:
+def remove_file(path: Path) -> None:
     """Remove a file, for good once this returns."""
     path.unlink(missing_ok=True)
     sync_folder(path.parent)

@@ -13,7 +13,7 @@ BLOCK = 2**20
 SAFETY = 8
 
 
-def tolerance(rounding: float, elements: int) -> float:
+def compute_tolerance(rounding: float, elements: int) -> float:
     """Largest error of a fast transform over the root mean square of its spectrum.
 
     Errors grow as u log2 N at most (Higham, Accuracy and Stability of Numerical Algorithms, 24.1); 8 times
@@ -22,7 +22,7 @@ def tolerance(rounding: float, elements: int) -> float:
     return SAFETY * rounding * (1 + log2(elements))
 
 
-def defined_points(
+def compute_points(
     signal: Callable[[int, int], Values], points: int, dimensions: int, wanted: np.ndarray[Any, Any]
 ) -> tuple[Values, float]:
     """X[k] = sum x[j] exp(-2 pi i j.k / n) at ``wanted`` (count, dimensions), and sqrt(sum |x|^2).
@@ -31,7 +31,7 @@ def defined_points(
     spectrum (Parseval).
     """
     row = points if dimensions > 1 else min(points, ROW)
-    last = _turns(np.arange(row), wanted[:, -1], points)
+    last = _compute_phases(np.arange(row), wanted[:, -1], points)
     rows = -(-(points**dimensions) // row)
     at_once = max(BLOCK // row, 1)
     sums: list[Values] = []
@@ -43,15 +43,15 @@ def defined_points(
         held[:there] = signal(start * row, there)
         energy.append(float(np.vdot(held, held).real))
         partial = held.reshape(count, row) @ last.T
-        for axis, step in _outer(np.arange(start, start + count), points, dimensions, row):
-            partial = partial * _turns(step, wanted[:, axis], points).T
+        for axis, step in _list_outer_axes(np.arange(start, start + count), points, dimensions, row):
+            partial = partial * _compute_phases(step, wanted[:, axis], points).T
         sums.append(partial)
     terms = np.concatenate(sums)
     found = [complex(fsum(column.real), fsum(column.imag)) for column in terms.T]
     return np.array(found), fsum(energy) ** 0.5
 
 
-def _outer(
+def _list_outer_axes(
     rows: np.ndarray[Any, Any], points: int, dimensions: int, row: int
 ) -> list[tuple[int, np.ndarray[Any, Any]]]:
     """What the phase of a row depends on: an axis, and the place of each row on it."""
@@ -62,7 +62,7 @@ def _outer(
     return [(0, rows // points), (1, rows % points)]
 
 
-def _turns(places: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], points: int) -> Values:
+def _compute_phases(places: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], points: int) -> Values:
     # Reduced in integers first: an angle of many turns would lose the digits that matter.
     turns = places[None, :].astype(np.int64) * wanted[:, None].astype(np.int64) % points
     return np.asarray(np.exp(-2j * np.pi / points * turns))

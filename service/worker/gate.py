@@ -3,7 +3,7 @@
 import logging
 import threading
 
-from service.worker.board import Board
+from service.worker.status import WorkerStatus
 
 ADVICE = (
     "the service refuses this node's credential: ask its operator; where the node was revoked or the "
@@ -12,10 +12,10 @@ ADVICE = (
 _logger = logging.getLogger(__name__)
 
 
-class Gate:
+class RequestGate:
     """Shut by whoever is refused, opened by the first heartbeat that is taken."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: WorkerStatus) -> None:
         self.stopping = threading.Event()
         """Whether the worker was asked to stop."""
         self.ended = threading.Event()
@@ -38,11 +38,11 @@ class Gate:
         if self._open.is_set():
             _logger.error("%s (%s)", ADVICE, detail)
         self._open.clear()
-        self._board.say(notice=ADVICE)
+        self._board.update_status(notice=ADVICE)
 
     def open(self) -> None:
         """The service takes the credential."""
         if not self._open.is_set():
             _logger.info("the service takes the credential again")
-            self._board.say(notice="")
+            self._board.update_status(notice="")
         self._open.set()

@@ -11,7 +11,7 @@ LARGEST = 127
 Values = np.ndarray[Any, Any]
 
 
-class Rule(NamedTuple):
+class UpdateRule(NamedTuple):
     """An update: m' = keep_m m + add_m g, v' = keep_v v + add_v g^2, and what they take from the weight.
 
     w' = decay w - rate m' / (sqrt(correct_v v') + epsilon); of momentum decay w - rate m'.
@@ -26,11 +26,11 @@ class Rule(NamedTuple):
     rate: float
     decay: float
 
-    def in_fp32(self) -> "Rule":
+    def to_fp32(self) -> "UpdateRule":
         """The same rule, of numbers that are rounded to fp32 as a kernel has them."""
-        return Rule._make(np.float32(value) for value in self)
+        return UpdateRule._make(np.float32(value) for value in self)
 
-    def bits(self) -> tuple[int, ...]:
+    def to_bits(self) -> tuple[int, ...]:
         """The numbers in fp32, as a kernel is given them."""
         return tuple(int(value) for value in np.array(self, np.float32).view(np.uint32))
 
@@ -38,7 +38,7 @@ class Rule(NamedTuple):
 _STEP, _RATE = 10, 3e-4
 RULES = {
     # Loshchilov, Hutter, Decoupled Weight Decay Regularization, ICLR 2019, algorithm 2, in step 10.
-    "adamw": Rule(
+    "adamw": UpdateRule(
         keep_m=0.9,
         add_m=0.1,
         keep_v=0.95,
@@ -49,12 +49,12 @@ RULES = {
         decay=1 - _RATE * 0.1,
     ),
     # Sutskever, Martens, Dahl, Hinton, ICML 2013, as torch.optim.SGD writes it; no dampening, no decay.
-    "sgd_momentum": Rule(0.9, 1.0, 0.0, 0.0, 0.0, 0.0, 1e-2, 1.0),
+    "sgd_momentum": UpdateRule(0.9, 1.0, 0.0, 0.0, 0.0, 0.0, 1e-2, 1.0),
 }
 
 
-def stepped(
-    rule: Rule, gradient: Values, weight: Values, m: Values, v: Values | None
+def apply_rule(
+    rule: UpdateRule, gradient: Values, weight: Values, m: Values, v: Values | None
 ) -> tuple[Values, Values, Values | None]:
     """Weight and states after one update, in the precision of the arrays, one rounding an operation."""
     m = rule.keep_m * m + rule.add_m * gradient
@@ -65,7 +65,7 @@ def stepped(
     return weight * rule.decay - rule.rate * m / size, m, v
 
 
-def in_8_bits(values: Values) -> tuple[Values, Values, Values]:
+def quantize_int8(values: Values) -> tuple[Values, Values, Values]:
     """Whole numbers, a scale for each block of 1024, and what is lost of the values; fp32."""
     blocks = values.reshape(-1, BLOCK)
     largest = np.abs(blocks).max(axis=1, keepdims=True)
@@ -76,13 +76,13 @@ def in_8_bits(values: Values) -> tuple[Values, Values, Values]:
     return sent.astype(np.int8).reshape(-1), scales.reshape(-1), (blocks - sent * scales).reshape(-1)
 
 
-def in_one_bit(values: Values, scale: np.float32) -> tuple[Values, Values]:
+def quantize_sign(values: Values, scale: np.float32) -> tuple[Values, Values]:
     """Whether each value is below 0, and what is lost of the values where the scale stands for its size."""
     below = values < 0
     return below, values - np.where(below, -scale, scale)
 
 
-def bf16_bits(values: Values) -> Values:
+def encode_bf16(values: Values) -> Values:
     """fp32 rounded to bf16, ties to even, as the 16 bits that are kept."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(
@@ -90,6 +90,6 @@ def bf16_bits(values: Values) -> Values:
     )
 
 
-def from_bf16(bits: Values) -> Values:
+def decode_bf16(bits: Values) -> Values:
     """The 16 bits of bf16 as fp32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -3,12 +3,12 @@
 import logging
 import threading
 
-from service.protocol.leases import Lease, Renewal
-from service.worker.client import Refused, Unanswered, Unauthorized
-from service.worker.clock import ticks
-from service.worker.interrupt import Interrupt
+from service.protocol.leases import BenchmarkLease, LeaseRenewalRequest
+from service.worker.client import NoAnswer, RequestRefused, Unauthorized
+from service.worker.clock import read_ticks
+from service.worker.interrupt import InterruptSignal
 from service.worker.retrying import Backoff
-from service.worker.shared import Shared
+from service.worker.shared import WorkerParts
 
 STALE_LEASE, LEASE_EXPIRED, CANCELLED = "STALE_LEASE", "LEASE_EXPIRED", "CANCELLED"
 LOST = frozenset({STALE_LEASE, LEASE_EXPIRED})
@@ -18,7 +18,7 @@ _LOOK_SECONDS = 5.0
 _logger = logging.getLogger(__name__)
 
 
-class Hold:
+class LeaseHolder:
     """One lease, renewed in time by a thread of its own.
 
     What is left of the lease counts from when the request was sent that granted or renewed it, on a clock
@@ -26,7 +26,9 @@ class Hold:
     request may hang.
     """
 
-    def __init__(self, shared: Shared, lease: Lease, sent_at: float, interrupt: Interrupt) -> None:
+    def __init__(
+        self, shared: WorkerParts, lease: BenchmarkLease, sent_at: float, interrupt: InterruptSignal
+    ) -> None:
         self.lease = lease
         self._shared = shared
         self._interrupt = interrupt
@@ -36,59 +38,61 @@ class Hold:
         self._is_over = False
         self.lost: str | None = None
         """Why the lease is not held any more; None while it is."""
-        for work in (self._renew_in_time, self._watch):
+        for work in (self._renew_in_time, self._watch_expiry):
             threading.Thread(target=work, name=work.__name__.strip("_"), daemon=True).start()
 
-    def let_go(self) -> None:
+    def stop_renewing(self) -> None:
         """Renew no more."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
 
-    def _lose(self, reason: str) -> None:
+    def _mark_lost(self, reason: str) -> None:
         self.lost = self.lost or reason
         self._interrupt.set(reason)
-        self.let_go()
+        self.stop_renewing()
 
     def _wait_until(self, at: float) -> bool:
         """Wait for a moment; whether the lease is still to be held then."""
         with self._changed:
-            while not self._is_over and (left := at - ticks()) > 0:
+            while not self._is_over and (left := at - read_ticks()) > 0:
                 self._changed.wait(min(left, _LOOK_SECONDS))  # the time of a suspended host is not waited for
             return not self._is_over
 
-    def _watch(self) -> None:
+    def _watch_expiry(self) -> None:
         while self._wait_until(self._ends_at):
-            if ticks() >= self._ends_at:
+            if read_ticks() >= self._ends_at:
                 _logger.error("the lease has expired: the service was not reached in time")
-                self._lose(LEASE_EXPIRED)
+                self._mark_lost(LEASE_EXPIRED)
 
     def _renew_in_time(self) -> None:
         backoff = Backoff(most_seconds=_MOST_WAIT_SECONDS)
         while self._wait_until(self._renew_at):
             try:
-                self._renew()
-            except Refused as error:
+                self._renew_lease()
+            except RequestRefused as error:
                 if self._is_over:  # it was given back while this request was under way
                     return
                 if error.status in _GONE:
                     _logger.error("the lease is lost: %s", error)  # noqa: TRY400  # what was said is enough
-                    self._lose(STALE_LEASE)
+                    self._mark_lost(STALE_LEASE)
                     return
                 _logger.warning("the lease was not renewed: %s", error)
-                self._renew_at = ticks() + backoff.wait_seconds(error.retry_after_seconds)
+                self._renew_at = read_ticks() + backoff.compute_wait_seconds(error.retry_after_seconds)
             except Unauthorized as error:
                 self._shared.gate.shut(str(error))
-                self._renew_at = ticks() + backoff.wait_seconds()
-            except Unanswered as error:
+                self._renew_at = read_ticks() + backoff.compute_wait_seconds()
+            except NoAnswer as error:
                 _logger.warning("the lease was not renewed: %s", error)
-                self._renew_at = ticks() + backoff.wait_seconds(error.retry_after_seconds)
+                self._renew_at = read_ticks() + backoff.compute_wait_seconds(error.retry_after_seconds)
             else:
-                backoff.succeeded()
+                backoff.reset_failures()
 
-    def _renew(self) -> None:
-        renewal = Renewal(fencing_token=self.lease.fencing_token, progress=self._shared.board.progress)
-        answer, sent_at = self._shared.client.renew(self.lease.id, renewal)
+    def _renew_lease(self) -> None:
+        renewal = LeaseRenewalRequest(
+            fencing_token=self.lease.fencing_token, progress=self._shared.board.progress
+        )
+        answer, sent_at = self._shared.client.renew_lease(self.lease.id, renewal)
         self._ends_at = sent_at + answer.lease_seconds
         self._renew_at = sent_at + self.lease.renew_seconds
         if answer.cancel:

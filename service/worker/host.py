@@ -11,8 +11,8 @@ from statistics import median
 
 from pydantic import MISSING
 
-from service.protocol.nodes import Gap
-from service.protocol.results import Spread, Telemetry
+from service.protocol.nodes import NodeGap
+from service.protocol.results import DeviceTelemetry, ReadingSpread
 
 ROOT = Path("/")
 CLOCK = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
@@ -37,9 +37,9 @@ def last_level_cache_bytes(root: Path = ROOT) -> int | None:
     found: dict[tuple[int, str], int] = {}
     for processor in usable_processors():
         for cache in (root / f"sys/devices/system/cpu/cpu{processor}/cache").glob("index*"):
-            size, level = _text(cache / "size"), _text(cache / "level")
-            if size and level and _text(cache / "type") != "Instruction":
-                shared = _text(cache / "shared_cpu_list") or str(processor)
+            size, level = _read_text(cache / "size"), _read_text(cache / "level")
+            if size and level and _read_text(cache / "type") != "Instruction":
+                shared = _read_text(cache / "shared_cpu_list") or str(processor)
                 found[int(level), shared] = int(size[:-1]) * _UNITS[size[-1]]
     last = max((level for level, _ in found), default=0)
     return sum(size for (level, _), size in found.items() if level == last) or None
@@ -47,12 +47,12 @@ def last_level_cache_bytes(root: Path = ROOT) -> int | None:
 
 def available_memory_bytes(root: Path = ROOT) -> int | None:
     """Memory that can be had without swapping, within the limit of the container; None where unknown."""
-    lines = (_text(root / "proc/meminfo") or "").splitlines()
+    lines = (_read_text(root / "proc/meminfo") or "").splitlines()
     rooms = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     for limit, used in (("memory.max", "memory.current"), ("limit_in_bytes", "usage_in_bytes")):
         folder = root / "sys/fs/cgroup"
         prefix = "" if limit == "memory.max" else "memory/memory."
-        most, taken = _number(folder / (prefix + limit)), _number(folder / (prefix + used))
+        most, taken = _read_number(folder / (prefix + limit)), _read_number(folder / (prefix + used))
         if most is not None and taken is not None:
             rooms.append(max(most - taken, 0))
     return min(rooms, default=None)
@@ -61,22 +61,22 @@ def available_memory_bytes(root: Path = ROOT) -> int | None:
 def file_system(path: Path, root: Path = ROOT) -> str | None:
     """Kind of the file system under a path, such as ext4; None where the system does not say."""
     mounts = {}
-    for line in (_text(root / "proc/self/mountinfo") or "").splitlines():
+    for line in (_read_text(root / "proc/self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
         mounts[before.split()[4]] = after.split()[0]
     resolved = path.resolve()
     return next((mounts[str(at)] for at in (resolved, *resolved.parents) if str(at) in mounts), None)
 
 
-class Window:
+class ProcessorWindow:
     """What was seen of the processors between entering and leaving :func:`watch`."""
 
-    telemetry: Telemetry
-    gaps: list[Gap]
+    telemetry: DeviceTelemetry
+    gaps: list[NodeGap]
 
 
 @dataclass
-class _Sensors:
+class _ProcessorSensors:
     """Where clock and temperature stand, and what was read of them."""
 
     root: Path
@@ -89,45 +89,54 @@ class _Sensors:
         self.clock_files = [file for cpu in usable_processors() if (file := at / CLOCK.format(cpu)).exists()]
         # Without the aperfmperf counters this file repeats the nominal clock, whatever the processor does.
         info = at / "proc/cpuinfo"
-        self.info = info if not self.clock_files and " aperfmperf" in (_text(info) or "") else None
+        self.info = info if not self.clock_files and " aperfmperf" in (_read_text(info) or "") else None
         zones = (at / "sys/class/thermal").glob("thermal_zone*/type")
         chips = (at / "sys/class/hwmon").glob("hwmon*/name")
-        self.temperature_files = [zone.with_name("temp") for zone in zones if _text(zone) in CPU_ZONES] or [
-            file for chip in chips if _text(chip) in CPU_CHIPS for file in chip.parent.glob("temp*_input")
+        self.temperature_files = [
+            zone.with_name("temp") for zone in zones if _read_text(zone) in CPU_ZONES
+        ] or [
+            file
+            for chip in chips
+            if _read_text(chip) in CPU_CHIPS
+            for file in chip.parent.glob("temp*_input")
         ]
 
     @property
-    def exist(self) -> bool:
+    def has_sources(self) -> bool:
         return bool(self.clock_files or self.info or self.temperature_files)
 
     def read(self) -> None:
         self.count += 1
-        kilohertz = [_number(file) for file in self.clock_files]
+        kilohertz = [_read_number(file) for file in self.clock_files]
         self.clocks += [reading * 1e3 for reading in kilohertz if reading]
-        for line in (_text(self.info) or "").splitlines() if self.info else ():
+        for line in (_read_text(self.info) or "").splitlines() if self.info else ():
             if line.startswith("cpu MHz"):
                 self.clocks.append(float(line.split(":")[1]) * 1e6)
-        thousandths = [_number(file) for file in self.temperature_files]
+        thousandths = [_read_number(file) for file in self.temperature_files]
         self.temperatures += [reading / 1e3 for reading in thousandths if reading is not None]
 
 
 @contextmanager
 def watch(
     index: int | None = None, *, root: Path = ROOT, period_seconds: float = PERIOD_SECONDS
-) -> Iterator[Window]:
+) -> Iterator[ProcessorWindow]:
     """Watches the processors: clock in Hz, temperature in degrees Celsius, load; ``index`` has no meaning.
 
     Read at both ends of the block and every ``period_seconds`` in it, by a thread that is there only where
     there is something to read. Afterwards the window has ``telemetry``, and ``gaps`` for what is not said.
     """
     del index
-    window, sensors, over = Window(), _Sensors(root), threading.Event()
+    window, sensors, over = ProcessorWindow(), _ProcessorSensors(root), threading.Event()
 
-    def follow() -> None:
+    def read_repeatedly() -> None:
         while not over.wait(period_seconds):
             sensors.read()
 
-    thread = threading.Thread(target=follow, name="telemetry", daemon=True) if sensors.exist else None
+    thread = (
+        threading.Thread(target=read_repeatedly, name="telemetry", daemon=True)
+        if sensors.has_sources
+        else None
+    )
     sensors.read()
     start = time.perf_counter()
     if thread:
@@ -140,42 +149,47 @@ def watch(
             thread.join()
         seconds = time.perf_counter() - start
         sensors.read()
-        window.telemetry, window.gaps = _telemetry(sensors, seconds, period_seconds), _gaps(sensors)
+        window.telemetry, window.gaps = (
+            _build_telemetry(sensors, seconds, period_seconds),
+            _list_gaps(sensors),
+        )
 
 
-def _telemetry(sensors: _Sensors, seconds: float, period_seconds: float) -> Telemetry:
-    return Telemetry(
+def _build_telemetry(sensors: _ProcessorSensors, seconds: float, period_seconds: float) -> DeviceTelemetry:
+    return DeviceTelemetry(
         window_seconds=seconds,
-        sample_period_seconds=period_seconds if sensors.exist else MISSING,
-        sample_count=sensors.count if sensors.exist else 0,
-        cpu_clock_hz=_spread(sensors.clocks),
-        temperature_celsius=_spread(sensors.temperatures),
+        sample_period_seconds=period_seconds if sensors.has_sources else MISSING,
+        sample_count=sensors.count if sensors.has_sources else 0,
+        cpu_clock_hz=_build_spread(sensors.clocks),
+        temperature_celsius=_build_spread(sensors.temperatures),
         load_average=os.getloadavg()[0],
     )
 
 
-def _gaps(sensors: _Sensors) -> list[Gap]:
+def _list_gaps(sensors: _ProcessorSensors) -> list[NodeGap]:
     missing = {"cpu_clock_hz": sensors.clocks, "temperature_celsius": sensors.temperatures}
     return [
-        Gap(pointer=f"/measurement/telemetry/{name}", code="not-reported", detail="the system does not say")
+        NodeGap(
+            pointer=f"/measurement/telemetry/{name}", code="not-reported", detail="the system does not say"
+        )
         for name, readings in missing.items()
         if not readings
     ]
 
 
-def _spread(readings: list[float]) -> Spread | MISSING:
+def _build_spread(readings: list[float]) -> ReadingSpread | MISSING:
     if not readings:
         return MISSING
-    return Spread(minimum=min(readings), median=median(readings), maximum=max(readings))
+    return ReadingSpread(minimum=min(readings), median=median(readings), maximum=max(readings))
 
 
-def _text(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     with suppress(OSError, UnicodeDecodeError):
         return path.read_text("utf-8").strip() or None
     return None
 
 
-def _number(path: Path) -> int | None:
+def _read_number(path: Path) -> int | None:
     with suppress(ValueError):
-        return int(_text(path) or "")
+        return int(_read_text(path) or "")
     return None

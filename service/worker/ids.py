@@ -7,7 +7,7 @@ from uuid import UUID
 _RANDOM_BITS = 74
 
 
-def uuid7() -> str:
+def generate_uuid7() -> str:
     """A UUIDv7 (RFC 9562, 5.7): 48 bits of Unix time in milliseconds, then random bits.
 
     Ids of results sort by when they were made, to the millisecond.
@@ -18,6 +18,6 @@ def uuid7() -> str:
     return str(UUID(int=milliseconds << 80 | 7 << 76 | high << 64 | 2 << 62 | low))
 
 
-def hex_128() -> str:
+def generate_hex_128() -> str:
     """128 random bits."""
     return secrets.token_hex(16)

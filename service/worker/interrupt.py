@@ -12,7 +12,7 @@ class Interrupted(Exception):
         self.reason = reason
 
 
-class Interrupt:
+class InterruptSignal:
     """Set by any thread, to end what is under way at once or at its next step; whoever waits here wakes."""
 
     def __init__(self) -> None:

@@ -9,30 +9,36 @@ from typing import Any
 
 from pydantic import MISSING
 
-from service.protocol.canonical import digest
-from service.protocol.nodes import Inventory
-from service.protocol.results import Result
-from service.protocol.suites import Benchmark, Suite
-from service.protocol.summary import summarize
-from service.worker.board import Board
+from service.protocol.canonical import compute_digest
+from service.protocol.nodes import NodeInventory
+from service.protocol.results import BenchmarkResultReport
+from service.protocol.suites import Benchmark, BenchmarkSuite
+from service.protocol.summary import summarize_samples
 from service.worker.errors import WorkerError
-from service.worker.files import write
-from service.worker.home import boot_id_sha256
-from service.worker.ids import hex_128
-from service.worker.interrupt import Interrupt
-from service.worker.process import Children
-from service.worker.running import Run, accelerator_index, inventory, run_suite, slowest
+from service.worker.files import write_file
+from service.worker.ids import generate_hex_128
+from service.worker.interrupt import InterruptSignal
+from service.worker.process import ChildProcesses
+from service.worker.running import (
+    SuiteRun,
+    request_inventory,
+    resolve_accelerator_index,
+    run_suite,
+    select_slowest,
+)
+from service.worker.state_directory import boot_id_sha256
+from service.worker.status import WorkerStatus
 
 NODE = "local"
 _SEED_BITS = 32
 
 
-def measure_here(
-    suite: Suite,
+def measure_locally(
+    suite: BenchmarkSuite,
     folder: Path,
-    children: Children,
-    interrupt: Interrupt,
-    board: Board,
+    children: ChildProcesses,
+    interrupt: InterruptSignal,
+    board: WorkerStatus,
     *,
     seed: int | None,
     accelerator: int,
@@ -61,38 +67,40 @@ def measure_here(
     records = folder / "records"
     records.mkdir(parents=True, exist_ok=True)
     began = datetime.now(UTC)
-    listed = inventory(suite.device, children, interrupt)
-    run = Run(
+    listed = request_inventory(suite.device, children, interrupt)
+    run = SuiteRun(
         run_id=f"local-{began:%Y%m%dt%H%M%S}",
         suite=suite,
         seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
         fencing_token=1,
         attempt=1,
-        nonce=hex_128(),
+        nonce=generate_hex_128(),
         node_id=NODE,
         boot_id_sha256=boot_id_sha256(),
-        inventory_sha256=digest(listed),
-        accelerator_index=accelerator_index(listed, accelerator),
+        inventory_sha256=compute_digest(listed),
+        accelerator_index=resolve_accelerator_index(listed, accelerator),
         accelerators=tuple(accelerator.index for accelerator in listed.accelerators),
     )
-    results: list[Result] = []
+    results: list[BenchmarkResultReport] = []
 
-    def keep(result: Result) -> None:
+    def save_result(result: BenchmarkResultReport) -> None:
         at = f"@{result.accelerator_index}" if result.concurrent_accelerators > 1 else ""
-        write(records / f"{result.benchmark.name}-{result.repeat}{at}.json", result.to_json())
+        write_file(records / f"{result.benchmark.name}-{result.repeat}{at}.json", result.to_json())
         results.append(result)
 
     try:
-        run_suite(run, children, interrupt, board, keep)
+        run_suite(run, children, interrupt, board, save_result)
     finally:
-        summary = _summary(run, began, listed, results)
-        write(folder / "summary.json", json.dumps(summary, indent=2).encode())
+        summary = _build_summary(run, began, listed, results)
+        write_file(folder / "summary.json", json.dumps(summary, indent=2).encode())
     return summary
 
 
-def _summary(run: Run, began: datetime, listed: Inventory, results: list[Result]) -> dict[str, Any]:
+def _build_summary(
+    run: SuiteRun, began: datetime, listed: NodeInventory, results: list[BenchmarkResultReport]
+) -> dict[str, Any]:
     benchmarks = [
-        _entry(benchmark, [result for result in results if result.benchmark == benchmark])
+        _build_entry(benchmark, [result for result in results if result.benchmark == benchmark])
         for benchmark in run.suite.benchmarks
     ]
     return {
@@ -107,7 +115,7 @@ def _summary(run: Run, began: datetime, listed: Inventory, results: list[Result]
     }
 
 
-def _entry(benchmark: Benchmark, results: list[Result]) -> dict[str, Any]:
+def _build_entry(benchmark: Benchmark, results: list[BenchmarkResultReport]) -> dict[str, Any]:
     """One benchmark: figures of its repeats, statistics of their samples, and what went wrong."""
     entry: dict[str, Any] = {
         "name": benchmark.name,
@@ -115,28 +123,28 @@ def _entry(benchmark: Benchmark, results: list[Result]) -> dict[str, Any]:
         "direction": benchmark.direction,
         "formula": benchmark.formula,
         "work": benchmark.work.model_dump(mode="json"),
-        "repeats": [_repeat(benchmark, result) for result in results],
+        "repeats": [_build_repeat(benchmark, result) for result in results],
     }
-    by_repeat: dict[int, list[Result]] = {}
+    by_repeat: dict[int, list[BenchmarkResultReport]] = {}
     for result in results:
         by_repeat.setdefault(result.repeat, []).append(result)
-    of_node = [_repeat(benchmark, slowest(beside)) for beside in by_repeat.values()]
+    of_node = [_build_repeat(benchmark, select_slowest(beside)) for beside in by_repeat.values()]
     figures = [repeat["figure"] for repeat in of_node if "figure" in repeat]
     if figures:
         entry |= {"figure": median(figures), "lowest": min(figures), "highest": max(figures)}
     return entry
 
 
-def _repeat(benchmark: Benchmark, result: Result) -> dict[str, Any]:
+def _build_repeat(benchmark: Benchmark, result: BenchmarkResultReport) -> dict[str, Any]:
     measurement, failure = result.measurement, result.failure
     said: dict[str, Any] = {"repeat": result.repeat, "status": result.status}
     if result.concurrent_accelerators > 1:
         said["accelerator_index"] = result.accelerator_index
     if measurement is not MISSING:
         values = measurement.values
-        figure = benchmark.figure(values, inner_iterations=measurement.inner_iterations)
+        figure = benchmark.compute_figure(values, inner_iterations=measurement.inner_iterations)
         said |= {"figure": figure, "stop_reason": measurement.stop_reason}
-        said["samples"] = summarize(values)._asdict()
+        said["samples"] = summarize_samples(values)._asdict()
     if failure is not MISSING:
         said |= {"reason": failure.reason, "detail": failure.detail}
     return said

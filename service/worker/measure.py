@@ -13,15 +13,35 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import MISSING
 
-from service.protocol.nodes import DeviceKind, Gap, Software
-from service.protocol.results import Discarded, Failure, Measurement, Result, Telemetry
-from service.protocol.suites import Sampling
-from service.worker.benchmark import Facts, Prepare, Read, Reported, Timed, Unsupported
-from service.worker.ids import uuid7
-from service.worker.redaction import last_lines, one_line
-from service.worker.rendezvous import NotTogether, Rendezvous, idle
-from service.worker.sampling import Temperature, TooShort, Warmup, resolution_ns, take, warm_up
-from service.worker.task import Task
+from service.protocol.nodes import DeviceKind, NodeGap, NodeSoftware
+from service.protocol.results import (
+    BenchmarkMeasurement,
+    BenchmarkResultReport,
+    DeviceTelemetry,
+    DiscardedSamples,
+    MeasurementFailure,
+)
+from service.protocol.suites import BenchmarkSampling
+from service.worker.benchmark import (
+    BenchmarkPreparer,
+    MeasurementFacts,
+    ReadBenchmark,
+    ReportedBenchmark,
+    TimedBenchmark,
+    Unsupported,
+)
+from service.worker.ids import generate_uuid7
+from service.worker.redaction import extract_last_lines, to_one_line
+from service.worker.rendezvous import RendezvousClient, RendezvousFailed, wait_idle
+from service.worker.sampling import (
+    TemperatureReader,
+    Warmup,
+    WorkTooShort,
+    resolution_ns,
+    take_samples,
+    warm_up,
+)
+from service.worker.task import RepeatTask
 
 ENVIRONMENT = (
     "OMP_NUM_THREADS",
@@ -51,28 +71,28 @@ LONGEST_OUTPUT = 4000
 T = TypeVar("T")
 
 
-class Window(Protocol):
+class MeasurementWindow(Protocol):
     """What was seen of a device over the timed window; there once it has ended."""
 
-    telemetry: Telemetry
-    gaps: list[Gap]
+    telemetry: DeviceTelemetry
+    gaps: list[NodeGap]
 
 
-Watch = Callable[[int | None], AbstractContextManager[Window]]
+DeviceWatch = Callable[[int | None], AbstractContextManager[MeasurementWindow]]
 
 
 @contextmanager
-def no_thermometer(_index: int | None) -> Iterator[Temperature]:
+def no_thermometer(_index: int | None) -> Iterator[TemperatureReader]:
     """Of a device whose temperature nobody reads."""
     yield lambda: None
 
 
-class Device(NamedTuple):
+class MeasuredDevice(NamedTuple):
     """What can be measured on a kind of device, what watches it meanwhile, and what it is warmed up by."""
 
-    prepare: dict[str, Prepare]
-    watch: Watch
-    thermometer: Callable[[int | None], AbstractContextManager[Temperature]] = no_thermometer
+    prepare: dict[str, BenchmarkPreparer]
+    watch: DeviceWatch
+    thermometer: Callable[[int | None], AbstractContextManager[TemperatureReader]] = no_thermometer
 
 
 class WrongResult(Exception):
@@ -82,27 +102,30 @@ class WrongResult(Exception):
 _REASONS: dict[type[Exception], str] = {
     Unsupported: "UNSUPPORTED",
     WrongResult: "WRONG_RESULT",
-    TooShort: "TOO_SHORT",
-    NotTogether: "NOT_TOGETHER",
+    WorkTooShort: "TOO_SHORT",
+    RendezvousFailed: "NOT_TOGETHER",
     MemoryError: "OUT_OF_MEMORY",
 }
 
 
-def device(kind: DeviceKind) -> Device:
+def load_device(kind: DeviceKind) -> MeasuredDevice:
     """The benchmarks of a device; raises :class:`Unsupported` where its libraries are not installed."""
     try:
         benchmarks = importlib.import_module(f"service.worker.{kind}")
         watcher = importlib.import_module(f"service.worker.{'telemetry' if kind == 'cuda' else 'host'}")
     except ImportError as error:
         raise Unsupported(f"the benchmarks of {kind} cannot be loaded: {error}") from error
-    return Device(
+    return MeasuredDevice(
         benchmarks.PREPARE, watcher.watch, watcher.thermometer if kind == "cuda" else no_thermometer
     )
 
 
-def measure(
-    task: Task, *, find: Callable[[DeviceKind], Device] = device, together: Rendezvous | None = None
-) -> Result:
+def measure_repeat(
+    task: RepeatTask,
+    *,
+    find: Callable[[DeviceKind], MeasuredDevice] = load_device,
+    together: RendezvousClient | None = None,
+) -> BenchmarkResultReport:
     """Measures what the task says and returns its record, whatever happens.
 
     The record holds raw samples in nanoseconds or readings in the unit of the metric. Without a correct
@@ -115,18 +138,18 @@ def measure(
         together: the processes that measure the same at the same time.
     """
     started_at, started = datetime.now(UTC), time.monotonic()
-    notes = _Notes()
-    measurement: Measurement | None = None
-    failure: Failure | None = None
+    notes = _RecordNotes()
+    measurement: BenchmarkMeasurement | None = None
+    failure: MeasurementFailure | None = None
     status: Literal["ok", "failed", "unsupported"] = "ok"
     try:
-        measurement = _measured(task, find(task.device), notes, together)
+        measurement = _run_benchmark(task, find(task.device), notes, together)
     except Exception as error:  # noqa: BLE001  # whatever it was, the record says so
         status = "unsupported" if isinstance(error, Unsupported) else "failed"
-        failure = _failure(error)
-    return Result(
+        failure = _build_failure(error)
+    return BenchmarkResultReport(
         **dict(task),
-        result_id=uuid7(),
+        result_id=generate_uuid7(),
         started_at=started_at,
         finished_at=datetime.now(UTC),
         started_monotonic_seconds=started,
@@ -134,21 +157,23 @@ def measure(
         status=status,
         measurement=_or_missing(measurement),
         failure=_or_missing(failure),
-        software=[Software(name="python", version=platform.python_version()), *notes.software],
-        environment=_environment(),
+        software=[NodeSoftware(name="python", version=platform.python_version()), *notes.software],
+        environment=_read_environment(),
         gaps=notes.gaps,
     )
 
 
 @dataclass(slots=True)
-class _Notes:
+class _RecordNotes:
     """What a record says beside the measurement, also of one that failed."""
 
-    software: list[Software] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    software: list[NodeSoftware] = field(default_factory=list)
+    gaps: list[NodeGap] = field(default_factory=list)
 
 
-def _measured(task: Task, device: Device, notes: _Notes, together: Rendezvous | None) -> Measurement:
+def _run_benchmark(
+    task: RepeatTask, device: MeasuredDevice, notes: _RecordNotes, together: RendezvousClient | None
+) -> BenchmarkMeasurement:
     kind = task.benchmark.work.kind
     if kind not in device.prepare:
         raise Unsupported(f"{kind} is not measured on {task.device}")
@@ -156,72 +181,78 @@ def _measured(task: Task, device: Device, notes: _Notes, together: Rendezvous | 
     with device.prepare[kind](task.benchmark, task.seed, index) as prepared:
         notes.software += prepared.facts.software
         notes.gaps += prepared.facts.gaps
-        if isinstance(prepared, Timed):
+        if isinstance(prepared, TimedBenchmark):
             with device.thermometer(index) as temperature:
-                warm = _warmed(prepared, task.benchmark.sampling, notes, temperature)
+                warm = _run_warmup(prepared, task.benchmark.sampling, notes, temperature)
             rule, watch = task.benchmark.sampling, device.watch(index)
-            return _sampled(prepared, rule, watch, notes, together=together, warm=warm)
+            return _measure_timed(prepared, rule, watch, notes, together=together, warm=warm)
         if together is not None:
-            together.begin(idle)
-        if isinstance(prepared, Reported):
-            return _reported(prepared, device.watch(index), notes)
-        return _read(prepared, device.watch(index), notes)
+            together.wait_until_ready(wait_idle)
+        if isinstance(prepared, ReportedBenchmark):
+            return _measure_reported(prepared, device.watch(index), notes)
+        return _measure_read(prepared, device.watch(index), notes)
 
 
-def _warmed(timed: Timed, sampling: Sampling, notes: _Notes, temperature: Temperature) -> Warmup:
+def _run_warmup(
+    timed: TimedBenchmark, sampling: BenchmarkSampling, notes: _RecordNotes, temperature: TemperatureReader
+) -> Warmup:
     timer_ns = resolution_ns(timed.facts.timer)
     warm = warm_up(timed, sampling, timer_ns=timer_ns, temperature=temperature)
     if not warm.rests:
         detail = f"rate or temperature still changed after {warm.seconds:.0f} s"
-        notes.gaps.append(Gap(pointer="/measurement/warmup_seconds", code="no-rest", detail=detail))
+        notes.gaps.append(NodeGap(pointer="/measurement/warmup_seconds", code="no-rest", detail=detail))
     return warm
 
 
-def _sampled(
-    timed: Timed,
-    sampling: Sampling,
-    watch: AbstractContextManager[Window],
-    notes: _Notes,
+def _measure_timed(
+    timed: TimedBenchmark,
+    sampling: BenchmarkSampling,
+    watch: AbstractContextManager[MeasurementWindow],
+    notes: _RecordNotes,
     *,
-    together: Rendezvous | None,
+    together: RendezvousClient | None,
     warm: Warmup,
-) -> Measurement:
-    def load() -> int:
+) -> BenchmarkMeasurement:
+    def execute_sample() -> int:
         return timed.execute(warm.inner_iterations)
 
     if together is not None:
-        together.begin(load)
+        together.wait_until_ready(execute_sample)
     with watch as window:
-        samples = take(timed, sampling, warm.inner_iterations)
+        samples = take_samples(timed, sampling, warm.inner_iterations)
     if together is not None:
-        together.end(load, 2 * sampling.most_seconds)
+        together.wait_until_sampled(execute_sample, 2 * sampling.most_seconds)
     notes.gaps += window.gaps
     correctness = timed.check()
     if correctness and not correctness.passed:
         raise WrongResult(
             f"{correctness.method}: {correctness.largest_error:.3g} off, {correctness.tolerance:.3g} allowed"
         )
-    return Measurement(
-        **_carried_out(timed.facts),
+    return BenchmarkMeasurement(
+        **_select_facts(timed.facts),
         warmup_seconds=warm.seconds,
         warmup_iterations=warm.iterations,
         first_call_seconds=warm.first_call_seconds,
         inner_iterations=warm.inner_iterations,
         samples_ns=samples.samples_ns,
-        discarded=[Discarded(reason=reason, count=count) for reason, count in samples.discarded.items()],
+        discarded=[
+            DiscardedSamples(reason=reason, count=count) for reason, count in samples.discarded.items()
+        ],
         stop_reason=samples.stop_reason,
         correctness=_or_missing(correctness),
         telemetry=window.telemetry,
     )
 
 
-def _reported(reported: Reported, watch: AbstractContextManager[Window], notes: _Notes) -> Measurement:
+def _measure_reported(
+    reported: ReportedBenchmark, watch: AbstractContextManager[MeasurementWindow], notes: _RecordNotes
+) -> BenchmarkMeasurement:
     with watch as window:
         times = reported.times_ns()
     notes.gaps += window.gaps
     notes.software += [one for one in reported.facts.software if one not in notes.software]
-    return Measurement(
-        **_carried_out(reported.facts),
+    return BenchmarkMeasurement(
+        **_select_facts(reported.facts),
         warmup_seconds=0.0,
         warmup_iterations=0,
         samples_ns=times,
@@ -230,12 +261,14 @@ def _reported(reported: Reported, watch: AbstractContextManager[Window], notes: 
     )
 
 
-def _read(read: Read, watch: AbstractContextManager[Window], notes: _Notes) -> Measurement:
+def _measure_read(
+    read: ReadBenchmark, watch: AbstractContextManager[MeasurementWindow], notes: _RecordNotes
+) -> BenchmarkMeasurement:
     with watch as window:
         readings = read.read()
     notes.gaps += window.gaps
-    return Measurement(
-        **_carried_out(read.facts),
+    return BenchmarkMeasurement(
+        **_select_facts(read.facts),
         warmup_seconds=0.0,
         warmup_iterations=0,
         readings=readings,
@@ -244,25 +277,25 @@ def _read(read: Read, watch: AbstractContextManager[Window], notes: _Notes) -> M
     )
 
 
-def _carried_out(facts: Facts) -> dict[str, Any]:
+def _select_facts(facts: MeasurementFacts) -> dict[str, Any]:
     """The facts that stand in a measurement under the same name; what is None is absent."""
-    names = Facts.__dataclass_fields__.keys() & Measurement.model_fields.keys()
+    names = MeasurementFacts.__dataclass_fields__.keys() & BenchmarkMeasurement.model_fields.keys()
     return {name: getattr(facts, name) for name in names if getattr(facts, name) is not None}
 
 
-def _failure(error: Exception) -> Failure:
+def _build_failure(error: Exception) -> MeasurementFailure:
     for kind, reason in _REASONS.items():
         if isinstance(error, kind):
-            return Failure(reason=reason, detail=one_line(str(error)))
-    return Failure(
+            return MeasurementFailure(reason=reason, detail=to_one_line(str(error)))
+    return MeasurementFailure(
         reason="BENCHMARK_ERROR",
-        detail=one_line(f"{type(error).__name__}: {error}"),
-        error_output=last_lines("".join(traceback.format_exception(error)).encode(), LONGEST_OUTPUT),
+        detail=to_one_line(f"{type(error).__name__}: {error}"),
+        error_output=extract_last_lines("".join(traceback.format_exception(error)).encode(), LONGEST_OUTPUT),
     )
 
 
-def _environment() -> dict[str, str]:
-    return {name.lower(): one_line(os.environ[name]) for name in ENVIRONMENT if name in os.environ}
+def _read_environment() -> dict[str, str]:
+    return {name.lower(): to_one_line(os.environ[name]) for name in ENVIRONMENT if name in os.environ}
 
 
 def _or_missing(value: T | None) -> T | MISSING:

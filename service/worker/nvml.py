@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 from pydantic import MISSING
 
-from service.protocol.nodes import Gap
+from service.protocol.nodes import NodeGap
 from service.worker.benchmark import Unsupported
 
 T = TypeVar("T")
 
 
 @contextmanager
-def opened() -> Iterator[Any]:
+def open_nvml() -> Iterator[Any]:
     """The NVML bindings, initialised; raises :class:`Unsupported` without bindings or driver."""
     try:
         nvml = importlib.import_module("pynvml")
@@ -30,7 +30,7 @@ def opened() -> Iterator[Any]:
         nvml.nvmlShutdown()
 
 
-def device(nvml: Any, index: int) -> Any:  # noqa: ANN401
+def get_handle(nvml: Any, index: int) -> Any:  # noqa: ANN401
     """Handle of the accelerator at an index of the inventory; raises :class:`Unsupported` if it is gone."""
     try:
         return nvml.nvmlDeviceGetHandleByIndex(index)
@@ -38,49 +38,49 @@ def device(nvml: Any, index: int) -> Any:  # noqa: ANN401
         raise Unsupported(f"accelerator {index}: {error}") from None
 
 
-def text(value: str | bytes) -> str:
+def decode_text(value: str | bytes) -> str:
     """Strings of the bindings, which are bytes in some versions and places."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-class Answers:
+class NvmlAnswers:
     """Asks NVML, and keeps a gap for each question that it does not answer."""
 
     def __init__(self, nvml: Any, at: str) -> None:  # noqa: ANN401
         self.nvml = nvml
         self.at = at
-        self._gaps: dict[str, Gap] = {}
+        self._gaps: dict[str, NodeGap] = {}
 
     @property
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> list[NodeGap]:
         """One for each member that could not be had."""
         return list(self._gaps.values())
 
-    def gap(self, member: str, code: str, detail: str) -> None:
+    def record_gap(self, member: str, code: str, detail: str) -> None:
         """Note that a member is unknown."""
         pointer = f"{self.at}/{member}"
-        self._gaps[pointer] = Gap(pointer=pointer, code=code, detail=_line(detail))
+        self._gaps[pointer] = NodeGap(pointer=pointer, code=code, detail=_clean_line(detail))
 
-    def ask(self, member: str, question: Callable[[], T]) -> T | MISSING:
+    def query_member(self, member: str, question: Callable[[], T]) -> T | MISSING:
         """The answer, or its absence."""
         try:
             return question()
         except self.nvml.NVMLError as error:
-            self.gap(member, "not-supported", str(error))
+            self.record_gap(member, "not-supported", str(error))
         except AttributeError as error:
             # Bindings and driver are of their own ages; either may lack a question.
-            self.gap(member, "not-in-bindings", str(error))
+            self.record_gap(member, "not-in-bindings", str(error))
         return MISSING
 
-    def field(self, member: str, handle: Any, name: str) -> int | MISSING:  # noqa: ANN401
+    def query_field(self, member: str, handle: Any, name: str) -> int | MISSING:  # noqa: ANN401
         """A field value by the name of its constant."""
-        value = self.ask(
+        value = self.query_member(
             member, lambda: self.nvml.nvmlDeviceGetFieldValues(handle, [getattr(self.nvml, name)])[0]
         )
         if value is MISSING:
             return MISSING
         if value.nvmlReturn != self.nvml.NVML_SUCCESS:
-            return self.ask(member, lambda: _fail(self.nvml.NVMLError(value.nvmlReturn)))
+            return self.query_member(member, lambda: _raise_error(self.nvml.NVMLError(value.nvmlReturn)))
         kinds = {
             self.nvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
             self.nvml.NVML_VALUE_TYPE_UNSIGNED_LONG: "ulVal",
@@ -89,14 +89,14 @@ class Answers:
             self.nvml.NVML_VALUE_TYPE_SIGNED_INT: "siVal",
         }
         if value.valueType not in kinds:
-            self.gap(member, "not-supported", f"{name} has values of type {value.valueType}")
+            self.record_gap(member, "not-supported", f"{name} has values of type {value.valueType}")
             return MISSING
         return int(getattr(value.value, kinds[value.valueType]))
 
 
-def _fail(error: Exception) -> int:
+def _raise_error(error: Exception) -> int:
     raise error
 
 
-def _line(detail: str) -> str:
+def _clean_line(detail: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in detail)[:500]

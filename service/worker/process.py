@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, AnyStr
 
-from service.worker.interrupt import Interrupt
-from service.worker.redaction import last_lines
+from service.worker.interrupt import InterruptSignal
+from service.worker.redaction import extract_last_lines
 
 MOST_ERROR_CHARACTERS = 4000
 _PIECE_BYTES = 65_536
@@ -22,7 +22,7 @@ _OWN_VARIABLES = ("IRONLAW_ENROLMENT_TOKEN",)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedProcess:
     """How a child process ended."""
 
     output: bytes
@@ -34,7 +34,7 @@ class Ended:
     is_too_long: bool = False
 
 
-class Children:
+class ChildProcesses:
     """Starts child processes from threads that wait for their end: the kernel ties each to its thread."""
 
     def __init__(self, *, kept_open: Sequence[int] = (), module: str = "service.worker.child") -> None:
@@ -52,12 +52,12 @@ class Children:
         self,
         words: Sequence[str],
         given: bytes,
-        interrupt: Interrupt,
+        interrupt: InterruptSignal,
         *,
         seconds: float,
         most_bytes: int,
         kept_open: Sequence[int] = (),
-    ) -> Ended:
+    ) -> EndedProcess:
         """Run one process on ``given``.
 
         Args:
@@ -81,29 +81,29 @@ class Children:
             start_new_session=True,
             pass_fds=(*self._kept_open, *kept_open),
         )
-        output = _Reader(get_pipe(process.stdout), most_bytes, interrupt)
-        errors = _Reader(get_pipe(process.stderr), None, interrupt)
-        writer = threading.Thread(target=_write, args=(get_pipe(process.stdin), given), daemon=True)
+        output = _PipeReader(get_pipe(process.stdout), most_bytes, interrupt)
+        errors = _PipeReader(get_pipe(process.stderr), None, interrupt)
+        writer = threading.Thread(target=_write_input, args=(get_pipe(process.stdin), given), daemon=True)
         for thread in (output, errors, writer):
             thread.start()
         is_ended = False
         try:
             is_ended = interrupt.wait(seconds, lambda: output.is_ended)
             # One that has answered may take a moment to go.
-            exit_code = self._end(process, after_seconds=_ENDING_SECONDS if is_ended else 0.0)
+            exit_code = self._kill_process(process, after_seconds=_ENDING_SECONDS if is_ended else 0.0)
         except BaseException:
-            self._end(process, after_seconds=0.0)
+            self._kill_process(process, after_seconds=0.0)
             raise
         errors.join(_ENDING_SECONDS)
-        return Ended(
+        return EndedProcess(
             output=bytes(output.content),
-            error_output=last_lines(bytes(errors.content), MOST_ERROR_CHARACTERS),
+            error_output=extract_last_lines(bytes(errors.content), MOST_ERROR_CHARACTERS),
             exit_code=exit_code,
             is_timeout=not is_ended,
             is_too_long=output.is_too_long,
         )
 
-    def _end(self, process: subprocess.Popen[bytes], *, after_seconds: float) -> int | None:
+    def _kill_process(self, process: subprocess.Popen[bytes], *, after_seconds: float) -> int | None:
         """Kill a process and every process that it started; its exit status, None while it lives on."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             if after_seconds:
@@ -124,10 +124,10 @@ def get_pipe(pipe: IO[AnyStr] | None) -> IO[AnyStr]:
     return pipe
 
 
-class _Reader(threading.Thread):
+class _PipeReader(threading.Thread):
     """Reads a pipe to its end: all of it up to a limit, or the last of it."""
 
-    def __init__(self, pipe: IO[bytes], most_bytes: int | None, interrupt: Interrupt) -> None:
+    def __init__(self, pipe: IO[bytes], most_bytes: int | None, interrupt: InterruptSignal) -> None:
         super().__init__(daemon=True)
         self._pipe = pipe
         self._most_bytes = most_bytes
@@ -149,6 +149,6 @@ class _Reader(threading.Thread):
         self._interrupt.wake()
 
 
-def _write(pipe: IO[bytes], given: bytes) -> None:
+def _write_input(pipe: IO[bytes], given: bytes) -> None:
     with contextlib.suppress(BrokenPipeError), pipe:
         pipe.write(given)

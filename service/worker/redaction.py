@@ -6,16 +6,16 @@ _CREDENTIAL = re.compile(r"\bironlaw[a-z]*_[A-Za-z0-9]{6,}_[A-Za-z0-9]{8,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def redact(text: str) -> str:
+def redact_credentials(text: str) -> str:
     """The text with every credential of Ironlaw replaced, whole or cut short."""
     return _CREDENTIAL.sub("[redacted]", text)
 
 
-def last_lines(text: bytes, most: int) -> str:
+def extract_last_lines(text: bytes, most: int) -> str:
     """The end of what a process wrote: ``most`` characters at most, without credentials."""
-    return _CONTROL.sub("", redact(text.decode("utf-8", "replace")))[-most:]
+    return _CONTROL.sub("", redact_credentials(text.decode("utf-8", "replace")))[-most:]
 
 
-def one_line(text: str, most: int = 500) -> str:
+def to_one_line(text: str, most: int = 500) -> str:
     """Text of others in one line of at most ``most`` characters, without credentials."""
-    return _CONTROL.sub("", redact(" ".join(text.split())))[:most]
+    return _CONTROL.sub("", redact_credentials(" ".join(text.split())))[:most]

@@ -17,12 +17,12 @@ class Backoff:
         self._most_seconds = most_seconds
         self._failures = 0
 
-    def wait_seconds(self, retry_after_seconds: float = 0.0) -> float:
+    def compute_wait_seconds(self, retry_after_seconds: float = 0.0) -> float:
         """How long to wait after one more failure; no less than the service asked for."""
         longest = min(self._most_seconds, self._base_seconds * 2 ** min(self._failures, 30))
         self._failures += 1
         return retry_after_seconds + random.uniform(0.0, longest)  # noqa: S311  # spreads load, hides nothing
 
-    def succeeded(self) -> None:
+    def reset_failures(self) -> None:
         """Begin anew."""
         self._failures = 0

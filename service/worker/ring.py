@@ -21,15 +21,15 @@ A process begins its step t when its left neighbour has ended step t - 1, so its
 step t - (n - 1): the result before last, which is overwritten now, is read by nobody any more.
 """
 Values = np.ndarray
-Reduces = Literal["all_reduce", "all_gather", "reduce_scatter"]
+RingOperation = Literal["all_reduce", "all_gather", "reduce_scatter"]
 
 
-class Place(NamedTuple):
+class RingPlace(NamedTuple):
     """What a process is told on its command line."""
 
     rank: int
     ranks: int
-    operation: Reduces
+    operation: RingOperation
     size: int
     """Elements of the payload, a multiple of the processes."""
     memory: int
@@ -39,84 +39,84 @@ class Place(NamedTuple):
     """Pipes from the left neighbour and to the right one: a byte for each step that has ended."""
 
 
-def buffers(memory: mmap.mmap, ranks: int, count: int) -> Values:
+def map_buffers(memory: mmap.mmap, ranks: int, count: int) -> Values:
     """The shared memory by process, buffer and element."""
     return np.frombuffer(memory, np.float32).reshape(ranks, BUFFERS, count)
 
 
-class Rank:
+class RingRank:
     """A place in the ring: every step works on one part, and tells the right neighbour when it has ended."""
 
-    def __init__(self, place: Place, shared: Values) -> None:
+    def __init__(self, place: RingPlace, shared: Values) -> None:
         self._place = place
         parts = shared.reshape(place.ranks, BUFFERS, place.ranks, place.size // place.ranks)
         self._own, self._left = parts[place.rank], parts[place.rank - 1]
         self._turn = 0
         self._steps = 0
 
-    def meet(self) -> None:
+    def wait_for_ranks(self) -> None:
         """Wait until every process is here: as many tokens go round as there are processes."""
         for _ in range(self._place.ranks):
             os.write(self._place.token_out, b".")
-            self._wait()
+            self._wait_for_token()
 
-    def exchange(self) -> None:
+    def run_collective(self) -> None:
         """One collective, into the result whose turn it is."""
         self._turn = 1 + self._turn % 2
         match self._place.operation:
             case "all_reduce":
-                self._reduce(ahead=1)
-                self._gather(self._turn)
+                self._reduce_parts(ahead=1)
+                self._gather_parts(self._turn)
             case "reduce_scatter":
-                self._reduce(ahead=2)
+                self._reduce_parts(ahead=2)
             case "all_gather":
                 rank = self._place.rank
                 np.copyto(self._own[self._turn, rank], self._own[0, rank])
-                self._gather(0)
+                self._gather_parts(0)
 
-    def _reduce(self, *, ahead: int) -> None:
+    def _reduce_parts(self, *, ahead: int) -> None:
         """Additions to what the left one has added before; the first is to its input."""
         rank, ranks = self._place.rank, self._place.ranks
         for step in range(ranks - 1):
             part = (rank - step - ahead) % ranks
-            self._begin()
+            self._begin_step()
             np.add(
                 self._left[self._turn if step else 0, part], self._own[0, part], self._own[self._turn, part]
             )
-            self._end()
+            self._end_step()
 
-    def _gather(self, first: int) -> None:
+    def _gather_parts(self, first: int) -> None:
         """Copies of what the left one has; the first is of what it added up, or of its input."""
         rank, ranks = self._place.rank, self._place.ranks
         for step in range(ranks - 1):
             part = (rank - step - (first == 0)) % ranks
-            self._begin()
+            self._begin_step()
             np.copyto(self._own[self._turn, part], self._left[self._turn if step else first, part])
-            self._end()
+            self._end_step()
 
-    def _begin(self) -> None:
+    def _begin_step(self) -> None:
         if self._steps:
-            self._wait()
+            self._wait_for_token()
 
-    def _end(self) -> None:
+    def _end_step(self) -> None:
         self._steps += 1
         os.write(self._place.token_out, b".")
 
-    def _wait(self) -> None:
+    def _wait_for_token(self) -> None:
         if not os.read(self._place.token_in, 1):
             raise SystemExit("the left neighbour is gone")
 
 
 def main(words: list[str]) -> None:
     """Exchange as often as every line of standard input says."""
-    place = Place(*json.loads(words[0]))
-    shared = buffers(mmap.mmap(place.memory, 0), place.ranks, place.size)
-    rank = Rank(place, shared)
+    place = RingPlace(*json.loads(words[0]))
+    shared = map_buffers(mmap.mmap(place.memory, 0), place.ranks, place.size)
+    rank = RingRank(place, shared)
     for line in sys.stdin:
-        rank.meet()
+        rank.wait_for_ranks()
         begun = time.perf_counter_ns()
         for _ in range(int(line)):
-            rank.exchange()
+            rank.run_collective()
         sys.stdout.write(f"{begun} {time.perf_counter_ns()}\n")
         sys.stdout.flush()
 

@@ -15,16 +15,16 @@ from typing import Any, Literal
 from pydantic import MISSING, ValidationError
 
 from service import __version__
-from service.protocol.nodes import DeviceKind, Inventory
-from service.protocol.results import MOST_RESULT_BYTES, Failure, Result
-from service.protocol.suites import Benchmark, Suite
-from service.worker.board import Board
+from service.protocol.nodes import DeviceKind, NodeInventory
+from service.protocol.results import MOST_RESULT_BYTES, BenchmarkResultReport, MeasurementFailure
+from service.protocol.suites import Benchmark, BenchmarkSuite
 from service.worker.errors import WorkerError
-from service.worker.ids import uuid7
-from service.worker.interrupt import Interrupt
-from service.worker.process import Children, Ended
-from service.worker.rendezvous import Meeting, meeting
-from service.worker.task import Task
+from service.worker.ids import generate_uuid7
+from service.worker.interrupt import InterruptSignal
+from service.worker.process import ChildProcesses, EndedProcess
+from service.worker.rendezvous import RendezvousHost, open_meeting
+from service.worker.status import WorkerStatus
+from service.worker.task import RepeatTask
 
 INVENTORY_SECONDS = 60.0
 _MOST_INVENTORY_BYTES = 2**20
@@ -39,15 +39,15 @@ _GIVES_UP = frozenset({"timeout", "unsupported"})
 STUCK = "a process that was killed still hangs in its driver: nothing is measured beside it"
 _logger = logging.getLogger(__name__)
 
-Keep = Callable[[Result], None]
+StoreResult = Callable[[BenchmarkResultReport], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class SuiteRun:
     """What is to be run, and everything that its records have to name."""
 
     run_id: str
-    suite: Suite
+    suite: BenchmarkSuite
     seed: int
     fencing_token: int
     attempt: int
@@ -60,19 +60,19 @@ class Run:
     """All of the host, for what they measure at once."""
     clock_offset_seconds: float | None = None
 
-    def indices(self, benchmark: Benchmark) -> tuple[int | None, ...]:
+    def list_indices(self, benchmark: Benchmark) -> tuple[int | None, ...]:
         """The accelerators that measure a benchmark at the same time; None stands for the processor."""
         return self.accelerators if benchmark.concurrent and self.accelerators else (self.accelerator_index,)
 
-    def task(self, benchmark: Benchmark, repeat: int, index: int | None) -> Task:
+    def build_task(self, benchmark: Benchmark, repeat: int, index: int | None) -> RepeatTask:
         """What a child process is told."""
         optional: dict[str, Any] = {}
         if index is not None:
-            together = len(self.indices(benchmark))
+            together = len(self.list_indices(benchmark))
             optional |= {"accelerator_index": index, "concurrent_accelerators": together}
         if self.clock_offset_seconds is not None:
             optional["clock_offset_seconds"] = self.clock_offset_seconds
-        return Task(
+        return RepeatTask(
             benchmark=benchmark,
             suite_id=self.suite.id,
             suite_version=self.suite.version,
@@ -91,7 +91,13 @@ class Run:
         )
 
 
-def run_suite(run: Run, children: Children, interrupt: Interrupt, board: Board, keep: Keep) -> int:
+def run_suite(
+    run: SuiteRun,
+    children: ChildProcesses,
+    interrupt: InterruptSignal,
+    board: WorkerStatus,
+    keep: StoreResult,
+) -> int:
     """Measure everything; how many records hold a measurement.
 
     Args:
@@ -105,28 +111,32 @@ def run_suite(run: Run, children: Children, interrupt: Interrupt, board: Board, 
         Interrupted: there is a reason to end; a process that measured has been killed.
         WorkerError: one could not even be killed, and may hold the device.
     """
-    board.begin(run.suite, run.attempt)
+    board.start_suite(run.suite, run.attempt)
     measured = 0
     for benchmark in run.suite.benchmarks:
-        for results, is_last in _repeats(run, benchmark, children, interrupt, board):
+        for results, is_last in _run_repeats(run, benchmark, children, interrupt, board):
             for result in results:
                 keep(result)
                 measured += result.status == "ok"
-            board.ended(slowest(results), is_last=is_last)
+            board.record_repeat(select_slowest(results), is_last=is_last)
     return measured
 
 
-def _repeats(
-    run: Run, benchmark: Benchmark, children: Children, interrupt: Interrupt, board: Board
-) -> Iterator[tuple[list[Result], bool]]:
+def _run_repeats(
+    run: SuiteRun,
+    benchmark: Benchmark,
+    children: ChildProcesses,
+    interrupt: InterruptSignal,
+    board: WorkerStatus,
+) -> Iterator[tuple[list[BenchmarkResultReport], bool]]:
     for repeat in range(1, benchmark.repeats + 1):
         interrupt.check()
         if children.is_stuck:
             raise WorkerError(STUCK)
-        board.running(benchmark.name)
-        tasks = [run.task(benchmark, repeat, index) for index in run.indices(benchmark)]
-        results = measured_together(tasks, children, interrupt)
-        status = slowest(results).status
+        board.start_repeat(benchmark.name)
+        tasks = [run.build_task(benchmark, repeat, index) for index in run.list_indices(benchmark)]
+        results = run_tasks(tasks, children, interrupt)
+        status = select_slowest(results).status
         is_last = repeat == benchmark.repeats or status in _GIVES_UP
         _logger.info("%s, repeat %d of %d: %s", benchmark.name, repeat, benchmark.repeats, status)
         yield results, is_last
@@ -134,40 +144,48 @@ def _repeats(
             return
 
 
-def slowest(results: Sequence[Result]) -> Result:
+def select_slowest(results: Sequence[BenchmarkResultReport]) -> BenchmarkResultReport:
     """Of what several accelerators measured at once the worst: one without a figure, else by the figure."""
     figures: list[float] = []
     for result in results:
         measured = result.measurement
         if measured is MISSING:
             return result
-        figures.append(result.benchmark.figure(measured.values, inner_iterations=measured.inner_iterations))
+        figures.append(
+            result.benchmark.compute_figure(measured.values, inner_iterations=measured.inner_iterations)
+        )
     worst = min(figures) if results[0].benchmark.direction == "higher" else max(figures)
     return results[figures.index(worst)]
 
 
-def measured_together(tasks: Sequence[Task], children: Children, interrupt: Interrupt) -> list[Result]:
+def run_tasks(
+    tasks: Sequence[RepeatTask], children: ChildProcesses, interrupt: InterruptSignal
+) -> list[BenchmarkResultReport]:
     """The records of one repeat on some accelerators, whose processes wait for each other before they sample.
 
     Raises:
         Interrupted: there is a reason to end; every process has been killed.
     """
     if len(tasks) == 1:
-        return [measured(tasks[0], children, interrupt)]
-    with meeting(len(tasks)) as place, ThreadPoolExecutor(len(tasks)) as pool:
+        return [run_task(tasks[0], children, interrupt)]
+    with open_meeting(len(tasks)) as place, ThreadPoolExecutor(len(tasks)) as pool:
 
-        def one(number: int) -> Result:
+        def run_one(number: int) -> BenchmarkResultReport:
             try:
-                return measured(tasks[number], children, interrupt, place, number)
+                return run_task(tasks[number], children, interrupt, place, number)
             finally:
-                place.left(number)
+                place.mark_ended(number)
 
-        return list(pool.map(one, range(len(tasks))))
+        return list(pool.map(run_one, range(len(tasks))))
 
 
-def measured(
-    task: Task, children: Children, interrupt: Interrupt, place: Meeting | None = None, number: int = 0
-) -> Result:
+def run_task(
+    task: RepeatTask,
+    children: ChildProcesses,
+    interrupt: InterruptSignal,
+    place: RendezvousHost | None = None,
+    number: int = 0,
+) -> BenchmarkResultReport:
     """The record of one repeat, from a process of its own; a failure is a record too.
 
     Args:
@@ -180,10 +198,10 @@ def measured(
     Raises:
         Interrupted: it was killed because something says so.
     """
-    begun = _Begun.now()
+    begun = _RepeatStart.read_clocks()
     try:
         ended = children.run(
-            ["measure"] if place is None else ["measure", place.word(number)],
+            ["measure"] if place is None else ["measure", place.format_address(number)],
             task.model_dump_json().encode(),
             interrupt,
             seconds=task.benchmark.timeout_seconds,
@@ -191,52 +209,56 @@ def measured(
             kept_open=() if place is None else (place.descriptor,),
         )
     except OSError as error:
-        failure = Failure(reason="PROCESS_NOT_STARTED", detail=error.strerror or "")
-        return _failed(task, begun, "failed", failure)
+        failure = MeasurementFailure(reason="PROCESS_NOT_STARTED", detail=error.strerror or "")
+        return _build_failed_result(task, begun, "failed", failure)
     try:
-        result = Result.model_validate_json(ended.output)
+        result = BenchmarkResultReport.model_validate_json(ended.output)
     except ValidationError:
-        status, failure = _why(task, ended)
-        return _failed(task, begun, status, failure)
+        status, failure = _explain_failure(task, ended)
+        return _build_failed_result(task, begun, status, failure)
     if any(getattr(result, name) != getattr(task, name) for name in _SAME):
-        return _failed(task, begun, "failed", Failure(reason="WRONG_RECORD"))
+        return _build_failed_result(task, begun, "failed", MeasurementFailure(reason="WRONG_RECORD"))
     if result.failure is not MISSING and result.failure.error_output is MISSING and ended.error_output:
         said = result.failure.model_copy(update={"error_output": ended.error_output})
         result = result.model_copy(update={"failure": said})
     return result
 
 
-def _why(task: Task, ended: Ended) -> tuple[Literal["failed", "timeout"], Failure]:
+def _explain_failure(
+    task: RepeatTask, ended: EndedProcess
+) -> tuple[Literal["failed", "timeout"], MeasurementFailure]:
     """Why a process left no record."""
     said: dict[str, Any] = {"error_output": ended.error_output} if ended.error_output else {}
     if ended.exit_code is not None:
         said["exit_code"] = ended.exit_code
     if ended.is_too_long:
-        return "failed", Failure(reason="RECORD_TOO_LARGE", **said)
+        return "failed", MeasurementFailure(reason="RECORD_TOO_LARGE", **said)
     if ended.is_timeout:
         gone = "killed" if ended.exit_code is not None else "it cannot be killed: the driver holds it"
         detail = f"after {task.benchmark.timeout_seconds:g} s: {gone}"
-        return "timeout", Failure(reason="TIMEOUT", detail=detail, **said)
-    return "failed", Failure(reason="PROCESS_DIED", **said)
+        return "timeout", MeasurementFailure(reason="TIMEOUT", detail=detail, **said)
+    return "failed", MeasurementFailure(reason="PROCESS_DIED", **said)
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class _RepeatStart:
     """When a repeat began, by both clocks."""
 
     at: datetime
     monotonic_seconds: float
 
     @classmethod
-    def now(cls) -> "_Begun":
+    def read_clocks(cls) -> "_RepeatStart":
         return cls(datetime.now(UTC), time.monotonic())
 
 
-def _failed(task: Task, begun: _Begun, status: Literal["failed", "timeout"], failure: Failure) -> Result:
-    ended = _Begun.now()
+def _build_failed_result(
+    task: RepeatTask, begun: _RepeatStart, status: Literal["failed", "timeout"], failure: MeasurementFailure
+) -> BenchmarkResultReport:
+    ended = _RepeatStart.read_clocks()
     told = task.model_dump(exclude={"benchmark"}) | {"benchmark": task.benchmark}
-    return Result(
-        result_id=uuid7(),
+    return BenchmarkResultReport(
+        result_id=generate_uuid7(),
         started_at=begun.at,
         finished_at=ended.at,
         started_monotonic_seconds=begun.monotonic_seconds,
@@ -247,7 +269,9 @@ def _failed(task: Task, begun: _Begun, status: Literal["failed", "timeout"], fai
     )
 
 
-def inventory(device: DeviceKind, children: Children, interrupt: Interrupt) -> Inventory:
+def request_inventory(
+    device: DeviceKind, children: ChildProcesses, interrupt: InterruptSignal
+) -> NodeInventory:
     """What this host is made of, from a process of its own: a driver may hang.
 
     Raises:
@@ -257,7 +281,7 @@ def inventory(device: DeviceKind, children: Children, interrupt: Interrupt) -> I
         ["inventory", device], b"", interrupt, seconds=INVENTORY_SECONDS, most_bytes=_MOST_INVENTORY_BYTES
     )
     try:
-        return Inventory.model_validate_json(ended.output)
+        return NodeInventory.model_validate_json(ended.output)
     except ValidationError:
         said = ended.error_output.strip().splitlines()
         why = (
@@ -266,7 +290,7 @@ def inventory(device: DeviceKind, children: Children, interrupt: Interrupt) -> I
         raise WorkerError(f"the devices of this host cannot be listed: {why}") from None
 
 
-def accelerator_index(listed: Inventory, chosen: int) -> int | None:
+def resolve_accelerator_index(listed: NodeInventory, chosen: int) -> int | None:
     """The index to measure; None on a host without accelerators.
 
     Raises:
@@ -279,13 +303,13 @@ def accelerator_index(listed: Inventory, chosen: int) -> int | None:
     return chosen
 
 
-def read_suite(text: str) -> Suite:
+def read_suite(text: str) -> BenchmarkSuite:
     """A suite from a file of a user.
 
     Raises:
         WorkerError: it is none.
     """
     try:
-        return Suite.model_validate(json.loads(text))
+        return BenchmarkSuite.model_validate(json.loads(text))
     except (ValueError, ValidationError) as error:
         raise WorkerError(f"the file holds no suite: {str(error).splitlines()[0]}") from None

@@ -15,11 +15,11 @@ from math import ceil
 from statistics import median, quantiles
 from typing import Literal
 
-from service.protocol.suites import Sampling
-from service.worker.benchmark import Timed
+from service.protocol.suites import BenchmarkSampling
+from service.worker.benchmark import TimedBenchmark
 
-Clock = Callable[[], int]
-Temperature = Callable[[], float | None]
+NanosecondClock = Callable[[], int]
+TemperatureReader = Callable[[], float | None]
 StopReason = Literal["spread", "time_limit", "sample_limit"]
 
 LEAST_SAMPLE_NS = 100_000
@@ -38,7 +38,7 @@ _MARGIN = 1.25
 _NS = 10**9
 
 
-class TooShort(Exception):
+class WorkTooShort(Exception):
     """The timer cannot tell the work from nothing, however often it is repeated."""
 
 
@@ -56,7 +56,7 @@ class Warmup:
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class TimedSamples:
     """Nanoseconds of each sample in the order taken, those that do not count by reason, and why it ended."""
 
     samples_ns: list[int]
@@ -64,21 +64,21 @@ class Samples:
     stop_reason: StopReason
 
 
-def resolution_ns(timer: str, clock: Clock = time.perf_counter_ns) -> int:
+def resolution_ns(timer: str, clock: NanosecondClock = time.perf_counter_ns) -> int:
     """Smallest step of a timer in nanoseconds: measured for the host's clock, documented for events."""
     if timer == "cuda_event":
         return CUDA_EVENT_NS
 
-    def step() -> int:
+    def measure_step() -> int:
         start = clock()
         while not (passed := clock() - start):
             pass
         return passed
 
-    return min(step() for _ in range(10))
+    return min(measure_step() for _ in range(10))
 
 
-def least_sample_ns(sampling: Sampling, timer_ns: int) -> int:
+def least_sample_ns(sampling: BenchmarkSampling, timer_ns: int) -> int:
     """How long a sample has to be, in nanoseconds.
 
     At least 100 us and 200 steps of the timer, and long enough that the most samples together last the
@@ -90,29 +90,29 @@ def least_sample_ns(sampling: Sampling, timer_ns: int) -> int:
 
 
 def warm_up(
-    timed: Timed,
-    sampling: Sampling,
+    timed: TimedBenchmark,
+    sampling: BenchmarkSampling,
     *,
     timer_ns: int,
-    clock: Clock = time.perf_counter_ns,
-    temperature: Temperature = lambda: None,
+    clock: NanosecondClock = time.perf_counter_ns,
+    temperature: TemperatureReader = lambda: None,
 ) -> Warmup:
     """Execute the same work until its time is spent and a sample of it is long enough.
 
     At least two calls: the first one may be long only because it is the first. Where ``most_warmup_seconds``
     is longer, it goes on until the device rests; ``temperature`` is in degrees Celsius, None where nobody
-    knows. Raises :class:`TooShort`.
+    knows. Raises :class:`WorkTooShort`.
     """
     least = _MARGIN * least_sample_ns(sampling, timer_ns)
     start = clock()
     timed.execute(1)
     first = clock() - start
-    inner, iterations, rest = 1, 1, _Rest(clock, temperature)
+    inner, iterations, rest = 1, 1, _WarmupTrend(clock, temperature)
     while True:
         took = timed.execute(inner)
         iterations += inner
         if took < least:
-            inner, rest = _more(inner, took, least), _Rest(clock, temperature)
+            inner, rest = _increase_iterations(inner, took, least), _WarmupTrend(clock, temperature)
             continue
         rest.add(took)
         passed = (clock() - start) / _NS
@@ -122,10 +122,10 @@ def warm_up(
             return Warmup(inner, iterations, passed, first / _NS, rest.is_there or not is_asked)
 
 
-class _Rest:
+class _WarmupTrend:
     """Whether the last span of a warm-up was like the one before it."""
 
-    def __init__(self, clock: Clock, temperature: Temperature) -> None:
+    def __init__(self, clock: NanosecondClock, temperature: TemperatureReader) -> None:
         self._clock, self._temperature = clock, temperature
         self._times: list[int] = []
         self._began = clock()
@@ -145,20 +145,24 @@ class _Rest:
         self._before, self._times, self._began = now, [], self._clock()
 
 
-def _more(inner: int, took: int, least: float) -> int:
+def _increase_iterations(inner: int, took: int, least: float) -> int:
     if inner >= MOST_ITERATIONS:
-        raise TooShort(f"{inner} executions take {took} ns")
+        raise WorkTooShort(f"{inner} executions take {took} ns")
     wanted = ceil(inner * _MARGIN * least / took) if took > 0 else 10 * inner
     return min(max(wanted, inner + 1), 10 * inner, MOST_ITERATIONS)
 
 
-def take(
-    timed: Timed, sampling: Sampling, inner_iterations: int, *, clock: Clock = time.perf_counter_ns
-) -> Samples:
+def take_samples(
+    timed: TimedBenchmark,
+    sampling: BenchmarkSampling,
+    inner_iterations: int,
+    *,
+    clock: NanosecondClock = time.perf_counter_ns,
+) -> TimedSamples:
     """Take samples until the stopping rule is met; the first does not count, a time of 0 is none.
 
     ``most_seconds`` is by the host's clock and takes in the flushes between samples; one sample is always
-    taken, however long it is. Raises :class:`TooShort` where no sample has a time.
+    taken, however long it is. Raises :class:`WorkTooShort` where no sample has a time.
     """
     samples: list[int] = []
     ordered: list[int] = []
@@ -174,14 +178,16 @@ def take(
             insort(ordered, took)
         else:
             discarded["no-time"] += 1
-        reason = _stops(ordered, sum_ns=total, elapsed_ns=clock() - start, sampling=sampling)
+        reason = _find_stop_reason(ordered, sum_ns=total, elapsed_ns=clock() - start, sampling=sampling)
         if reason and samples:
-            return Samples(samples, dict(discarded), reason)
+            return TimedSamples(samples, dict(discarded), reason)
         if reason:
-            raise TooShort(f"{inner_iterations} executions take no time")
+            raise WorkTooShort(f"{inner_iterations} executions take no time")
 
 
-def _stops(ordered: Sequence[int], *, sum_ns: int, elapsed_ns: int, sampling: Sampling) -> StopReason | None:
+def _find_stop_reason(
+    ordered: Sequence[int], *, sum_ns: int, elapsed_ns: int, sampling: BenchmarkSampling
+) -> StopReason | None:
     enough = len(ordered) >= sampling.least_samples and sum_ns >= sampling.least_seconds * _NS
     if enough and relative_spread(ordered) <= sampling.relative_spread:
         return "spread"

@@ -2,22 +2,22 @@
 
 from dataclasses import dataclass
 
-from service.worker.board import Board
-from service.worker.client import Client
-from service.worker.credential import Credentials
-from service.worker.gate import Gate
-from service.worker.home import Home, Node
-from service.worker.spool import Spool
+from service.worker.client import ServiceClient
+from service.worker.credential import WorkerCredentials
+from service.worker.gate import RequestGate
+from service.worker.spool import ResultSpool
+from service.worker.state_directory import Node, StateDirectory
+from service.worker.status import WorkerStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class WorkerParts:
     """The parts of one worker; each is safe to use from several threads."""
 
     node: Node
-    home: Home
-    client: Client
-    credentials: Credentials
-    spool: Spool
-    board: Board
-    gate: Gate
+    home: StateDirectory
+    client: ServiceClient
+    credentials: WorkerCredentials
+    spool: ResultSpool
+    board: WorkerStatus
+    gate: RequestGate

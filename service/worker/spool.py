@@ -11,9 +11,16 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from service.protocol.nodes import SpoolState
+from service.protocol.nodes import NodeSpoolState
 from service.protocol.results import content_sha256
-from service.worker.files import UNFINISHED, move, private_folder, remove, sync_folder, write
+from service.worker.files import (
+    UNFINISHED,
+    create_private_folder,
+    move_file,
+    remove_file,
+    sync_folder,
+    write_file,
+)
 
 KEPT_SECONDS = 7 * 86_400.0
 """How long a result is kept after it was acknowledged, for a service restored from an older backup."""
@@ -21,7 +28,7 @@ KEPT_SECONDS = 7 * 86_400.0
 _NAME = re.compile(r"[0-9a-f-]{36}\.[0-9a-f]{64}\.json")
 
 
-class Entry(NamedTuple):
+class SpoolEntry(NamedTuple):
     """One result in the spool."""
 
     path: Path
@@ -29,34 +36,34 @@ class Entry(NamedTuple):
     content_sha256: str
 
     @classmethod
-    def of(cls, path: Path) -> "Entry":
+    def from_path(cls, path: Path) -> "SpoolEntry":
         """The entry that a file name stands for."""
         result_id, digest, _ = path.name.split(".")
         return cls(path, result_id, digest)
 
 
-class Spool:
+class ResultSpool:
     """The results of one worker; safe to use from several threads."""
 
     def __init__(self, folder: Path, *, most_bytes: int, least_free_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._least_free_bytes = least_free_bytes
         self._is_refused = False
-        self._folder = private_folder(folder)
-        self._waiting = private_folder(folder / "waiting")
-        self._acknowledged = private_folder(folder / "acknowledged")
-        self._rejected = private_folder(folder / "rejected")
-        self._incomplete = private_folder(folder / "incomplete")
+        self._folder = create_private_folder(folder)
+        self._waiting = create_private_folder(folder / "waiting")
+        self._acknowledged = create_private_folder(folder / "acknowledged")
+        self._rejected = create_private_folder(folder / "rejected")
+        self._incomplete = create_private_folder(folder / "incomplete")
         sync_folder(folder)
 
     def recover(self) -> int:
         """Set aside what a crash left half-written; how many files that were."""
         left = list(self._waiting.glob(f".*{UNFINISHED}"))
         for path in left:
-            move(path, self._incomplete)
+            move_file(path, self._incomplete)
         return len(left)
 
-    def add(self, result_id: str, content: bytes) -> Entry:
+    def add(self, result_id: str, content: bytes) -> SpoolEntry:
         """Keep a result; once this returns, it outlives a loss of power.
 
         Raises:
@@ -65,18 +72,18 @@ class Spool:
         digest = content_sha256(content)
         path = self._waiting / f"{result_id}.{digest}.json"
         try:
-            write(path, content)
+            write_file(path, content)
         except OSError:
             self._is_refused = True
             raise
         self._is_refused = False
-        return Entry(path, result_id, digest)
+        return SpoolEntry(path, result_id, digest)
 
-    def waiting(self) -> list[Entry]:
+    def list_waiting(self) -> list[SpoolEntry]:
         """What is to be uploaded, oldest first: ids of results begin with their time."""
-        return self._entries(self._waiting)
+        return self._list_entries(self._waiting)
 
-    def read(self, entry: Entry) -> bytes | None:
+    def read(self, entry: SpoolEntry) -> bytes | None:
         """The bytes of a result; None if the disk has changed them, or they are gone."""
         try:
             content = entry.path.read_bytes()
@@ -84,54 +91,54 @@ class Spool:
             return None
         if content_sha256(content) == entry.content_sha256:
             return content
-        move(entry.path, self._incomplete)
+        move_file(entry.path, self._incomplete)
         return None
 
-    def acknowledge(self, entry: Entry) -> None:
+    def acknowledge(self, entry: SpoolEntry) -> None:
         """The service has the result."""
-        moved = move(entry.path, self._acknowledged)
+        moved = move_file(entry.path, self._acknowledged)
         moved.touch()  # its age counts from here
 
-    def reject(self, entry: Entry, why: str) -> None:
+    def reject(self, entry: SpoolEntry, why: str) -> None:
         """The service will not have the result: keep it, with what the service said."""
-        write(self._rejected / f"{entry.path.name}.reason.txt", why.encode())
-        move(entry.path, self._rejected)
+        write_file(self._rejected / f"{entry.path.name}.reason.txt", why.encode())
+        move_file(entry.path, self._rejected)
 
-    def state_of(self, result_id: str) -> str | None:
+    def find_state(self, result_id: str) -> str | None:
         """Name of the folder that a result lies in; None if it is nowhere."""
         for folder in (self._waiting, self._acknowledged, self._rejected):
             if any(folder.glob(f"{result_id}.*.json")):
                 return folder.name
         return None
 
-    def acknowledged(self) -> list[str]:
+    def list_acknowledged(self) -> list[str]:
         """Digests of the results that were acknowledged in the last seven days, newest first."""
-        return [entry.content_sha256 for entry in reversed(self._entries(self._acknowledged))]
+        return [entry.content_sha256 for entry in reversed(self._list_entries(self._acknowledged))]
 
-    def bring_back(self, digests: list[str]) -> int:
+    def requeue_results(self, digests: list[str]) -> int:
         """Let acknowledged results that the service does not have wait again; how many there were."""
         wanted = set(digests)
-        found = [entry for entry in self._entries(self._acknowledged) if entry.content_sha256 in wanted]
+        found = [entry for entry in self._list_entries(self._acknowledged) if entry.content_sha256 in wanted]
         for entry in found:
-            move(entry.path, self._waiting)
+            move_file(entry.path, self._waiting)
         return len(found)
 
     def prune(self) -> None:
         """Forget what was acknowledged long ago, and the oldest of it where it takes more than its room."""
         oldest, room = time.time() - KEPT_SECONDS, self._most_bytes
-        for entry in reversed(self._entries(self._acknowledged)):
+        for entry in reversed(self._list_entries(self._acknowledged)):
             found = entry.path.stat()
             room -= found.st_size
             if found.st_mtime < oldest or room < 0:
-                remove(entry.path)
+                remove_file(entry.path)
 
-    def state(self) -> SpoolState:
+    def compute_state(self) -> NodeSpoolState:
         """How much there is, and whether more has room."""
-        waiting, rejected = self._entries(self._waiting), self._entries(self._rejected)
-        waiting_bytes = _bytes_in(self._waiting)
-        held_bytes = waiting_bytes + _bytes_in(self._rejected) + _bytes_in(self._incomplete)
+        waiting, rejected = self._list_entries(self._waiting), self._list_entries(self._rejected)
+        waiting_bytes = _count_bytes(self._waiting)
+        held_bytes = waiting_bytes + _count_bytes(self._rejected) + _count_bytes(self._incomplete)
         free_bytes = shutil.disk_usage(self._folder).free
-        return SpoolState(
+        return NodeSpoolState(
             waiting_count=len(waiting),
             waiting_bytes=waiting_bytes,
             rejected_count=len(rejected),
@@ -139,11 +146,11 @@ class Spool:
             is_full=self._is_refused or held_bytes >= self._most_bytes or free_bytes < self._least_free_bytes,
         )
 
-    def _entries(self, folder: Path) -> list[Entry]:
-        return [Entry.of(path) for path in sorted(folder.iterdir()) if _NAME.fullmatch(path.name)]
+    def _list_entries(self, folder: Path) -> list[SpoolEntry]:
+        return [SpoolEntry.from_path(path) for path in sorted(folder.iterdir()) if _NAME.fullmatch(path.name)]
 
 
-def _bytes_in(folder: Path) -> int:
+def _count_bytes(folder: Path) -> int:
     total = 0
     for path in folder.iterdir():
         try:

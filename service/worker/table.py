@@ -10,15 +10,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from service.worker.board import Board, Line, View
-from service.worker.redaction import redact
+from service.worker.redaction import redact_credentials
+from service.worker.status import StatusLine, StatusView, WorkerStatus
 
 _STYLES = {"waiting": "dim", "running": "bold", "done": "green", "failed": "red", "skipped": "yellow"}
 _REFRESHES_PER_SECOND = 2.0
 """Drawing takes time from what is measured on the processor."""
 
 
-def render(view: View) -> RenderableType:
+def render_view(view: StatusView) -> RenderableType:
     """Everything that is known, as one picture."""
     parts: list[RenderableType] = []
     if view.node:
@@ -26,35 +26,35 @@ def render(view: View) -> RenderableType:
     if view.spool:
         parts.append(Text(f"results: {view.spool}", style="dim"))
     if view.lines:
-        parts += ["", _title(view), _table(view)]
+        parts += ["", _build_title(view), _build_table(view)]
     if view.notice:
         parts += ["", Text(view.notice, style="bold red")]
     return Group(*parts)
 
 
-def _title(view: View) -> Text:
+def _build_title(view: StatusView) -> Text:
     ended = sum(line.ended for line in view.lines)
     repeats = sum(line.repeats for line in view.lines)
     seconds = time.monotonic() - view.began_at
     return Text(f"{view.suite}, {ended} of {repeats} repeats, {seconds:.0f} s", style="italic")
 
 
-def _table(view: View) -> Table:
+def _build_table(view: StatusView) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("benchmark", no_wrap=True)
     table.add_column("repeats", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("figure")
     for line in view.lines:
-        table.add_row(*_row(line), style=_STYLES[line.state])
+        table.add_row(*_build_row(line), style=_STYLES[line.state])
     return table
 
 
-def _row(line: Line) -> tuple[str, str, str, str]:
+def _build_row(line: StatusLine) -> tuple[str, str, str, str]:
     return line.name, f"{line.ended}/{line.repeats}", line.state, line.text
 
 
-class Log(logging.Handler):
+class TableLogHandler(logging.Handler):
     """Writes what happens, a line each, above the table where there is one; never a credential."""
 
     def __init__(self, console: Console) -> None:
@@ -64,24 +64,24 @@ class Log(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
-        self._console.print(Text(redact(self.format(record))), soft_wrap=True)
+        self._console.print(Text(redact_credentials(self.format(record))), soft_wrap=True)
 
 
-class _Picture:
+class _LiveTable:
     """What rich asks for at every refresh."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: WorkerStatus) -> None:
         self._board = board
 
     def __rich__(self) -> RenderableType:
-        return render(self._board.view)
+        return render_view(self._board.view)
 
 
 @contextmanager
-def shown(board: Board, console: Console) -> Iterator[None]:
+def show_progress(board: WorkerStatus, console: Console) -> Iterator[None]:
     """Show a board for as long as something runs, if somebody looks."""
     if not console.is_terminal:
         yield
         return
-    with Live(_Picture(board), console=console, refresh_per_second=_REFRESHES_PER_SECOND, transient=True):
+    with Live(_LiveTable(board), console=console, refresh_per_second=_REFRESHES_PER_SECOND, transient=True):
         yield

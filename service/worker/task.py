@@ -2,32 +2,42 @@
 
 from pydantic import MISSING
 
-from service.protocol.base import Hex, Line, Message, Name, Number, Positive, Sha256, Token, Whole
+from service.protocol.base import (
+    FencingToken,
+    FiniteNumber,
+    Hex128,
+    Int53,
+    Name,
+    PositiveInt53,
+    ProtocolMessage,
+    Sha256,
+    SingleLine,
+)
 from service.protocol.nodes import DeviceKind
 from service.protocol.suites import Benchmark
 
 
-class Task(Message):
+class RepeatTask(ProtocolMessage):
     """One repeat of one benchmark, on one accelerator or on the processor."""
 
     benchmark: Benchmark
     suite_id: Name
-    suite_version: Positive
+    suite_version: PositiveInt53
     run_id: Name
-    fencing_token: Token
-    attempt: Whole
-    nonce: Hex
+    fencing_token: FencingToken
+    attempt: Int53
+    nonce: Hex128
     node_id: Name
     boot_id_sha256: Sha256
     inventory_sha256: Sha256
-    seed: Whole
-    repeat: Positive
+    seed: Int53
+    repeat: PositiveInt53
     """Counted from 1."""
     device: DeviceKind
-    accelerator_index: Whole | MISSING = MISSING
+    accelerator_index: Int53 | MISSING = MISSING
     """In the inventory; absent on a node without accelerators."""
-    concurrent_accelerators: Whole = 0
+    concurrent_accelerators: Int53 = 0
     """How many are measured at the same time, this one included."""
-    clock_offset_seconds: Number | MISSING = MISSING
+    clock_offset_seconds: FiniteNumber | MISSING = MISSING
     """The service's clock less the node's, where the service has been heard."""
-    worker_version: Line
+    worker_version: SingleLine

@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import MISSING
 
-from service.protocol.nodes import Gap
-from service.protocol.results import Spread, Telemetry, ThrottleSeconds
+from service.protocol.nodes import NodeGap
+from service.protocol.results import DeviceTelemetry, ReadingSpread, ThrottleSeconds
 from service.worker import nvml
 from service.worker.benchmark import Unsupported
 
@@ -49,32 +49,32 @@ REASONS = {
 """Bits of the clock event reasons, by nvml.h."""
 
 
-class Window:
+class TelemetryWindow:
     """What was seen of a device between entering and leaving :func:`watch`."""
 
-    telemetry: Telemetry
-    gaps: list[Gap]
+    telemetry: DeviceTelemetry
+    gaps: list[NodeGap]
 
 
 @contextmanager
-def watch(index: int | None, *, period_seconds: float = PERIOD_SECONDS) -> Iterator[Window]:
+def watch(index: int | None, *, period_seconds: float = PERIOD_SECONDS) -> Iterator[TelemetryWindow]:
     """Watches an accelerator of the inventory, or only the host where the index is None.
 
     Afterwards the window has ``telemetry`` (SI units) and ``gaps``, whose pointers start at the result.
     """
-    window = Window()
+    window = TelemetryWindow()
     started = time.monotonic()
     with ExitStack() as stack:
-        sampler = _sampler(stack, index, period_seconds) if index is not None else None
-        if isinstance(sampler, _Sampler):
+        sampler = _open_sampler(stack, index, period_seconds) if index is not None else None
+        if isinstance(sampler, _TelemetrySampler):
             sampler.start()
         try:
             yield window
         finally:
-            if isinstance(sampler, _Sampler):
+            if isinstance(sampler, _TelemetrySampler):
                 window.telemetry, window.gaps = sampler.stop()
             else:
-                window.telemetry = Telemetry(
+                window.telemetry = DeviceTelemetry(
                     window_seconds=time.monotonic() - started, load_average=os.getloadavg()[0]
                 )
                 window.gaps = [sampler] if sampler else []
@@ -85,12 +85,12 @@ def thermometer(index: int | None) -> Iterator[Callable[[], float | None]]:
     """Degrees Celsius of an accelerator of the inventory; None where NVML does not say, or without one."""
     with ExitStack() as stack:
         try:
-            bindings = stack.enter_context(nvml.opened())
-            handle = None if index is None else nvml.device(bindings, index)
+            bindings = stack.enter_context(nvml.open_nvml())
+            handle = None if index is None else nvml.get_handle(bindings, index)
         except Unsupported:
             handle = None
 
-        def read() -> float | None:
+        def read_temperature() -> float | None:
             if handle is None:
                 return None
             try:
@@ -98,21 +98,21 @@ def thermometer(index: int | None) -> Iterator[Callable[[], float | None]]:
             except bindings.NVMLError:
                 return None
 
-        yield read
+        yield read_temperature
 
 
-def _sampler(stack: ExitStack, index: int, period_seconds: float) -> "_Sampler | Gap":
+def _open_sampler(stack: ExitStack, index: int, period_seconds: float) -> "_TelemetrySampler | NodeGap":
     try:
-        bindings = stack.enter_context(nvml.opened())
-        return _Sampler(bindings, nvml.device(bindings, index), period_seconds)
+        bindings = stack.enter_context(nvml.open_nvml())
+        return _TelemetrySampler(bindings, nvml.get_handle(bindings, index), period_seconds)
     except Unsupported as error:
-        return Gap(pointer=AT, code="no-nvml", detail=str(error)[:500])
+        return NodeGap(pointer=AT, code="no-nvml", detail=str(error)[:500])
 
 
-class _Sampler:
+class _TelemetrySampler:
     def __init__(self, bindings: Any, handle: Any, period_seconds: float) -> None:  # noqa: ANN401
         self._nvml, self._handle, self._period = bindings, handle, period_seconds
-        self._answers = nvml.Answers(bindings, AT)
+        self._answers = nvml.NvmlAnswers(bindings, AT)
         self._readings: dict[str, list[float]] = {}
         self._reasons = 0
         self._rounds = 0
@@ -121,29 +121,29 @@ class _Sampler:
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
     def start(self) -> None:
-        self._counters = self._count()
+        self._counters = self._read_counters()
         self._started = time.monotonic()
         self._thread.start()
 
-    def stop(self) -> tuple[Telemetry, list[Gap]]:
+    def stop(self) -> tuple[DeviceTelemetry, list[NodeGap]]:
         seconds = time.monotonic() - self._started
         self._over.set()
         self._thread.join()
         if self._failure:
             raise self._failure
-        telemetry = self._telemetry(seconds, self._count())
+        telemetry = self._build_telemetry(seconds, self._read_counters())
         return telemetry, self._answers.gaps
 
     def _run(self) -> None:
         try:
-            self._read()
+            self._read_sensors()
             while not self._over.wait(self._period):
-                self._read()
+                self._read_sensors()
         except Exception as error:  # noqa: BLE001  # raised again by whoever stops the thread
             self._failure = error
 
-    def _read(self) -> None:
-        bindings, handle, ask = self._nvml, self._handle, self._answers.ask
+    def _read_sensors(self) -> None:
+        bindings, handle, ask = self._nvml, self._handle, self._answers.query_member
         questions = {
             "sm_clock_hz": (
                 HZ_PER_MHZ,
@@ -162,36 +162,38 @@ class _Sampler:
             "pcie_width": (1, lambda: bindings.nvmlDeviceGetCurrPcieLinkWidth(handle)),
         }
         for member, (unit, question) in questions.items():
-            self._keep(member, ask(member, question), unit)
-        field = self._answers.field("memory_temperature_celsius", handle, "NVML_FI_DEV_MEMORY_TEMP")
-        self._keep("memory_temperature_celsius", field, 1)
+            self._record_reading(member, ask(member, question), unit)
+        field = self._answers.query_field("memory_temperature_celsius", handle, "NVML_FI_DEV_MEMORY_TEMP")
+        self._record_reading("memory_temperature_celsius", field, 1)
         reasons = ask("throttle_reasons", lambda: bindings.nvmlDeviceGetCurrentClocksEventReasons(handle))
         if reasons is not MISSING:
             self._reasons |= reasons
         self._rounds += 1
 
-    def _keep(self, member: str, value: "int | MISSING", unit: float) -> None:
+    def _record_reading(self, member: str, value: "int | MISSING", unit: float) -> None:
         if value is not MISSING:
             self._readings.setdefault(member, []).append(value * unit)
 
-    def _count(self) -> dict[str, "int | MISSING"]:
-        bindings, handle, ask = self._nvml, self._handle, self._answers.ask
+    def _read_counters(self) -> dict[str, "int | MISSING"]:
+        bindings, handle, ask = self._nvml, self._handle, self._answers.query_member
         energy = ask("energy_joules", lambda: bindings.nvmlDeviceGetTotalEnergyConsumption(handle))
         return {
             # Beside the counter, because the time that counts is the one between its own readings.
             "energy_millijoules": energy,
             "energy_read_ns": time.monotonic_ns(),
-            "ecc_corrected": ask("ecc_corrected", lambda: self._ecc("NVML_MEMORY_ERROR_TYPE_CORRECTED")),
+            "ecc_corrected": ask(
+                "ecc_corrected", lambda: self._read_ecc_errors("NVML_MEMORY_ERROR_TYPE_CORRECTED")
+            ),
             "ecc_uncorrected": ask(
-                "ecc_uncorrected", lambda: self._ecc("NVML_MEMORY_ERROR_TYPE_UNCORRECTED")
+                "ecc_uncorrected", lambda: self._read_ecc_errors("NVML_MEMORY_ERROR_TYPE_UNCORRECTED")
             ),
             **{
-                name: self._answers.field(f"throttle_seconds/{name}", handle, constant)
+                name: self._answers.query_field(f"throttle_seconds/{name}", handle, constant)
                 for name, constant in THROTTLE_COUNTERS.items()
             },
         }
 
-    def _ecc(self, kind: str) -> int:
+    def _read_ecc_errors(self, kind: str) -> int:
         bindings = self._nvml
         return int(
             bindings.nvmlDeviceGetTotalEccErrors(
@@ -199,67 +201,70 @@ class _Sampler:
             )
         )
 
-    def _telemetry(self, seconds: float, after: dict[str, "int | MISSING"]) -> Telemetry:
-        joules, watts = self._energy(after)
+    def _build_telemetry(self, seconds: float, after: dict[str, "int | MISSING"]) -> DeviceTelemetry:
+        joules, watts = self._compute_energy(after)
         throttled = {
-            name: self._difference(name, after, f"throttle_seconds/{name}") for name in THROTTLE_COUNTERS
+            name: self._compute_difference(name, after, f"throttle_seconds/{name}")
+            for name in THROTTLE_COUNTERS
         }
-        return Telemetry(
+        return DeviceTelemetry(
             window_seconds=seconds,
             sample_period_seconds=self._period,
             sample_count=self._rounds,
-            sm_clock_hz=self._spread("sm_clock_hz"),
-            memory_clock_hz=self._spread("memory_clock_hz"),
-            temperature_celsius=self._spread("temperature_celsius"),
-            memory_temperature_celsius=self._spread("memory_temperature_celsius"),
-            power_watts=self._spread("power_watts"),
+            sm_clock_hz=self._build_spread("sm_clock_hz"),
+            memory_clock_hz=self._build_spread("memory_clock_hz"),
+            temperature_celsius=self._build_spread("temperature_celsius"),
+            memory_temperature_celsius=self._build_spread("memory_temperature_celsius"),
+            power_watts=self._build_spread("power_watts"),
             energy_joules=joules,
             energy_power_watts=watts,
             throttle_seconds=ThrottleSeconds(
                 **{name: MISSING if value is MISSING else value / 1e9 for name, value in throttled.items()}
             ),
             throttle_reasons=[name for bit, name in REASONS.items() if self._reasons & bit],
-            ecc_corrected=self._difference("ecc_corrected", after),
-            ecc_uncorrected=self._difference("ecc_uncorrected", after),
-            pcie_generation=self._highest("pcie_generation"),
-            pcie_width=self._highest("pcie_width"),
-            other_processes=self._other_processes(),
+            ecc_corrected=self._compute_difference("ecc_corrected", after),
+            ecc_uncorrected=self._compute_difference("ecc_uncorrected", after),
+            pcie_generation=self._find_highest("pcie_generation"),
+            pcie_width=self._find_highest("pcie_width"),
+            other_processes=self._count_other_processes(),
             load_average=os.getloadavg()[0],
         )
 
-    def _difference(
+    def _compute_difference(
         self, name: str, after: dict[str, "int | MISSING"], member: str | None = None
     ) -> "int | MISSING":
         first, last = self._counters[name], after[name]
         if first is MISSING or last is MISSING:
             return MISSING
         if last < first:
-            self._answers.gap(member or name, "counter-went-back", f"from {first} to {last}")
+            self._answers.record_gap(member or name, "counter-went-back", f"from {first} to {last}")
             return MISSING
         return last - first
 
-    def _energy(self, after: dict[str, "int | MISSING"]) -> tuple["float | MISSING", "float | MISSING"]:
-        millijoules = self._difference("energy_millijoules", after, "energy_joules")
-        passed = self._difference("energy_read_ns", after)
+    def _compute_energy(
+        self, after: dict[str, "int | MISSING"]
+    ) -> tuple["float | MISSING", "float | MISSING"]:
+        millijoules = self._compute_difference("energy_millijoules", after, "energy_joules")
+        passed = self._compute_difference("energy_read_ns", after)
         if millijoules is MISSING or passed is MISSING:
             return MISSING, MISSING
         if passed < SHORTEST_ENERGY_SECONDS * 1e9:
-            self._answers.gap("energy_joules", "window-too-short", f"{passed / 1e9:.3f} s")
+            self._answers.record_gap("energy_joules", "window-too-short", f"{passed / 1e9:.3f} s")
             return MISSING, MISSING
         return millijoules / 1e3, millijoules * 1e6 / passed
 
-    def _spread(self, member: str) -> "Spread | MISSING":
+    def _build_spread(self, member: str) -> "ReadingSpread | MISSING":
         values = self._readings.get(member)
         if not values:
             return MISSING
-        return Spread(minimum=min(values), median=median(values), maximum=max(values))
+        return ReadingSpread(minimum=min(values), median=median(values), maximum=max(values))
 
-    def _highest(self, member: str) -> "int | MISSING":
+    def _find_highest(self, member: str) -> "int | MISSING":
         values = self._readings.get(member)
         return int(max(values)) if values else MISSING
 
-    def _other_processes(self) -> "int | MISSING":
-        found = self._answers.ask(
+    def _count_other_processes(self) -> "int | MISSING":
+        found = self._answers.query_member(
             "other_processes", lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         )
         if found is MISSING:
@@ -268,6 +273,6 @@ class _Sampler:
         if numbers and os.getpid() not in numbers:
             # In a container NVML may know this process by another number: ours and theirs look alike.
             detail = f"{len(numbers)} processes, none of this number"
-            self._answers.gap("other_processes", "own-process-not-listed", detail)
+            self._answers.record_gap("other_processes", "own-process-not-listed", detail)
             return MISSING
         return len(numbers - {os.getpid()})

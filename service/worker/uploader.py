@@ -4,10 +4,10 @@ import logging
 import threading
 from collections.abc import Callable
 
-from service.worker.client import Refused, Unanswered, Unauthorized
+from service.worker.client import NoAnswer, RequestRefused, Unauthorized
 from service.worker.retrying import Backoff
-from service.worker.shared import Shared
-from service.worker.spool import Entry
+from service.worker.shared import WorkerParts
+from service.worker.spool import SpoolEntry
 
 LOOK_SECONDS = 30.0
 _NEVER = frozenset({413, 422})
@@ -15,10 +15,10 @@ _NEVER = frozenset({413, 422})
 _logger = logging.getLogger(__name__)
 
 
-class Uploader(threading.Thread):
+class ResultUploader(threading.Thread):
     """Uploads what waits in the spool. A result leaves it only with a receipt for exactly its bytes."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: WorkerParts) -> None:
         super().__init__(name="uploader", daemon=True)
         self._client = shared.client
         self._spool = shared.spool
@@ -33,10 +33,10 @@ class Uploader(threading.Thread):
             self._wake.wait(LOOK_SECONDS)
             self._wake.clear()
             try:
-                self._pass()
+                self._upload_waiting()
             except Exception:  # whatever it was, results go on
                 _logger.exception("the uploader failed, and goes on")
-                self._pause(0.0)
+                self._wait_before_retry(0.0)
 
     def wake(self) -> None:
         """There is something to upload."""
@@ -47,49 +47,49 @@ class Uploader(threading.Thread):
         with self._settled:
             return self._settled.wait_for(until, seconds)
 
-    def _pass(self) -> None:
+    def _upload_waiting(self) -> None:
         """Try each waiting result once, oldest first; stop where the service is not reached."""
-        for entry in self._spool.waiting():
+        for entry in self._spool.list_waiting():
             while not self._gate.wait_open(LOOK_SECONDS):
                 if self._gate.ended.is_set():
                     return
             try:
-                self._upload(entry)
+                self._upload_entry(entry)
             except Unauthorized as error:
                 self._gate.shut(str(error))
                 self._wake.set()
-            except Unanswered as error:
+            except NoAnswer as error:
                 _logger.warning("result %s waits: %s", entry.result_id, error)
-                self._pause(error.retry_after_seconds)
+                self._wait_before_retry(error.retry_after_seconds)
                 if not error.is_reached:
                     return
             except OSError as error:
                 _logger.error("result %s waits: %s", entry.result_id, error.strerror)  # noqa: TRY400
-                self._pause(0.0)
+                self._wait_before_retry(0.0)
             else:
-                self._backoff.succeeded()
+                self._backoff.reset_failures()
 
-    def _upload(self, entry: Entry) -> None:
+    def _upload_entry(self, entry: SpoolEntry) -> None:
         content = self._spool.read(entry)
         if content is None:
             _logger.error("result %s is damaged on the disk, and set aside", entry.result_id)
             return
         try:
-            receipt = self._client.upload(entry.result_id, content)
-        except Refused as error:
+            receipt = self._client.upload_result(entry.result_id, content)
+        except RequestRefused as error:
             if error.status not in _NEVER:
-                raise Unanswered(str(error), error.retry_after_seconds) from None
+                raise NoAnswer(str(error), error.retry_after_seconds) from None
             self._spool.reject(entry, str(error))
             _logger.error("result %s is rejected, and kept: %s", entry.result_id, error)  # noqa: TRY400
         else:
             if (receipt.result_id, receipt.content_sha256) != (entry.result_id, entry.content_sha256):
-                raise Unanswered("the receipt is for another result")
+                raise NoAnswer("the receipt is for another result")
             self._spool.acknowledge(entry)
             if receipt.lease != "current":
                 _logger.warning("result %s came after its lease had ended: it is kept", entry.result_id)
         with self._settled:
             self._settled.notify_all()
 
-    def _pause(self, retry_after_seconds: float) -> None:
+    def _wait_before_retry(self, retry_after_seconds: float) -> None:
         self._wake.set()
-        self._gate.ended.wait(self._backoff.wait_seconds(retry_after_seconds))
+        self._gate.ended.wait(self._backoff.compute_wait_seconds(retry_after_seconds))

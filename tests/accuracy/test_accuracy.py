@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from accuracy.anchors import beside_anchors
-from accuracy.asking.skips import Skip
+from accuracy.asking.skips import SkipReason
 from accuracy.cli import app
 from accuracy.fitting import held_out
 from accuracy.folds import FOLDS, committed_split
@@ -19,13 +19,13 @@ from accuracy.report import constant_width, measured_verdicts, stated_verdicts, 
 from accuracy.rows import BATCH, LAYOUT, LENGTH, PRECISION, read_rows
 from accuracy.scoring import percentile, score, score_held_out, short_sources, statistics_of
 from service.estimates.service import ESTIMATES
-from service.evidence.service import curves_of, shipped_document
-from service.evidence.snapshot import shipped_snapshot
-from service.schemas.estimates import MemoryQuestion
+from service.evidence.service import load_shipped_document, parse_curves
+from service.evidence.snapshot import build_shipped_snapshot
+from service.schemas.estimates import MemoryEstimateRequest
 from tests.accuracy.measured import RUN, SERVED, write
 
 EXCERPT = Path(__file__).parent.parent / "data" / "evidence" / "measured.csv"
-CATALOG = shipped_snapshot()
+CATALOG = build_shipped_snapshot()
 ESTIMATORS = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
 
 
@@ -41,7 +41,7 @@ def command(*words):
 def test_a_row_is_asked_as_a_caller_would_ask(tmp_path):
     """Llama-2-7B over 2 x 4 devices, ZeRO-1: the row's estimate is the answer of the memory question."""
     one = scores(tmp_path, {})[0]
-    question = MemoryQuestion.model_validate_json(
+    question = MemoryEstimateRequest.model_validate_json(
         json.dumps(
             {
                 "model": {"source": "catalog", "id": "llama-2-7b"},
@@ -100,17 +100,17 @@ def test_the_log_s_own_cache_memory_gives_its_tokens(tmp_path):
 
 
 SKIPS = [
-    ({"model_id": "nothing-known", "hidden": ""}, Skip.MODEL_SHAPE_UNKNOWN),
-    ({"length_json": "{}"}, Skip.LENGTHS_UNKNOWN),
-    ({"batch_json": "{}"}, Skip.BATCH_UNKNOWN),
-    ({"layout_json": "{}"}, Skip.LAYOUT_UNKNOWN),
-    ({"layout_json": '{"tensor":7,"data":1}'}, Skip.LAYOUT_UNKNOWN),
+    ({"model_id": "nothing-known", "hidden": ""}, SkipReason.MODEL_SHAPE_UNKNOWN),
+    ({"length_json": "{}"}, SkipReason.LENGTHS_UNKNOWN),
+    ({"batch_json": "{}"}, SkipReason.BATCH_UNKNOWN),
+    ({"layout_json": "{}"}, SkipReason.LAYOUT_UNKNOWN),
+    ({"layout_json": '{"tensor":7,"data":1}'}, SkipReason.LAYOUT_UNKNOWN),
     (
         SERVED | {"metric": "kv_cache_memory_per_gpu", "accelerator_id": "?", "notes": ""},
-        Skip.ACCELERATOR_UNKNOWN,
+        SkipReason.ACCELERATOR_UNKNOWN,
     ),
-    ({"metric": "cost", "unit_si": "USD"}, Skip.METRIC_NOT_ANSWERED),
-    ({"precision_json": '{"compute":"abacus"}'}, Skip.NOT_MODELLED_YET),
+    ({"metric": "cost", "unit_si": "USD"}, SkipReason.METRIC_NOT_ANSWERED),
+    ({"precision_json": '{"compute":"abacus"}'}, SkipReason.NOT_MODELLED_YET),
 ]
 
 
@@ -121,7 +121,7 @@ def test_a_row_is_skipped_for_a_reason_of_a_closed_list(tmp_path, cells, reason)
 
 
 def test_every_reason_is_shown():
-    assert {reason for _, reason in SKIPS} == set(Skip)
+    assert {reason for _, reason in SKIPS} == set(SkipReason)
 
 
 def test_a_shape_outside_the_catalog_is_taken_from_the_row(tmp_path):
@@ -160,7 +160,8 @@ def test_measured_peaks_of_torchtitan_are_met():
     """Llama 3.1 8B, 70B and 405B on 8 to 512 devices: median error 5%, 90th percentile 15%."""
     rows = [row for row in read_rows(EXCERPT, METRIC_UNITS).rows if row.source == "torchtitan"]
     catalogs = [
-        replace(CATALOG, curves=curves_of(held_out(shipped_document(), fold))) for fold in range(FOLDS)
+        replace(CATALOG, curves=parse_curves(held_out(load_shipped_document(), fold)))
+        for fold in range(FOLDS)
     ]
     found = statistics_of(score_held_out(rows, catalogs, committed_split(), ESTIMATORS))
     assert (found.rows, found.skipped) == (9, 0)
@@ -205,7 +206,7 @@ def test_the_page_names_command_digest_and_rows(tmp_path):
     digest = read_rows(EXCERPT, METRIC_UNITS).sha256
     assert f"| measured.csv | {len(EXCERPT.read_text().splitlines()) - 1} | `{digest}` |" in text
     assert "## Beside other tools" in text
-    for reason in Skip:
+    for reason in SkipReason:
         assert f"| {reason.value} |" in text
     again = tmp_path / "again.md"
     command(EXCERPT, "--doc", again, "--anchors", EXCERPT.with_name("anchor-outputs.csv"), "--held-out")

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from accuracy.bills import (
     COLUMNS,
-    Biller,
+    BillComputer,
     all_exact_pass,
     check_folder,
     document,
@@ -125,7 +125,7 @@ def checked(tmp_path, tariff, load, component, period=YEAR, **cells):
         "excluded_keys": "",
         **cells,
     }
-    return Biller(tmp_path).check(row)
+    return BillComputer(tmp_path).check(row)
 
 
 def computed(*arguments, **cells):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from accuracy.cli import app
 from accuracy.devices import fit_devices, fit_operators, lines, operator_of, probes, ratios
 from accuracy.hardware import read_hardware
-from service.evidence.service import operator_calibration, shipped_document
+from service.evidence.service import load_shipped_document, parse_operator_calibration
 from service.planning.hardware.calibration import OperatorQuantity
 from tests.accuracy.test_hardware import ROW, written
 from tests.asking import shipped
@@ -19,7 +19,7 @@ ATTENTION = Path(__file__).parent.parent / "data" / "evidence" / "attention.csv"
 
 
 def document():
-    return shipped_document()["calibration"]["operators"]
+    return load_shipped_document()["calibration"]["operators"]
 
 
 def accelerators():
@@ -28,7 +28,7 @@ def accelerators():
 
 def multiplications(tmp_path, device="a100-sxm-80gb", source="a guide", planted=None):
     """Rows of a device whose constants are ``planted``, as measured without any error."""
-    calibration = operator_calibration(planted or document())
+    calibration = parse_operator_calibration(planted or document())
     rows = [
         {
             **ROW,
@@ -59,11 +59,11 @@ def test_planted_constants_are_found_again(tmp_path):
     entry(planted, "matrix_peak", "ampere")["value"] = 0.78
     entry(planted, "kernel_seconds")["value"] = 6e-6
     found = multiplications(tmp_path, planted=planted)
-    assert ratios(found, operator_calibration(planted)) == pytest.approx([1.0] * len(found))
+    assert ratios(found, parse_operator_calibration(planted)) == pytest.approx([1.0] * len(found))
     fitted = fit_operators(document(), found)
     assert entry(fitted, "matrix_peak", "ampere")["value"] == pytest.approx(0.78, rel=0.01)
     assert entry(fitted, "kernel_seconds")["value"] == pytest.approx(6e-6, rel=0.15)
-    assert max(abs(ratio - 1.0) for ratio in ratios(found, operator_calibration(fitted))) < 0.05
+    assert max(abs(ratio - 1.0) for ratio in ratios(found, parse_operator_calibration(fitted))) < 0.05
 
 
 def test_constants_that_no_row_moves_stay_where_their_source_puts_them(tmp_path):
@@ -116,7 +116,7 @@ def test_shipped_constants_on_published_attention():
     """Shah et al. 2024, figures 5 and 6: FlashAttention-2 and 3 on an H100, forward and backward."""
     found = probes(read_hardware(ATTENTION).rows, accelerators())
     assert len(found) == 72
-    of = ratios(found, operator_calibration(document()))
+    of = ratios(found, parse_operator_calibration(document()))
     assert statistics.median(abs(ratio - 1.0) for ratio in of) < 0.1
 
 

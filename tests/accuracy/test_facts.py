@@ -5,16 +5,16 @@ import pytest
 from accuracy import facts
 from accuracy.asking.questions import questions
 from accuracy.asking.serving import serving_workloads
-from accuracy.asking.skips import Skip, Skipped
+from accuracy.asking.skips import SkippedRowError, SkipReason
 from accuracy.metrics import METRIC_UNITS
 from accuracy.rows import read_rows, stated_count
 from accuracy.scoring import ask, score_row
 from accuracy.shapes import model_references
 from service.estimates.service import ESTIMATES
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from tests.accuracy.measured import SERVED, write
 
-CATALOG = shipped_snapshot()
+CATALOG = build_shipped_snapshot()
 ESTIMATORS = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
 
 
@@ -213,10 +213,10 @@ def test_a_published_vocabulary_stands_in_for_one_that_the_row_leaves_out(row):
 @pytest.mark.parametrize(
     ("source", "seen"),
     [
-        ("torchtitan", facts.View.RESERVED),
-        ("LitGPT", facts.View.ALLOCATED),
-        ("BigScience BLOOM", facts.View.DEVICE),
-        ("unheard of", facts.View.DEVICE),
+        ("torchtitan", facts.MemoryView.RESERVED),
+        ("LitGPT", facts.MemoryView.ALLOCATED),
+        ("BigScience BLOOM", facts.MemoryView.DEVICE),
+        ("unheard of", facts.MemoryView.DEVICE),
     ],
 )
 def test_what_a_peak_was_read_from(row, source, seen):
@@ -287,15 +287,15 @@ def test_a_run_that_states_no_layout_is_asked_in_that_of_the_service(asked):
     assert question["cluster"]["accelerator_count"] == 2048
     workload = question["workload"]
     assert (workload["global_batch_size"], workload["total_tokens"]) == (2048, 1_400_000_000_000)
-    with pytest.raises(Skipped) as skipped:
+    with pytest.raises(SkippedRowError) as skipped:
         asked(**RUN_TIME, layout_json="{}", batch_json="{}")
-    assert skipped.value.reason is Skip.LAYOUT_UNKNOWN
+    assert skipped.value.reason is SkipReason.LAYOUT_UNKNOWN
 
 
 def test_the_length_of_a_run_is_its_tokens(asked):
-    with pytest.raises(Skipped) as skipped:
+    with pytest.raises(SkippedRowError) as skipped:
         asked(**{**RUN_TIME, "method": "pretrain"})
-    assert skipped.value.reason is Skip.LENGTHS_UNKNOWN
+    assert skipped.value.reason is SkipReason.LENGTHS_UNKNOWN
 
 
 def test_papers_say_what_rows_leave_out(asked):

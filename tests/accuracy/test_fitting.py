@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from accuracy.cli import app
 from accuracy.fitting import (
-    Constant,
+    FitConstant,
     constants_of,
     cross_validate,
     fit,
@@ -22,13 +22,13 @@ from accuracy.folds import FOLDS, committed_split, deal, fold_of, group_of
 from accuracy.metrics import METRIC_UNITS
 from accuracy.rows import read_rows
 from accuracy.scoring import ask, percentile, score, score_held_out, score_row
-from accuracy.spreads import Ratios, residuals, rounded, tail
+from accuracy.spreads import FamilyRatios, residuals, rounded, tail
 from service.estimates.service import ESTIMATES
-from service.evidence.service import curves_of, shipped_document
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.service import load_shipped_document, parse_curves
+from service.evidence.snapshot import build_shipped_snapshot
 from tests.accuracy.measured import write
 
-CATALOG = shipped_snapshot()
+CATALOG = build_shipped_snapshot()
 ESTIMATORS = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
 SHARE = 1 / 3
 """Where in its range each constant of the made rows lies."""
@@ -55,10 +55,10 @@ def cases():
 
 def made(path):
     """Rows as they would be measured if every constant lay at :data:`SHARE` of its range."""
-    document = shipped_document()
+    document = load_shipped_document()
     constants = list(constants_of(document))
     truth = [constant.low + SHARE * (constant.high - constant.low) for constant in constants]
-    catalog = under(curves_of(with_values(document, constants, truth)))
+    catalog = under(parse_curves(with_values(document, constants, truth)))
     asked = ask(read_rows(write(path / "cases.csv", *cases()), METRIC_UNITS).rows, catalog)
     rows = []
     for one, case in zip(asked, cases(), strict=True):
@@ -69,7 +69,7 @@ def made(path):
 
 def problem(path):
     rows = read_rows(path, METRIC_UNITS).rows
-    return problem_of(shipped_document(), ask(rows, CATALOG), ESTIMATORS, under)
+    return problem_of(load_shipped_document(), ask(rows, CATALOG), ESTIMATORS, under)
 
 
 def test_known_constants_are_recovered(tmp_path):
@@ -170,9 +170,9 @@ def test_a_constant_states_its_range_and_what_it_serves():
     }
     served = frozenset({"peak_memory_per_gpu"})
     assert list(constants_of(document)) == [
-        Constant(("share",), 0.2, 0.0, 1.0, served),
-        Constant(("training_memory", "context"), 2e8, 1e8, 3e8, served),
-        Constant(("list", 0, "deep"), 5.0, 1.0, 9.0, frozenset({"kv_cache_tokens"})),
+        FitConstant(("share",), 0.2, 0.0, 1.0, served),
+        FitConstant(("training_memory", "context"), 2e8, 1e8, 3e8, served),
+        FitConstant(("list", 0, "deep"), 5.0, 1.0, 9.0, frozenset({"kv_cache_tokens"})),
     ]
     changed = with_values(document, list(constants_of(document)), [0.12345678, 2.5e8, 3.0])
     assert changed["share"]["value"] == 0.123457
@@ -187,7 +187,7 @@ def test_a_habit_of_software_names_it():
 
 
 def test_a_constant_that_was_fitted_and_is_gone_is_not_judged_in_sample():
-    document = copy.deepcopy(shipped_document())
+    document = copy.deepcopy(load_shipped_document())
     del document["calibration"]["steps"]["lost_share"]
     with pytest.raises(ValueError, match="lost_share"):
         held_out(document, 0)
@@ -211,8 +211,8 @@ def test_the_command_writes_values_that_say_where_they_came_from(tmp_path):
     digest = read_rows(path, METRIC_UNITS).sha256
     assert document["fitted"]["rows_sha256"] == {"made.csv": digest}
     assert (document["fitted"]["rows"], document["fitted"]["groups"]) == (20, 10)
-    curves_of(document)
-    assert list(constants_of(held_out(document, 0))) == list(constants_of(shipped_document()))
+    parse_curves(document)
+    assert list(constants_of(held_out(document, 0))) == list(constants_of(load_shipped_document()))
 
 
 @pytest.mark.parametrize("count", [9, 19, 99, 199])
@@ -253,10 +253,10 @@ def test_the_spread_of_few_groups_is_drawn_towards_that_of_all(tmp_path):
 
 def test_many_rows_of_one_group_weigh_as_their_root():
     """Of 400 equal rows of one group and 10 groups off by 1.5 a third of the weight is the one group's."""
-    alike = Ratios([1.0] * 400 + [1.5] * 10, ["one"] * 400 + [f"other {n}" for n in range(10)])
+    alike = FamilyRatios([1.0] * 400 + [1.5] * 10, ["one"] * 400 + [f"other {n}" for n in range(10)])
     assert alike.ends == pytest.approx((1.0, 1.0))
     assert alike.ends_by_group == pytest.approx((1.0, 1.5))
-    single = Ratios([0.8], ["one"])
+    single = FamilyRatios([0.8], ["one"])
     assert single.ends_by_group == (0.8, 0.8)
 
 
@@ -264,8 +264,8 @@ def test_an_answer_takes_the_interval_of_rows_of_the_same_software(tmp_path):
     """Rows of torchtitan, 10% above their estimates, move the interval of its answers and of no other's."""
     rows = [{**case, "source": "torchtitan", "value_si": repr(1.1 * size)} for case, size in sized(tmp_path)]
     scored = score(read_rows(write(tmp_path / "more.csv", *rows), METRIC_UNITS).rows, CATALOG, ESTIMATORS)
-    document = shipped_document() | {"residuals": [one._asdict() for one in residuals(scored)]}
-    catalog = under(curves_of(document))
+    document = load_shipped_document() | {"residuals": [one._asdict() for one in residuals(scored)]}
+    catalog = under(parse_curves(document))
     titan, other = (
         score(read_rows(write(tmp_path / "one.csv", cells), METRIC_UNITS).rows, catalog, ESTIMATORS)[0].figure
         for cells in ({"source": "torchtitan"}, {"source": "InternEvo"})
@@ -284,13 +284,13 @@ def sized(path):
 
 def test_rows_are_scored_under_the_catalog_of_their_own_fold(tmp_path):
     row = read_rows(write(tmp_path / "rows.csv", {}), METRIC_UNITS).rows[0]
-    document = shipped_document()
+    document = load_shipped_document()
     constants = list(constants_of(document))
     highest = with_values(
         document, constants, [0.9 * constant.high + 0.1 * constant.low for constant in constants]
     )
     catalogs = [CATALOG] * FOLDS
-    catalogs[3] = under(curves_of(highest))
+    catalogs[3] = under(parse_curves(highest))
     ours, other = (
         score_held_out([row], catalogs, {group_of(row): fold}, ESTIMATORS)[0].figure.value for fold in (3, 1)
     )

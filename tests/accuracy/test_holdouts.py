@@ -26,12 +26,12 @@ from accuracy.rows import read_rows
 from accuracy.scoring import ask, score_row
 from accuracy.serving_report import as_roofline, hold_out_table, roofline_table, target_table
 from service.estimates.service import ESTIMATES
-from service.evidence.service import curves_of, shipped_document
-from service.evidence.snapshot import shipped_snapshot
-from service.planning.hardware.distance import Near, level_of
+from service.evidence.service import load_shipped_document, parse_curves
+from service.evidence.snapshot import build_shipped_snapshot
+from service.planning.hardware.distance import EvidenceDistance, format_level
 from tests.accuracy.measured import SERVED, write
 
-CATALOG = shipped_snapshot()
+CATALOG = build_shipped_snapshot()
 ESTIMATORS = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
 FITTED = "calibration.serving.weight_bandwidth"
 TRUTH = 0.8
@@ -43,7 +43,7 @@ def under(curves):
 
 def document():
     """The shipped set in which one constant of serving may move, and no row was seen."""
-    shipped = shipped_document()
+    shipped = load_shipped_document()
     for name, entry in shipped["calibration"]["serving"].items():
         if name == FITTED.rpartition(".")[2]:
             entry |= {"value": 0.95, "low": 0.5, "high": 1.0}
@@ -84,7 +84,7 @@ def problem(tmp_path_factory):
     """Rows as they would be measured if the constant had another value."""
     path = tmp_path_factory.mktemp("rows")
     constant = next(one for one in constants_of(document()) if one.name == FITTED)
-    catalog = under(curves_of(with_values(document(), [constant], [TRUTH])))
+    catalog = under(parse_curves(with_values(document(), [constant], [TRUTH])))
     asked = ask(read_rows(write(path / "cases.csv", *cases()), METRIC_UNITS).rows, catalog)
     rows = []
     for one, case in zip(asked, cases(), strict=True):
@@ -141,10 +141,10 @@ def asked_of(found):
 
 def test_levels_say_what_is_left_without_a_hold_out(found):
     by_kind = {one.held.kind: {scored.basis for scored in one.scored} for one in found.tried}
-    assert by_kind["engine"] == {level_of(Near.DEVICE, known=True)}
-    assert by_kind["accelerator"] == {level_of(Near.ENGINE, known=True)}
-    assert by_kind["release"] == {level_of(Near.DEVICE, known=True)}
-    assert by_kind["model"] == {level_of(Near.SYSTEM, known=False)}
+    assert by_kind["engine"] == {format_level(EvidenceDistance.DEVICE, known=True)}
+    assert by_kind["accelerator"] == {format_level(EvidenceDistance.ENGINE, known=True)}
+    assert by_kind["release"] == {format_level(EvidenceDistance.DEVICE, known=True)}
+    assert by_kind["model"] == {format_level(EvidenceDistance.SYSTEM, known=False)}
 
 
 def test_spreads_leave_out_the_rows_that_they_are_for(found):
@@ -161,7 +161,7 @@ def test_what_was_fitted_is_found_again_in_the_reference_set(problem, found):
     without = held_out(written, 0)
     entry = without["calibration"]["serving"]["weight_bandwidth"]
     assert entry["value"] == found.folds[0].fitted.values[0]
-    curves = curves_of(without)
+    curves = parse_curves(without)
     assert curves.serving_evidence == evidence_inside(found.served, found.folds[0].held.outside)
     assert any(family == "serving_tpot" for family, _ in curves.residuals)
     tried = again(replace(problem, document=written), deal((one.row for one in problem.asked), {}))

@@ -22,24 +22,24 @@ from accuracy.links import (
     link_probes,
     score_links,
 )
-from service.evidence.service import link_curves, shipped_document
-from service.evidence.snapshot import shipped_snapshot
-from service.planning.hardware.collectives import Algorithm, Collective
+from service.evidence.service import load_shipped_document, parse_link_curves
+from service.evidence.snapshot import build_shipped_snapshot
+from service.planning.hardware.collectives import Collective, CollectiveAlgorithm
 from service.planning.hardware.links import LinkKind
-from service.resolve.hardware import catalog_cluster
-from service.resolve.host import host_link
+from service.resolve.hardware import find_catalog_cluster
+from service.resolve.host import find_host_link
 
 DATA = Path(__file__).parents[1] / "data" / "evidence"
-CATALOG = shipped_snapshot()
+CATALOG = build_shipped_snapshot()
 ROWS = read_hardware(DATA / "links.csv").rows
-SHIPPED = shipped_document()["links"]
+SHIPPED = load_shipped_document()["links"]
 
 
 def probes(rows):
     return link_probes(
         rows,
-        lambda name, count, per_node: catalog_cluster(CATALOG, name, count, per_node),
-        lambda name: host_link(CATALOG, name),
+        lambda name, count, per_node: find_catalog_cluster(CATALOG, name, count, per_node),
+        lambda name: find_host_link(CATALOG, name),
     )
 
 
@@ -77,7 +77,7 @@ def test_implausible_rows_and_unknown_devices_are_left_out():
 def test_what_a_row_says_of_its_collective():
     (ring,) = probes([changed(REDUCED, notes="algorithm Ring")])
     (plain,) = probes([changed(REDUCED, notes="NVLS disabled")])
-    assert ring.setting.algorithm is Algorithm.RING
+    assert ring.setting.algorithm is CollectiveAlgorithm.RING
     assert not plain.setting.switched
     (far,) = probes(
         [changed(REDUCED, devices=32, nodes=4, notes="EFA v4 8x50 GB/s per node", operation="all_gather")]
@@ -103,7 +103,7 @@ def simulated(document):
                 for notes in ("", "NVLS disabled")
             )
     found = probes(rows)
-    rates = estimated(found, link_curves(document).value)
+    rates = estimated(found, parse_link_curves(document).value)
     return [
         probe._replace(row=replace(probe.row, value=float(rate)))
         for probe, rate in zip(found, rates, strict=True)

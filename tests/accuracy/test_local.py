@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from accuracy import local
-from accuracy.local import Point, fit, local_document, local_table, try_out
-from service.evidence.service import known_rows, reference_curves
+from accuracy.local import SourceRun, fit, local_document, local_table, try_out
+from service.evidence.service import known_rows, load_reference_curves
 from service.planning.hardware.local_evidence import (
     FINGERPRINT_DIGITS,
-    Deviations,
-    Group,
+    LogDeviations,
     MeasuredRun,
-    Setting,
+    RunGroup,
+    RunSetting,
 )
-from service.planning.quantity import Spread
+from service.planning.quantity import IntervalFactors
 
-TRUE = Deviations(model=0.3, system=0.02, layout=0.02, load=0.02, layout_load=0.02, run=0.1)
-PRIOR = Spread(0.6, 1.6, "made up")
+TRUE = LogDeviations(model=0.3, system=0.02, layout=0.02, load=0.02, layout_load=0.02, run=0.1)
+PRIOR = IntervalFactors(0.6, 1.6, "made up")
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +27,13 @@ def rows():
     random, found = np.random.default_rng(7), []
     for source in ("one", "other"):
         for model in range(12):
-            group = Group("serving", "vllm", "h100-sxm", 1000 + model)
+            group = RunGroup("serving", "vllm", "h100-sxm", 1000 + model)
             shared = random.normal(0.0, TRUE.model)
             for k in range(4):
-                setting = Setting(group, "0.11", 1, (k / 2.0, 6.0, 5.0))
+                setting = RunSetting(group, "0.11", 1, (k / 2.0, 6.0, 5.0))
                 ratio = shared + random.normal(0.0, TRUE.run)
                 run = MeasuredRun(setting, ratio, source)
-                found.append(Point(source, f"{1000 + model:x}", run, PRIOR))
+                found.append(SourceRun(source, f"{1000 + model:x}", run, PRIOR))
     return found
 
 
@@ -79,7 +79,7 @@ def test_a_kind_of_answer_that_own_runs_do_not_help_is_left_alone(rows):
 
 
 def test_what_ships_is_plausible_and_knows_the_rows_of_its_fit():
-    shipped = reference_curves().deviations
+    shipped = load_reference_curves().deviations
     assert {"serving_tpot", "serving_ttft", "serving_throughput", "training_step"} <= shipped.keys()
     for deviations in shipped.values():
         assert all(0.0 < each < 1.0 for each in deviations)

@@ -9,7 +9,7 @@ import pytest
 
 from accuracy.metrics import METRIC_UNITS
 from accuracy.power import (
-    Drawn,
+    MeasuredPowerRow,
     by_fold,
     drawn,
     fit_constants,
@@ -20,7 +20,7 @@ from accuracy.power import (
     spreads,
 )
 from accuracy.rows import read_rows
-from service.evidence.service import power_calibration, shipped_document
+from service.evidence.service import load_shipped_document, parse_power_calibration
 from service.planning.energy.power import DeviceWork, device_watts
 from tests.accuracy.measured import SERVED, write
 from tests.asking import shipped
@@ -30,7 +30,7 @@ TRUTH = {"active_share": 0.2, "unpacking_share": 0.1, "matrix_share": 0.8, "byte
 
 @pytest.fixture(scope="module")
 def document():
-    return shipped_document()["calibration"]["power"]
+    return load_shipped_document()["calibration"]["power"]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def made(row, document, seed=0):
     truth = copy.deepcopy(document)
     for name, value in TRUTH.items():
         truth["constants"][name]["value"] = value
-    calibration, random = power_calibration(truth), np.random.default_rng(seed)
+    calibration, random = parse_power_calibration(truth), np.random.default_rng(seed)
     accelerators = shipped().accelerators
     for device in ("h100-sxm", "b200-sxm"):
         accelerator = accelerators[device].accelerator
@@ -83,8 +83,8 @@ def made(row, document, seed=0):
                 )
                 of = dataclasses.replace(row, model_id=model, accelerator_id=device)
                 limit = accelerator.power_limit_watts
-                rates = calibration.rates(accelerator.generation)
-                yield Drawn(of, device_watts(work, limit, rates), accelerator, work)
+                rates = calibration.get_rates(accelerator.generation)
+                yield MeasuredPowerRow(of, device_watts(work, limit, rates), accelerator, work)
 
 
 def test_a_row_becomes_work_at_its_measured_rate(row):
@@ -110,7 +110,7 @@ def test_constants_are_found_again(row, document):
     for name, value in TRUTH.items():
         low, high = document["constants"][name]["range"]
         assert fitted["constants"][name]["value"] == pytest.approx(value, abs=0.05 * (high - low))
-    assert max(abs(ratio - 1.0) for ratio in ratios(found, power_calibration(fitted))) < 0.03
+    assert max(abs(ratio - 1.0) for ratio in ratios(found, parse_power_calibration(fitted))) < 0.03
 
 
 def test_constants_stay_in_their_range_and_others_as_they_are(row, document):
@@ -130,7 +130,7 @@ def test_rows_of_pictures_are_judged_and_not_fitted_to(row, document):
     strange = [one._replace(row=of_pictures, watts=3.0 * one.watts) for one in found[:20]]
     with_them = fit_constants(document, [*found, *strange])
     assert with_them == fit_constants(document, found)
-    own, strange_ones = (ratios(rows, power_calibration(with_them)) for rows in (found[:20], strange))
+    own, strange_ones = (ratios(rows, parse_power_calibration(with_them)) for rows in (found[:20], strange))
     assert strange_ones == pytest.approx([ratio / 3.0 for ratio in own])
 
 
@@ -155,7 +155,7 @@ def test_one_generation_alone_has_no_other_to_be_judged_by(row, document):
     tried = fit_power(document, found)
     assert all(math.isnan(ratio) for ratio in tried.elsewhere)
     assert math.isnan(lines(found, tried)[-1].elsewhere)
-    shipped_ = shipped_document()
+    shipped_ = load_shipped_document()
     made_of = spreads(shipped_, tried)
     assert made_of["device_power"]["low"] <= 1.0 <= made_of["device_power"]["high"]
     assert made_of["device_power_elsewhere"]["low"] <= shipped_["device_power_elsewhere"]["low"]
@@ -172,7 +172,7 @@ def test_a_fold_is_judged_by_constants_without_it(row, document):
     plain = fit_constants(document, [one for one in found if one.row.model_id != "b"])["constants"]
     assert folds[1] == {name: plain[name]["value"] for name in TRUTH}
     assert folds[1] != folds[0]
-    whole = {**shipped_document(), "calibration": {"power": {**document, "fitted": {"folds": folds}}}}
+    whole = {**load_shipped_document(), "calibration": {"power": {**document, "fitted": {"folds": folds}}}}
     constants = power_held_out(whole, 1)["calibration"]["power"]["constants"]
     assert {name: constants[name]["value"] for name in TRUTH} == folds[1]
     assert whole["calibration"]["power"]["constants"] == document["constants"]

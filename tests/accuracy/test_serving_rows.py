@@ -7,7 +7,7 @@ import pytest
 from accuracy import serving_facts
 from accuracy.asking.layouts import arrangements
 from accuracy.asking.serving import serving_workloads
-from accuracy.asking.skips import Skip, Skipped
+from accuracy.asking.skips import SkippedRowError, SkipReason
 from accuracy.metrics import METRIC_UNITS
 from accuracy.rows import read_rows
 from tests.accuracy.measured import SERVED, write
@@ -119,9 +119,9 @@ def test_uncounted_workers_are_asked_in_likely_ways(served, requests, tokens, wo
 
 def test_without_layout_the_service_chooses_for_the_devices_that_are_counted(served):
     assert arrangements(served(layout={}, n_gpus="8"))[0] == (8, {}, {})
-    with pytest.raises(Skipped) as skipped:
+    with pytest.raises(SkippedRowError) as skipped:
         arrangements(served(layout={}, n_gpus=""))
-    assert skipped.value.reason is Skip.LAYOUT_UNKNOWN
+    assert skipped.value.reason is SkipReason.LAYOUT_UNKNOWN
 
 
 SERVE = "serve: vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8 --max-num-seqs=512 --kv-cache-dtype fp8_e4m3"
@@ -209,9 +209,9 @@ def test_prompts_of_a_named_task_are_asked_in_likely_lengths(served):
         serving_facts.likely_prompts(served(notes="task gpqa"))
     )
     assert {one["output_tokens"] for one in asked} == {100}
-    with pytest.raises(Skipped) as skipped:
+    with pytest.raises(SkippedRowError) as skipped:
         workload(served(length={}))
-    assert skipped.value.reason is Skip.LENGTHS_UNKNOWN
+    assert skipped.value.reason is SkipReason.LENGTHS_UNKNOWN
 
 
 def test_the_median_interval_is_that_of_an_iteration_without_prompts(served):

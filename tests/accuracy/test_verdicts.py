@@ -5,10 +5,10 @@ import json
 import pytest
 
 from service.estimates.service import ESTIMATES
-from service.evidence.snapshot import shipped_snapshot
-from service.schemas.estimates import MemoryQuestion
+from service.evidence.snapshot import build_shipped_snapshot
+from service.schemas.estimates import MemoryEstimateRequest
 
-CATALOG = shipped_snapshot()
+CATALOG = build_shipped_snapshot()
 ESTIMATE = ESTIMATES["memory"].estimator
 
 SERVED = [
@@ -29,7 +29,7 @@ def answered(model, device, workload):
         "cluster": {"accelerator": {"source": "catalog", "id": device}},
         "workload": workload,
     }
-    return ESTIMATE(MemoryQuestion.model_validate_json(json.dumps(question)), CATALOG)
+    return ESTIMATE(MemoryEstimateRequest.model_validate_json(json.dumps(question)), CATALOG)
 
 
 @pytest.mark.parametrize(("model", "weights", "device"), SERVED)

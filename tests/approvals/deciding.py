@@ -1,6 +1,6 @@
 """Quotes that are submitted, and who decides about them."""
 
-from service.kit.security.credentials import id_of
+from service.kit.security.credentials import parse_id
 from tests.applications import bearing
 
 QUOTED = {
@@ -21,7 +21,7 @@ class Actor:
 
     def __init__(self, callers, *scopes, by=None):
         self.secret = made_by(callers, by, scopes or ("*:*",)) if by else callers.key(*(scopes or ("*:*",)))
-        self.name = f"api_key:{id_of(self.secret)}"
+        self.name = f"api_key:{parse_id(self.secret)}"
         self.callers, self._client = callers, callers.client
 
     def post(self, path, body, **options):

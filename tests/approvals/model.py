@@ -34,7 +34,7 @@ class Step:
 
 
 @dataclass
-class Asked:
+class ModelledApproval:
     id: str
     quote: str
     version: int

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import urlencode
 
-from service.kit.security.subjects import ADMIN_SCOPES, Subject, SubjectKind
+from service.kit.security.principals import ADMIN_SCOPES, Principal, PrincipalKind
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -39,8 +39,8 @@ class Reader:
         self.name = f"token:{name}"
         self.headers = {}
         if name:
-            subject = Subject(SubjectKind.TOKEN, name, tenant, frozenset(scopes))
-            cookie = client.app.state.visitors.begin(subject)
+            subject = Principal(PrincipalKind.TOKEN, name, tenant, frozenset(scopes))
+            cookie = client.app.state.visitors.begin_session(subject)
             self.headers["Cookie"] = cookie.partition(";")[0]
 
     def get(self, path):

@@ -6,10 +6,10 @@ from datetime import datetime
 import pytest
 
 from service.approvals.actuals import service
-from service.approvals.actuals.comparison import compared
+from service.approvals.actuals.comparison import compare_charges
 from service.approvals.actuals.errors import ImportedBefore
-from service.approvals.actuals.repository import Charged
-from service.approvals.actuals.schemas import ActualsImport
+from service.approvals.actuals.repository import QuoteCharge
+from service.approvals.actuals.schemas import ActualsImportRequest
 from service.approvals.actuals.tables import ActualsPeriodRow
 from service.kit.clock import now
 from tests.approvals.bills import COLUMNS, bill, imported, row
@@ -72,18 +72,18 @@ class TestImports:
         assert [states[each] for each in ids] == ["superseded", "active", "active"]
 
     def test_of_bills_of_one_source_that_come_at_once_one_counts(self, client, database, spent):
-        body = ActualsImport(source="cloud", content=bill(row("10")))
-        read, ready = service.read(body), threading.Barrier(6)
-        with database.reading() as session:
-            matched = service.match(session, "default", read)
+        body = ActualsImportRequest(source="cloud", content=bill(row("10")))
+        read, ready = service.parse_bill(body), threading.Barrier(6)
+        with database.open_reader() as session:
+            matched = service.match_bill(session, "default", read)
 
         refused = []
 
         def keep():
             ready.wait()
             try:
-                with database.writing() as session:
-                    service.store(session, "default", body, matched, CATALOG)
+                with database.open_writer() as session:
+                    service.store_bill(session, "default", body, matched, CATALOG)
             except ImportedBefore as error:
                 refused.append(error.code)
 
@@ -259,7 +259,7 @@ class TestRoundTrip:
 
 def charged(cost, currency, day="2025-01-01"):
     """A charge for a quote by a bill of the cloud, in millionths."""
-    return Charged("q", "i", "cloud", now(), "Compute", currency, day, cost, cost)
+    return QuoteCharge("q", "i", "cloud", now(), "Compute", currency, day, cost, cost)
 
 
 class TestComparison:
@@ -276,7 +276,7 @@ class TestComparison:
             ActualsPeriodRow(source="cloud", starts_at=start, covered_until=end),
             ActualsPeriodRow(source="of others", starts_at=start, covered_until=end.replace(year=2026)),
         ]
-        return compared(quote, None, charges, periods, CATALOG.exchange_rates)
+        return compare_charges(quote, None, charges, periods, CATALOG.exchange_rates)
 
     def test_a_month_of_a_run_is_compared_with_that_month(self):
         found = self.against((341_000_000, "USD"))

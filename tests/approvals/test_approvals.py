@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from service.app.examples import EXAMPLES
-from service.kit.security.credentials import id_of
+from service.kit.security.credentials import parse_id
 from tests.approvals.deciding import QUOTED, Actor, at_once, policy, step
 
 
@@ -143,7 +143,7 @@ class TestWhoMayDecide:
         asker, approver, other = (Actor(callers) for _ in range(3))
         admin.post("/v1/approval-policies", policy(step(approver, other)))
         approval = asker.submit(asker.quote()).json()
-        rotated = asker.post(f"/v1/api-keys/{id_of(approver.secret)}:rotate", {"overlap_seconds": 60})
+        rotated = asker.post(f"/v1/api-keys/{parse_id(approver.secret)}:rotate", {"overlap_seconds": 60})
         approver.secret = rotated.json()["secret"]
         assert code(approver.decide(approval)) == (403, "OWN_APPROVAL")
         assert other.decide(approval).json()["state"] == "approved"

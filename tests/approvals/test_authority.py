@@ -23,23 +23,23 @@ from sqlalchemy import delete
 from service.app.tables import TABLES
 from service.approvals import decisions, service
 from service.approvals.delegations import service as delegations
-from service.approvals.delegations.schemas import ApprovalDelegationInput
+from service.approvals.delegations.schemas import ApprovalDelegationRequest
 from service.approvals.links import service as links
-from service.approvals.links.schemas import ApprovalLinkInput
+from service.approvals.links.schemas import ApprovalLinkRequest
 from service.approvals.links.service import Links
 from service.approvals.policies import service as policies
-from service.approvals.policies.schemas import ApprovalPolicyInput
-from service.approvals.schemas import DecisionInput
-from service.audit.service import Call, Writes
+from service.approvals.policies.schemas import ApprovalPolicyRequest
+from service.approvals.schemas import ApprovalDecisionRequest
+from service.audit.service import WriteContext, Writes
 from service.auth import service as auth
-from service.auth.ending import Endings
-from service.auth.schemas import ApiKeyInput
-from service.auth.service import Keys, note_identity, works
+from service.auth.schemas import ApiKeyRequest
+from service.auth.service import ApiKeys, is_active, record_identity
+from service.auth.session_revocation import SessionRevocations
 from service.auth.tables import TenantRow
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.clock import now
 from service.kit.http.problems import Problem
-from service.kit.security.subjects import LOCAL, Subject, SubjectKind
+from service.kit.security.principals import LOCAL, Principal, PrincipalKind
 from service.quotes import service as quotes
 from tests.applications import KEYRING
 from tests.approvals.test_model import TENANT, frozen
@@ -61,12 +61,12 @@ ROBOTS = ("robot-1", "robot-2")
 MOST_ASKED = 3
 DICE = st.integers(0, 19)
 APPROVERS = st.lists(st.sampled_from([*TOKENS, *NAMED, "robot", "key"]), min_size=4, max_size=8)
-KEY = ApiKeyInput(name="key", scopes=["*:*"])
+KEY = ApiKeyRequest(name="key", scopes=["*:*"])
 KEPT = {"tenants", "catalog_state", "installation"}
 
 
 def token(human):
-    return Subject(SubjectKind.TOKEN, f"sub-{human}", TENANT, frozenset({"*:*"}), canonical(MAILS[human]))
+    return Principal(PrincipalKind.TOKEN, f"sub-{human}", TENANT, frozenset({"*:*"}), canonical(MAILS[human]))
 
 
 def canonical(mail):
@@ -81,16 +81,16 @@ class Machine(RuleBasedStateMachine):
     def __init__(self, database):
         super().__init__()
         self.database = database
-        self.writes = Writes(database, KEYRING, note_identity)
-        self.keys, self.catalog = Keys.of(KEYRING), shipped_snapshot()
+        self.writes = Writes(database, KEYRING, record_identity)
+        self.keys, self.catalog = ApiKeys.from_keyring(KEYRING), build_shipped_snapshot()
         self.links = Links(KEYRING, public_url="https://plan.example", has_tenant=lambda _: True)
-        self.endings = Endings(KEYRING, lambda _tenant, _id: None)
+        self.endings = SessionRevocations(KEYRING, lambda _tenant, _id: None)
         self.known, self.quotes, self.urls, self.approvals = {}, {}, [], {}
         self.asked, self.decided = {}, {}
 
     @initialize(approvers=APPROVERS, quorum=st.integers(1, 3))
     def begin(self, approvers, quorum):
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             for table in reversed(TABLES):
                 if table.name not in KEPT and not table.name.startswith("accel"):
                     session.execute(delete(table))
@@ -104,8 +104,8 @@ class Machine(RuleBasedStateMachine):
         names = list(dict.fromkeys(stand_ins.get(name, name) for name in approvers))
         step = {"name": "step", "approvers": names, "quorum": min(quorum, len(names))}
         body = {"id": "policy", "name": "policy", "conditions": {}, "steps": [step]}
-        shape = ApprovalPolicyInput.model_validate_json(json.dumps(body))
-        self.run(LOCAL, partial(policies.create, subject=LOCAL, body=shape))
+        shape = ApprovalPolicyRequest.model_validate_json(json.dumps(body))
+        self.run(LOCAL, partial(policies.create_policy, subject=LOCAL, body=shape))
 
     # Who is who
 
@@ -119,10 +119,10 @@ class Machine(RuleBasedStateMachine):
     def actor(self, dice):
         """A human and what they act by: their token, or a key that they know a working secret of."""
         able = [(human, token(human)) for human in HUMANS]
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             for name, humans in self.known.items():
-                subject = auth.named(TENANT, name)._replace(scopes=frozenset({"*:*"}))
-                if works(session, subject, now()):
+                subject = auth.build_named_subject(TENANT, name)._replace(scopes=frozenset({"*:*"}))
+                if is_active(session, subject, now()):
                     able += [(human, subject) for human in sorted(humans)]
         return able[dice % len(able)]
 
@@ -135,7 +135,7 @@ class Machine(RuleBasedStateMachine):
             return changes[-1]
 
         try:
-            self.writes.run(Call(subject, "test", "/test", "request", uuid4().hex), None, doing)
+            self.writes.run(WriteContext(subject, "test", "/test", "request", uuid4().hex), None, doing)
         except Problem as problem:
             return problem.code
         return {**(changes[-1].body or {}), **changes[-1].once}
@@ -165,16 +165,16 @@ class Machine(RuleBasedStateMachine):
     def revoke(self, dice, key):
         _, subject = self.actor(dice)
         key_id = self.pick(self.known, key).partition(":")[2]
-        self.run(subject, partial(auth.revoke, caller=subject, key_id=key_id))
+        self.run(subject, partial(auth.revoke_key, caller=subject, key_id=key_id))
 
     @precondition(lambda self: len(self.known) > len(ROBOTS) + 2)
     @rule(human=st.sampled_from(HUMANS))
     def end_person(self, human):
         subject = token("dan" if human != "dan" else "ann")
         self.run(subject, partial(self.endings.end_person, tenant_id=TENANT, subject_id=f"sub-{human}"))
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             for name, humans in self.known.items():
-                alive = works(session, auth.named(TENANT, name), now())
+                alive = is_active(session, auth.build_named_subject(TENANT, name), now())
                 assert not (alive and human in humans), f"{human} still acts by {name}"
 
     @precondition(lambda self: len(self.approvals) < MOST_ASKED)
@@ -183,7 +183,7 @@ class Machine(RuleBasedStateMachine):
         """Make a quote, perhaps price it anew by others, and submit it."""
         human, subject = self.actor(dice)
         version = {"tenant_id": TENANT, "frozen": frozen(), "days": 1}
-        quote = self.run(subject, partial(quotes.create, created_by=subject.name, **version))
+        quote = self.run(subject, partial(quotes.create_quote, created_by=subject.name, **version))
         self.asked[quote["id"]] = {human}
         for other in others:
             human, subject = self.actor(other)
@@ -191,7 +191,9 @@ class Machine(RuleBasedStateMachine):
             quote = self.run(subject, again)
             self.asked[quote["id"]].add(human)
         seen = {"quote_id": quote["id"], "content_digest": quote["content_digest"]}
-        answer = self.run(subject, partial(service.submit, subject=subject, catalog=self.catalog, **seen))
+        answer = self.run(
+            subject, partial(service.submit_quote, subject=subject, catalog=self.catalog, **seen)
+        )
         if isinstance(answer, dict):
             self.quotes[quote["id"]], self.approvals[quote["id"]] = quote, answer
             self.seen["submitted"] += 1
@@ -201,8 +203,8 @@ class Machine(RuleBasedStateMachine):
         _, subject = self.actor(dice)
         taker = self.pick(self.known, key) if to == "key" else to
         body = json.dumps({"delegate": taker, "ends_at": "2099-01-01T00:00:00Z"})
-        shape = ApprovalDelegationInput.model_validate_json(body)
-        self.run(subject, partial(delegations.create, subject=subject, body=shape))
+        shape = ApprovalDelegationRequest.model_validate_json(body)
+        self.run(subject, partial(delegations.create_delegation, subject=subject, body=shape))
 
     @precondition(lambda self: self.approvals)
     @rule(dice=DICE, quote=st.integers(0, 9), approver=st.sampled_from(NAMED))
@@ -214,7 +216,7 @@ class Machine(RuleBasedStateMachine):
             self.links.create,
             maker=subject,
             approval_id=approval_id,
-            body=ApprovalLinkInput(approver=approver),
+            body=ApprovalLinkRequest(approver=approver),
         )
         answer = self.run(subject, do)
         if isinstance(answer, dict):
@@ -233,12 +235,12 @@ class Machine(RuleBasedStateMachine):
     @rule(url=st.integers(0, 9), which=st.integers(0, 1))
     def decide_by_link(self, url, which):
         secret, quote_id, holders = self.pick(self.urls, url)
-        with self.database.reading() as session:
-            row = self.links.presented(session, secret)
-        subject = links.subject_of(row)
+        with self.database.open_reader() as session:
+            row = self.links.resolve_token(session, secret)
+        subject = links.build_subject(row)
 
         def do(session):
-            links.use(session, self.links.presented(session, secret))
+            links.use_link(session, self.links.resolve_token(session, secret))
             return self.decision(
                 quote_id, subject, "approve", session=session, via="link", linked_by=row.created_by
             )
@@ -246,9 +248,9 @@ class Machine(RuleBasedStateMachine):
         self.run_decision(quote_id, holders[which], subject, do)
 
     def decision(self, quote_id, subject, kind, session, **by):
-        sent = DecisionInput(content_digest=self.quotes[quote_id]["content_digest"])
+        sent = ApprovalDecisionRequest(content_digest=self.quotes[quote_id]["content_digest"])
         approval_id = self.approvals[quote_id]["id"]
-        return decisions.decide(
+        return decisions.decide_approval(
             session, subject, approval_id, decision=kind, sent=sent, catalog=self.catalog, **by
         )
 

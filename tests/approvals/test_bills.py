@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.approvals.actuals.matching import Owner, TooManyDaysError, added_up
-from service.approvals.budgets.money import decimal
-from service.formats.focus import LONGEST, plain, read_focus
-from service.kit.http.csv_tables import neutral
-from service.schemas.tariffs import day as calendar_day
+from service.approvals.actuals.matching import ChargeOwner, TooManyDaysError, sum_by_day
+from service.approvals.budgets.money import to_decimal
+from service.formats.focus import LONGEST, read_focus, strip_apostrophe
+from service.kit.http.csv_tables import neutralize_text
+from service.schemas.tariffs import parse_day as calendar_day
 from tests.approvals.bills import COLUMNS, bill, imported, row
 from tests.approvals.quoting import ON_SQLITE
 
@@ -117,8 +117,8 @@ class TestTable:
 
     @given(st.text(max_size=20))
     def test_no_text_of_an_export_is_computed_by_a_spreadsheet(self, text):
-        assert not neutral(text).startswith(("=", "+", "-", "@", "\t", "\r"))
-        assert plain(neutral(text)) == text or text.startswith("'")
+        assert not neutralize_text(text).startswith(("=", "+", "-", "@", "\t", "\r"))
+        assert strip_apostrophe(neutralize_text(text)) == text or text.startswith("'")
 
 
 class TestDays:
@@ -141,9 +141,9 @@ class TestDays:
             )
             for cost, days, micros in charges
         ]
-        found = added_up((each, Owner(None, "c")) for each in rows)
+        found = sum_by_day((each, ChargeOwner(None, "c")) for each in rows)
         whole = sum(cost for cost, _, _ in charges)
-        assert abs(decimal(sum(each.billed for each in found.values())) - whole) <= Decimal("0.0000005")
+        assert abs(to_decimal(sum(each.billed for each in found.values())) - whole) <= Decimal("0.0000005")
         assert sum(each.billed for each in found.values()) == -sum(each.effective for each in found.values())
         assert all(calendar_day(key.day, "") for key in found)
 
@@ -152,5 +152,5 @@ class TestDays:
         long = first._replace(charge_end=first.charge_start + LONGEST)
         rows = [long._replace(charge_start=first.charge_start + timedelta(seconds=k)) for k in range(30)]
         with pytest.raises(TooManyDaysError):
-            added_up((each, Owner(None, "c")) for each in rows)
-        assert len(added_up([(long, Owner(None, "c"))] * 1000)) == LONGEST.days
+            sum_by_day((each, ChargeOwner(None, "c")) for each in rows)
+        assert len(sum_by_day([(long, ChargeOwner(None, "c"))] * 1000)) == LONGEST.days

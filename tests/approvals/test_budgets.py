@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 
-from service.approvals.budgets.commitments import commit, effects, release
+from service.approvals.budgets.commitments import commit_budgets, estimate_budget_effects, release_commitment
 from service.approvals.budgets.errors import AmountTooLarge, BudgetExceeded
-from service.approvals.budgets.periods import Period, part
-from service.approvals.budgets.schemas import BudgetInput
-from service.approvals.budgets.service import create
+from service.approvals.budgets.periods import Period, prorate_amount
+from service.approvals.budgets.schemas import BudgetRequest
+from service.approvals.budgets.service import create_budget
 from service.approvals.cost_centers.errors import CostCenterUnknown
 from service.approvals.tables import ApprovalRow
 from service.kit.clock import now
@@ -52,20 +52,20 @@ def budget(client, name="year", starts_on="2027-01-01", ends_on="2027-12-31", am
 
 def committed(database, quote, catalog=CATALOG, at=None):
     """Approve a quote; the approval and what it takes."""
-    with database.writing() as session:
+    with database.open_writer() as session:
         row = approval_of(quote)
         session.add(row)
-        return row.id, commit(session, row, quote, at or now(), catalog.exchange_rates)[0]
+        return row.id, commit_budgets(session, row, quote, at or now(), catalog.exchange_rates)[0]
 
 
 def released(database, approval_id):
-    with database.writing() as session:
-        release(session.get(ApprovalRow, (TENANT, approval_id)), now())
+    with database.open_writer() as session:
+        release_commitment(session.get(ApprovalRow, (TENANT, approval_id)), now())
 
 
 def told(database):
     """What events have told, in order."""
-    with database.reading() as session:
+    with database.open_reader() as session:
         rows = session.scalars(select(EventRow).order_by(EventRow.occurred_at, EventRow.id)).all()
     return [(row.type, row.data.get("threshold_share")) for row in rows]
 
@@ -95,7 +95,9 @@ class TestPeriods:
         start = datetime(2027, 1, 1, tzinfo=UTC)
         run = Period(start, start + timedelta(seconds=seconds))
         ends = sorted({start, run.end, *(start + timedelta(seconds=cut % (seconds + 1)) for cut in cuts)})
-        parts = [part(micros, run, Period(first, second)) for first, second in itertools.pairwise(ends)]
+        parts = [
+            prorate_amount(micros, run, Period(first, second)) for first, second in itertools.pairwise(ends)
+        ]
         assert sum(parts) == micros
 
     def test_a_run_over_two_years_is_split_by_time(self, client, database):
@@ -167,7 +169,7 @@ class TestCommitments:
     @ON_SQLITE
     def test_another_currency_is_converted_and_its_rate_kept(self, client, database):
         budget(client)
-        catalog = client.app.state.snapshots.current(TENANT)
+        catalog = client.app.state.snapshots.get_current(TENANT)
         _, (effect,) = committed(database, quoted("100", currency="EUR"), catalog)
         rate = catalog.exchange_rates.convert(Decimal(1), "EUR", "USD", now().date())
         kept = client.get("/v1/budgets/year").json()["commitments"][0]
@@ -213,8 +215,10 @@ class TestCommitments:
         budget(client)
         quote = quoted("400")
         committed(database, quote)
-        with database.reading() as session:
-            (effect,) = effects(session, TENANT, quote | {"version": 2}, CATALOG.exchange_rates)
+        with database.open_reader() as session:
+            (effect,) = estimate_budget_effects(
+                session, TENANT, quote | {"version": 2}, CATALOG.exchange_rates
+            )
         assert (effect["remaining_before"], effect["remaining_after"]) == (usd("600.00"), usd("600.00"))
 
     def test_a_budget_that_is_made_meanwhile_is_not_passed_by(self, client, database):
@@ -223,7 +227,7 @@ class TestCommitments:
         made, outcomes = threading.Event(), []
         body = {"id": "year", "name": "year", "cost_center_id": "research", "enforcement": "block"}
         body |= {"starts_on": "2027-01-01", "ends_on": "2027-12-31", "amount": usd("10")}
-        shape = BudgetInput.model_validate_json(json.dumps(body))
+        shape = BudgetRequest.model_validate_json(json.dumps(body))
 
         def approve():
             made.wait()
@@ -234,8 +238,8 @@ class TestCommitments:
 
         thread = threading.Thread(target=approve)
         thread.start()
-        with database.writing() as session:
-            create(session, TENANT, shape, CATALOG)
+        with database.open_writer() as session:
+            create_budget(session, TENANT, shape, CATALOG)
             made.set()
             if not database.is_sqlite:
                 wait_for_lock(database)
@@ -250,8 +254,8 @@ class TestCommitments:
     def test_what_nobody_can_tell_is_not_nothing(self, client, database, quote, unknown):
         budget(client)
         budget(client, "other", ends_on="2027-06-30", enforcement="block")
-        with database.reading() as session:
-            found = effects(session, TENANT, quote, CATALOG.exchange_rates)
+        with database.open_reader() as session:
+            found = estimate_budget_effects(session, TENANT, quote, CATALOG.exchange_rates)
         assert [(each["is_exceeded"], each["unknown"]) for each in found] == [(True, unknown)] * 2
         with pytest.raises(BudgetExceeded) as refused:
             committed(database, quote)

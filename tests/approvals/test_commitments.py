@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import select
 
-from service.approvals.service import unlike_recorded
+from service.approvals.service import find_deviations
 from service.formats.focus import read_focus
 from service.kit.jobs.events import EventRow
 from tests.approvals.bills import bill as table
@@ -126,9 +126,9 @@ class TestApprovals:
         assert (budget["committed"], budget["outstanding"]) == (usd("0.00"), usd("0.00"))
         history = asker.get(f"{path}/history").json()
         assert (history["items"][-1]["operation"], history["is_as_recorded"]) == ("close_approval", True)
-        with callers.client.app.state.database.reading() as session:
+        with callers.client.app.state.database.open_reader() as session:
             found = session.scalars(select(EventRow.data).where(EventRow.type == "approval.closed")).all()
-            assert list(unlike_recorded(session, TENANT)) == []
+            assert list(find_deviations(session, TENANT)) == []
         assert [each["decided_by"] for each in found] == [asker.name]
         # A purchase that is over can still be cancelled; it was released before.
         body = {"content_digest": quote["content_digest"]}

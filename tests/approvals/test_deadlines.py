@@ -6,13 +6,13 @@ from functools import partial
 import pytest
 from sqlalchemy import delete, select, update
 
-from service.app.background.approvals import settling, sweeping
+from service.app.background.approvals import build_deadline_sweep, build_settlement_kind
 from service.approvals import deadlines
 from service.approvals.policies import service as policies
 from service.kit.jobs.events import EventRow
-from service.kit.jobs.repository import enqueue
-from service.kit.jobs.runner import Runner
-from service.kit.jobs.schedules import Nothing
+from service.kit.jobs.repository import enqueue_job
+from service.kit.jobs.runner import JobRunner
+from service.kit.jobs.schedules import NoArguments
 from service.kit.jobs.tables import JobRow
 from service.quotes.tables import QuoteRow
 from tests.approvals.test_model import TENANT, subject
@@ -42,7 +42,7 @@ def scene(database, clock):  # noqa: ARG001  # the clock is set before anything 
     step = {"name": "step", "approvers": DECIDERS[:1], "expires_after_seconds": 4 * HOUR}
     patch = {"steps": [{**step, "escalation": escalation}]}
     change = partial(
-        policies.change, subject=subject("token:admin"), policy_id="policy", patch=patch, if_match="*"
+        policies.change_policy, subject=subject("token:admin"), policy_id="policy", patch=patch, if_match="*"
     )
     scene.run("token:admin", change)
     scene.run("token:asker", scene.cancelling())
@@ -54,7 +54,11 @@ def scene(database, clock):  # noqa: ARG001  # the clock is set before anything 
 @contextmanager
 def working(scene):
     """The service, doing what is due."""
-    runner = Runner(scene.database, [settling(scene.writes), sweeping(scene.writes).job], threads=1)
+    runner = JobRunner(
+        scene.database,
+        [build_settlement_kind(scene.writes), build_deadline_sweep(scene.writes).job],
+        threads=1,
+    )
     runner.start()
     try:
         yield
@@ -67,10 +71,10 @@ def told(scene):
 
 
 def operations(scene):
-    with scene.database.reading() as session:
-        from service.approvals.service import history_of  # noqa: PLC0415
+    with scene.database.open_reader() as session:
+        from service.approvals.service import get_history  # noqa: PLC0415
 
-        return [event["operation"] for event in history_of(session, TENANT, scene.approval["id"])["items"]]
+        return [event["operation"] for event in get_history(session, TENANT, scene.approval["id"])["items"]]
 
 
 def test_a_step_escalates_reminds_and_expires_by_itself(scene, clock):
@@ -108,15 +112,15 @@ class TestWhileNobodyWorks:
             scene.approval = scene.run("token:asker", scene.submitting())
             missed.append(scene.approval["id"])
         broken = missed.pop(1)
-        with scene.database.writing() as session:
+        with scene.database.open_writer() as session:
             session.execute(delete(JobRow))
             # Somebody has moved a quote beside the service: its approval cannot expire.
             moved = update(QuoteRow).where(QuoteRow.id == scene.shown(broken)["quote_id"])
             session.execute(moved.values(state="cancelled"))
         clock.move(seconds=4 * HOUR)
-        with scene.database.writing() as session:
-            sweep = sweeping(scene.writes).job
-            enqueue(session, sweep, Nothing(), tenant_id="system", effect_key="test")
+        with scene.database.open_writer() as session:
+            sweep = build_deadline_sweep(scene.writes).job
+            enqueue_job(session, sweep, NoArguments(), tenant_id="system", effect_key="test")
         with working(scene):
             until(lambda: scene.shown(missed[-1])["state"] == "expired")
         assert {scene.shown(each)["state"] for each in missed} == {"expired"}

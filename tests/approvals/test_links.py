@@ -11,7 +11,7 @@ from service.approvals.links.tables import ApprovalLinkRow
 from service.approvals.tables import ApprovalRow
 from service.auth.service import set_tenant_disabled
 from service.kit.clock import now
-from service.kit.security.credentials import id_of
+from service.kit.security.credentials import parse_id
 from tests.applications import TENANT, Callers, attach, bearing
 from tests.approvals.deciding import Actor, governed, made_by, policy, step
 from tests.approvals.reading import Reader, heading, refusal
@@ -56,21 +56,21 @@ def mailer(callers):
 @pytest.fixture
 def asked(callers):
     """An approval that Carol and Dave both have to give."""
-    return Asked(Actor(callers))
+    return RequestedApproval(Actor(callers))
 
 
 def person(name):
     return SimpleNamespace(name=name)
 
 
-class Asked:
+class RequestedApproval:
     """An approval that is asked for, and the policy that says by whom it is given."""
 
     def __init__(self, asker, *approvers, quorum=2, quoted=None, **members):
         self.asker = asker
         people = [person(name) for name in approvers or (CAROL, DAVE)]
         asking = step(*people, quorum=quorum, **members)
-        named = policy(asking, name=f"of-{id_of(asker.secret)}", requesters=[asker.name])
+        named = policy(asking, name=f"of-{parse_id(asker.secret)}", requesters=[asker.name])
         made = governed(asker, named)
         assert made.status_code == 201, made.text
         self.quote = asker.quote(**(quoted or {}))
@@ -202,7 +202,7 @@ class TestRefused:
     def test_one_that_has_expired(self, callers, mailer, asked):
         path, reader = link(mailer, asked), Reader(callers.client)
         form = reader.fields(path)
-        with callers.client.app.state.database.writing() as session:
+        with callers.client.app.state.database.open_writer() as session:
             session.execute(update(ApprovalLinkRow).values(expires_at=now() - timedelta(seconds=1)))
         ended = reader.get(path)
         assert heading(ended) == "There is nothing left to decide by this link"
@@ -211,7 +211,7 @@ class TestRefused:
         assert (late.status_code, asked.decisions()) == (409, [])
 
     def test_one_of_a_step_that_is_done(self, callers, mailer):
-        asked = Asked(Actor(callers), quorum=1)
+        asked = RequestedApproval(Actor(callers), quorum=1)
         path, reader = link(mailer, asked), Reader(callers.client)
         form = reader.fields(path)
         Reader(callers.client).decide(link(mailer, asked, DAVE))
@@ -239,7 +239,7 @@ class TestRefused:
             assert refusal(Reader(callers.client).get(path)) == (404, "APPROVAL_LINK_NOT_FOUND")
         finally:
             # The operator is of that tenant too.
-            with callers.client.app.state.database.writing() as session:
+            with callers.client.app.state.database.open_writer() as session:
                 set_tenant_disabled(session, "default", disabled=False)
             callers.client.app.state.held_keys.refresh()
 
@@ -255,7 +255,7 @@ class TestInABrowserOfWhoeverAsked:
         path, ada = link(mailer, asked), Reader(callers.client, "ada")
         form = ada.fields(path)
         assert form.buttons == ["approve", "reject"], "so far she is somebody else"
-        with callers.client.app.state.database.writing() as session:
+        with callers.client.app.state.database.open_writer() as session:
             row = session.get(ApprovalRow, ("default", asked.approval["id"]))
             row.asked_by = [*row.asked_by, ada.name]
         assert ada.fields(path).buttons == []
@@ -286,7 +286,7 @@ class TestMaking:
     def test_is_for_persons_only(self, callers, mailer):
         """Whoever has credentials decides by them: by a link for them, its maker would act in their name."""
         key = Actor(callers)
-        asked = Asked(Actor(callers), key.name, "token:erin", CAROL)
+        asked = RequestedApproval(Actor(callers), key.name, "token:erin", CAROL)
         for approver in (key.name, "token:erin"):
             refused = mailer.post(f"{asked.path}:link", {"approver": approver})
             assert code(refused) == (403, "APPROVAL_LINK_FOR_PERSONS_ONLY")
@@ -294,10 +294,10 @@ class TestMaking:
 
     def test_one_made_for_a_key_before_that_was_so_decides_nothing(self, app, callers, mailer):
         key = Actor(callers)
-        asked = Asked(Actor(callers), key.name, CAROL, quorum=1)
+        asked = RequestedApproval(Actor(callers), key.name, CAROL, quorum=1)
         path = link(mailer, asked, CAROL)
-        with app.state.database.writing() as session:
-            old = update(ApprovalLinkRow).where(ApprovalLinkRow.id == id_of(path.rpartition("/")[2]))
+        with app.state.database.open_writer() as session:
+            old = update(ApprovalLinkRow).where(ApprovalLinkRow.id == parse_id(path.rpartition("/")[2]))
             session.execute(old.values(approver=key.name))
         late = Reader(callers.client).decide(path)
         assert (late.status_code, asked.decisions()) == (409, [])
@@ -309,7 +309,7 @@ class TestMaking:
         assert (refused.status_code, len(asked.decisions()), asked.state()) == (409, 1, "pending")
         # Nor by those of a key that the maker has made.
         makers = Actor(callers, "approval-links:write", "api-keys:write")
-        asked = Asked(Actor(callers))
+        asked = RequestedApproval(Actor(callers))
         twin = Actor(callers, "approval-links:write", by=makers)
         assert heading(Reader(callers.client).decide(link(makers, asked))) == "You have approved this"
         refused = Reader(callers.client).decide(link(twin, asked, DAVE))
@@ -317,7 +317,7 @@ class TestMaking:
 
     def test_beside_the_makers_own_decision_their_link_does_not_count(self, callers):
         maker = Actor(callers, "approval-links:write", "approvals:write")
-        asked = Asked(Actor(callers), maker.name, CAROL)
+        asked = RequestedApproval(Actor(callers), maker.name, CAROL)
         assert maker.decide(asked.approval).status_code == 200
         refused = Reader(callers.client).decide(link(maker, asked))
         assert (refused.status_code, asked.state()) == (409, "pending")
@@ -360,7 +360,7 @@ class TestMaking:
 
     def test_ends_with_the_key_that_made_it(self, callers, mailer, asked):
         path = link(mailer, asked)
-        ended = f"/v1/api-keys/{id_of(mailer.secret)}"
+        ended = f"/v1/api-keys/{parse_id(mailer.secret)}"
         assert asked.asker.request("DELETE", ended).status_code == 204
         (listed,) = asked.asker.get(f"{asked.path}/links").json()["items"]
         assert listed["state"] == "revoked"
@@ -380,7 +380,7 @@ class TestMaking:
         assert code(mailer.post(f"{asked.path}:link", {"approver": DAVE})) == (409, "APPROVAL_ENDED")
 
     def test_expires_with_the_step(self, callers, mailer):
-        asked = Asked(Actor(callers), expires_after_seconds=3600)
+        asked = RequestedApproval(Actor(callers), expires_after_seconds=3600)
         made = mailer.post(f"{asked.path}:link", {"approver": CAROL}).json()["link"]
         assert made["expires_at"] == asked.approval["steps"][0]["due_at"]
 

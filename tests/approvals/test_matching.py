@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from service.approvals.matching import Asked, match
-from service.approvals.policies.schemas import ApprovalPolicyInput
-from service.approvals.policies.service import Policy
+from service.approvals.matching import ApprovalSubject, match_policies
+from service.approvals.policies.schemas import ApprovalPolicyRequest
+from service.approvals.policies.service import VersionedPolicy
 from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from service.quotes.schemas import LEFT_OUT
 
@@ -24,7 +24,7 @@ ASKS = [{"name": "step", "approvers": ["token:chief"]}]
 
 def policy(name="policy", steps=ASKS, **conditions):
     body = {"id": name, "name": name, "conditions": conditions, "steps": steps}
-    return Policy(ApprovalPolicyInput.model_validate(body), 3)
+    return VersionedPolicy(ApprovalPolicyRequest.model_validate(body), 3)
 
 
 def above(amount, currency="USD", condition="total_above"):
@@ -45,7 +45,7 @@ def quote(total="100", *, currency="USD", high=None, kg=None, warnings=(), reque
 
 def matched(asked, *policies, names=("token:asker",), also=()):
     names = frozenset(names)
-    return match(policies, Asked(asked, names, names | {*also}), RATES, DAY)
+    return match_policies(policies, ApprovalSubject(asked, names, names | {*also}), RATES, DAY)
 
 
 def ids(found):

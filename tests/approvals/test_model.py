@@ -20,31 +20,31 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import delete
 
-from service.app.background.approvals import settled
+from service.app.background.approvals import settle_deadlines
 from service.app.tables import TABLES
 from service.approvals import deadlines, decisions, service
 from service.approvals.changes import service as changes
 from service.approvals.delegations import service as delegations
-from service.approvals.delegations.schemas import ApprovalDelegationInput
+from service.approvals.delegations.schemas import ApprovalDelegationRequest
 from service.approvals.policies import service as policies
-from service.approvals.policies.schemas import MOST_STEPS, ApprovalPolicyInput
-from service.approvals.schemas import DecisionInput
-from service.approvals.service import Amendment
-from service.audit.service import Call, Writes
+from service.approvals.policies.schemas import MOST_STEPS, ApprovalPolicyRequest
+from service.approvals.schemas import ApprovalDecisionRequest
+from service.approvals.service import QuoteAmendment
+from service.audit.service import WriteContext, Writes
 from service.auth import service as auth
 from service.auth.tables import ApiKeyRow, TenantRow
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.clock import now
 from service.kit.http import idempotency
 from service.kit.http.problems import Problem
-from service.kit.security.subjects import Subject, SubjectKind
+from service.kit.security.principals import Principal, PrincipalKind
 from service.quotes import documents
 from service.quotes import service as quotes
-from service.quotes.freeze import Asked as AskedQuote
-from service.quotes.freeze import freeze, projected
-from service.schemas.estimates import CostQuestion, MemoryQuestion
+from service.quotes.snapshot import QuoteSubject as AskedQuote
+from service.quotes.snapshot import build_quote, project_questions
+from service.schemas.estimates import CostEstimateRequest, MemoryEstimateRequest
 from tests.applications import KEYRING
-from tests.approvals.model import FINAL, MAKERS, Asked, Model, Refused, Step, human
+from tests.approvals.model import FINAL, MAKERS, Model, ModelledApproval, Refused, Step, human
 from tests.clocks import Clock, unset
 from tests.faults.harness import LONG
 
@@ -57,12 +57,12 @@ HOURS = st.sampled_from([None, 2, 8])
 DAYS = 1
 KINDS = st.sampled_from(["free", "priced", "incomplete"])
 POINTS = (
-    (deadlines, "enqueue"),
-    (decisions.steps, "schedule"),
+    (deadlines, "enqueue_job"),
+    (decisions.steps, "schedule_step"),
     (quotes, "set_state"),
-    (service, "shown"),
-    (decisions, "shown"),
-    (idempotency, "finish"),
+    (service, "to_detail"),
+    (decisions, "to_detail"),
+    (idempotency, "store_answer"),
     (Writes, "record"),
 )
 """Where a transaction is cut off."""
@@ -75,7 +75,7 @@ class Crash(Exception):
 
 def subject(name):
     kind, _, own_id = name.partition(":")
-    return Subject(SubjectKind(kind), own_id, TENANT, frozenset())
+    return Principal(PrincipalKind(kind), own_id, TENANT, frozenset())
 
 
 @cache
@@ -91,14 +91,16 @@ def frozen(kind="free"):
         body["cluster"] = {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 1}
         body["rental"] = {"price_per_device_hour": price, "purchase_option": option}
         body["efficiency"] = {"source": "assumed", "utilization": 0.5}
-    operation, question = ("memory", MemoryQuestion) if kind == "free" else ("cost", CostQuestion)
+    operation, question = (
+        ("memory", MemoryEstimateRequest) if kind == "free" else ("cost", CostEstimateRequest)
+    )
     asked = AskedQuote(
         operation=operation,
         name="a run",
-        requests=projected(operation, question.model_validate_json(json.dumps(body))),
+        requests=project_questions(operation, question.model_validate_json(json.dumps(body))),
         owns_devices=False,
     )
-    return freeze(asked, shipped_snapshot(), lambda sources: [{} for _ in sources])
+    return build_quote(asked, build_shipped_snapshot(), lambda sources: [{} for _ in sources])
 
 
 @st.composite
@@ -148,7 +150,7 @@ class Policy:
 
     @property
     def shape(self):
-        return ApprovalPolicyInput.model_validate_json(json.dumps(self.body))
+        return ApprovalPolicyRequest.model_validate_json(json.dumps(self.body))
 
     def only_adds_to(self, standing):
         left = [written(step) for step in self.steps]
@@ -173,13 +175,13 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.database, self.clock = database, clock
         self.writes = Writes(database, KEYRING)
-        self.catalog = shipped_snapshot()
+        self.catalog = build_shipped_snapshot()
         self.start = datetime.now(UTC)
         self.model, self.policy, self.quotes, self.last = Model(), None, {}, None
         self.change, self.versions = None, [None]
         self.crash_at, self.judged = None, {}
         self.clock.set(self.start)
-        with database.writing() as session:
+        with database.open_writer() as session:
             for table in reversed(TABLES):
                 if table.name.startswith(
                     ("approval", "audit", "policy_changes", "quotes", "events", "idempotency", "backgr")
@@ -198,7 +200,7 @@ class Machine(RuleBasedStateMachine):
 
     def act(self, name, operation, sent, do):
         """The answer to a write, or the code of what refuses it; whoever hears nothing asks again."""
-        call = Call(subject(name), operation, f"/{operation}", "request", uuid4().hex)
+        call = WriteContext(subject(name), operation, f"/{operation}", "request", uuid4().hex)
         if self.crash_at is not None:
             before, (place, what), self.crash_at = self.documents(), self.crash_at, None
             was_done = False
@@ -249,12 +251,16 @@ class Machine(RuleBasedStateMachine):
             steps, limited = [*self.policy.steps, *steps], self.policy.limited
         wanted = Policy(steps, limited, {author})
         if self.policy is None:
-            do = partial(policies.create, subject=subject(author), body=wanted.shape)
+            do = partial(policies.create_policy, subject=subject(author), body=wanted.shape)
         else:
             members = wanted.shape.model_dump(mode="json")
             patched = {name: members[name] for name in ("steps", "conditions", "automatic")}
             do = partial(
-                policies.change, subject=subject(author), policy_id="policy", patch=patched, if_match="*"
+                policies.change_policy,
+                subject=subject(author),
+                policy_id="policy",
+                patch=patched,
+                if_match="*",
             )
         answer = self.act(author, "set_policy", wanted.body, do)
 
@@ -294,7 +300,7 @@ class Machine(RuleBasedStateMachine):
         decider = self.working(decider)
         change, asked = self.change, self.policy.steps
         do = partial(
-            changes.approve,
+            changes.approve_change,
             subject=subject(decider),
             change_id=change.id,
             rates=self.catalog.exchange_rates,
@@ -323,7 +329,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.change)
     @rule(rejecting=st.sampled_from(PEOPLE[:6]))
     def reject_change(self, rejecting):
-        do = partial(changes.reject, subject=subject(rejecting), change_id=self.change.id)
+        do = partial(changes.reject_change, subject=subject(rejecting), change_id=self.change.id)
 
         def expect():
             if self.change.at <= self.model.now:
@@ -334,13 +340,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def settle_changes(self):
-        changes.settle(self.database, self.writes, TENANT, lambda _: self.catalog.exchange_rates)
+        changes.settle_due_changes(self.database, self.writes, TENANT, lambda _: self.catalog.exchange_rates)
         self.write_down()
 
     @rule(author=st.sampled_from(PEOPLE[:6]), kind=KINDS)
     def quote(self, author, kind):
         author = self.working(author)
-        do = partial(quotes.create, tenant_id=TENANT, frozen=frozen(kind), created_by=author, days=DAYS)
+        do = partial(quotes.create_quote, tenant_id=TENANT, frozen=frozen(kind), created_by=author, days=DAYS)
         answer = self.act(author, "create_quote", author, do)
         self.quotes[answer["id"]] = {**answer, "authors": {author}, "kind": kind}
 
@@ -363,7 +369,7 @@ class Machine(RuleBasedStateMachine):
         askers = {asker, *quote["authors"]}
         if {human(name) for name in askers} & {human(name) for name in policy.authors}:
             raise Refused("OWN_POLICY")
-        asked = Asked(
+        asked = ModelledApproval(
             id=answer["id"],
             quote=quote["id"],
             version=quote["version"],
@@ -403,7 +409,7 @@ class Machine(RuleBasedStateMachine):
             self.begun(quote, asker, answer if isinstance(answer, dict) else {"id": "refused"})
 
         do = partial(
-            service.submit,
+            service.submit_quote,
             subject=subject(asker),
             quote_id=quote["id"],
             content_digest=digest,
@@ -419,10 +425,10 @@ class Machine(RuleBasedStateMachine):
         quote = self.newest(dice)
         earlier = self.approval_of(quote)
         do = partial(
-            service.amend,
+            service.amend_quote,
             subject=subject(asker),
             quote_id=quote["id"],
-            amendment=Amendment(quote["content_digest"], frozen(kind), DAYS),
+            amendment=QuoteAmendment(quote["content_digest"], frozen(kind), DAYS),
             catalog=self.catalog,
         )
         answer = self.act(asker, "amend_quote", [quote["id"], quote["version"]], do)
@@ -437,8 +443,8 @@ class Machine(RuleBasedStateMachine):
                 "kind": kind,
             }
             if isinstance(answer, dict):
-                with self.database.reading() as session:
-                    stored = quotes.get(session, TENANT, quote["id"])
+                with self.database.open_reader() as session:
+                    stored = quotes.get_quote(session, TENANT, quote["id"])
                 newest["valid_until"] = stored["valid_until"].isoformat()
             self.begun(newest, asker, body)
             if earlier and earlier.state in ("pending", "approved"):
@@ -491,11 +497,11 @@ class Machine(RuleBasedStateMachine):
 
     def deciding(self, asked, decider, kind, digest):
         return partial(
-            decisions.decide,
+            decisions.decide_approval,
             subject=subject(decider),
             approval_id=asked.id,
             decision=kind,
-            sent=DecisionInput(content_digest=digest),
+            sent=ApprovalDecisionRequest(content_digest=digest),
             catalog=self.catalog,
         )
 
@@ -515,7 +521,9 @@ class Machine(RuleBasedStateMachine):
                 self.model.end(asked, "cancelled")
 
         digest = quote["content_digest"]
-        do = partial(service.cancel, subject=subject(asker), quote_id=quote["id"], content_digest=digest)
+        do = partial(
+            service.cancel_approval, subject=subject(asker), quote_id=quote["id"], content_digest=digest
+        )
         self.agree(self.act(asker, "cancel_quote", digest, do), expect)
 
     @rule(giver=st.sampled_from(PEOPLE[:4]), taker=st.sampled_from(PEOPLE), ahead=st.integers(0, 2))
@@ -523,8 +531,8 @@ class Machine(RuleBasedStateMachine):
         giver = self.working(giver)
         starts, ends = (self.clock.at + timedelta(hours=hours) for hours in (ahead, ahead + 4))
         body = {"delegate": taker, "starts_at": starts.isoformat(), "ends_at": ends.isoformat()}
-        shape = ApprovalDelegationInput.model_validate_json(json.dumps(body))
-        do = partial(delegations.create, subject=subject(giver), body=shape)
+        shape = ApprovalDelegationRequest.model_validate_json(json.dumps(body))
+        do = partial(delegations.create_delegation, subject=subject(giver), body=shape)
 
         def expect():
             if giver == taker:
@@ -536,7 +544,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(sorted(MAKERS)))
     def revoke(self, key):
-        do = partial(auth.revoke, caller=subject(key), key_id=key.partition(":")[2])
+        do = partial(auth.revoke_key, caller=subject(key), key_id=key.partition(":")[2])
 
         def expect():
             if key in self.model.revoked:
@@ -554,8 +562,8 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def settle(self):
         for approval_id in list(self.model.asked):
-            with self.database.writing() as session:
-                settled(session, self.writes, TENANT, approval_id)
+            with self.database.open_writer() as session:
+                settle_deadlines(session, self.writes, TENANT, approval_id)
         self.model.settle()
 
     @rule(point=st.sampled_from(POINTS))
@@ -573,8 +581,8 @@ class Machine(RuleBasedStateMachine):
         assert self.documents() == before
 
     def documents(self):
-        with self.database.reading() as session:
-            return {each: service.get(session, TENANT, each) for each in self.model.asked}
+        with self.database.open_reader() as session:
+            return {each: service.get_approval(session, TENANT, each) for each in self.model.asked}
 
     # What holds at any time
 
@@ -612,21 +620,21 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def the_policy_is_as_the_model_says(self):
         if self.policy is not None:
-            with self.database.reading() as session:
-                stored = policies.get(session, TENANT, "policy")
+            with self.database.open_reader() as session:
+                stored = policies.get_policy(session, TENANT, "policy")
             assert stored["version"] == len(self.versions) - 1
             assert stored["steps"] == self.policy.shape.model_dump(mode="json")["steps"]
 
     @invariant()
     def a_version_is_what_its_approval_is(self):
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             for asked in self.model.asked.values():
-                assert quotes.get(session, TENANT, asked.quote, asked.version)["state"] == asked.state
+                assert quotes.get_quote(session, TENANT, asked.quote, asked.version)["state"] == asked.state
 
     def teardown(self):
-        with self.database.reading() as session:
-            assert self.policy is None or self.writes.verify(session, TENANT).fault is None
-            assert list(service.unlike_recorded(session, TENANT)) == []
+        with self.database.open_reader() as session:
+            assert self.policy is None or self.writes.verify_chain(session, TENANT).fault is None
+            assert list(service.find_deviations(session, TENANT)) == []
         super().teardown()
 
 

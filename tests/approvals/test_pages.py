@@ -11,11 +11,11 @@ import pytest
 
 from service.approvals.tables import ApprovalRow
 from service.kit.clock import now
-from service.kit.http.html import money
+from service.kit.http.html import format_money
 from tests.applications import TENANT, Callers, attach, bearing
 from tests.approvals.deciding import Actor
 from tests.approvals.reading import Reader, heading, refusal
-from tests.approvals.test_links import DAVE, Asked, calling, code
+from tests.approvals.test_links import DAVE, RequestedApproval, calling, code
 from tests.auth.issuing import SigningIn, on_loopback
 from tests.browsing import (
     DESKTOP,
@@ -48,7 +48,7 @@ def callers(app, databases_of):
 @pytest.fixture
 def asked(callers):
     """An approval that Ada has to give."""
-    return Asked(Actor(callers), ADA, quorum=1)
+    return RequestedApproval(Actor(callers), ADA, quorum=1)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ class TestReading:
 
     def test_what_others_wrote_is_text(self, callers, ada):
         asker = Actor(callers)
-        asked = Asked(asker, ADA, quorum=1, quoted={"name": HOSTILE, "note": HOSTILE})
+        asked = RequestedApproval(asker, ADA, quorum=1, quoted={"name": HOSTILE, "note": HOSTILE})
         asker.post(f"{asked.path}:comment", {"text": HOSTILE})
         for path in ("/approvals", f"/approvals/{asked.approval['id']}"):
             seen = ada.get(path).text
@@ -136,7 +136,7 @@ class TestReading:
         before, after = (
             Decimal(one["headlines"]["total"]["amount"]) for one in (asked.quote, amended.json())
         )
-        moved = f"+{money(after - before, 'USD')}"
+        moved = f"+{format_money(after - before, 'USD')}"
         assert f"<strong>Rental</strong>: {moved} (+0.00\xa0USD by quantity, {moved} by price)" in seen
         assert "rental/price_per_device_hour/amount</code>: 2.5 → 5" in seen
 
@@ -176,7 +176,7 @@ class TestWhatAButtonDoes:
 
     def test_the_last_approval_says_what_is_committed_and_left(self, callers, ada, budget):
         center = budget("1000")
-        asked = Asked(Actor(callers), ADA, quorum=1, quoted={"cost_center_id": center})
+        asked = RequestedApproval(Actor(callers), ADA, quorum=1, quoted={"cost_center_id": center})
         page = f"/approvals/{asked.approval['id']}"
         total = Decimal(asked.quote["headlines"]["total"]["amount"])
         words = said(ada.get(page), "approving")
@@ -193,7 +193,7 @@ class TestWhatAButtonDoes:
 
     def test_a_budget_that_refuses_is_told_before(self, callers, ada, budget):
         center = budget("0.01", enforcement="block")
-        asked = Asked(Actor(callers), ADA, quorum=1, quoted={"cost_center_id": center})
+        asked = RequestedApproval(Actor(callers), ADA, quorum=1, quoted={"cost_center_id": center})
         page = f"/approvals/{asked.approval['id']}"
         words = said(ada.get(page), "approving")
         assert words.startswith("Approve: it would be refused as things are: ")
@@ -202,13 +202,13 @@ class TestWhatAButtonDoes:
         assert asked.state() == "pending"
 
     def test_a_budget_that_is_exceeded_is_told_before(self, callers, ada, budget):
-        asked = Asked(Actor(callers), ADA, quorum=1, quoted={"cost_center_id": budget("0.01")})
+        asked = RequestedApproval(Actor(callers), ADA, quorum=1, quoted={"cost_center_id": budget("0.01")})
         assert "it is exceeded" in said(ada.get(f"/approvals/{asked.approval['id']}"), "approving")
 
     def test_the_deadline_is_that_of_the_prices_where_they_end_first(self, callers, ada, asked, page):
         ends = datetime(2099, 1, 2, 3, 4, tzinfo=UTC)
         for member, late in (("expires_at", "valid_until"), ("valid_until", "expires_at")):
-            with callers.client.app.state.database.writing() as session:
+            with callers.client.app.state.database.open_writer() as session:
                 row = session.get(ApprovalRow, ("default", asked.approval["id"]))
                 setattr(row, member, ends)
                 setattr(row, late, ends + timedelta(days=1))
@@ -217,14 +217,14 @@ class TestWhatAButtonDoes:
             )
 
     def test_one_of_several_says_what_is_still_needed(self, callers, ada, budget):
-        asked = Asked(Actor(callers), ADA, DAVE)
+        asked = RequestedApproval(Actor(callers), ADA, DAVE)
         page = f"/approvals/{asked.approval['id']}"
         needed = "the step “step” needs 1 more of its 2 approvals, by dave@example.org"
         words = said(ada.get(page), "approving")
         assert f"; then {needed}" in words
         assert "; nothing is committed before that." in words
         spent = budget("0.01")
-        other = Asked(Actor(callers), ADA, DAVE, quoted={"cost_center_id": spent})
+        other = RequestedApproval(Actor(callers), ADA, DAVE, quoted={"cost_center_id": spent})
         words = said(ada.get(f"/approvals/{other.approval['id']}"), "approving")
         assert (
             f"and as things are it would be 105.33 USD of the budget budget-{spent} (0.01 USD left" in words
@@ -237,7 +237,7 @@ class TestWhatAButtonDoes:
     def test_a_delegate_is_told_in_whose_place(self, callers, ada):
         asker = Actor(callers)
         boss = Actor(callers)
-        asked = Asked(asker, boss.name, quorum=1)
+        asked = RequestedApproval(asker, boss.name, quorum=1)
         given = {"delegate": ADA, "ends_at": (now() + timedelta(hours=1)).isoformat()}
         made = boss.post("/v1/approval-delegations", given)
         assert made.status_code == 201, made.text
@@ -312,7 +312,7 @@ class TestDeciding:
     def test_whoever_asked_decides_nothing(self, callers, asked, page):
         asker = Reader(callers.client, "ada")
         form = asker.fields(page)
-        with callers.client.app.state.database.writing() as session:
+        with callers.client.app.state.database.open_writer() as session:
             row = session.get(ApprovalRow, ("default", asked.approval["id"]))
             row.asked_by = [*row.asked_by, ADA]
         assert "<textarea" not in asker.get(page).text
@@ -358,7 +358,7 @@ class TestInABrowser:
 
     def test_somebody_signs_in_reads_and_approves(self, place, window):
         callers, address = place
-        asked = Asked(Actor(callers), ADA, DAVE, quoted={"name": HOSTILE, "note": HOSTILE})
+        asked = RequestedApproval(Actor(callers), ADA, DAVE, quoted={"name": HOSTILE, "note": HOSTILE})
         page = window(PHONE)
         page.goto(f"{address}/approvals")
         assert page.url == f"{address}/approvals"
@@ -393,7 +393,7 @@ class TestInABrowser:
 
     def test_somebody_rejects_by_a_link(self, place, window):
         callers, _ = place
-        asked = Asked(Actor(callers), DAVE, quorum=1)
+        asked = RequestedApproval(Actor(callers), DAVE, quorum=1)
         mailer = Actor(callers, "approval-links:write")
         made = mailer.post(f"{asked.path}:link", {"approver": DAVE}).json()
         page = window(java_script_enabled=False)

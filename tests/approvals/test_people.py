@@ -8,9 +8,9 @@ from sqlalchemy import update
 
 from service.approvals import service
 from service.approvals.delegations import service as delegations
-from service.approvals.delegations.schemas import ApprovalDelegationInput
-from service.approvals.service import Amendment
-from service.auth.service import lineage
+from service.approvals.delegations.schemas import ApprovalDelegationRequest
+from service.approvals.service import QuoteAmendment
+from service.auth.service import resolve_lineage
 from service.auth.tables import ApiKeyRow
 from service.kit.clock import now
 from service.quotes import service as quotes
@@ -25,18 +25,18 @@ ASKER = "token:asker"
 
 def key(database, name, maker, **members):
     """A key that somebody has made."""
-    with database.writing() as session:
+    with database.open_writer() as session:
         own = {"tenant_id": TENANT, "id": name.partition(":")[2], "name": name, "scopes": []}
         made = {"digest": "", "created_at": now(), "created_by": maker, "version": 1}
-        line = [maker, *(lineage(session, subject(maker)) - {maker})]
+        line = [maker, *(resolve_lineage(session, subject(maker)) - {maker})]
         session.add(ApiKeyRow(**own, **made, lineage=line, **members))
     return name
 
 
 def delegate(scene, giver, taker):
     body = f'{{"delegate": "{taker}", "ends_at": "2099-01-01T00:00:00Z"}}'
-    shape = ApprovalDelegationInput.model_validate_json(body)
-    return scene.run(giver, partial(delegations.create, subject=subject(giver), body=shape))["id"]
+    shape = ApprovalDelegationRequest.model_validate_json(body)
+    return scene.run(giver, partial(delegations.create_delegation, subject=subject(giver), body=shape))["id"]
 
 
 def decide(scene, name, kind="approve"):
@@ -71,9 +71,9 @@ class TestWhoeverAskedForAnyVersion:
             assert decide(scene, ALICE, "reject") == "rejected"
         else:
             scene.run(ASKER, scene.cancelling())
-        amendment = Amendment(scene.quote["content_digest"], frozen(), 30)
+        amendment = QuoteAmendment(scene.quote["content_digest"], frozen(), 30)
         amend = partial(
-            service.amend,
+            service.amend_quote,
             subject=subject(CAROL),
             quote_id=scene.quote["id"],
             amendment=amendment,
@@ -177,14 +177,14 @@ class TestDelegations:
         own = key(database, "api_key:k1", ALICE)
         scene = Scene(database, approvers=[own, BOB])
         delegate(scene, own, DAVE)
-        with database.reading() as session:
-            assert service.names_of(session, subject(DAVE)) == {own, DAVE}
-        with database.writing() as session:
+        with database.open_reader() as session:
+            assert service.list_deciding_names(session, subject(DAVE)) == {own, DAVE}
+        with database.open_writer() as session:
             change = update(ApiKeyRow).values(**ending) if ending else ApiKeyRow.__table__.delete()
             session.execute(change)
         assert decide(scene, DAVE) == "NOT_AN_APPROVER"
-        with database.reading() as session:
-            assert service.names_of(session, subject(DAVE)) == {DAVE}
+        with database.open_reader() as session:
+            assert service.list_deciding_names(session, subject(DAVE)) == {DAVE}
         assert decide(scene, BOB) == "approved"
 
     def test_by_keys_that_have_ended_nobody_is_left_to_approve(self, database):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import delete, update
 
-from service.app.background.service import Means, schedules
+from service.app.background.service import JobDependencies, list_schedules
 from service.approvals.budgets.tables import BudgetRow
 from service.approvals.changes.tables import ApprovalSettingsRow, PolicyChangeRow
-from service.approvals.service import unlike_recorded
+from service.approvals.service import find_deviations
 from service.approvals.tables import ApprovalPolicyRow
 from service.kit.database.engine import Reader
 from service.kit.jobs.events import EventRow
@@ -104,7 +104,7 @@ class TestWhoeverWritesPolicies:
     def test_is_known_from_the_audit_where_the_policy_is_older(self, callers, people):
         writer, _, _ = people
         database = callers.client.app.state.database
-        with database.writing() as session:
+        with database.open_writer() as session:
             session.execute(update(ApprovalPolicyRow).values(written_by=None))
         assert "written_by" not in shown(writer)
         assert code(writer.submit(writer.quote())) == (403, "OWN_POLICY")
@@ -195,12 +195,12 @@ class TestAWaitingChange:
         change = emptied(writer)
         clock.move(seconds=DAY)
         database = callers.client.app.state.database
-        means = Means(writes=callers.client.app.state.means.writes, webhooks=MEANS.webhooks)
-        sweep = next(each for each in schedules((), means) if each.name == "policy_changes.sweep")
+        means = JobDependencies(writes=callers.client.app.state.means.writes, webhooks=MEANS.webhooks)
+        sweep = next(each for each in list_schedules((), means) if each.name == "policy_changes.sweep")
         assert sweep.job.run(SimpleNamespace(database=database)).result == {"policy_changes": 1}
-        with database.reading() as session:
+        with database.open_reader() as session:
             assert session.get(PolicyChangeRow, ("default", change["id"])).state == "effective"
-            assert list(unlike_recorded(session, "default")) == []
+            assert list(find_deviations(session, "default")) == []
         events = writer.get("/v1/audit-events?page_size=500").json()["items"]
         done = [each for each in events if each["operation"] == "apply_policy_change"]
         assert {each["resource"] for each in done} == {
@@ -212,7 +212,7 @@ class TestAWaitingChange:
 
 def told(callers, change):
     database = callers.client.app.state.database
-    with database.reading() as session:
+    with database.open_reader() as session:
         rows = session.query(EventRow).filter(EventRow.type.startswith("policy_change"))
         found = [row for row in rows if row.data["change_id"] == change["id"]]
     order = {"policy_change.proposed": 0}
@@ -261,7 +261,7 @@ class TestAtOnce:
         admin = Actor(callers)
         admin.post("/v1/approval-policies", policy())
         database = callers.client.app.state.database
-        with database.writing() as session:
+        with database.open_writer() as session:
             row = session.query(ApprovalPolicyRow).one()
             old = {name: value for name, value in json.loads(row.document).items() if name != "automatic"}
             row.document, row.written_by = json.dumps(old), None
@@ -374,8 +374,8 @@ def test_an_edit_beside_the_service_is_found(callers, people):
         with database.engine.connect() as connection:
             assert connection.execute(edit).rowcount
             with Reader(connection, autoflush=False) as session:
-                assert (edited, "CHANGED") in list(unlike_recorded(session, "default")) or (
-                    (edited, "MISSING") in list(unlike_recorded(session, "default"))
+                assert (edited, "CHANGED") in list(find_deviations(session, "default")) or (
+                    (edited, "MISSING") in list(find_deviations(session, "default"))
                 ), str(edit)
             connection.rollback()
 
@@ -386,6 +386,6 @@ def test_a_budget_that_is_older_than_the_column_is_as_it_was_recorded(callers):
     client.post("/v1/cost-centers", {"id": "research", "name": "Research"})
     body = {"id": "now", "name": "Now", "cost_center_id": "research", "starts_on": "2025-01-01"}
     assert client.post("/v1/budgets", body | {"ends_on": "2025-12-31", "amount": usd("1")}).status_code == 201
-    with callers.client.app.state.database.reading() as session:
+    with callers.client.app.state.database.open_reader() as session:
         assert session.get(BudgetRow, ("default", "now")).raised_by is None
-        assert list(unlike_recorded(session, "default")) == []
+        assert list(find_deviations(session, "default")) == []

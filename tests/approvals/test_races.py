@@ -9,14 +9,14 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import delete, update
 
-from service.app.background.approvals import settled
+from service.app.background.approvals import settle_deadlines
 from service.approvals import decisions, service
 from service.approvals.changes import service as changes
 from service.approvals.delegations import service as delegations
-from service.approvals.delegations.schemas import ApprovalDelegationInput
+from service.approvals.delegations.schemas import ApprovalDelegationRequest
 from service.approvals.policies import service as policies
-from service.approvals.policies.schemas import ApprovalPolicyInput
-from service.approvals.schemas import DecisionInput
+from service.approvals.policies.schemas import ApprovalPolicyRequest
+from service.approvals.schemas import ApprovalDecisionRequest
 from service.approvals.tables import (
     ApprovalApproverRow,
     ApprovalCommentRow,
@@ -26,15 +26,15 @@ from service.approvals.tables import (
     ApprovalRow,
     ApprovalStepRow,
 )
-from service.audit.service import Call, Writes
+from service.audit.service import WriteContext, Writes
 from service.audit.verification import Verification
 from service.cli.operator import _report_audit
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.clock import now
 from service.kit.http.problems import Problem
 from service.kit.jobs.events import EventRow
 from service.quotes import service as quotes
-from service.quotes.documents import digest_of
+from service.quotes.documents import compute_digest
 from service.quotes.tables import QuoteRow
 from tests.applications import KEYRING
 from tests.approvals.test_model import TENANT, frozen, subject
@@ -48,37 +48,39 @@ class Scene:
 
     def __init__(self, database, *, quorum=1, approvers=DECIDERS):
         self.database, self.writes = database, Writes(database, KEYRING)
-        self.catalog = shipped_snapshot()
+        self.catalog = build_shipped_snapshot()
         step = {"name": "step", "approvers": list(approvers), "quorum": quorum}
         body = {"id": "policy", "name": "policy", "conditions": {}, "steps": [step]}
         admin = subject("token:admin")
         at_once = {"patch": {"change_delay_seconds": 0}, "if_match": "*"}
         self.run(admin.name, partial(changes.change_settings, subject=admin, **at_once))
-        self.run(admin.name, partial(policies.create, subject=admin, body=_policy(body)))
+        self.run(admin.name, partial(policies.create_policy, subject=admin, body=_policy(body)))
         self.quote = self.quote_anew()
         self.approval = self.run("token:asker", self.submitting())
 
     def quote_anew(self):
-        made = partial(quotes.create, tenant_id=TENANT, frozen=frozen(), created_by="token:asker", days=30)
+        made = partial(
+            quotes.create_quote, tenant_id=TENANT, frozen=frozen(), created_by="token:asker", days=30
+        )
         return self.run("token:asker", made)
 
     def submitting(self, asker="token:asker"):
         seen = {"quote_id": self.quote["id"], "content_digest": self.quote["content_digest"]}
-        return partial(service.submit, subject=subject(asker), catalog=self.catalog, **seen)
+        return partial(service.submit_quote, subject=subject(asker), catalog=self.catalog, **seen)
 
     def deciding(self, name, kind="approve"):
         return partial(
-            decisions.decide,
+            decisions.decide_approval,
             subject=subject(name),
             approval_id=self.approval["id"],
             decision=kind,
-            sent=DecisionInput(content_digest=self.quote["content_digest"]),
+            sent=ApprovalDecisionRequest(content_digest=self.quote["content_digest"]),
             catalog=self.catalog,
         )
 
     def cancelling(self):
         seen = {"quote_id": self.quote["id"], "content_digest": self.quote["content_digest"]}
-        return partial(service.cancel, subject=subject("token:asker"), **seen)
+        return partial(service.cancel_approval, subject=subject("token:asker"), **seen)
 
     def run(self, name, do):
         """What a write did, or the code of what refused it."""
@@ -89,14 +91,14 @@ class Scene:
             return changes[-1]
 
         try:
-            self.writes.run(Call(subject(name), "test", "/test", "request", uuid4().hex), None, doing)
+            self.writes.run(WriteContext(subject(name), "test", "/test", "request", uuid4().hex), None, doing)
         except Problem as problem:
             return problem.code
         return changes[-1].body
 
     def settle(self):
-        with self.database.writing() as session:
-            return settled(session, self.writes, TENANT, self.approval["id"])
+        with self.database.open_writer() as session:
+            return settle_deadlines(session, self.writes, TENANT, self.approval["id"])
 
     def at_once(self, *calls):
         """What came of calls that all begin at the same time."""
@@ -114,17 +116,17 @@ class Scene:
         return [found[place] for place in range(len(calls))]
 
     def shown(self, approval_id=""):
-        with self.database.reading() as session:
-            return service.get(session, TENANT, approval_id or self.approval["id"])
+        with self.database.open_reader() as session:
+            return service.get_approval(session, TENANT, approval_id or self.approval["id"])
 
     def faults(self):
-        with self.database.reading() as session:
-            assert self.writes.verify(session, TENANT).fault is None
-            return set(service.unlike_recorded(session, TENANT))
+        with self.database.open_reader() as session:
+            assert self.writes.verify_chain(session, TENANT).fault is None
+            return set(service.find_deviations(session, TENANT))
 
 
 def _policy(body):
-    return ApprovalPolicyInput.model_validate(body)
+    return ApprovalPolicyRequest.model_validate(body)
 
 
 def test_fifty_deciders_at_once_make_one_decision(database):
@@ -162,13 +164,13 @@ def test_whatever_is_changed_beside_the_service_is_found(database, capsys):
     scene = Scene(database, quorum=2)
     scene.run(DECIDERS[0], scene.deciding(DECIDERS[0]))
     commenting = partial(
-        service.comment, subject=subject(DECIDERS[1]), approval_id=scene.approval["id"], text="Why?"
+        service.add_comment, subject=subject(DECIDERS[1]), approval_id=scene.approval["id"], text="Why?"
     )
     scene.run(DECIDERS[1], commenting)
-    body = ApprovalDelegationInput.model_validate_json(
+    body = ApprovalDelegationRequest.model_validate_json(
         '{"delegate": "token:other", "ends_at": "2099-01-01T00:00:00Z"}'
     )
-    scene.run(DECIDERS[1], partial(delegations.create, subject=subject(DECIDERS[1]), body=body))
+    scene.run(DECIDERS[1], partial(delegations.create_delegation, subject=subject(DECIDERS[1]), body=body))
     assert scene.faults() == set()
     approval, quote = f"approvals/{scene.approval['id']}", f"quotes/{scene.quote['id']}?version=1"
     edits = [
@@ -199,7 +201,7 @@ def test_whatever_is_changed_beside_the_service_is_found(database, capsys):
     assert scene.faults() == set()
     with database.engine.begin() as connection:
         connection.execute(update(ApprovalRow).values(state="approved"))
-    assert _report_audit(Told(scene)) == 1
+    assert _report_audit(OperatorArguments(scene)) == 1
     assert f"{TENANT}: {approval} is NOT as it was recorded: CHANGED" in capsys.readouterr().out
 
 
@@ -231,10 +233,10 @@ def test_nothing_is_decided_about_a_quote_that_is_not_as_it_was_frozen(database,
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_another_quote_with_a_digest_of_its_own_is_not_what_was_asked_for(database):
     scene = Scene(database)
-    with database.writing() as session:
-        row = quotes.locked(session, TENANT, scene.quote["id"])
+    with database.open_writer() as session:
+        row = quotes.lock_version(session, TENANT, scene.quote["id"])
         row.name = "another"
-        row.content_digest = digest_of(row)
+        row.content_digest = compute_digest(row)
     assert scene.run(DECIDERS[0], scene.deciding(DECIDERS[0])) == "QUOTE_NOT_AS_FROZEN"
 
 
@@ -243,16 +245,16 @@ def scene_faults(connection):
     from service.kit.database.engine import Reader  # noqa: PLC0415
 
     with Reader(connection, autoflush=False) as session:
-        return list(service.unlike_recorded(session, TENANT))
+        return list(service.find_deviations(session, TENANT))
 
 
-class Told:
+class OperatorArguments:
     """What the command line asks the operator."""
 
     def __init__(self, scene):
         self._scene = scene
 
     def verify_audit(self, _expected):
-        with self._scene.database.reading() as session:
-            verdict = self._scene.writes.verify(session, TENANT)
+        with self._scene.database.open_reader() as session:
+            verdict = self._scene.writes.verify_chain(session, TENANT)
         return [Verification(verdict, tuple(self._scene.faults()), ())]

@@ -8,7 +8,7 @@ from sqlalchemy import delete, update
 from service.approvals.actuals.tables import ActualChargeRow, ActualsImportRow, ActualsPeriodRow
 from service.approvals.budgets.tables import BudgetRow
 from service.approvals.cost_centers.tables import CostCenterRow
-from service.approvals.service import unlike_recorded
+from service.approvals.service import find_deviations
 from service.approvals.tables import ApprovalRow
 from service.kit.database.engine import Reader
 from tests.approvals.bills import bill, row
@@ -46,8 +46,8 @@ def stored(callers):
 
 
 def faults(database):
-    with database.reading() as session:
-        return set(unlike_recorded(session, TENANT))
+    with database.open_reader() as session:
+        return set(find_deviations(session, TENANT))
 
 
 def test_what_the_service_writes_is_as_it_was_recorded(callers, stored):
@@ -88,7 +88,7 @@ def test_an_edit_is_found(callers, stored):
         with database.engine.connect() as connection:
             assert connection.execute(edit).rowcount
             with Reader(connection, autoflush=False) as session:
-                found = list(unlike_recorded(session, TENANT))
+                found = list(find_deviations(session, TENANT))
             connection.rollback()
         assert any(each.startswith(resource) for each, _ in found), str(edit)
     assert faults(database) == set()

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from service.audit import repository
-from service.audit.chain import GENESIS, verify
-from service.audit.service import Call, Change, Writes
+from service.audit.chain import GENESIS, verify_chain
+from service.audit.service import WriteContext, WriteOutcome, Writes
 from service.kit.security.keyring import Keyring
-from service.kit.security.subjects import LOCAL
+from service.kit.security.principals import LOCAL
 from tests.applications import KEYRING
 
 TENANT = "audited"
@@ -18,9 +18,9 @@ EVENTS = 6
 
 
 def record(database, writes, number, subject=SUBJECT, operation="create_grid"):
-    call = Call(subject, operation, "/v1/grids", f"request-{number}")
-    with database.writing() as session:
-        writes.record(session, call, Change(resource=f"grids/{number}", after={"number": number}))
+    call = WriteContext(subject, operation, "/v1/grids", f"request-{number}")
+    with database.open_writer() as session:
+        writes.record(session, call, WriteOutcome(resource=f"grids/{number}", after={"number": number}))
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def writes(database):
 
 
 def verdict(database, writes, tenant=TENANT):
-    with database.reading() as session:
-        return writes.verify(session, tenant)
+    with database.open_reader() as session:
+        return writes.verify_chain(session, tenant)
 
 
 def change(database, *statements):
@@ -128,8 +128,8 @@ class TestAnyChangeIsFound:
     def test_the_whole_record_of_a_tenant_that_is_known(self, database, writes):
         where = f"WHERE tenant_id = '{TENANT}'"
         change(database, f"DELETE FROM audit_events {where}", f"DELETE FROM audit_heads {where}")
-        with database.reading() as session:
-            (found,) = (v for v in writes.verify_all(session, [TENANT]) if v.tenant_id == TENANT)
+        with database.open_reader() as session:
+            (found,) = (v for v in writes.verify_all_chains(session, [TENANT]) if v.tenant_id == TENANT)
         assert found.fault.code == "HEAD_MISSING"
 
     def test_a_chain_made_anew_without_the_secret(self, database):
@@ -143,10 +143,12 @@ class TestAnyChangeIsFound:
 @pytest.mark.usefixtures("writes")
 @given(order=st.permutations(range(1, EVENTS + 1)), kept=st.integers(0, EVENTS))
 def test_only_the_whole_chain_in_order_holds(database, order, kept):
-    with database.reading() as session, repository.chain(session, TENANT) as chain:
+    with database.open_reader() as session, repository.stream_events(session, TENANT) as chain:
         events = {event.sequence: event for event in chain}
         shuffled = [events[sequence] for sequence in order[:kept]]
-        found = verify(TENANT, shuffled, repository.head(session, TENANT), KEYRING.key("audit seal"))
+        found = verify_chain(
+            TENANT, shuffled, repository.get_head(session, TENANT), KEYRING.derive_key("audit seal")
+        )
     assert (found.fault is None) == ([event.sequence for event in shuffled] == list(range(1, EVENTS + 1)))
 
 

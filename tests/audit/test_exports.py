@@ -14,53 +14,53 @@ import pytest
 from rfc3161_client import decode_timestamp_response
 from sqlalchemy import delete, select, update
 
-from service.app.background.audit import exporting, verifying
-from service.app.background.service import Means, schedules
+from service.app.background.audit import build_audit_export, build_audit_verification
+from service.app.background.service import JobDependencies, list_schedules
 from service.app.examples import EXAMPLES
 from service.app.settings import Settings
-from service.audit.exports import Exports, TimeStampFailed, append, stamped_bytes
-from service.audit.stamping import MOST_BYTES, Authority
+from service.audit.exports import HeadExports, TimeStampFailed, append_line, build_stamped_bytes
+from service.audit.stamping import MOST_BYTES, TimeStampAuthority
 from service.audit.tables import AuditEventRow, AuditHeadRow
-from service.audit.verification import Head, exported_heads, heads
+from service.audit.verification import ChainHead, list_heads, parse_exported_heads
 from service.auth.tables import ApiKeyRow
-from service.kit.http.outbound import Outbound, parsed_networks
+from service.kit.http.outbound import OutboundClient, parse_networks
 from service.kit.jobs.events import EventRow
-from service.kit.jobs.repository import enqueue, last_done
-from service.kit.jobs.schedules import Nothing
+from service.kit.jobs.repository import enqueue_job, get_last_done
+from service.kit.jobs.schedules import NoArguments
 from tests.applications import MEANS
 from tests.audit import authority
 from tests.webhooks.receiving import answer, receiver
 from tests.working import do_all
 
 SOCKETS = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
-LOOPBACK = parsed_networks("127.0.0.0/8")
-HEADS = [Head("default", 3, "a" * 64), Head("system", 1, "b" * 64)]
+LOOPBACK = parse_networks("127.0.0.0/8")
+HEADS = [ChainHead("default", 3, "a" * 64), ChainHead("system", 1, "b" * 64)]
 
 
 def do(database, schedule, effect="now"):
-    with database.writing() as session:
-        enqueue(session, schedule.job, Nothing(), tenant_id="system", effect_key=effect)
+    with database.open_writer() as session:
+        enqueue_job(session, schedule.job, NoArguments(), tenant_id="system", effect_key=effect)
     do_all(database, schedule.job)
-    with database.reading() as session:
-        return last_done(session, schedule.job.name).result
+    with database.open_reader() as session:
+        return get_last_done(session, schedule.job.name).result
 
 
 def events(database):
-    with database.reading() as session:
+    with database.open_reader() as session:
         rows = session.scalars(select(EventRow).where(EventRow.type == "audit.head"))
         return [(row.tenant_id, row.data) for row in rows]
 
 
 def test_heads_go_to_the_file_the_log_and_webhooks(client, database, tmp_path, caplog):
     file = tmp_path / "heads"
-    schedule = exporting(Exports(file=file))
+    schedule = build_audit_export(HeadExports(file=file))
     assert client.post("/v1/webhooks", EXAMPLES["create_webhook"] | {"event_types": ["audit.head"]})
     with caplog.at_level(logging.INFO):
         assert do(database, schedule) == {"heads": 2}
-    with database.reading() as session:
-        found = heads(session)
+    with database.open_reader() as session:
+        found = list_heads(session)
     assert {head.tenant_id for head in found} == {"default", "system"}
-    assert exported_heads(file.read_text().splitlines()) == found
+    assert parse_exported_heads(file.read_text().splitlines()) == found
     told = [record.getMessage() for record in caplog.records if "audit head" in record.getMessage()]
     assert told == [f"audit head of {one.tenant_id}: {one.sequence}:{one.hash}" for one in found]
     (own,) = (head for head in found if head.tenant_id == "default")
@@ -75,24 +75,26 @@ def test_heads_go_to_the_file_the_log_and_webhooks(client, database, tmp_path, c
 
 def test_what_nobody_wants_to_be_told_of_is_no_event(client, database):
     client.post("/v1/webhooks", EXAMPLES["create_webhook"])
-    do(database, exporting(Exports()))
+    do(database, build_audit_export(HeadExports()))
     assert events(database) == []
 
 
 def test_a_chain_that_is_cut_off_is_found_by_what_was_exported(client, database, tmp_path):
     file = tmp_path / "heads"
     client.post("/v1/grids", EXAMPLES["create_grid"])
-    with database.reading() as session:
+    with database.open_reader() as session:
         row = session.get(AuditHeadRow, "default")
         kept = {name: getattr(row, name) for name in ("sequence", "hash", "seal")}
     client.post("/v1/sites", EXAMPLES["create_site"] | {"grid_id": EXAMPLES["create_grid"]["id"]})
-    do(database, exporting(Exports(file=file)))
+    do(database, build_audit_export(HeadExports(file=file)))
     with database.engine.begin() as connection:
         later = AuditEventRow.sequence > kept["sequence"]
         connection.execute(delete(AuditEventRow).where(AuditEventRow.tenant_id == "default", later))
         connection.execute(update(AuditHeadRow).where(AuditHeadRow.tenant_id == "default").values(**kept))
     assert client.get("/v1/audit-events:verify").json()["valid"]
-    (head,) = (one for one in exported_heads(file.read_text().splitlines()) if one.tenant_id == "default")
+    (head,) = (
+        one for one in parse_exported_heads(file.read_text().splitlines()) if one.tenant_id == "default"
+    )
     verdict = client.get(f"/v1/audit-events:verify?expected_head={head.sequence}:{head.hash}").json()
     assert (verdict["valid"], verdict["fault"]["code"]) == (False, "END_CUT_OFF")
 
@@ -101,25 +103,25 @@ class TestFile:
     def test_it_is_for_its_owner_alone_and_grows_by_whole_lines(self, tmp_path):
         file = tmp_path / "heads"
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda _: Exports(file=file).write(HEADS), range(40)))
+            list(pool.map(lambda _: HeadExports(file=file).write(HEADS), range(40)))
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         lines = file.read_text().splitlines()
         assert len(lines) == 40
-        assert exported_heads(lines) == HEADS
+        assert parse_exported_heads(lines) == HEADS
 
     def test_a_line_after_one_that_was_cut_can_be_read(self, tmp_path):
         file = tmp_path / "heads"
         file.write_bytes(b'{"heads": [')
-        append(file, b"{}\n")
+        append_line(file, b"{}\n")
         assert file.read_bytes() == b'{"heads": [\n{}\n'
 
     def test_what_does_not_fit_leaves_nothing(self, tmp_path, monkeypatch):
         file = tmp_path / "heads"
-        append(file, b"{}\n")
+        append_line(file, b"{}\n")
         write = os.write
         monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:1]))
         with pytest.raises(OSError, match="no room"):
-            append(file, b"{}\n")
+            append_line(file, b"{}\n")
         assert file.read_bytes() == b"{}\n"
 
 
@@ -133,8 +135,8 @@ def stamping(reply):
             connection.sendall(answer(200, body=content))
 
         standing.script["/stamp"] = say
-        outbound = Outbound(LOOPBACK, timeout_seconds=5.0)
-        yield standing, Authority(standing.url("/stamp"), outbound)
+        outbound = OutboundClient(LOOPBACK, timeout_seconds=5.0)
+        yield standing, TimeStampAuthority(standing.url("/stamp"), outbound)
 
 
 class TestTimeStamps:
@@ -143,13 +145,13 @@ class TestTimeStamps:
     def test_a_line_has_one_of_its_heads(self, tmp_path):
         file = tmp_path / "heads"
         with stamping(authority.answer) as (standing, tsa):
-            Exports(file=file, stamp=tsa.stamp).write(HEADS)
+            HeadExports(file=file, stamp=tsa.stamp).write(HEADS)
         ((headers, _),) = standing.at("/stamp")
         assert headers["content-type"] == "application/timestamp-query"
         (line,) = map(json.loads, file.read_text().splitlines())
         told = decode_timestamp_response(base64.b64decode(line["time_stamp"])).tst_info
-        assert told.message_imprint.message == sha256(stamped_bytes(line["heads"])).digest()
-        assert exported_heads(file.read_text().splitlines()) == HEADS
+        assert told.message_imprint.message == sha256(build_stamped_bytes(line["heads"])).digest()
+        assert parse_exported_heads(file.read_text().splitlines()) == HEADS
 
     @pytest.mark.parametrize(
         ("reply", "code"),
@@ -169,8 +171,8 @@ class TestTimeStamps:
     @pytest.mark.usefixtures("client")
     def test_heads_are_written_without_one_and_the_job_fails(self, database, tmp_path):
         file = tmp_path / "heads"
-        tsa = Authority("https://127.0.0.1/stamp", Outbound())
-        schedule = exporting(Exports(file=file, stamp=tsa.stamp))
+        tsa = TimeStampAuthority("https://127.0.0.1/stamp", OutboundClient())
+        schedule = build_audit_export(HeadExports(file=file, stamp=tsa.stamp))
         with pytest.raises(AssertionError, match="TIME_STAMP_FAILED"):
             do(database, schedule)
         (line,) = map(json.loads, file.read_text().splitlines())
@@ -179,7 +181,7 @@ class TestTimeStamps:
 
     def test_an_address_of_this_network_is_not_called(self):
         with pytest.raises(TimeStampFailed, match="REFUSED"):
-            Authority("https://127.0.0.1/stamp", Outbound()).stamp(b"data")
+            TimeStampAuthority("https://127.0.0.1/stamp", OutboundClient()).stamp(b"data")
 
 
 class TestSettings:
@@ -187,22 +189,22 @@ class TestSettings:
         given = Settings(audit_heads_file=tmp_path / "heads", audit_time_stamp_url="https://tsa.example/")
         assert given.audit_exports.file == tmp_path / "heads"
         assert given.audit_exports.stamp is not None
-        assert Settings().audit_exports == Exports()
+        assert Settings().audit_exports == HeadExports()
 
     def test_a_time_stamp_needs_a_file(self):
         with pytest.raises(ValueError, match="IRONLAW_AUDIT_HEADS_FILE"):
             Settings(audit_time_stamp_url="https://tsa.example/")
 
     def test_jobs_are_given_them(self):
-        exports = Exports(file=Path("somewhere"))
-        means = Means(writes=MEANS.writes, webhooks=MEANS.webhooks, exports=exports)
-        assert {"audit.heads", "audit.verify"} <= {one.name for one in schedules((), means)}
+        exports = HeadExports(file=Path("somewhere"))
+        means = JobDependencies(writes=MEANS.writes, webhooks=MEANS.webhooks, exports=exports)
+        assert {"audit.heads", "audit.verify"} <= {one.name for one in list_schedules((), means)}
 
 
 class TestVerifying:
     def test_faults_are_counted_told_and_gone_when_they_are_mended(self, callers, database, caplog):
         callers.key("models:read")
-        schedule = verifying(callers.client.app.state.means.writes)
+        schedule = build_audit_verification(callers.client.app.state.means.writes)
         assert do(database, schedule) == {"tenants": 2, "faults": 0, "gaps": 0}
         with database.engine.begin() as connection:
             (scopes,) = connection.execute(select(ApiKeyRow.scopes)).scalars()
@@ -223,10 +225,10 @@ class TestVerifying:
         assert metric("ironlaw_audit_verified_timestamp_seconds") == 0
         writes = client.app.state.means.writes
         client.post("/v1/api-keys", EXAMPLES["create_api_key"])
-        do(database, verifying(writes))
+        do(database, build_audit_verification(writes))
         assert metric("ironlaw_audit_verified_timestamp_seconds") > 1e9
         assert metric("ironlaw_audit_faults") == 0
         with database.engine.begin() as connection:
             connection.execute(update(ApiKeyRow).values(created_by="token:somebody"))
-        do(database, verifying(writes), "tomorrow")
+        do(database, build_audit_verification(writes), "tomorrow")
         assert metric("ironlaw_audit_faults") == 1

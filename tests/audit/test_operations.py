@@ -1,6 +1,6 @@
 """Every operation that may write is recorded, or is named here with the reason why it is not."""
 
-from service.audit.service import _call
+from service.audit.service import _build_call
 
 _ANSWERS = "computes an answer and stores nothing"
 _WORK = "moves work that is under way; what comes of it is recorded where it decides"
@@ -24,7 +24,7 @@ RECORDED_BY_THEMSELVES = {
 
 def is_recorded(dependant):
     """Whether an operation runs under the call of a stored write."""
-    return dependant.call is _call or any(is_recorded(each) for each in dependant.dependencies)
+    return dependant.call is _build_call or any(is_recorded(each) for each in dependant.dependencies)
 
 
 def test_every_operation_that_may_write_is_recorded(app):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import delete, insert, select, text, update
 
-from service.app.background.service import kinds
+from service.app.background.service import list_kinds
 from service.app.examples import EXAMPLES
 from service.app.recorded import DECIDES_NOTHING, HELD
 from service.app.tables import TABLES
@@ -18,15 +18,15 @@ from service.approvals.tables import (
     ApprovalPolicyRow,
     ApprovalRow,
 )
-from service.audit.records import GAPS, stored
-from service.audit.service import Change, document_digest, unlike_recorded
+from service.audit.records import GAPS, to_audit_document
+from service.audit.service import WriteOutcome, compute_document_digest, find_deviations
 from service.audit.tables import AuditEventRow, AuditHeadRow
-from service.audit.verification import Head, Verifier, exported_heads, heads
+from service.audit.verification import ChainHead, Verifier, list_heads, parse_exported_heads
 from service.auth.tables import ApiKeyRow, EndedSessionRow, TenantRow
 from service.kit.clock import now
-from service.kit.jobs.repository import enqueue
-from service.kit.jobs.schedules import Nothing
-from service.kit.security.subjects import SYSTEM_TENANT
+from service.kit.jobs.repository import enqueue_job
+from service.kit.jobs.schedules import NoArguments
+from service.kit.security.principals import SYSTEM_TENANT
 from service.nodes.tables import EnrolmentTokenRow, NodeCredentialRow, NodeRow
 from service.webhooks.tables import WebhookRow
 from tests.applications import MEANS, TENANT, attach, bearing
@@ -61,9 +61,9 @@ class Record:
 
     def of_all(self, expected=()):
         """What the command reads, by tenant."""
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             tenants = list(session.scalars(select(TenantRow.tenant_id)))
-            found = Verifier(self.writes, HELD).all(session, tenants, expected)
+            found = Verifier(self.writes, HELD).verify_all(session, tenants, expected)
         return {each.verdict.tenant_id: each for each in found}
 
     def edit(self, *statements):
@@ -76,8 +76,8 @@ class Record:
         self.app.state.held_keys.refresh()
 
     def heads(self):
-        with self.database.reading() as session:
-            return heads(session)
+        with self.database.open_reader() as session:
+            return list_heads(session)
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_a_row_that_nobody_can_read_is_found(record):
 
 @pytest.mark.usefixtures("filled")
 def test_a_row_that_nobody_wrote_is_found(record):
-    with record.database.reading() as session:
+    with record.database.open_reader() as session:
         row = session.scalars(select(ApiKeyRow).limit(1)).one()
         values = {column: getattr(row, column) for column in row.__table__.columns.keys()}  # noqa: SIM118
     record.edit(insert(ApiKeyRow).values({**values, "id": "forged"}))
@@ -246,7 +246,7 @@ def test_a_tenant_that_is_gone_with_its_chain_is_found(record):
 
 def test_a_tenant_that_nobody_made_is_found(record):
     made = {"tenant_id": "forged", "name": "", "version": 1, "keys_revision": 0}
-    with record.database.reading() as session:
+    with record.database.open_reader() as session:
         created_at = session.get(TenantRow, DEFAULT).created_at
     record.edit(insert(TenantRow).values(**made, created_at=created_at))
     assert record.of_all()[SYSTEM_TENANT].changed == (("registered-tenants/forged", "NOT_RECORDED"),)
@@ -256,7 +256,7 @@ class TestExpectedHeads:
     @pytest.fixture
     def cut(self, record, filled):
         """The newest event cut off, and the head put back that it had before: its seal holds."""
-        with record.database.reading() as session:
+        with record.database.open_reader() as session:
             earlier = session.get(AuditHeadRow, DEFAULT)
             values = {name: getattr(earlier, name) for name in ("sequence", "hash", "seal")}
         filled.post("/v1/grids", EXAMPLES["create_grid"])
@@ -287,11 +287,11 @@ class TestExpectedHeads:
 
     @pytest.mark.usefixtures("filled")
     def test_a_chain_made_anew_is_found(self, record):
-        found = record.of_all([Head(DEFAULT, 1, "0" * 64)])
+        found = record.of_all([ChainHead(DEFAULT, 1, "0" * 64)])
         assert found[DEFAULT].verdict.fault.code == "NOT_AS_EXPORTED"
 
     def test_a_tenant_that_is_gone_with_the_register_too_is_found(self, record):
-        found = record.of_all([Head("gone", 3, "0" * 64)])
+        found = record.of_all([ChainHead("gone", 3, "0" * 64)])
         assert found["gone"].verdict.fault.code == "HEAD_MISSING"
 
     @pytest.mark.parametrize("head", ["", "0:" + "0" * 64, "1:x", f"1:{'0' * 63}", f"{10**19}:{'0' * 64}"])
@@ -301,10 +301,10 @@ class TestExpectedHeads:
 
     def test_a_file_of_exports_is_read(self):
         line = json.dumps({"heads": [{"tenant_id": "a", "sequence": 1, "hash": "x"}]})
-        assert exported_heads([line, "\n", line]) == [Head("a", 1, "x")]
+        assert parse_exported_heads([line, "\n", line]) == [ChainHead("a", 1, "x")]
         for broken in ("{", "[]", '{"heads": [1]}', '{"heads": [{}]}', "7"):
             with pytest.raises(ValueError, match="line 2 is no export"):
-                exported_heads([line, broken])
+                parse_exported_heads([line, broken])
 
 
 class TestOlderDatabases:
@@ -312,7 +312,7 @@ class TestOlderDatabases:
 
     def rewrite(self, record, monkeypatch):
         """Write the chain as an earlier version would have: without states, and without a register."""
-        with record.database.writing() as session:
+        with record.database.open_writer() as session:
             events = session.scalars(
                 select(AuditEventRow)
                 .where(AuditEventRow.tenant_id == DEFAULT)
@@ -323,8 +323,9 @@ class TestOlderDatabases:
             session.execute(delete(AuditHeadRow))
         monkeypatch.setattr("service.audit.service._digest", lambda value: value)
         for operation, resource, after in kept:
-            with record.database.writing() as session:
-                record.writes.note(session, DEFAULT, operation, Change(resource=resource, after=after))
+            with record.database.open_writer() as session:
+                outcome = WriteOutcome(resource=resource, after=after)
+                record.writes.record_own_change(session, DEFAULT, operation, outcome)
         monkeypatch.undo()
 
     @pytest.mark.usefixtures("filled")
@@ -343,23 +344,23 @@ class TestOlderDatabases:
     def test_what_is_written_since_is_held(self, record, filled, monkeypatch):
         self.rewrite(record, monkeypatch)
         record.restart()
-        with record.database.reading() as session:
+        with record.database.open_reader() as session:
             key = session.scalars(select(ApiKeyRow.id).where(ApiKeyRow.next_digest.is_not(None))).one()
         assert filled.post(f"/v1/api-keys/{key}:retire", None).status_code == 200
         record.edit(update(ApiKeyRow).where(ApiKeyRow.id == key).values(scopes=["*:*"]))
         assert record.by_api()["changed"] == [{"resource": f"api-keys/{key}", "code": "CHANGED"}]
 
     def test_a_row_without_a_member_that_was_added_is_held_in_part(self, record):
-        older = Change(resource="things/1", after={"parts": [{"a": 1}]})
-        newer = Change(resource="things/2", after={"parts": [{"a": 1, "b": None}]})
-        with record.database.writing() as session:
+        older = WriteOutcome(resource="things/1", after={"parts": [{"a": 1}]})
+        newer = WriteOutcome(resource="things/2", after={"parts": [{"a": 1, "b": None}]})
+        with record.database.open_writer() as session:
             for change in (older, newer):
-                record.writes.note(session, DEFAULT, "make_thing", change)
+                record.writes.record_own_change(session, DEFAULT, "make_thing", change)
         added = frozenset({"b"})
         both = [("1", {"parts": [{"a": 1, "b": None}]}), ("2", {"parts": [{"a": 1, "b": None}]})]
         edited = [("1", {"parts": [{"a": 2, "b": None}]}), ("2", {"parts": [{"a": 1, "b": 2}]})]
-        with record.database.reading() as session:
-            found = [list(unlike_recorded(session, DEFAULT, "things", of, added)) for of in (both, edited)]
+        with record.database.open_reader() as session:
+            found = [list(find_deviations(session, DEFAULT, "things", of, added)) for of in (both, edited)]
         assert found == [
             [("things/1", "RECORDED_IN_PART")],
             [("things/1", "CHANGED"), ("things/2", "CHANGED")],
@@ -369,21 +370,23 @@ class TestOlderDatabases:
 @pytest.mark.usefixtures("filled")
 def test_what_has_reached_its_age_is_recorded_when_it_goes(record, monkeypatch):
     later = now() + timedelta(days=500)
-    monkeypatch.setattr("service.auth.ending.now", lambda: later)
-    jobs = {kind.name: kind for kind in kinds(MEANS)}
-    with record.database.writing() as session:
-        enqueue(session, jobs["ended-sessions.expire"], Nothing(), tenant_id="system", effect_key="now")
+    monkeypatch.setattr("service.auth.session_revocation.now", lambda: later)
+    jobs = {kind.name: kind for kind in list_kinds(MEANS)}
+    with record.database.open_writer() as session:
+        enqueue_job(
+            session, jobs["ended-sessions.expire"], NoArguments(), tenant_id="system", effect_key="now"
+        )
     do_all(record.database, jobs["ended-sessions.expire"])
-    with record.database.reading() as session:
+    with record.database.open_reader() as session:
         assert session.scalars(select(EndedSessionRow)).all() == []
     assert record.by_api()["valid"], record.by_api()
 
 
 @pytest.mark.usefixtures("filled")
 def test_times_and_bytes_are_recorded_alike_on_both_databases(record):
-    with record.database.reading() as session:
+    with record.database.open_reader() as session:
         row = session.scalars(select(WebhookRow)).one()
-        held = stored(row)
+        held = to_audit_document(row)
     assert held["secret"] == row.secret.hex()
     assert "description" not in held or row.description is not None
-    assert document_digest(held) == document_digest(dict(reversed(held.items())))
+    assert compute_document_digest(held) == compute_document_digest(dict(reversed(held.items())))

@@ -82,8 +82,8 @@ class TestIdempotency:
         later = now() + timedelta(hours=24)
         monkeypatch.setattr(idempotency, "now", lambda: later)
         assert client.post("/v1/grids", GRID, headers=KEY).json()["code"] == "ROW_EXISTS"
-        with client.app.state.database.writing() as session:
-            assert idempotency.expire(session) == 1
+        with client.app.state.database.open_writer() as session:
+            assert idempotency.delete_expired(session) == 1
 
     def test_a_second_while_the_first_runs_is_told_so(self, client, monkeypatch):
         record, entered, leave = Writes.record, threading.Event(), threading.Event()
@@ -191,8 +191,8 @@ class TestRecord:
         assert {e["subject_id"] for e in (created, updated)} == {key.split("_")[1]}
         assert created["request_id"] == made.headers["request-id"]
         assert "before_digest" not in created
-        assert created["after_digest"] == updated["before_digest"] == idempotency.digest(made.json())
-        assert updated["after_digest"] == deleted["before_digest"] == idempotency.digest(changed.json())
+        assert created["after_digest"] == updated["before_digest"] == idempotency.digest_json(made.json())
+        assert updated["after_digest"] == deleted["before_digest"] == idempotency.digest_json(changed.json())
         assert "after_digest" not in deleted
 
     def test_a_refused_write_leaves_no_event(self, client):

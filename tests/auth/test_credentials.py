@@ -6,20 +6,20 @@ import pytest
 from sqlalchemy import select
 
 from service.auth import service
-from service.auth.repository import locked_keys_of
-from service.auth.service import expire_keys, lineage, named
+from service.auth.repository import lock_keys_of
+from service.auth.service import build_named_subject, expire_keys, resolve_lineage
 from service.auth.tables import ApiKeyRow
 from service.kit import clock
-from service.kit.security.credentials import id_of
+from service.kit.security.credentials import parse_id
 from tests.applications import bearing
 
 
 def path(secret, verb=""):
-    return f"/v1/api-keys/{id_of(secret)}{verb}"
+    return f"/v1/api-keys/{parse_id(secret)}{verb}"
 
 
 def name(secret):
-    return f"api_key:{id_of(secret)}"
+    return f"api_key:{parse_id(secret)}"
 
 
 def made_with(callers, secret, *scopes, **members):
@@ -39,8 +39,8 @@ def opens(callers, secret):
 
 
 def line(database, secret, tenant="default"):
-    with database.reading() as session:
-        return lineage(session, named(tenant, name(secret)))
+    with database.open_reader() as session:
+        return resolve_lineage(session, build_named_subject(tenant, name(secret)))
 
 
 class TestRotation:
@@ -121,7 +121,7 @@ class TestLife:
         assert opens(callers, sibling)
         events = callers.client.get("/v1/audit-events", headers=bearing(root)).json()["items"][:4]
         assert {one["operation"] for one in events} == {"revoke_api_key"}
-        ended_ids = {id_of(each) for each in (parent, child, grandchild, other)}
+        ended_ids = {parse_id(each) for each in (parent, child, grandchild, other)}
         assert {one["resource"].partition("/")[2] for one in events} == ended_ids
 
     def test_that_reaches_other_tenants(self, callers):
@@ -147,8 +147,8 @@ class TestLife:
     def test_by_a_key_that_was_revoked_a_moment_ago_none_is_made(self, callers, database):
         """Another process may take two seconds to notice; the transaction does not."""
         parent = made_with(callers, callers.key("*:*"), "*:*")
-        with database.writing() as session:
-            row = session.scalars(select(ApiKeyRow).where(ApiKeyRow.id == id_of(parent))).one()
+        with database.open_writer() as session:
+            row = session.scalars(select(ApiKeyRow).where(ApiKeyRow.id == parse_id(parent))).one()
             row.revoked_at = clock.now()
         body = {"name": "late", "scopes": ["models:read"]}
         assert callers.client.post("/v1/api-keys", body, headers=bearing(parent)).status_code == 401
@@ -165,14 +165,14 @@ class TestLineage:
         assert {name(child), name(parent), name(root)} <= before
         assert callers.client.delete(path(root), headers=bearing(root)).status_code == 204
         monkeypatch.setattr(service, "now", lambda: clock.now() + service.KEYS_KEPT + timedelta(days=1))
-        with database.writing() as session:
+        with database.open_writer() as session:
             assert len(expire_keys(session)) == 3
         assert line(database, child) == before
 
     def test_of_names_that_look_alike_is_nobody_elses(self, database):
         """A list of names is searched as text before it is read."""
         odd = ['token:a%b"\\\\é', "token:a_b", "token:aXb"]
-        with database.writing() as session:
+        with database.open_writer() as session:
             for number, maker in enumerate(odd):
                 session.add(
                     ApiKeyRow(
@@ -182,4 +182,4 @@ class TestLineage:
                 )  # fmt: skip
             session.flush()
             for number, maker in enumerate(odd):
-                assert [row.id for row in locked_keys_of(session, [maker])] == [f"odd{number}"], maker
+                assert [row.id for row in lock_keys_of(session, [maker])] == [f"odd{number}"], maker

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from service.auth import ending
-from service.auth.ending import PERSON_ENDED, SESSION_SECONDS, expire
-from service.auth.service import HeldKeys, Keys
+from service.auth import session_revocation
+from service.auth.service import ApiKeys, LiveKeys
+from service.auth.session_revocation import PERSON_ENDED, SESSION_SECONDS, delete_expired
 from service.auth.tables import EndedSessionRow
 from service.kit.clock import now
 from tests.applications import KEYRING, bearing
@@ -84,15 +84,15 @@ def test_it_is_audited_without_a_name(callers, admin):
 
 
 def test_another_process_knows_at_its_next_look(callers, admin, database):
-    other = HeldKeys(database, Keys.of(KEYRING))
+    other = LiveKeys(database, ApiKeys.from_keyring(KEYRING))
     other.refresh()
     ended_id = end(callers, admin).json()["id"]
-    assert other.ended_at("default", ended_id) is None
+    assert other.get_ended_at("default", ended_id) is None
     other.refresh()
-    assert other.ended_at("default", ended_id)
+    assert other.get_ended_at("default", ended_id)
     callers.key("models:read")
     other.refresh()
-    assert other.ended_at("default", ended_id), "another change of the tenant does not revive it"
+    assert other.get_ended_at("default", ended_id), "another change of the tenant does not revive it"
 
 
 def test_what_says_nothing_any_more_goes(callers, admin, ada, database, monkeypatch):
@@ -102,8 +102,8 @@ def test_what_says_nothing_any_more_goes(callers, admin, ada, database, monkeypa
     # A session goes after an hour, all of a person once no token of theirs can live.
     for passed, gone in ((hour - minute, 0), (hour + minute, 1), (PERSON_ENDED + minute, 2)):
         later = now() + passed
-        monkeypatch.setattr(ending, "now", lambda later=later: later)
-        with database.writing() as session:
-            assert len(expire(session)) == gone
-    with database.reading() as session:
+        monkeypatch.setattr(session_revocation, "now", lambda later=later: later)
+        with database.open_writer() as session:
+            assert len(delete_expired(session)) == gone
+    with database.open_reader() as session:
         assert session.scalars(select(EndedSessionRow)).all() == []

@@ -8,11 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.auth import service
-from service.auth.service import HeldKeys, Keys
+from service.auth.service import ApiKeys, LiveKeys
 from service.kit import clock
 from service.kit.http.problems import Unauthorized
 from service.kit.security import credentials
-from service.kit.security.credentials import API_KEY, ENROLMENT, NODE, id_of, is_whole, mint, new_id
+from service.kit.security.credentials import (
+    API_KEY,
+    ENROLMENT,
+    NODE,
+    generate_id,
+    is_well_formed,
+    mint_credential,
+    parse_id,
+)
 from tests.applications import KEYRING, bearing
 
 
@@ -35,25 +43,25 @@ def made(callers, admin, **members):
 class TestText:
     @pytest.mark.parametrize("prefix", [API_KEY, NODE, ENROLMENT])
     def test_the_id_can_be_read(self, prefix):
-        key_id = new_id()
-        text = mint(prefix, key_id)
-        assert is_whole(text)
-        assert id_of(text) == key_id
+        key_id = generate_id()
+        text = mint_credential(prefix, key_id)
+        assert is_well_formed(text)
+        assert parse_id(text) == key_id
 
     def test_keys_differ(self):
-        assert len({mint(API_KEY, "a" * 16) for _ in range(1000)}) == 1000
+        assert len({mint_credential(API_KEY, "a" * 16) for _ in range(1000)}) == 1000
 
     @given(st.integers(0, 72), st.sampled_from("aZ0_-é"))
     def test_a_mistyped_key_is_no_key(self, place, letter):
         text = "ironlaw_abcdefghijklmnop_" + "s" * 43
-        text += credentials._checksum(text)
+        text += credentials._compute_checksum(text)
         wrong = text[:place] + letter + text[place + 1 :]
-        assert is_whole(text)
-        assert wrong == text or not is_whole(wrong)
+        assert is_well_formed(text)
+        assert wrong == text or not is_well_formed(wrong)
 
     @given(st.text(max_size=120))
     def test_other_text_is_no_key(self, text):
-        assert not is_whole(text)
+        assert not is_well_formed(text)
 
 
 class TestLife:
@@ -98,7 +106,7 @@ class TestLife:
         for _ in range(3):
             assert status(callers, secret) == 200
         assert "last_used_at" not in callers.client.get(location, headers=admin).json()
-        callers.client.app.state.held_keys.note_use()
+        callers.client.app.state.held_keys.record_key_use()
         assert "last_used_at" in callers.client.get(location, headers=admin).json()
 
 
@@ -205,7 +213,7 @@ class TestRotation:
 class TestManyProcesses:
     def test_another_process_follows_at_its_next_look(self, callers, admin, database):
         location, secret = made(callers, admin)
-        elsewhere = HeldKeys(database, Keys.of(KEYRING))
+        elsewhere = LiveKeys(database, ApiKeys.from_keyring(KEYRING))
         elsewhere.refresh()
         assert elsewhere.check(secret).id in location
         callers.client.delete(location, headers=admin)
@@ -217,7 +225,7 @@ class TestManyProcesses:
     def test_a_look_without_a_change_is_one_statement(self, database):
         from sqlalchemy import event  # noqa: PLC0415
 
-        held = HeldKeys(database, Keys.of(KEYRING))
+        held = LiveKeys(database, ApiKeys.from_keyring(KEYRING))
         held.refresh()
         seen = []
         event.listen(database.engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
@@ -251,7 +259,7 @@ def test_a_mistyped_key_is_told_from_a_wrong_one(callers):
     key = callers.key("*:*")
     mistyped = callers.client.get("/v1/models", headers=bearing(key[:-1] + ("a" if key[-1] != "a" else "b")))
     assert "mistyped" in mistyped.json()["detail"]
-    wrong = callers.client.get("/v1/models", headers=bearing(mint(API_KEY, "a" * 16)))
+    wrong = callers.client.get("/v1/models", headers=bearing(mint_credential(API_KEY, "a" * 16)))
     assert "mistyped" not in wrong.json()["detail"]
 
 

@@ -18,12 +18,19 @@ from service.app.application import create_app
 from service.app.settings import Settings
 from service.auth import login as auth_login
 from service.auth.errors import SignInFailed
-from service.auth.login import Login
+from service.auth.login import SignIn
 from service.auth.oidc import Issuer
-from service.auth.sessions import MOST_LOGINS, SESSION_SECONDS, Reading, Sealed, VisitedRoute, is_own_path
+from service.auth.sessions import (
+    MOST_LOGINS,
+    SESSION_SECONDS,
+    AuthenticatedPageRoute,
+    SealedValues,
+    VisitorDependency,
+    is_own_path,
+)
 from service.kit.http.admission import RateLimit
-from service.kit.http.calling import in_thread
-from service.kit.http.html import page_response, page_router, render
+from service.kit.http.calling import run_in_thread
+from service.kit.http.html import page_response, page_router, render_template
 from service.kit.http.problems import Unavailable
 from service.kit.http.web import add_routes
 from tests.applications import KEYRING, OPEN, TENANT, Callers, attach
@@ -36,13 +43,13 @@ SITE = "https://plan.example"
 SESSION, LOGIN = "__Host-ironlaw-session", "__Host-ironlaw-login-"
 
 
-probe = page_router(tag="probes", route_class=VisitedRoute)
+probe = page_router(tag="probes", route_class=AuthenticatedPageRoute)
 
 
 @probe.get("/signed-in")
-def signed_in(visitor: Reading) -> Response:
+def signed_in(visitor: VisitorDependency) -> Response:
     return page_response(
-        render("auth/pages/signed_out.html", visitor=visitor, everywhere=False, at_issuer=None)
+        render_template("auth/pages/signed_out.html", visitor=visitor, everywhere=False, at_issuer=None)
     )
 
 
@@ -509,13 +516,13 @@ class TestACrowd:
             tenant_claim="",
             scope_claim="scope",
         )
-        return Login(auth_login.Client(made, "", SITE), KEYRING, issuer.fetch, lambda: issuer.now)
+        return SignIn(auth_login.OidcClient(made, "", SITE), KEYRING, issuer.fetch, lambda: issuer.now)
 
     def test_shares_one_fetch_that_takes_no_shared_thread(self, login, issuer):
         async def crowd():
             asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-            waiting = [asyncio.create_task(login.begin("/approvals")) for _ in range(300)]
-            await in_thread(issuer.begun.acquire)
+            waiting = [asyncio.create_task(login.begin_sign_in("/approvals")) for _ in range(300)]
+            await run_in_thread(issuer.begun.acquire)
             # What lets everybody else read a revocation, while the issuer hangs.
             assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 30) == "free"
             assert issuer.under_way == 1
@@ -536,7 +543,7 @@ class TestACrowd:
 
         async def begin():
             with pytest.raises(Unavailable) as refused:
-                await login.begin("/approvals")
+                await login.begin_sign_in("/approvals")
             return refused.value.headers["Retry-After"]
 
         assert [asyncio.run(begin()) for _ in range(3)] == ["10"] * 3
@@ -548,14 +555,14 @@ class TestACrowd:
         assert len(issuer.fetched) == 2
         issuer.failure = None
         issuer.now += 10
-        assert asyncio.run(login.begin("/approvals")).address.startswith(issuer.issuer)
+        assert asyncio.run(login.begin_sign_in("/approvals")).address.startswith(issuer.issuer)
 
     def test_that_waits_too_long_is_told_to_come_again(self, login, monkeypatch, issuer):
         monkeypatch.setattr(auth_login, "_WAIT_SECONDS", 0.01)
 
         async def begin():
             with pytest.raises(Unavailable):
-                await login.begin("/approvals")
+                await login.begin_sign_in("/approvals")
 
         asyncio.run(begin())
         assert issuer.under_way == 1
@@ -563,7 +570,7 @@ class TestACrowd:
 
     def test_has_few_codes_exchanged_at_a_time(self, login, issuer):
         async def answered():
-            begun = await login.begin("/approvals")
+            begun = await login.begin_sign_in("/approvals")
             state = dict(parse_qsl(urlsplit(begun.address).query))["state"]
             return {"state": state, "code": "caught"}, begun.kept
 
@@ -572,9 +579,9 @@ class TestACrowd:
             answers = [await answered() for _ in range(150)]
             issuer.answers.clear()
             issuer.begun = threading.Semaphore(0)
-            waiting = [asyncio.create_task(login.finish(*answer)) for answer in answers]
+            waiting = [asyncio.create_task(login.finish_sign_in(*answer)) for answer in answers]
             for _ in range(auth_login._MOST_EXCHANGES):
-                await in_thread(issuer.begun.acquire)
+                await run_in_thread(issuer.begun.acquire)
             issuer.answers.set()
             return await asyncio.gather(*waiting, return_exceptions=True)
 
@@ -622,18 +629,18 @@ class Hanging(Provider):
 
 def test_sealed_values_are_of_one_key_and_time():
     now = 1000.0
-    sealed = Sealed(KEYRING.key("one"), lambda: now)
-    text = sealed.seal(["a", {"b": 1}], 10)
-    assert sealed.opened(text) == ["a", {"b": 1}]
+    sealed = SealedValues(KEYRING.derive_key("one"), lambda: now)
+    text = sealed.seal_value(["a", {"b": 1}], 10)
+    assert sealed.unseal_value(text) == ["a", {"b": 1}]
     letters = string.ascii_letters + string.digits + "-_.="
     for place, letter in itertools.product(range(len(text)), letters):
         if letter != text[place]:
-            assert sealed.opened(text[:place] + letter + text[place + 1 :]) is None
-    assert Sealed(KEYRING.key("two"), lambda: now).opened(text) is None
+            assert sealed.unseal_value(text[:place] + letter + text[place + 1 :]) is None
+    assert SealedValues(KEYRING.derive_key("two"), lambda: now).unseal_value(text) is None
     now = 1010.0
-    assert sealed.opened(text) is None
+    assert sealed.unseal_value(text) is None
     for wrong in ("", ".", "a", "é.é", f"{text}=", f"{text}."):
-        assert sealed.opened(wrong) is None
+        assert sealed.unseal_value(wrong) is None
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.auth import oidc
-from service.auth.oidc import Claims, Issuer, IssuerUnavailable, TokenRefused, TokenVerifier, fetch_document
+from service.auth.oidc import (
+    Issuer,
+    IssuerUnavailable,
+    TokenClaims,
+    TokenRefused,
+    TokenVerifier,
+    fetch_document,
+)
 from service.kit.http import calling
 from service.kit.http.calling import CallFailed
 from tests.auth.issuing import NOW, Provider, encoded, jwk, on_loopback, private_key, signed
@@ -91,7 +98,7 @@ def refreshed(verifier, token):
 def test_every_allowed_algorithm(algorithm, clock):
     provider = Provider(algorithm=algorithm)
     verifier = TokenVerifier(configured(provider, algorithms=(algorithm,)), provider.fetch, clock)
-    expected = Claims(
+    expected = TokenClaims(
         "ada", "physics", frozenset({"estimates:read", "offers:write"}), NOW + 660, "", "ironlaw", "", NOW
     )
     assert verify(verifier, provider.token()) == expected
@@ -448,7 +455,7 @@ MEMBERS = st.sampled_from(["kty", "crv", "n", "e", "x", "y", "kid", "alg", "use"
 
 @given(st.dictionaries(MEMBERS, JSON), st.sampled_from(["RS256", "ES256", "EdDSA"]))
 def test_no_key_is_a_defect(changes, algorithm):
-    keys = oidc._keys({"keys": [{**jwk(algorithm), **changes}]}, ALGORITHMS)
+    keys = oidc._parse_keys({"keys": [{**jwk(algorithm), **changes}]}, ALGORITHMS)
     assert all(isinstance(key_id, str) and found for key_id, found in keys.items())
 
 
@@ -765,7 +772,7 @@ def test_so_many_wait_for_keys_and_no_shared_thread_does(provider, clock, monkey
     async def run():
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         calls = [asyncio.create_task(verifier.verify(provider.token(sub=f"s{n}"))) for n in range(5)]
-        await calling.in_thread(asked.wait)
+        await calling.run_in_thread(asked.wait)
         assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 30) == "free"
         answer.set()
         return await asyncio.gather(*calls, return_exceptions=True)

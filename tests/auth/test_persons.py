@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import select
 
 from service.auth.tables import IdentityRow
-from service.kit.security.credentials import id_of
-from service.kit.security.identity import canonical_person
+from service.kit.security.credentials import parse_id
+from service.kit.security.identity import normalize_person
 from tests.applications import TENANT, Callers, attach
 from tests.approvals.deciding import Actor, policy
 from tests.approvals.reading import Reader, heading
@@ -81,18 +81,18 @@ class TestSpelling:
         ],
     )  # fmt: skip
     def test_of_one_person(self, other):
-        assert canonical_person(other) == canonical_person("name@example.org") == "name@example.org"
+        assert normalize_person(other) == normalize_person("name@example.org") == "name@example.org"
 
     @pytest.mark.parametrize(
         "other", ["name@example.com", "names@example.org", "name", "@example.org", "a.b"]
     )
     def test_of_another(self, other):
-        assert canonical_person(other) != "name@example.org"
-        assert canonical_person(other)
+        assert normalize_person(other) != "name@example.org"
+        assert normalize_person(other)
 
     def test_of_no_mail_address_keeps_its_dots(self):
-        assert canonical_person("A.B+c") == "a.b+c"
-        assert canonical_person("+tag@example.org") == "+tag@example.org"
+        assert normalize_person("A.B+c") == "a.b+c"
+        assert normalize_person("+tag@example.org") == "+tag@example.org"
 
 
 class TestOnePerson:
@@ -146,7 +146,7 @@ class TestOnePerson:
         ann = Holder(people, provider)
         ann.quote()
         ann.quote()
-        with database.reading() as session:
+        with database.open_reader() as session:
             (row,) = session.scalars(select(IdentityRow)).all()
         assert (row.subject, row.person) == (ann.name, MAIL)
         events = Actor(people).get("/v1/audit-events").json()["items"]
@@ -172,13 +172,13 @@ class TestTheEndOfAPerson:
         assert self.opens(ann, bob, key, child, other) == [200] * 5
         ended = self.end(people, by)
         assert self.opens(ann, bob, key, child, other) == [401, 200, 401, 401, 200]
-        assert sorted(ended["revoked_key_ids"]) == sorted(id_of(each.secret) for each in (key, child))
+        assert sorted(ended["revoked_key_ids"]) == sorted(parse_id(each.secret) for each in (key, child))
         provider.now += 5
         assert self.opens(Holder(people, provider)) == [200], "a token that was issued later opens"
 
     def test_ends_a_key_that_they_were_handed(self, people, provider):
         ann, robot = Holder(people, provider), Actor(people, "models:read")
-        rotated = ann.post(f"/v1/api-keys/{id_of(robot.secret)}:rotate", {"overlap_seconds": 0})
+        rotated = ann.post(f"/v1/api-keys/{parse_id(robot.secret)}:rotate", {"overlap_seconds": 0})
         robot.secret = rotated.json()["secret"]
         self.end(people)
         assert self.opens(robot) == [401]

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from service.benchmarks.datasheets import Datasheet
-from service.benchmarks.figures import measured
-from service.benchmarks.validation.case import Case, Sibling
-from service.benchmarks.validation.rules import validate
-from service.protocol.nodes import Accelerator
-from service.protocol.results import Result
+from service.benchmarks.figures import compute_measured
+from service.benchmarks.validation.case import SiblingResult, ValidationCase
+from service.benchmarks.validation.rules import validate_case
+from service.protocol.nodes import NodeAccelerator
+from service.protocol.results import BenchmarkResultReport
 from service.protocol.suites import Benchmark
 
 BEGAN = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -80,7 +80,7 @@ def case(
     part: dict[str, Any] | None = None,
     result: dict[str, Any] | None = None,
     **around: Any,
-) -> Case:
+) -> ValidationCase:
     """A case of some work at a rate; members that are None are left out of the record."""
     work = work or GEMM
     of = benchmark(work, **(asked or {}))
@@ -89,7 +89,7 @@ def case(
         samples: dict[str, Any] = {"readings": [figure]}
         window = 60.0
     else:
-        amount = of.work.amount()
+        amount = of.work.count_work()
         seconds = (amount.flops if of.metric == "flops_per_second" else amount.moved_bytes) / figure
         taken = samples_ns or [round(one * 1e9) for one in noisy(seconds)]
         samples, window = {"samples_ns": taken}, 1.3 * sum(taken) / 1e9
@@ -131,7 +131,7 @@ def case(
         **(measurement or {}),
     }
     needed = 5.0 + window + taken_how["warmup_seconds"]
-    record = Result.model_validate(
+    record = BenchmarkResultReport.model_validate(
         {
             "result_id": "01980000-0000-7000-8000-000000000001",
             "run_id": "run",
@@ -160,18 +160,18 @@ def case(
             **(result or {}),
         }
     )
-    found = measured(record)
+    found = compute_measured(record)
     assert found is not None
     sound: dict[str, Any] = {
         "lease": "current",
         "received_at": BEGAN + timedelta(seconds=needed + 1),
         "granted_at": BEGAN - timedelta(seconds=30),
-        "accelerator": Accelerator.model_validate(_without_none({**PART, **(part or {})})),
+        "accelerator": NodeAccelerator.model_validate(_without_none({**PART, **(part or {})})),
         "datasheet": H100,
     }
     if device == "cpu":
         sound |= {"accelerator": None, "datasheet": None}
-    return Case(
+    return ValidationCase(
         result=record,
         measurement=record.measurement,  # type: ignore[arg-type]
         figure=found.figure,
@@ -180,11 +180,11 @@ def case(
     )
 
 
-def recorded(record: Result) -> Case:
+def recorded(record: BenchmarkResultReport) -> ValidationCase:
     """A record of a processor as it came, under a lease."""
-    read = measured(record)
+    read = compute_measured(record)
     assert read is not None
-    return Case(
+    return ValidationCase(
         result=record,
         measurement=record.measurement,  # type: ignore[arg-type]
         figure=read.figure,
@@ -199,10 +199,12 @@ def _without_none(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def sibling(of: Case, *, figure: float | None = None, after_seconds: float = 60.0, **members: Any) -> Sibling:
+def sibling(
+    of: ValidationCase, *, figure: float | None = None, after_seconds: float = 60.0, **members: Any
+) -> SiblingResult:
     """Another result of the attempt, measured after this one."""
     began = of.result.finished_at + timedelta(seconds=after_seconds)
-    made = Sibling(
+    made = SiblingResult(
         benchmark=of.result.benchmark.name,
         repeat=2,
         work=of.work,
@@ -216,16 +218,16 @@ def sibling(of: Case, *, figure: float | None = None, after_seconds: float = 60.
     return made._replace(**members)
 
 
-def beside(of: Case, *others: Sibling) -> Case:
+def beside(of: ValidationCase, *others: SiblingResult) -> ValidationCase:
     """The same result with others of its attempt."""
     return replace(of, siblings=others)
 
 
-def found(of: Case) -> dict[str, str]:
+def found(of: ValidationCase) -> dict[str, str]:
     """The verdict of every finding, by its rule."""
-    return {finding.rule: str(finding.verdict) for finding in validate(of).findings}
+    return {finding.rule: str(finding.verdict) for finding in validate_case(of).findings}
 
 
-def unchecked(of: Case) -> set[str]:
+def unchecked(of: ValidationCase) -> set[str]:
     """The rules that could not be applied."""
-    return {one.rule for one in validate(of).unchecked}
+    return {one.rule for one in validate_case(of).unchecked}

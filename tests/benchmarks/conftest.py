@@ -10,16 +10,16 @@ from fastapi import FastAPI
 from sqlalchemy import select, update
 
 from service.audit.tables import AuditEventRow
-from service.benchmarks.validation.jobs import validating
+from service.benchmarks.validation.jobs import build_validation_kind
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.database.engine import Database
-from service.kit.http.admission import Admission, refused
-from service.kit.security.subjects import LOCAL, Subject
-from service.nodes.service import Quota
+from service.kit.http.admission import Admission, build_unauthorized
+from service.kit.security.principals import LOCAL, Principal
+from service.nodes.service import IntakeQuota
 from service.nodes.tables import LeaseRow, NodeInventoryRow
-from service.protocol.leases import Lease
-from service.protocol.nodes import Host, Inventory
-from service.protocol.results import Result
+from service.protocol.leases import BenchmarkLease
+from service.protocol.nodes import NodeHost, NodeInventory
+from service.protocol.results import BenchmarkResultReport
 from tests.applications import MEANS, attach, bearing, content_digest
 from tests.benchmarks.records import INVENTORY_SHA256, SUITE, record
 from tests.clocks import START
@@ -27,8 +27,8 @@ from tests.conftest import Client
 from tests.nodes import fleet
 from tests.working import do_all
 
-QUOTA = Quota(results=1000, result_bytes=2**30, inventories=0, inventory_bytes=0)
-HOST = Host(
+QUOTA = IntakeQuota(results=1000, result_bytes=2**30, inventories=0, inventory_bytes=0)
+HOST = NodeHost(
     operating_system="Linux",
     kernel="6.12",
     architecture="x86_64",
@@ -48,14 +48,14 @@ class Fleet:
 
     def __init__(self, app: FastAPI, database: Database) -> None:
         self.app, self.database = app, database
-        self.subjects: dict[str, Subject] = {"operator": LOCAL, "other": LOCAL._replace(tenant_id="other")}
+        self.subjects: dict[str, Principal] = {"operator": LOCAL, "other": LOCAL._replace(tenant_id="other")}
         app.state.admission = Admission(self._authenticate, requests_per_minute=0)
         app.state.suites, app.state.node_quota = {SUITE.id: SUITE}, QUOTA
         self._client = Client(app)
 
-    async def _authenticate(self, credential: str) -> Subject:
+    async def _authenticate(self, credential: str) -> Principal:
         if credential not in self.subjects:
-            raise refused()
+            raise build_unauthorized()
         return self.subjects[credential]
 
     def call(
@@ -80,13 +80,13 @@ class Fleet:
         """A node that has enrolled and said what it is made of."""
         self.subjects[name] = fleet.add_node(self.database, name, tenant=tenant)
         host = HOST.model_copy(update={"cpu_model": cpu_model})
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             session.add(
                 NodeInventoryRow(
                     tenant_id=tenant,
                     node_id=name,
                     content_sha256=INVENTORY_SHA256,
-                    inventory=Inventory(device="cpu", host=host).model_dump(mode="json"),
+                    inventory=NodeInventory(device="cpu", host=host).model_dump(mode="json"),
                     created_at=START,
                 )
             )
@@ -99,18 +99,20 @@ class Fleet:
         run_id: str = made.json()["id"]
         return run_id
 
-    def claim(self, node: str) -> Lease:
+    def claim(self, node: str) -> BenchmarkLease:
         """The lease that a node gets."""
-        lease: Lease | None = fleet.claim(self.database, self.subjects[node])
+        lease: BenchmarkLease | None = fleet.claim(self.database, self.subjects[node])
         assert lease is not None
         return lease
 
-    def lose(self, lease: Lease) -> None:
+    def lose(self, lease: BenchmarkLease) -> None:
         """Let a lease end with nobody saying how."""
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             session.execute(update(LeaseRow).where(LeaseRow.id == lease.id).values(due_at=START))
 
-    def measured(self, number: int, node: str, lease: Lease, **members: Any) -> Result:
+    def measured(
+        self, number: int, node: str, lease: BenchmarkLease, **members: Any
+    ) -> BenchmarkResultReport:
         """A record that a node made under a lease."""
         held = {
             "run_id": lease.id,
@@ -122,7 +124,7 @@ class Fleet:
         return record(number, node_id=node, **{**held, **members})
 
     def put(
-        self, node: str, result: Result, *, content: bytes | None = None, **headers: str
+        self, node: str, result: BenchmarkResultReport, *, content: bytes | None = None, **headers: str
     ) -> httpx.Response:
         """Report a result."""
         content = content or result.to_json()
@@ -130,7 +132,9 @@ class Fleet:
         url = f"/v1/benchmark-results/{result.result_id}"
         return self.call("PUT", url, by=node, content=content, headers=given)
 
-    def reported(self, number: int, node: str, lease: Lease, **members: Any) -> Result:
+    def reported(
+        self, number: int, node: str, lease: BenchmarkLease, **members: Any
+    ) -> BenchmarkResultReport:
         """A record that was measured and reported."""
         result = self.measured(number, node, lease, **members)
         answer = self.put(node, result)
@@ -138,7 +142,12 @@ class Fleet:
         return result
 
     def complete(
-        self, node: str, lease: Lease, *results: Result, outcome: str = "completed", **members: Any
+        self,
+        node: str,
+        lease: BenchmarkLease,
+        *results: BenchmarkResultReport,
+        outcome: str = "completed",
+        **members: Any,
     ) -> httpx.Response:
         """End a lease."""
         named = [
@@ -161,11 +170,11 @@ class Fleet:
 
     def validate(self) -> int:
         """Do what validation was asked for; how many runs that were."""
-        return do_all(self.database, validating(MEANS.writes))
+        return do_all(self.database, build_validation_kind(MEANS.writes))
 
     def validations(self) -> dict[str, BenchmarkValidationRow]:
         """What validation says, by the id of the result."""
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             return {row.result_id: row for row in session.scalars(select(BenchmarkValidationRow))}
 
     def results(self, by: str = "operator", **filters: Any) -> list[dict[str, Any]]:
@@ -175,7 +184,7 @@ class Fleet:
 
     def audited(self, operation: str) -> list[str]:
         """What an operation changed, by the chain of the tenant."""
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             events = session.scalars(select(AuditEventRow).where(AuditEventRow.operation == operation))
             return [event.resource for event in events]
 

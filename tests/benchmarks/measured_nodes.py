@@ -5,14 +5,14 @@ from datetime import timedelta
 from itertools import count
 from uuid import UUID
 
-from service.benchmarks.conditions import hardware
+from service.benchmarks.conditions import resolve_hardware
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.database.engine import Database
 from service.nodes.tables import NodeInventoryRow
-from service.protocol.canonical import digest
-from service.protocol.nodes import Inventory
-from service.protocol.suites import Suite
+from service.protocol.canonical import compute_digest
+from service.protocol.nodes import NodeInventory
+from service.protocol.suites import BenchmarkSuite
 from tests.benchmarks.planned import SUITE
 from tests.clocks import START
 from tests.nodes import fleet
@@ -45,7 +45,7 @@ def inventory(*, model=H100, device="cuda", driver="575.51.03", power=700.0, **m
         "accelerators": [part] if device == "cuda" else [],
         "software": [{"name": "driver", "version": driver}] if device == "cuda" else [],
     }
-    return Inventory.model_validate_json(json.dumps(made))
+    return NodeInventory.model_validate_json(json.dumps(made))
 
 
 class _Of:
@@ -57,7 +57,7 @@ class _Of:
 
 def suite_of(benchmarks, device="cuda"):
     """A suite of works under their names."""
-    return Suite.model_validate_json(
+    return BenchmarkSuite.model_validate_json(
         json.dumps(
             {
                 "id": "planned",
@@ -94,12 +94,12 @@ class MeasuredNodes:
         if name not in self._inventories:
             fleet.add_node(self.database, name, tenant=tenant, device=device)
         self._inventories[name] = made
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             session.merge(
                 NodeInventoryRow(
                     tenant_id=tenant,
                     node_id=name,
-                    content_sha256=digest(made),
+                    content_sha256=compute_digest(made),
                     inventory=made.model_dump(mode="json"),
                     created_at=START,
                 )
@@ -121,7 +121,7 @@ class MeasuredNodes:
             seed=number,
             created_at=START + timedelta(minutes=number),
         )
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             session.add(run)
             for benchmark in suite.benchmarks:
                 figure = planned(benchmark.work, benchmark.metric)
@@ -132,12 +132,12 @@ class MeasuredNodes:
     def _result(self, run, node, benchmark, figure, *, verdict, **conditions):
         made = self._inventories[node]
         result_id = str(UUID(int=(0x0198_0000_0000_7000_8000 << 48) + next(self._numbers)))
-        part = hardware(made, _Of(made.device))
+        part = resolve_hardware(made, _Of(made.device))
         yield BenchmarkResultRow(
             tenant_id=run.tenant_id,
             id=result_id,
             content_sha256="0" * 64,
-            content=json.dumps({"inventory_sha256": digest(made)}),
+            content=json.dumps({"inventory_sha256": compute_digest(made)}),
             run_id=run.id,
             attempt=1,
             fencing_token=1,
@@ -150,7 +150,7 @@ class MeasuredNodes:
             device=made.device,
             hardware=part.name,
             hardware_sha256=part.sha256,
-            work_sha256=digest(benchmark.work),
+            work_sha256=compute_digest(benchmark.work),
             metric=benchmark.metric,
             direction=benchmark.direction,
             status="ok",

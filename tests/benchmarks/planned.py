@@ -2,25 +2,25 @@
 
 from pydantic import TypeAdapter
 
-from service.calibrations.drawing import Device, Observation
-from service.calibrations.drawing.operators import product
-from service.evidence.service import reference_curves
-from service.evidence.snapshot import shipped_snapshot
+from service.calibrations.fitting import BenchmarkObservation, FittedDevice
+from service.calibrations.fitting.operators import build_operator
+from service.evidence.service import load_reference_curves
+from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.energy.power import DeviceWork, device_watts
 from service.planning.hardware.cluster import Cluster
-from service.planning.hardware.collectives import Collective, collective_seconds, fabric_of
+from service.planning.hardware.collectives import Collective, build_fabric, collective_seconds
 from service.planning.models.profile import FusedAttention
-from service.planning.operators import Operator, OperatorKind, operator_seconds
+from service.planning.operators import OperatorKind, OperatorWork, operator_seconds
 from service.planning.precision import NumberFormat
-from service.protocol.work import Work
+from service.protocol.work import BenchmarkWork
 
-WORK: TypeAdapter[Work] = TypeAdapter(Work)
-CALIBRATION = reference_curves().calibration
+WORK: TypeAdapter[BenchmarkWork] = TypeAdapter(BenchmarkWork)
+CALIBRATION = load_reference_curves().calibration
 
 
 def known(accelerator_id):
     """An accelerator of the catalog with its own link, as the service finds it."""
-    snapshot = shipped_snapshot()
+    snapshot = build_shipped_snapshot()
     found = snapshot.accelerators[accelerator_id]
     return found.accelerator, snapshot.links[found.intra_node_link_id].link
 
@@ -28,7 +28,7 @@ def known(accelerator_id):
 def device(accelerator_id="h100-sxm", reference=CALIBRATION):
     """A device of the catalog at its own power limit."""
     accelerator, link = known(accelerator_id)
-    return Device(reference, accelerator, accelerator.power_limit_watts, link)
+    return FittedDevice(reference, accelerator, accelerator.power_limit_watts, link)
 
 
 class Planned:
@@ -43,8 +43,8 @@ class Planned:
         }
         changed = rates._replace(matrix_peak=peaks, bandwidth=rates.bandwidth * stream, **attention)
         self.machine = self.machine._replace(rates=changed)
-        self.serving = measured.reference.serving.rates(None)
-        self.power = measured.reference.power.rates(measured.accelerator.generation)
+        self.serving = measured.reference.serving.get_rates(None)
+        self.power = measured.reference.power.get_rates(measured.accelerator.generation)
 
     def seconds(self, work):
         """Time of one execution."""
@@ -52,9 +52,9 @@ class Planned:
             case "gemm":
                 return self._product(work)
             case "stream":
-                return self._streamed(work.amount().moved_bytes)
+                return self._streamed(work.count_work().moved_bytes)
             case "attention" if work.phase == "decode":
-                return self._read(work.amount().moved_bytes, self.serving.cache_bandwidth)
+                return self._read(work.count_work().moved_bytes, self.serving.cache_bandwidth)
             case "attention":
                 return self._attention(work)
             case "collective":
@@ -62,7 +62,7 @@ class Planned:
         return None
 
     def _streamed(self, moved):
-        operator = Operator("stream", OperatorKind.MEMORY, NumberFormat.BF16, 0.0, float(moved))
+        operator = OperatorWork("stream", OperatorKind.MEMORY, NumberFormat.BF16, 0.0, float(moved))
         return operator_seconds(operator, self.machine).seconds
 
     def _read(self, moved, share):
@@ -71,13 +71,13 @@ class Planned:
 
     def _product(self, work):
         if work.m <= 16:
-            return self._read(work.amount().moved_bytes, self.serving.weight_bandwidth)
-        return operator_seconds(product(work), self.machine).seconds
+            return self._read(work.count_work().moved_bytes, self.serving.weight_bandwidth)
+        return operator_seconds(build_operator(work), self.machine).seconds
 
     def _attention(self, work):
-        amount, tokens = work.amount(), work.batch * work.context_tokens
+        amount, tokens = work.count_work(), work.batch * work.context_tokens
         fused = FusedAttention.NATIVE if work.back_end == "cudnn" else FusedAttention.SECOND
-        operator = Operator(
+        operator = OperatorWork(
             "attention",
             OperatorKind.ATTENTION,
             NumberFormat.BF16,
@@ -91,7 +91,7 @@ class Planned:
 
     def _collective(self, work):
         cluster = Cluster(self.device.accelerator, work.devices, work.devices, None, self.device.link)
-        fabric = fabric_of(cluster, self.device.reference.links.value)
+        fabric = build_fabric(cluster, self.device.reference.links.value)
         return collective_seconds(
             Collective(work.operation),
             float(work.payload_bytes),
@@ -116,7 +116,7 @@ class Planned:
         """The figure of a benchmark."""
         if metric == "watts":
             return self.watts(work)
-        seconds, amount = self.seconds(work), work.amount()
+        seconds, amount = self.seconds(work), work.count_work()
         if metric == "seconds":
             return seconds
         return (amount.flops if metric == "flops_per_second" else amount.moved_bytes) / seconds
@@ -162,7 +162,7 @@ def observed(name, of_work, metric, *figures, warmup=2.0, **conditions):
     """An observation of one run for each figure."""
     runs = tuple(f"run-{place}" for place, _ in enumerate(figures))
     results = tuple(f"{name}-{run}" for run in runs)
-    return Observation(
+    return BenchmarkObservation(
         name, of_work, metric, warmup, figures, min(figures), max(figures), results, runs, conditions
     )
 

@@ -7,10 +7,10 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from service.protocol.results import Result, content_sha256
-from service.protocol.suites import Suite
+from service.protocol.results import BenchmarkResultReport, content_sha256
+from service.protocol.suites import BenchmarkSuite
 
-SUITE = Suite.model_validate_json(
+SUITE = BenchmarkSuite.model_validate_json(
     json.dumps(
         {
             "id": "tests-cpu",
@@ -65,7 +65,7 @@ def samples_ns(middle_ns: int, *, count: int = 30, seed: int = 1) -> list[int]:
 def record(
     number: int,
     *,
-    suite: Suite = SUITE,
+    suite: BenchmarkSuite = SUITE,
     benchmark: str = GEMM,
     repeat: int = 1,
     samples: list[int] | None = None,
@@ -74,9 +74,9 @@ def record(
     clock_hz: float | None = None,
     checksum: str | None = None,
     **members: Any,
-) -> Result:
+) -> BenchmarkResultReport:
     """The record of one repeat, measured unless ``members`` say other."""
-    asked = suite.benchmark(benchmark)
+    asked = suite.find_benchmark(benchmark)
     assert asked is not None
     measurement: dict[str, Any] = {
         "library": "numpy 2.4.1",
@@ -130,7 +130,7 @@ def record(
     }
     if document["status"] == "ok":
         document["measurement"] = measurement
-    return Result.model_validate_json(json.dumps(document))
+    return BenchmarkResultReport.model_validate_json(json.dumps(document))
 
 
 def sha(content: bytes) -> str:

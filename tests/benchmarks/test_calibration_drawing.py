@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from service.calibrations.drawing import Device, drawing
-from service.calibrations.sets import read, written
-from service.planning.hardware.calibration import OperatorQuantity, Share
-from service.planning.hardware.calibration.measured import Scope
+from service.calibrations.fitting import FittedDevice, compute_figures
+from service.calibrations.sets import parse_calibration, to_document
+from service.planning.hardware.calibration import AchievedShare, OperatorQuantity
+from service.planning.hardware.calibration.measured import MeasuredScope
 from service.protocol.suites import shipped_suites
 from tests.asking import ask, question
 from tests.benchmarks.planned import (
@@ -38,13 +38,13 @@ def shares(found):
 
 
 def drawn(of_device=H100, *, suite=SUITE, **slowness):
-    return shares(drawing(observations(Planned(of_device, **slowness), suite), of_device))
+    return shares(compute_figures(observations(Planned(of_device, **slowness), suite), of_device))
 
 
 def expected(of_device=H100):
     rates = of_device.machine.rates
-    serving = of_device.reference.serving.rates(None)
-    constants = of_device.reference.power.rates("hopper")
+    serving = of_device.reference.serving.get_rates(None)
+    constants = of_device.reference.power.get_rates("hopper")
     return {
         "operators.bandwidth": rates.bandwidth,
         "operators.matrix_peak.bf16": rates.matrix_peak["bf16"],
@@ -77,7 +77,9 @@ def test_another_device_draws_its_own():
 
     def moved(key, share):
         factor = changed.get(key[0], 1.0)
-        return Share(share.low * factor, share.value * factor, share.high * factor, share.runs, share.source)
+        return AchievedShare(
+            share.low * factor, share.value * factor, share.high * factor, share.runs, share.source
+        )
 
     operators = dataclasses.replace(
         CALIBRATION.operators,
@@ -85,7 +87,7 @@ def test_another_device_draws_its_own():
         _known={},
     )
     other = device(reference=dataclasses.replace(CALIBRATION, operators=operators))
-    found = shares(drawing(observations(Planned(other)), H100))
+    found = shares(compute_figures(observations(Planned(other)), H100))
     # Filling and the seconds of a kernel are told apart by shapes: not to the last digit.
     assert found == pytest.approx(expected(other), rel=0.04)
     assert found["operators.bandwidth"] == pytest.approx(1.05 * H100.machine.rates.bandwidth, rel=1e-3)
@@ -126,7 +128,7 @@ def test_one_size_that_went_wrong_does_not_move_a_link():
     wrong = next(place for place, one in enumerate(read) if one.benchmark == "all_gather.8.67108864")
     figure = read[wrong].figures[0] * 5
     read[wrong] = read[wrong]._replace(figures=(figure,), low=figure, high=figure)
-    found = drawing(read, H100)
+    found = compute_figures(read, H100)
     links = H100.reference.links.value
     assert shares(found)["links.nvlink.rate"] == pytest.approx(links.links["nvlink"].rate, rel=0.01)
     (line,) = (one for one in found.lines if (one.collective, one.devices) == ("all_gather", 8))
@@ -144,7 +146,7 @@ def test_a_line_says_what_its_collective_takes():
         )
         for size in (2**12, 2**16, 2**20, 2**24, 2**28)
     ]
-    (line,) = drawing(made, H100).lines
+    (line,) = compute_figures(made, H100).lines
     assert (line.alpha_seconds, line.beta_bytes_per_second) == pytest.approx((2e-5, 3e11), rel=0.01)
     assert all(ratio == pytest.approx(1.0, abs=0.02) for _, ratio in line.residuals)
 
@@ -152,21 +154,21 @@ def test_a_line_says_what_its_collective_takes():
 def test_what_was_warmed_longest_is_what_a_device_sustains():
     cool = observed("gemm.bf16", gemm(8192, 8192, 8192), "flops_per_second", 8.0e14, warmup=2.0)
     warm = observed("gemm.sustained", gemm(8192, 8192, 8192), "flops_per_second", 7.0e14, warmup=30.0)
-    (peak,) = drawing([cool, warm], H100).figures
+    (peak,) = compute_figures([cool, warm], H100).figures
     assert peak.figure.value == pytest.approx(7.0e14, rel=0.01)
     assert peak.rests_on.benchmarks == ("gemm.sustained",)
 
 
 def test_a_skinny_product_says_nothing_of_multipliers():
     skinny = observed("skinny", gemm(16, 14336, 8192), "bytes_per_second", 2.5e12)
-    assert [each.name for each in drawing([skinny], H100).figures] == ["serving.weight_bandwidth"]
+    assert [each.name for each in compute_figures([skinny], H100).figures] == ["serving.weight_bandwidth"]
 
 
 def test_the_middle_of_runs_lies_between_their_extremes():
     copies = observed(
         "copy", work("stream", pattern="copy", array_bytes=2**32), "bytes_per_second", 3e12, 2.8e12, 2.9e12
     )
-    (found,) = drawing([copies], H100).figures
+    (found,) = compute_figures([copies], H100).figures
     figure = found.figure
     assert (figure.low, figure.value, figure.high) == pytest.approx((2.8e12, 2.9e12, 3e12), rel=0.01)
     assert (figure.runs, figure.limit) == (3, H100.accelerator.bandwidth_bytes_per_second)
@@ -178,7 +180,7 @@ def test_the_workers_own_attention_tells_nothing_of_frameworks():
         observed("prefill.own", prompt("own"), "flops_per_second", 3e14),
         observed("decode.own", cached("own"), "bytes_per_second", 2e12),
     ]
-    assert drawing(own, H100).figures == ()
+    assert compute_figures(own, H100).figures == ()
 
 
 def test_an_engine_takes_the_fastest_kernel_over_a_cache():
@@ -186,7 +188,7 @@ def test_an_engine_takes_the_fastest_kernel_over_a_cache():
         observed("decode.efficient", cached("efficient"), "bytes_per_second", 1e12),
         observed("decode.flash", cached("flash"), "bytes_per_second", 2e12),
     ]
-    (found,) = drawing(read, H100).figures
+    (found,) = compute_figures(read, H100).figures
     assert found.rests_on.benchmarks == ("decode.flash",)
 
 
@@ -194,8 +196,8 @@ def test_a_device_at_its_limit_does_not_say_what_products_would_draw():
     """750 of 700 W are demanded: that is known only of a device that is not held at its limit."""
     limited = drawn(suite=[("power.gemm", power("gemm"), "watts")])
     assert limited == {}
-    below = drawing([observed("power.gemm", power("gemm"), "watts", 600.0)], H100)
-    constants = H100.reference.power.rates("hopper")
+    below = compute_figures([observed("power.gemm", power("gemm"), "watts", 600.0)], H100)
+    constants = H100.reference.power.get_rates("hopper")
     moved = constants.byte_joules * 6 * 8192**2 * 0.83 * 989e12 / (2 * 8192**3)
     rest = 700.0 * (constants.idle_share + constants.active_share) + moved
     assert shares(below) == pytest.approx({"power.matrix_share": (600.0 - rest) / 700.0}, rel=1e-3)
@@ -208,7 +210,7 @@ def test_what_the_catalog_does_not_know_is_a_rate_without_a_limit():
         observed("gemm.small", gemm(256, 256, 256, "fp32"), "flops_per_second", 2e10),
         observed("copy", work("stream", pattern="copy", array_bytes=2**28), "bytes_per_second", 8e9),
     ]
-    found = {each.name: each.figure for each in drawing(read, Device(CALIBRATION)).figures}
+    found = {each.name: each.figure for each in compute_figures(read, FittedDevice(CALIBRATION)).figures}
     assert found.keys() == {"operators.bandwidth", "operators.matrix_peak.fp32"}
     assert found["operators.matrix_peak.fp32"].value == pytest.approx(9e10)
     assert all(figure.limit is None for figure in found.values())
@@ -238,7 +240,7 @@ def test_memory_is_what_was_read():
             2e9,
         ),
     ]
-    found = {each.name: each.figure.value for each in drawing(read, H100).figures}
+    found = {each.name: each.figure.value for each in compute_figures(read, H100).figures}
     assert found == pytest.approx(
         {
             "memory_bytes": 8.405e10,
@@ -250,16 +252,17 @@ def test_memory_is_what_was_read():
 
 
 def test_nothing_is_drawn_of_nothing():
-    assert drawing([], H100) == ((), ())
+    assert compute_figures([], H100) == ((), ())
     assert math.isfinite(H100.kernel_seconds)
 
 
 def test_estimates_over_a_node_that_reaches_what_is_estimated_are_those_without_it(snapshot):
     """From the figures of its benchmarks through the drawing and its resolution to the answers."""
     kept = [
-        written(*each) for each in drawing(observations(Planned(H100), (*SUITE, *COLLECTIVES)), H100).figures
+        to_document(*each)
+        for each in compute_figures(observations(Planned(H100), (*SUITE, *COLLECTIVES)), H100).figures
     ]
-    measured = read("set", Scope("cuda", "node", "h100-sxm", "hopper", 700.0, 575), kept)
+    measured = parse_calibration("set", MeasuredScope("cuda", "node", "h100-sxm", "hopper", 700.0, 575), kept)
     training = {"sequence_length": 4096, "micro_batch_size": 1, "total_tokens": 10**9}
     serving = {"kind": "inference", "input_tokens": 2048, "output_tokens": 256, "concurrency": 16}
     for asked, figures in (

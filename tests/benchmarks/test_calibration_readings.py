@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from service.calibrations.readings import RUNS_READ, observations
+from service.calibrations.readings import RUNS_READ, build_observations
 from tests.benchmarks.measured_nodes import suite_of
 from tests.benchmarks.planned import gemm
 
@@ -26,7 +26,7 @@ def row(run, figure, *, repeat=1, token=1, index=0, **conditions):
 
 
 def observed(*rows):
-    (found,) = observations(rows, dict.fromkeys({each.run_id for each in rows}, SUITE))
+    (found,) = build_observations(rows, dict.fromkeys({each.run_id for each in rows}, SUITE))
     return found
 
 

@@ -3,14 +3,14 @@
 import pytest
 from sqlalchemy import select, update
 
-from service.app.background.calibrations import drawing
-from service.benchmarks.calibration_jobs import ask
+from service.app.background.calibrations import build_calibration_kind
+from service.benchmarks.calibration_jobs import enqueue_calibration
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.calibrations import service as calibrations
-from service.evidence.service import reference_curves
+from service.evidence.service import load_reference_curves
 from service.planning.hardware.calibration import OperatorQuantity, ServingQuantity
-from service.planning.hardware.calibration.measured import Scope
+from service.planning.hardware.calibration.measured import MeasuredScope
 from service.planning.precision import NumberFormat
 from tests.applications import MEANS, attach
 from tests.benchmarks.measured_nodes import MeasuredNodes
@@ -18,7 +18,7 @@ from tests.benchmarks.planned import SUITE, Planned, device, work
 from tests.conftest import Client
 from tests.working import do_all
 
-REFERENCE = reference_curves().calibration
+REFERENCE = load_reference_curves().calibration
 USUAL = Planned(device()).figure
 SLOW = Planned(device(), stream=0.5).figure
 FEW = (
@@ -37,24 +37,24 @@ def fleet(database):
 
 
 def draw(database, node="node", tenant="default"):
-    with database.writing() as session:
-        return calibrations.draw(session, tenant, node, REFERENCE)
+    with database.open_writer() as session:
+        return calibrations.calibrate_node(session, tenant, node, REFERENCE)
 
 
 def held(database, tenant="default"):
-    with database.reading() as session:
-        return calibrations.planning_values(session, tenant).calibrations
+    with database.open_reader() as session:
+        return calibrations.build_planning_values(session, tenant).calibrations
 
 
 def states(database, *ids):
-    with database.reading() as session:
-        found = calibrations.states(session, "default", ids)
+    with database.open_reader() as session:
+        found = calibrations.get_states(session, "default", ids)
     return [found[each].state for each in ids]
 
 
 def withdraw(database, calibration_id):
-    with database.writing() as session:
-        return calibrations.withdraw(session, "default", calibration_id, "too hot")
+    with database.open_writer() as session:
+        return calibrations.withdraw_calibration(session, "default", calibration_id, "too hot")
 
 
 def test_a_node_as_planning_has_it_is_drawn_as_planning_has_it(fleet, database):
@@ -62,7 +62,7 @@ def test_a_node_as_planning_has_it_is_drawn_as_planning_has_it(fleet, database):
     fleet.run("node", USUAL)
     (drawn,) = draw(database)
     (found,) = held(database)
-    assert (found.id, found.scope) == (drawn, Scope("cuda", "node", "h100-sxm", "hopper", 700.0, 575))
+    assert (found.id, found.scope) == (drawn, MeasuredScope("cuda", "node", "h100-sxm", "hopper", 700.0, 575))
     rates = device().machine.rates
     peak, stream = found.operators[PEAK], found.operators[BANDWIDTH]
     assert peak.value / peak.limit == pytest.approx(rates.matrix_peak[NumberFormat.BF16])
@@ -92,8 +92,8 @@ def test_what_a_set_brought_goes_with_it(fleet, database):
     fleet.run("node", USUAL, benchmarks=FEW)
     (third,) = draw(database)
     assert held(database)[0].operators[BANDWIDTH].runs == 1
-    with database.reading() as session:
-        assert calibrations.whole(session, "default", third)["number"] == 3
+    with database.open_reader() as session:
+        assert calibrations.get_calibration(session, "default", third)["number"] == 3
 
 
 def test_a_superseded_set_that_is_withdrawn_takes_its_results_out_of_the_later_one(fleet, database):
@@ -131,11 +131,11 @@ def test_what_is_withdrawn_while_it_is_drawn_again_is_not_kept(fleet, database):
     fleet.run("node", USUAL, benchmarks=FEW)
     (first,) = draw(database)
     fleet.run("node", SLOW, benchmarks=FEW)
-    with database.reading() as session:
-        prepared = calibrations.prepare(session, "default", "node", REFERENCE)
+    with database.open_reader() as session:
+        prepared = calibrations.prepare_calibrations(session, "default", "node", REFERENCE)
     withdraw(database, first)
-    with database.writing() as session:
-        assert calibrations.store(session, "default", prepared) == ((), ())
+    with database.open_writer() as session:
+        assert calibrations.store_calibrations(session, "default", prepared) == ((), ())
     assert held(database) == ()
     assert len(draw(database)) == 1
 
@@ -144,7 +144,7 @@ def test_what_is_no_longer_accepted_counts_no_more(fleet, database):
     fleet.node("node")
     fleet.run("node", USUAL, benchmarks=FEW)
     (drawn,) = draw(database)
-    with database.writing() as session:
+    with database.open_writer() as session:
         session.execute(update(BenchmarkValidationRow).values(verdict="rejected"))
     assert draw(database) == ()
     assert (held(database), states(database, drawn)) == ((), ["superseded"])
@@ -156,7 +156,7 @@ def test_a_set_that_brought_nothing_takes_what_it_read(fleet, database):
     slow = fleet.run("node", SLOW, benchmarks=FEW)
     (first,) = draw(database)
     ids = select(BenchmarkResultRow.id).where(BenchmarkResultRow.run_id == slow)
-    with database.writing() as session:
+    with database.open_writer() as session:
         of_slow = BenchmarkValidationRow.result_id.in_(ids)
         session.execute(update(BenchmarkValidationRow).where(of_slow).values(verdict="rejected"))
     (second,) = draw(database)
@@ -171,8 +171,8 @@ def test_only_what_was_accepted_counts(fleet, database):
     assert draw(database) == ()
     kept = fleet.run("node", USUAL, benchmarks=FEW)
     (drawn,) = draw(database)
-    with database.reading() as session:
-        shown = calibrations.whole(session, "default", drawn)
+    with database.open_reader() as session:
+        shown = calibrations.get_calibration(session, "default", drawn)
     assert {run for figure in shown["figures"] for run in figure["run_ids"]} == {kept}
 
 
@@ -197,13 +197,13 @@ def test_a_processor_and_an_unknown_accelerator_have_rates_without_limits(fleet,
     fleet.run("cpu", USUAL, benchmarks=FEW)
     draw(database, "cpu")
     (found,) = held(database)
-    assert found.scope == Scope("cpu", "cpu", None, None, None, None)
+    assert found.scope == MeasuredScope("cpu", "cpu", None, None, None, None)
     assert found.operators[BANDWIDTH].limit is None
     fleet.node("new", model="NVIDIA X900")
     fleet.run("new", USUAL, benchmarks=FEW)
     draw(database, "new")
     found = held(database)[-1]
-    assert found.scope == Scope("cuda", "new", None, None, 700.0, 575)
+    assert found.scope == MeasuredScope("cuda", "new", None, None, 700.0, 575)
     assert found.operators[PEAK].limit is None
 
 
@@ -212,8 +212,8 @@ def test_a_node_that_proved_bad_brings_nothing_back_that_was_not_drawn_yet(fleet
     fleet.run("node", USUAL, benchmarks=FEW)
     draw(database)
     fleet.run("node", SLOW, benchmarks=FEW)
-    with database.writing() as session:
-        calibrations.withdraw_node(session, "default", "node", "its memory reports errors")
+    with database.open_writer() as session:
+        calibrations.withdraw_node_calibrations(session, "default", "node", "its memory reports errors")
     assert (draw(database), held(database)) == ((), ())
 
 
@@ -236,9 +236,9 @@ def test_a_set_that_is_superseded_or_revived_is_recorded(client, fleet, database
     ids = []
     for figure in (USUAL, SLOW):
         run = fleet.run("node", figure)
-        with database.writing() as session:
-            ask(session, "default", "node", because=run)
-        do_all(database, drawing(MEANS.writes))
+        with database.open_writer() as session:
+            enqueue_calibration(session, "default", "node", because=run)
+        do_all(database, build_calibration_kind(MEANS.writes))
         items = client.get("/v1/calibrations?state=active").json()["items"]
         ids.append(items[0]["id"])
     assert len(set(ids)) == 2
@@ -259,10 +259,10 @@ def test_over_http(client, fleet, database):
     for node in ("good", "bad"):
         fleet.node(node)
         run = fleet.run(node, USUAL if node == "good" else SLOW, benchmarks=FEW, sm_clock_hz=1.98e9)
-        with database.writing() as session:
-            ask(session, "default", node, because=run)
+        with database.open_writer() as session:
+            enqueue_calibration(session, "default", node, because=run)
     assert client.get("/v1/calibrations").json()["items"] == []
-    assert do_all(database, drawing(MEANS.writes)) == 2
+    assert do_all(database, build_calibration_kind(MEANS.writes)) == 2
     listed = client.get("/v1/calibrations", params={"page_size": 1})
     rest = client.get(
         "/v1/calibrations", params={"page_size": 1, "page_token": listed.json()["next_page_token"]}
@@ -281,12 +281,12 @@ def test_over_http(client, fleet, database):
 
     snapshots = client.app.state.snapshots
     snapshots.refresh()
-    assert len(snapshots.current("default").calibrations) == 2
+    assert len(snapshots.get_current("default").calibrations) == 2
     reason = {"node_id": "bad", "reason": "Its memory reports errors"}
     withdrawn = client.post("/v1/calibrations:withdraw", json=reason)
     assert [each["node_id"] for each in withdrawn.json()["items"]] == ["bad"]
-    assert [each.scope.node_id for each in snapshots.current("default").calibrations] == ["good"]
-    assert snapshots.current("default").revision == int(withdrawn.headers["Catalog-Revision"])
+    assert [each.scope.node_id for each in snapshots.get_current("default").calibrations] == ["good"]
+    assert snapshots.get_current("default").revision == int(withdrawn.headers["Catalog-Revision"])
     again = client.post("/v1/calibrations:withdraw", json=reason)
     assert (again.status_code, again.json()["code"]) == (409, "NOTHING_TO_WITHDRAW")
     one = f"/v1/calibrations/{shown['bad']['id']}"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from service.benchmarks.conditions import conditions, hardware
-from service.benchmarks.schemas import Conditions
-from service.protocol.nodes import Accelerator, Host, Inventory
+from service.benchmarks.conditions import build_conditions, resolve_hardware
+from service.benchmarks.schemas import MeasurementConditions
+from service.protocol.nodes import NodeAccelerator, NodeHost, NodeInventory
 from tests.benchmarks.records import SUITE, record
 
 CUDA = SUITE.model_copy(update={"device": "cuda"})
-HOST = Host(operating_system="Linux", kernel="6.12", architecture="x86_64", cpu_count=8, cpu_model="Xeon")
-H100 = Accelerator(
+HOST = NodeHost(operating_system="Linux", kernel="6.12", architecture="x86_64", cpu_count=8, cpu_model="Xeon")
+H100 = NodeAccelerator(
     index=0,
     uuid_sha256="a" * 64,
     name="NVIDIA H100 80GB HBM3",
@@ -20,8 +20,8 @@ H100 = Accelerator(
 
 
 def measured_on(accelerator=H100, host=HOST, *, suite=CUDA, **members):
-    inventory = Inventory(device="cuda", host=host, accelerators=[accelerator])
-    return hardware(inventory, record(1, suite=suite, **members))
+    inventory = NodeInventory(device="cuda", host=host, accelerators=[accelerator])
+    return resolve_hardware(inventory, record(1, suite=suite, **members))
 
 
 def changed(shape, **members):
@@ -54,22 +54,22 @@ class TestHardware:
     def test_is_unknown_where_nobody_says(self):
         assert measured_on() is None
         assert measured_on(accelerator_index=1) is None
-        nameless = Host(operating_system="Linux", kernel="6.12", architecture="x86_64", cpu_count=8)
+        nameless = NodeHost(operating_system="Linux", kernel="6.12", architecture="x86_64", cpu_count=8)
         assert measured_on(host=nameless, suite=SUITE) is None
 
 
 class TestConditions:
     def test_of_a_measurement(self):
-        found = conditions(record(1, clock_hz=1.98e9, accelerator_index=3, suite=CUDA))
+        found = build_conditions(record(1, clock_hz=1.98e9, accelerator_index=3, suite=CUDA))
         assert (found["sm_clock_hz"], found["accelerator_index"], found["timer"]) == (1.98e9, 3, "host_clock")
         assert (found["correctness_passed"], found["largest_relative_error"]) == (True, 1e-7)
-        assert Conditions.model_validate(found).model_dump() == found
+        assert MeasurementConditions.model_validate(found).model_dump() == found
 
     def test_what_is_unknown_is_absent(self):
-        found = conditions(record(1))
+        found = build_conditions(record(1))
         assert not {"power_watts", "sm_clock_hz", "accelerator_index", "energy_joules"} & found.keys()
         assert None not in found.values()
 
     def test_of_a_failure(self):
         failed = record(1, status="failed", failure={"reason": "CRASHED"})
-        assert conditions(failed) == {"worker_version": "0.3.0", "concurrent_accelerators": 0}
+        assert build_conditions(failed) == {"worker_version": "0.3.0", "concurrent_accelerators": 0}

@@ -2,23 +2,27 @@
 
 import pytest
 
-from service.benchmarks.datasheets import datasheet
-from service.catalog.shipped import shipped_documents
-from service.protocol.nodes import Accelerator
+from service.benchmarks.datasheets import build_datasheet
+from service.catalog.shipped import list_shipped_documents
+from service.protocol.nodes import NodeAccelerator
 from tests.benchmarks.cases import PART
 
 
 def sheet(**members):
-    documents = shipped_documents()
-    part = Accelerator.model_validate({**PART, **members})
-    return datasheet(part, documents["accelerators"], documents["links"])
+    documents = list_shipped_documents()
+    part = NodeAccelerator.model_validate({**PART, **members})
+    return build_datasheet(part, documents["accelerators"], documents["links"])
 
 
 def test_of_a_driver_s_name():
     """84.93e9 bytes are in the catalog; dense 989e12 in bf16, 3.35 TB/s, NVLink 4 with 450 GB/s one way."""
     found = sheet()
     assert found.accelerator_id == "h100-sxm"
-    assert (found.peak("bf16"), found.peak("fp8_e4m3"), found.peak("fp64")) == (989e12, 1979e12, 67e12)
+    assert (found.find_peak("bf16"), found.find_peak("fp8_e4m3"), found.find_peak("fp64")) == (
+        989e12,
+        1979e12,
+        67e12,
+    )
     assert (found.memory_bytes_per_second, found.link_bytes_per_second) == (3.35e12, 450e9)
 
 

@@ -109,7 +109,7 @@ def test_no_column_stands_twice():
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("write", [export.as_csv, export.as_parquet])
+@pytest.mark.parametrize("write", [export.render_csv, export.render_parquet])
 def test_a_page_is_written_before_the_next_is_read(measured, write):
     """Rows come and go: what was read is sent on before more is asked for."""
     item = measured.get("/v1/benchmark-results")["items"][0]

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.benchmarks.figures import Measured, Standing, fits_metric, measured, run_figure, verdict
-from service.protocol.summary import summarize
+from service.benchmarks.figures import (
+    ResultFigure,
+    RunSamples,
+    compare_standings,
+    compute_measured,
+    compute_run_figure,
+    is_metric_matching,
+)
+from service.protocol.summary import summarize_samples
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE, record, samples_ns
 
 SAMPLES = st.lists(st.integers(1, 10**10), min_size=1, max_size=50)
@@ -16,36 +23,38 @@ FACTORS = st.floats(0.2, 5.0)
 
 def standing(*repeats, clock_hz=None):
     """Of repeats given as samples in nanoseconds."""
-    return Standing.of([Measured(1.0, summarize(samples), clock_hz) for samples in repeats])
+    return RunSamples.from_repeats(
+        [ResultFigure(1.0, summarize_samples(samples), clock_hz) for samples in repeats]
+    )
 
 
 class TestOfAResult:
     def test_a_gemm_by_hand(self):
         """2 * 512**3 floating point operations in 4 executions of 3 ms: 357.9 GFLOP/s."""
-        found = measured(record(1, samples=[12_000_000] * 3, inner_iterations=4))
+        found = compute_measured(record(1, samples=[12_000_000] * 3, inner_iterations=4))
         assert found.figure == pytest.approx(2 * 512**3 * 4 / 0.012)
         assert found.figure == pytest.approx(89.478e9, rel=1e-4)
         assert found.summary.median == pytest.approx(0.003)
 
     def test_readings_are_their_figure(self):
-        found = measured(record(1, benchmark=POWER, readings=[71.0, 73.0, 72.0]))
+        found = compute_measured(record(1, benchmark=POWER, readings=[71.0, 73.0, 72.0]))
         assert (found.figure, found.summary.minimum) == (72.0, 71.0)
 
     def test_nothing_without_a_measurement(self):
         failed = record(1, status="timeout", failure={"reason": "TIMEOUT"})
-        assert measured(failed) is None
+        assert compute_measured(failed) is None
 
     @given(samples=SAMPLES, name=st.sampled_from([GEMM, COPY]), inner=st.integers(1, 10**6))
     def test_it_is_the_figure_of_the_benchmark(self, samples, name, inner):
-        found = measured(record(1, benchmark=name, samples=samples, inner_iterations=inner))
+        found = compute_measured(record(1, benchmark=name, samples=samples, inner_iterations=inner))
         seconds = [sample / 1e9 for sample in samples]
-        assert found.figure == SUITE.benchmark(name).figure(seconds, inner_iterations=inner)
+        assert found.figure == SUITE.find_benchmark(name).compute_figure(seconds, inner_iterations=inner)
 
     @given(samples=SAMPLES, chance=st.randoms(use_true_random=False))
     def test_the_order_of_samples_does_not_matter_to_it(self, samples, chance):
         shuffled = list(samples)
         chance.shuffle(shuffled)
-        one, other = (measured(record(1, samples=each)) for each in (samples, shuffled))
+        one, other = (compute_measured(record(1, samples=each)) for each in (samples, shuffled))
         assert one.figure == other.figure
         assert one.summary.median == other.summary.median
 
@@ -59,24 +68,24 @@ class TestOfAResult:
         ],
     )
     def test_times_give_rates_and_readings_themselves(self, name, given, fits):
-        assert fits_metric(record(1, benchmark=name, **given)) is fits
+        assert is_metric_matching(record(1, benchmark=name, **given)) is fits
 
 
 class TestOfARun:
     def test_three_repeats(self):
-        found = run_figure([100.0, 96.0, 101.0])
+        found = compute_run_figure([100.0, 96.0, 101.0])
         assert (found.value, found.lowest, found.highest, found.repeats) == (100.0, 96.0, 101.0, 3)
         assert found.relative_spread == pytest.approx(0.05)
 
     def test_the_spread_of_one_repeat_is_unknown(self):
-        assert run_figure([100.0]).relative_spread is None
+        assert compute_run_figure([100.0]).relative_spread is None
 
     @given(st.lists(st.floats(1e-9, 1e18), min_size=2, max_size=10), st.randoms(use_true_random=False))
     def test_whatever_the_order(self, figures, chance):
         shuffled = list(figures)
         chance.shuffle(shuffled)
-        assert run_figure(figures) == run_figure(shuffled)
-        found = run_figure(figures)
+        assert compute_run_figure(figures) == compute_run_figure(shuffled)
+        found = compute_run_figure(figures)
         assert found.lowest <= found.value == median(figures) <= found.highest
         assert found.relative_spread >= 0
 
@@ -98,45 +107,48 @@ class TestVerdict:
         ],
     )
     def test_by_time(self, samples, expected):
-        assert verdict(self.BASE, standing(samples), is_time=True) == expected
+        assert compare_standings(self.BASE, standing(samples), is_time=True) == expected
 
     def test_a_tail_alone_makes_nothing_slower(self):
-        assert verdict(self.BASE, standing([100, 101, 102, 103, 9000]), is_time=True) == "same"
+        assert compare_standings(self.BASE, standing([100, 101, 102, 103, 9000]), is_time=True) == "same"
 
     def test_a_lower_clock_is_no_slower_kernel(self):
         base = standing([100, 101, 102, 103], clock_hz=1.98e9)
         slow = [[2 * sample for sample in (100, 101, 102, 103)]]
-        assert verdict(base, standing(*slow, clock_hz=0.99e9), is_time=True) == "ambiguous"
-        assert verdict(base, standing(*slow, clock_hz=1.98e9), is_time=True) == "slower"
-        assert verdict(base, standing(*slow), is_time=True) == "slower"
+        assert compare_standings(base, standing(*slow, clock_hz=0.99e9), is_time=True) == "ambiguous"
+        assert compare_standings(base, standing(*slow, clock_hz=1.98e9), is_time=True) == "slower"
+        assert compare_standings(base, standing(*slow), is_time=True) == "slower"
 
     def test_one_repeat_that_was_slow_widens_the_interval(self):
         base = standing([100, 101, 102], [104, 105, 106])
-        assert verdict(base, standing([105, 106, 107]), is_time=True) == "ambiguous"
-        assert verdict(base, standing([108, 109, 110]), is_time=True) == "slower"
+        assert compare_standings(base, standing([105, 106, 107]), is_time=True) == "ambiguous"
+        assert compare_standings(base, standing([108, 109, 110]), is_time=True) == "slower"
 
     def test_of_readings(self):
         base = standing([70, 71, 72])
-        assert verdict(base, standing([80, 81, 82]), is_time=False) == "higher"
-        assert verdict(base, standing([60, 61, 62]), is_time=False) == "lower"
-        assert verdict(base, standing([70, 71, 72]), is_time=False) == "same"
+        assert compare_standings(base, standing([80, 81, 82]), is_time=False) == "higher"
+        assert compare_standings(base, standing([60, 61, 62]), is_time=False) == "lower"
+        assert compare_standings(base, standing([70, 71, 72]), is_time=False) == "same"
 
     def test_clocks_of_some_repeats_are_no_clocks(self):
-        repeats = [Measured(1.0, summarize([1.0, 2.0]), clock) for clock in (1e9, None)]
-        assert Standing.of(repeats).cycles is None
+        repeats = [ResultFigure(1.0, summarize_samples([1.0, 2.0]), clock) for clock in (1e9, None)]
+        assert RunSamples.from_repeats(repeats).cycles is None
 
     @given(SAMPLES, FACTORS, SAMPLES, FACTORS)
     def test_turned_round_it_is_the_opposite(self, one, one_clock, other, other_clock):
         first, second = standing(one, clock_hz=one_clock), standing(other, clock_hz=other_clock)
-        there, back = verdict(first, second, is_time=True), verdict(second, first, is_time=True)
+        there, back = (
+            compare_standings(first, second, is_time=True),
+            compare_standings(second, first, is_time=True),
+        )
         opposite = {"slower": "faster", "faster": "slower"}
         assert back == opposite.get(there, there)
 
     @given(SAMPLES)
     def test_a_run_is_like_itself(self, samples):
-        assert verdict(standing(samples), standing(samples), is_time=True) == "same"
+        assert compare_standings(standing(samples), standing(samples), is_time=True) == "same"
 
     @given(st.integers(1, 100))
     def test_three_percent_are_seen_through_noise_of_one(self, seed):
         base, slow = (samples_ns(middle, seed=seed) for middle in (3_000_000, 3_090_000))
-        assert verdict(standing(base), standing(slow), is_time=True) == "slower"
+        assert compare_standings(standing(base), standing(slow), is_time=True) == "slower"

@@ -13,8 +13,8 @@ from sqlalchemy import select
 from service.benchmarks import service
 from service.benchmarks.tables import BenchmarkResultRow
 from service.nodes.errors import NodeQuotaSpent
-from service.nodes.service import locked, set_aside
-from service.protocol.results import MOST_RESULT_BYTES, Result
+from service.nodes.service import lock_node, quarantine_by_operator
+from service.protocol.results import MOST_RESULT_BYTES, BenchmarkResultReport
 from tests.applications import content_digest
 from tests.benchmarks.conftest import QUOTA, refusal
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE, uuid
@@ -30,7 +30,7 @@ def lease(nodes):
 
 
 def rows(nodes):
-    with nodes.database.reading() as session:
+    with nodes.database.open_reader() as session:
         return list(session.scalars(select(BenchmarkResultRow).order_by(BenchmarkResultRow.id)))
 
 
@@ -49,7 +49,7 @@ class TestKept:
         answer = nodes.call("GET", f"/v1/benchmark-results/{result.result_id}")
         assert b'"record":' + content + b"}" in answer.content
         assert answer.json()["content_sha256"] == digest
-        assert Result.model_validate_json(json.dumps(answer.json()["record"])) == result
+        assert BenchmarkResultReport.model_validate_json(json.dumps(answer.json()["record"])) == result
 
     def test_what_the_samples_say_is_computed_here(self, nodes, lease):
         """Middle of three samples of 4 executions each: 12 ms, so 2 * 512**3 * 4 / 0.012."""
@@ -114,7 +114,7 @@ class TestSentAgain:
         assert len(rows(nodes)) == before + 1
         found = shown(nodes, result)
         seconds = [sample / 1e9 for sample in samples]
-        assert found["figure"] == SUITE.benchmark(GEMM).figure(seconds, inner_iterations=inner)
+        assert found["figure"] == SUITE.find_benchmark(GEMM).compute_figure(seconds, inner_iterations=inner)
         assert found["record"] == json.loads(content)
 
     def test_the_receipt_is_that_of_the_first_time(self, nodes, lease):
@@ -154,9 +154,9 @@ class TestSentAgain:
         start = threading.Barrier(len(results))
 
         def keep(result):
-            values = service.read(nodes.subjects["a"], result, result.to_json())
+            values = service.parse_result(nodes.subjects["a"], result, result.to_json())
             start.wait()
-            with nodes.database.writing() as session:
+            with nodes.database.open_writer() as session:
                 return service.keep(session, nodes.subjects["a"], result, values, QUOTA)
 
         with ThreadPoolExecutor(len(results)) as pool:
@@ -245,7 +245,7 @@ class TestRefused:
     def test_a_benchmark_that_was_changed_on_the_way(self, nodes, lease):
         document = json.loads(nodes.measured(1, "a", lease).to_json())
         document["benchmark"]["work"]["m"] = 1024
-        result = Result.model_validate_json(json.dumps(document))
+        result = BenchmarkResultReport.model_validate_json(json.dumps(document))
         assert refusal(nodes.put("a", result)) == (422, "NOT_AS_ASKED", ["/benchmark"])
 
     @pytest.mark.parametrize(("name", "samples"), [(POWER, {}), (GEMM, {"readings": [0.0]})])
@@ -311,8 +311,8 @@ class TestRuns:
 
     def test_a_node_that_is_set_aside_hands_over_what_it_has(self, nodes, lease):
         result = nodes.measured(1, "a", lease)
-        with nodes.database.writing() as session:
-            set_aside(session, locked(session, "default", "a"))
+        with nodes.database.open_writer() as session:
+            quarantine_by_operator(session, lock_node(session, "default", "a"))
         assert nodes.put("a", result).json()["lease"] == "late"
 
 
@@ -368,10 +368,10 @@ class TestQuota:
         start = threading.Barrier(len(results))
 
         def keep(result):
-            values = service.read(nodes.subjects["a"], result, result.to_json())
+            values = service.parse_result(nodes.subjects["a"], result, result.to_json())
             start.wait()
             try:
-                with nodes.database.writing() as session:
+                with nodes.database.open_writer() as session:
                     return service.keep(session, nodes.subjects["a"], result, values, quota)
             except NodeQuotaSpent:
                 return None
@@ -424,11 +424,11 @@ class TestCompletion:
     def test_digests_that_are_not_stored_are_asked_for_again(self, nodes, lease):
         result = nodes.reported(1, "a", lease)
         stored = sha256(result.to_json()).hexdigest()
-        with nodes.database.reading() as session:
+        with nodes.database.open_reader() as session:
             asked = ["f" * 64, stored]
-            assert service.missing_results(session, nodes.subjects["a"], asked) == ["f" * 64]
-            assert service.missing_results(session, nodes.subjects["other"], asked) == asked
-            assert service.missing_results(session, nodes.subjects["a"], []) == []
+            assert service.list_missing_results(session, nodes.subjects["a"], asked) == ["f" * 64]
+            assert service.list_missing_results(session, nodes.subjects["other"], asked) == asked
+            assert service.list_missing_results(session, nodes.subjects["a"], []) == []
 
 
 class TestListed:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from service.benchmarks.validation.case import Earlier
-from service.benchmarks.validation.fleet import baseline
-from service.benchmarks.validation.rules import validate
-from service.benchmarks.verdicts import Verdict
-from service.protocol.results import Result
+from service.benchmarks.validation.case import EarlierResults
+from service.benchmarks.validation.fleet import compute_baseline
+from service.benchmarks.validation.rules import validate_case
+from service.benchmarks.verdicts import ResultVerdict
+from service.protocol.results import BenchmarkResultReport
 from service.protocol.suites import shipped_suites
 from tests.benchmarks.cases import (
     BEGAN,
@@ -49,7 +49,7 @@ def work_of(document):
 @pytest.mark.parametrize("work", [GEMM, COPY, READ, HOST_TO_DEVICE, POWER_GEMM])
 def test_a_sound_result_is_accepted(work):
     sound = case(work)
-    assert validate(beside(sound, sibling(sound))).verdict is Verdict.ACCEPTED
+    assert validate_case(beside(sound, sibling(sound))).verdict is ResultVerdict.ACCEPTED
     assert found(sound) == {}
 
 
@@ -60,7 +60,7 @@ class TestPlantedFaults:
         """Zeros are 13% faster on H200 (pitfall 1); a checksum of zeros is the same under every seed."""
         said = found(case(measurement={"data": "zeros"}))
         assert said == {"conditions.constant_data": "evidence_only"}
-        kept_silent = case(earlier=Earlier(with_this_checksum="another"))
+        kept_silent = case(earlier=EarlierResults(with_this_checksum="another"))
         assert found(kept_silent) == {"correctness.seed_ignored": "rejected"}
 
     def test_buffers_that_stay_in_the_cache(self):
@@ -80,7 +80,7 @@ class TestPlantedFaults:
         assert found(case(telemetry=clock(1.2e9))) == {"conditions.low_clock": "suspect"}
 
     def test_a_record_that_is_sent_again(self):
-        copied = case(earlier=Earlier(with_these_samples="another"))
+        copied = case(earlier=EarlierResults(with_these_samples="another"))
         assert found(copied) == {"replay.samples_seen": "rejected"}
 
     @pytest.mark.parametrize("factor", [1e-3, 1e-6])
@@ -116,7 +116,7 @@ class TestPlantedFaults:
     def test_a_sparse_figure(self):
         """1979 TFLOP/s are printed for bf16, with a star: the dense rate is half of it."""
         assert found(case(rate=1.6e15)) == {"physics.above_dense_peak": "rejected"}
-        (finding,) = validate(case(rate=1.6e15)).findings
+        (finding,) = validate_case(case(rate=1.6e15)).findings
         # 989e12 x 1.98 GHz / 1.829 GHz x 1.02, by 132 multiprocessors of 4096 FLOP a clock.
         assert finding.limit == pytest.approx(1.98e9 * 132 * 4096 * 1.02)
 
@@ -203,7 +203,7 @@ class TestConditions:
     def test_the_power_limit_is_a_label(self):
         capped = case(telemetry={**throttled(sw_power_cap=0.4), **clock(1.3e9)})
         assert found(capped) == {"conditions.power_capped": "accepted"}
-        assert validate(capped).verdict is Verdict.ACCEPTED
+        assert validate_case(capped).verdict is ResultVerdict.ACCEPTED
 
     @pytest.mark.parametrize(
         ("telemetry", "rule"),
@@ -301,9 +301,9 @@ class TestFleet:
 
     def test_a_baseline_leaves_outliers_out(self):
         """One of six is at half: the middle and the scale are those of the five."""
-        assert baseline([100.0, 101.0, 99.0, 100.5, 99.5, 50.0], least_spread=0.0) == baseline(
-            [100.0, 101.0, 99.0, 100.5, 99.5], least_spread=0.0
-        )
+        assert compute_baseline(
+            [100.0, 101.0, 99.0, 100.5, 99.5, 50.0], least_spread=0.0
+        ) == compute_baseline([100.0, 101.0, 99.0, 100.5, 99.5], least_spread=0.0)
 
 
 class TestCrossMetric:
@@ -351,7 +351,7 @@ class TestProcessors:
         assert unchecked(beside(busy, sibling(busy))) == set()
 
     def test_what_holds_everywhere_is_asked(self):
-        copied = case(COPY, device="cpu", earlier=Earlier(with_these_samples="another"))
+        copied = case(COPY, device="cpu", earlier=EarlierResults(with_these_samples="another"))
         assert found(copied) == {"replay.samples_seen": "rejected"}
         zeros = case(COPY, device="cpu", measurement={"data": "zeros"})
         assert found(zeros) == {"conditions.constant_data": "evidence_only"}
@@ -370,9 +370,9 @@ def test_real_records_of_two_busy_cores():
     """Load four to seven: products are accepted; strided reads were 1.7 apart, and that is what is said."""
     verdicts = {}
     for path in sorted(RECORDS.glob("*.json")):
-        record = Result.model_validate_json(path.read_bytes())
+        record = BenchmarkResultReport.model_validate_json(path.read_bytes())
         alike = [
-            Result.model_validate_json(other.read_bytes())
+            BenchmarkResultReport.model_validate_json(other.read_bytes())
             for other in RECORDS.glob(f"{record.benchmark.name}-*.json")
             if other != path
         ]
@@ -418,7 +418,7 @@ def test_what_suites_measure_can_be_accepted(suite):
         asked = {**of.model_dump(exclude={"work"}), "repeats": 1}
         taken = {}
         if of.metric == "seconds":
-            amount = of.work.amount()
+            amount = of.work.count_work()
             each = max(20e3 * amount.parts, amount.moved_bytes / 1.5e3, amount.flops / 2e5)
             taken = {"samples_ns": [round(each * (1 + 0.001 * ((7 * place) % 30))) for place in range(30)]}
         else:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.protocol.leases import Progress, Step
+from service.protocol.leases import BenchmarkProgress, LeaseProgress
 from tests.benchmarks.conftest import refusal
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE
 from tests.nodes import fleet
@@ -90,8 +90,10 @@ class TestFollowed:
     def test_progress_is_what_the_node_says(self, nodes):
         nodes.node("a")
         run_id = nodes.run()
-        step = Step(benchmark=GEMM, state="running", repeat=2)
-        fleet.renew(nodes.database, nodes.subjects["a"], nodes.claim("a"), progress=Progress(steps=[step]))
+        step = BenchmarkProgress(benchmark=GEMM, state="running", repeat=2)
+        fleet.renew(
+            nodes.database, nodes.subjects["a"], nodes.claim("a"), progress=LeaseProgress(steps=[step])
+        )
         run = nodes.get(f"/v1/benchmark-runs/{run_id}")
         assert (run["state"], run["attempt"], run["node_id"]) == ("running", 1, "a")
         assert run["progress"] == [{"benchmark": GEMM, "state": "running", "repeat": 2}]

@@ -7,11 +7,11 @@ from hashlib import sha256
 import pytest
 from pydantic import MISSING
 
-from service.app.background.calibrations import drawing
-from service.benchmarks.validation.jobs import validating
+from service.app.background.calibrations import build_calibration_kind
+from service.benchmarks.validation.jobs import build_validation_kind
 from service.nodes.tables import NodeInventoryRow
-from service.protocol.nodes import Inventory
-from service.protocol.suites import Suite
+from service.protocol.nodes import NodeInventory
+from service.protocol.suites import BenchmarkSuite
 from tests.applications import MEANS
 from tests.benchmarks.cases import BEGAN, PART, case
 from tests.benchmarks.conftest import HOST
@@ -29,7 +29,7 @@ MEASURED = {
     "attention.prefill": (prompt("cudnn"), "flops_per_second"),
     "attention.decode": (cached("flash"), "bytes_per_second"),
 }
-SUITE = Suite.model_validate_json(
+SUITE = BenchmarkSuite.model_validate_json(
     json.dumps(
         {
             "id": "tests-gpu",
@@ -87,7 +87,7 @@ class Machines:
         for result in results:
             assert self.nodes.put(name, result).status_code == 200
         assert self.nodes.complete(name, lease, *results).json() == {"state": "completed"}
-        do_all(self.database, validating(MEANS.writes), drawing(MEANS.writes))
+        do_all(self.database, build_validation_kind(MEANS.writes), build_calibration_kind(MEANS.writes))
         assert {self.nodes.validations()[one.result_id].verdict for one in results} == {"accepted"}
         self.nodes.app.state.snapshots.refresh()
         [drawn] = self.nodes.get("/v1/calibrations", node_id=name)["items"]
@@ -101,9 +101,9 @@ class Machines:
             "accelerators": [{**PART, "uuid_sha256": sha256(name.encode()).hexdigest()}],
             "software": [DRIVER],
         }
-        inventory = Inventory.model_validate_json(json.dumps(document)).model_dump(mode="json")
+        inventory = NodeInventory.model_validate_json(json.dumps(document)).model_dump(mode="json")
         kept = {"content_sha256": INVENTORY_SHA256, "inventory": inventory, "created_at": START}
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             session.add(NodeInventoryRow(tenant_id="default", node_id=name, **kept))
 
     def _record(self, name, lease, of, repeat, planned):
@@ -190,6 +190,6 @@ def test_two_slow_nodes_move_the_answers_of_their_tenant_and_withdrawing_them_mo
     machines.nodes.app.state.snapshots.refresh()
     assert figures(machines.asked()) == figures(before)
     # What was drawn from goes with its set: there is nothing to draw anew.
-    assert do_all(machines.database, drawing(MEANS.writes)) == 2
+    assert do_all(machines.database, build_calibration_kind(MEANS.writes)) == 2
     machines.nodes.app.state.snapshots.refresh()
     assert figures(machines.asked()) == figures(before)

@@ -6,10 +6,10 @@ from sqlalchemy import select, update
 from service.app.background.regressions import COMPARING
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository
-from service.benchmarks.validation.jobs import SWEEPING, ask, validating
+from service.benchmarks.validation.jobs import SWEEPING, build_validation_kind, enqueue_validation
 from service.kit.jobs.events import EventRow
-from service.kit.jobs.repository import enqueue
-from service.kit.jobs.schedules import Nothing
+from service.kit.jobs.repository import enqueue_job
+from service.kit.jobs.schedules import NoArguments
 from service.nodes.tables import REVOKED, LeaseRow, NodeRow
 from tests.applications import MEANS
 from tests.benchmarks.conftest import refusal
@@ -21,7 +21,7 @@ SAMPLES = samples_ns(3_000_000, seed=77)
 
 
 def ask_sweep(session, tick="first"):
-    enqueue(session, SWEEPING.job, Nothing(), tenant_id="system", effect_key=tick)
+    enqueue_job(session, SWEEPING.job, NoArguments(), tenant_id="system", effect_key=tick)
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def test_what_a_node_measured_is_accepted_once_its_lease_ends(nodes, lease):
     nodes.complete("a", lease, *results)
     assert nodes.validate() == 1
     assert {row.verdict for row in nodes.validations().values()} == {"accepted"}
-    with nodes.database.reading() as session:
-        accepted = repository.accepted(session, "default", "a")
+    with nodes.database.open_reader() as session:
+        accepted = repository.list_accepted_results(session, "default", "a")
         assert [row.id for row in accepted] == [result.result_id for result in results]
-        assert repository.accepted(session, "other", "a") == []
+        assert repository.list_accepted_results(session, "other", "a") == []
 
 
 def test_what_came_late_is_evidence_and_of_another_lease_nothing(nodes, lease):
@@ -110,8 +110,8 @@ class TestMeasuredAgain:
         assert self.verdicts(nodes) == ["suspect", "suspect"]
         again = nodes.get("/v1/benchmark-runs", state="waiting")["items"]
         assert [(one["re_run_of"], one["node_id"]) for one in again] == [(suspect, "a")]
-        with nodes.database.writing() as session:
-            ask(session, "default", suspect, because="its process was killed after the commit")
+        with nodes.database.open_writer() as session:
+            enqueue_validation(session, "default", suspect, because="its process was killed after the commit")
         assert nodes.validate() == 1
         assert len(nodes.get("/v1/benchmark-runs", state="waiting")["items"]) == 1
         recorded = [e for e in nodes.get("/v1/audit-events")["items"] if e["operation"] == "re_run_benchmark"]
@@ -160,7 +160,7 @@ class TestMeasuredAgain:
             for number in (1, 3)
         ]
         nodes.complete("a", lease, *results)
-        with nodes.database.writing() as session:
+        with nodes.database.open_writer() as session:
             session.execute(update(NodeRow).values(state=REVOKED))
         nodes.validate()
         assert self.verdicts(nodes) == ["suspect", "suspect"]
@@ -187,18 +187,18 @@ def test_what_no_end_of_a_lease_asked_for_is_swept_up(nodes):
     nodes.run()
     lease = nodes.claim("a")
     result = nodes.reported(1, "a", lease)
-    with nodes.database.writing() as session:
+    with nodes.database.open_writer() as session:
         session.execute(update(BenchmarkResultRow).values(received_at=START))
         ask_sweep(session)
-    assert do_all(nodes.database, SWEEPING.job, validating(MEANS.writes)) == 1
+    assert do_all(nodes.database, SWEEPING.job, build_validation_kind(MEANS.writes)) == 1
     nodes.lose(lease)
     nodes.node("b")
     nodes.claim("b")
     nodes.complete("b", lease, outcome="failed")
-    with nodes.database.writing() as session:
+    with nodes.database.open_writer() as session:
         session.execute(update(LeaseRow).values(state="dead"))
         ask_sweep(session, "second")
-    assert do_all(nodes.database, SWEEPING.job, validating(MEANS.writes)) == 2
+    assert do_all(nodes.database, SWEEPING.job, build_validation_kind(MEANS.writes)) == 2
     assert nodes.validations()[result.result_id].verdict == "accepted"
 
 
@@ -238,9 +238,9 @@ class TestRegressions:
         for again in (False, True):
             nodes.validate()
             assert do_all(nodes.database, COMPARING) == (1 if again else 4)
-            with nodes.database.writing() as session:
+            with nodes.database.open_writer() as session:
                 told = session.scalars(select(EventRow)).all()
-                ask(session, "default", slow, because="again", again=True)
+                enqueue_validation(session, "default", slow, because="again", again=True)
             (event,) = told
             (result,) = nodes.results(run_id=slow)
             assert event.type == "benchmark.regressed"

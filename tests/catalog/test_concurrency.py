@@ -5,11 +5,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from service.audit.service import Call
+from service.audit.service import WriteContext
 from service.catalog import service
 from service.catalog.registry import SITES
 from service.kit.http.versions import VersionConflict
-from service.kit.security.subjects import DEFAULT_TENANT, LOCAL
+from service.kit.security.principals import DEFAULT_TENANT, LOCAL
 from tests.applications import catalog_transactions
 
 CALLERS = 8
@@ -19,18 +19,20 @@ CHANGES = 20
 def test_no_change_is_lost(database):
     """Each of 160 changes reads, adds one and writes with If-Match, again after every 412."""
     transactions = catalog_transactions(database)
-    creating, changing = (Call(LOCAL, f"{verb}_site", "/v1/sites", "test") for verb in ("create", "update"))
+    creating, changing = (
+        WriteContext(LOCAL, f"{verb}_site", "/v1/sites", "test") for verb in ("create", "update")
+    )
     site = SITES.example | {"note": "0"}
-    transactions.write_row(creating, site, SITES, partial(service.create, document=site))
+    transactions.write_row(creating, site, SITES, partial(service.create_row, document=site))
     conflicts = []
 
     def read():
-        return transactions.read(lambda session: service.get(session, SITES, DEFAULT_TENANT, site["id"]))
+        return transactions.read(lambda session: service.get_row(session, SITES, DEFAULT_TENANT, site["id"]))
 
     def add_one():
         row = read()
-        sent = {"patch": {"note": str(int(row["note"]) + 1)}, "if_match": service.etag(row)}
-        transactions.write_row(changing, sent, SITES, partial(service.change, row_id=row["id"], **sent))
+        sent = {"patch": {"note": str(int(row["note"]) + 1)}, "if_match": service.build_etag(row)}
+        transactions.write_row(changing, sent, SITES, partial(service.update_row, row_id=row["id"], **sent))
 
     def call(_):
         changed = 0

@@ -196,7 +196,7 @@ class TestImport:
 
 def test_a_date_of_an_earlier_version_that_is_no_day_does_not_stop_an_import(client, database):
     (made,) = sent(client, "vm,us,3,1,1,1,L4,24,False").json()["created"]
-    with database.writing() as session:
+    with database.open_writer() as session:
         session.execute(update(OfferRow).where(OfferRow.id == made).values(as_of="2026-99"))
     told = sent(client, "vm,us,2,1,1,1,L4,24,False").json()
     assert told["changed"] == [made]

@@ -16,13 +16,13 @@ from sqlalchemy import select
 
 from service.catalog import service
 from service.catalog.registry import ACCELERATORS, MODELS, OFFERS, RESOURCES
-from service.catalog.shipped import shipped_documents
-from service.evidence.snapshot import shipped_snapshot
-from service.kit.security.subjects import DEFAULT_TENANT, SHIPPED_TENANT
+from service.catalog.shipped import list_shipped_documents
+from service.evidence.snapshot import build_shipped_snapshot
+from service.kit.security.principals import DEFAULT_TENANT, SHIPPED_TENANT
 from service.planning.precision import NumberFormat
-from service.planning.tariff.bill import Load
-from service.planning.tariff.billing import bill
-from service.schemas.tariffs import terms_of, to_planning
+from service.planning.tariff.bill import MeteredLoad
+from service.planning.tariff.billing import compute_bill
+from service.schemas.tariffs import parse_terms, to_planning
 
 METHODS = Path(__file__).parents[2] / "docs/methods/architectures.md"
 DAY = len("2026-11-22")
@@ -31,7 +31,7 @@ UNSOURCED = {"accelerators": {"vendor"}, "links": {"kind", "scope"}}
 
 
 def rows(name):
-    return shipped_documents()[name]
+    return list_shipped_documents()[name]
 
 
 def leaves(value, path=""):
@@ -147,13 +147,13 @@ def test_licences_are_kept_with_what_needs_them():
 
 class TestLoading:
     def test_loading_again_changes_nothing(self, database):
-        with database.writing() as session:
+        with database.open_writer() as session:
             load = service.load_shipped(session)
         assert load == (1, 0)
 
     def test_the_same_rows_in_another_file_change_nothing(self, database, monkeypatch):
-        monkeypatch.setattr(service, "shipped_digest", lambda: "another")
-        with database.writing() as session:
+        monkeypatch.setattr(service, "compute_shipped_digest", lambda: "another")
+        with database.open_writer() as session:
             assert service.load_shipped(session) == (1, 0)
 
     def test_a_derived_member_is_derived_again(self, database, monkeypatch):
@@ -161,51 +161,52 @@ class TestLoading:
         prices = {"price_per_device_hour": {"amount": "0.0101", "currency_code": "USD"}}
         changed = replace(OFFERS, derive=lambda _: prices)
         monkeypatch.setattr(service, "RESOURCES", {**RESOURCES, "offers": changed})
-        monkeypatch.setattr(service, "shipped_digest", lambda: "another")
-        with database.writing() as session:
+        monkeypatch.setattr(service, "compute_shipped_digest", lambda: "another")
+        with database.open_writer() as session:
             assert service.load_shipped(session) == (2, len(rows("offers")))
 
     def test_changed_files_come_in_as_versions(self, database, monkeypatch):
-        documents = {name: list(rows) for name, rows in shipped_documents().items()}
+        documents = {name: list(rows) for name, rows in list_shipped_documents().items()}
         documents["offers"][0] = {**documents["offers"][0], "as_of": "2027-01-01"}
-        monkeypatch.setattr(service, "shipped_documents", lambda: documents)
-        monkeypatch.setattr(service, "shipped_digest", lambda: "another")
-        with database.writing() as session:
+        monkeypatch.setattr(service, "list_shipped_documents", lambda: documents)
+        monkeypatch.setattr(service, "compute_shipped_digest", lambda: "another")
+        with database.open_writer() as session:
             assert service.load_shipped(session) == (2, 1)
-        with database.reading() as session:
-            row = service.get(session, OFFERS, DEFAULT_TENANT, documents["offers"][0]["id"])
+        with database.open_reader() as session:
+            row = service.get_row(session, OFFERS, DEFAULT_TENANT, documents["offers"][0]["id"])
         assert (row["version"], row["revision"], row["origin"]) == (2, 2, "shipped")
         assert row["as_of"] == "2027-01-01"
         assert row["price_per_device_hour"]["currency_code"] == "USD"
 
     def test_what_tenants_made_their_own_stays(self, database, monkeypatch):
         patch = {"power_limit_watts": 600.0}
-        with database.writing() as session:
-            service.copy(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", None)
-            service.change(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", patch=patch, if_match="*")
+        with database.open_writer() as session:
+            service.copy_row(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", None)
+            service.update_row(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", patch=patch, if_match="*")
         documents = {
-            name: [{**row, "note": "revised"} for row in rows] for name, rows in shipped_documents().items()
+            name: [{**row, "note": "revised"} for row in rows]
+            for name, rows in list_shipped_documents().items()
         }
-        monkeypatch.setattr(service, "shipped_documents", lambda: documents)
-        monkeypatch.setattr(service, "shipped_digest", lambda: "another")
-        with database.writing() as session:
+        monkeypatch.setattr(service, "list_shipped_documents", lambda: documents)
+        monkeypatch.setattr(service, "compute_shipped_digest", lambda: "another")
+        with database.open_writer() as session:
             load = service.load_shipped(session)
         assert load.changed == sum(map(len, documents.values()))
-        with database.reading() as session:
-            own = service.get(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm")
+        with database.open_reader() as session:
+            own = service.get_row(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm")
             assert (own["power_limit_watts"], own["version"]) == (600.0, 2)
             assert own["note"] != "revised"
-            assert service.revision(session, DEFAULT_TENANT) == 4
-            other = service.get(session, ACCELERATORS, "another", "h100-sxm")
+            assert service.get_revision(session, DEFAULT_TENANT) == 4
+            other = service.get_row(session, ACCELERATORS, "another", "h100-sxm")
             assert (other["power_limit_watts"], other["note"]) == (700.0, "revised")
 
     def test_every_version_is_kept(self, database):
-        with database.writing() as session:
-            service.copy(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", None)
+        with database.open_writer() as session:
+            service.copy_row(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", None)
             patch = {"power_limit_watts": 600.0}
-            service.change(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", patch=patch, if_match='"1"')
+            service.update_row(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", patch=patch, if_match='"1"')
         table = ACCELERATORS.table
-        with database.reading() as session:
+        with database.open_reader() as session:
             kept = session.execute(
                 select(table.tenant_id, table.version, table.power_limit_watts)
                 .where(table.id == "h100-sxm")
@@ -215,14 +216,14 @@ class TestLoading:
 
     def test_what_is_read_is_what_was_shipped(self, database):
         """Every type of value survives both databases."""
-        with database.reading() as session:
-            stored = service.own_documents(session, SHIPPED_TENANT)
+        with database.open_reader() as session:
+            stored = service.list_own_documents(session, SHIPPED_TENANT)
         for resource in RESOURCES.values():
             kept = [
                 {name: value for name, value in row.items() if name in resource.input.model_fields}
                 for row in stored[resource.name]
             ]
-            shipped = [{"aliases": [], **row} for row in shipped_documents()[resource.name]]
+            shipped = [{"aliases": [], **row} for row in list_shipped_documents()[resource.name]]
             assert kept == sorted(shipped, key=lambda row: row["id"])
 
 
@@ -305,9 +306,9 @@ def test_tariffs_are_marked_as_what_they_are():
 @pytest.mark.parametrize("row", rows("tariffs"), ids=lambda row: row["id"])
 def test_a_month_under_a_tariff(row):
     """1 MW through January 2025 costs something, and no hour is left without a price."""
-    tariff = to_planning(terms_of({**row, "hours_of_use_minimum": 0.0}))
+    tariff = to_planning(parse_terms({**row, "hours_of_use_minimum": 0.0}))
     start = datetime(2025, 1, 1, tzinfo=ZoneInfo(row["time_zone"]))
-    billed = bill(tariff, Load(start, 60, np.full(744, 1000.0)))
+    billed = compute_bill(tariff, MeteredLoad(start, 60, np.full(744, 1000.0)))
     assert billed.total > 1000
     assert "ENERGY_UNPRICED" not in {finding.code for finding in billed.findings}
 
@@ -318,7 +319,7 @@ def test_exchange_rates_are_those_of_the_ecb():
     assert rates["USD", "2025-12-31"] == "1.175"
     assert rates["SEK", "2025-12-31"] == "10.8215"
     assert {row["from_currency_code"] for row in rows("exchange_rates")} == {"EUR"}
-    snapshot = shipped_snapshot()
+    snapshot = build_shipped_snapshot()
     found = snapshot.exchange_rates.convert(Decimal(108215), "SEK", "USD", date(2026, 1, 15))
     assert round(found.amount, 4) == 11750
     assert found.age_days == 15

@@ -323,7 +323,7 @@ class TestExchangeRates:
 
     def test_a_tenants_own_rate_of_a_day_goes_before_the_shipped_one(self, client):
         client.post("/v1/exchange-rates", {**RATE, "rate": "2", "as_of": "2025-12-31"})
-        rates = client.app.state.snapshots.current("default").exchange_rates
+        rates = client.app.state.snapshots.get_current("default").exchange_rates
         assert rates.convert(Decimal(1), "EUR", "USD", date(2026, 1, 5)).amount == 2
 
 

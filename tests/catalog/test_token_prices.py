@@ -5,7 +5,7 @@ import json
 import pytest
 
 from service.app.examples import EXAMPLES
-from service.catalog.shipped import shipped_documents
+from service.catalog.shipped import list_shipped_documents
 
 IMPORT = EXAMPLES["import_token_prices"]
 
@@ -61,7 +61,7 @@ def test_what_contradicts_itself_is_refused(reader, members, pointer, code):
 
 
 def test_what_ships_has_a_public_source(snapshot):
-    rows = shipped_documents()["token_prices"]
+    rows = list_shipped_documents()["token_prices"]
     assert len(rows) == 12
     assert all("url" in source for row in rows for source in row["sources"])
     known = snapshot.token_prices["groq-llama-3-3-70b-versatile"]

@@ -3,7 +3,7 @@
 import json
 
 from service.app.examples import EXAMPLE_IDS, EXAMPLES
-from service.kit.security.credentials import id_of
+from service.kit.security.credentials import parse_id
 from tests.applications import Callers, bearing
 from tests.contract.test_document import OPERATIONS
 from tests.nodes.fleet import add_run
@@ -31,7 +31,7 @@ def sent(example):
 
 def node_of(headers):
     """The id of the node that headers are of."""
-    return id_of(headers["Authorization"].partition(" ")[2])
+    return parse_id(headers["Authorization"].partition(" ")[2])
 
 
 def prepare_node(client, headers, base=""):

@@ -6,7 +6,7 @@ import time
 
 import httpx
 
-from service.kit.security.credentials import id_of
+from service.kit.security.credentials import parse_id
 from tests.serving import run, serving
 
 
@@ -45,7 +45,7 @@ def _is_known(client, key):
 @contextlib.contextmanager
 def approving(service):
     """A policy that asks for somebody, who approves as soon as they are asked; their name."""
-    name = f"api_key:{id_of(service.approver)}"
+    name = f"api_key:{parse_id(service.approver)}"
     step = {"name": "Head of research", "approvers": [name]}
     policy = {"id": "everything", "name": "Everything", "conditions": {}, "steps": [step]}
     # Whoever asks does not write the policy that they ask under.

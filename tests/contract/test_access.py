@@ -6,7 +6,7 @@ import re
 import pytest
 
 from service.app.examples import EXAMPLES
-from service.kit.security.credentials import id_of
+from service.kit.security.credentials import parse_id
 from tests.applications import (
     TENANT,
     Callers,
@@ -52,7 +52,7 @@ def request(callers, name, credential=None, row=None):
     return callers.client.request(method.upper(), url, content=body, headers=headers)
 
 
-class Known(Callers):
+class KeyedCallers(Callers):
     """Callers that make each key once."""
 
     def __init__(self, app, database):
@@ -71,7 +71,7 @@ def callers_of_all(app, databases_of):
     maker = databases_of("sqlite")
     database = maker.loaded()
     attach(app, database, TENANT)
-    callers = Known(app, database)
+    callers = KeyedCallers(app, database)
     callers.client = Client(app)
     yield callers
     callers.client.close()
@@ -107,7 +107,7 @@ class TestEveryOperation:
 
     def test_is_closed_to_a_node_unless_it_is_for_nodes(self, callers, name):
         credential = callers.node()
-        answer = request(callers, name, credential, id_of(credential))
+        answer = request(callers, name, credential, parse_id(credential))
         if name not in OF_NODES:
             assert (answer.status_code, answer.json()["code"]) == (403, "SCOPE_REQUIRED")
         else:
@@ -167,7 +167,7 @@ def row_of(callers, name, owner):
     if singular == "lease":
         return lease_of(callers.client, bearing(owner), database)
     if singular == "node":
-        return id_of(owner if name in OF_NODES else callers.node())
+        return parse_id(owner if name in OF_NODES else callers.node())
     if singular == "budget":
         request(callers, "create_cost_center", owner)
     makers = (f"create_{singular}", f"import_{singular}", f"import_{noun}")

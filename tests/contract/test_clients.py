@@ -137,18 +137,20 @@ def told_to_python(client, offer):
     """The same calls as in calls.ts."""
     shape, ask = client.shape, client.ask
     cost = {name: value for name, value in REFERENCE_QUESTION.items() if name != "purchase"}
-    memory = ask("estimates", "estimate_memory", body=shape("MemoryQuestion", SERVED)).parsed
-    throughput = ask("estimates", "estimate_throughput", body=shape("ThroughputQuestion", SERVED)).parsed
-    rented = ask("estimates", "estimate_cost", body=shape("CostQuestion", cost)).parsed
-    exported = shape("CostExport", {**cost, "starts_at": "2026-12-01T00:00:00Z"})
+    memory = ask("estimates", "estimate_memory", body=shape("MemoryEstimateRequest", SERVED)).parsed
+    throughput = ask(
+        "estimates", "estimate_throughput", body=shape("ThroughputEstimateRequest", SERVED)
+    ).parsed
+    rented = ask("estimates", "estimate_cost", body=shape("CostEstimateRequest", cost)).parsed
+    exported = shape("CostExportRequest", {**cost, "starts_at": "2026-12-01T00:00:00Z"})
     table = ask("estimates", "estimate_cost_export", body=exported).parsed
-    question = shape("UtilityBillQuestion", REFERENCE_QUESTION)
+    question = shape("UtilityBillRequest", REFERENCE_QUESTION)
     bill = ask("estimates", "estimate_utility_bill", body=question).parsed
-    several = shape("MemoryBatch", {"requests": [SERVED, SERVED]})
+    several = shape("MemoryEstimateBatchRequest", {"requests": [SERVED, SERVED]})
     batch = ask("estimates", "estimate_memory_batch", body=several).parsed
 
     row, change = offer["id"], shape("OfferPatch", CHANGE)
-    created = ask("offers", "create_offer", body=shape("OfferInput", offer))
+    created = ask("offers", "create_offer", body=shape("OfferRequest", offer))
     etag = created.headers["etag"]
     read = ask("offers", "get_offer", row).parsed
     changed = ask("offers", "update_offer", row, body=change, if_match=etag)
@@ -157,16 +159,16 @@ def told_to_python(client, offer):
     gone = ask("offers", "get_offer", row)
 
     ids, token = [], ""
-    order = client.models.RowOrder.ID_DESCENDING
+    order = client.models.CatalogRowOrder.ID_DESCENDING
     while token is not None:
         page = ask("accelerators", "list_accelerators", page_size=20, page_token=token, order_by=order).parsed
         ids += [accelerator.id for accelerator in page.items]
         token = page.next_page_token
 
-    imported = ask("models", "import_model", body=shape("ModelImport", MODEL)).parsed.model
+    imported = ask("models", "import_model", body=shape("ModelImportRequest", MODEL)).parsed.model
     ask("models", "delete_model", imported.id, if_match="*")
     unknown = {**SERVED, "model": {"source": "catalog", "id": "nothing"}}
-    refused = ask("estimates", "estimate_memory", body=shape("MemoryQuestion", unknown))
+    refused = ask("estimates", "estimate_memory", body=shape("MemoryEstimateRequest", unknown))
     return {
         "memory": [memory.fits, memory.per_device.known_bytes],
         "throughput": throughput.output_tokens_per_second.value,

@@ -11,7 +11,7 @@ import pytest
 
 from service.app.examples import EXAMPLE_IDS
 from service.catalog import repository
-from service.catalog.shipped import shipped_documents
+from service.catalog.shipped import list_shipped_documents
 from service.kit.http.problems import CONTENT_TYPE
 from tests.applications import TENANT, attach
 from tests.contract.corpus import MARK, Operation
@@ -92,7 +92,7 @@ def row_of(name):
     noun = OPERATIONS[name][1].split("/")[2]
     if "{id}" not in OPERATIONS[name][1]:
         return ""
-    return shipped_documents()[noun.replace("-", "_")][0]["id"] if noun in CATALOG else EXAMPLE_IDS[noun]
+    return list_shipped_documents()[noun.replace("-", "_")][0]["id"] if noun in CATALOG else EXAMPLE_IDS[noun]
 
 
 def faults(hostile, status, headers, content):
@@ -120,8 +120,8 @@ def faults(hostile, status, headers, content):
 
 @pytest.mark.parametrize(("databases", "name"), CASES, indirect=["databases"])
 def test_every_hostile_request_is_refused(wire, databases, name, record_property):
-    with databases.unchanged().reading() as session:
-        revisions = repository.own_revisions(session)
+    with databases.unchanged().open_reader() as session:
+        revisions = repository.list_own_revisions(session)
     wrong, sent = [], Counter()
     operation = Operation(name, wire.row)
     for hostile in operation.all() if databases.kind == "sqlite" else operation.addressed():
@@ -134,5 +134,5 @@ def test_every_hostile_request_is_refused(wire, databases, name, record_property
             wrong.append(f"{hostile.name}: {spent:.2f} s")
     record_property("corpus", list(sent.items()))
     assert not wrong, "\n".join([f"{len(wrong)} of {sent.total()}", *wrong[:40]])
-    with databases.unchanged().reading() as session:
-        assert repository.own_revisions(session) == revisions
+    with databases.unchanged().open_reader() as session:
+        assert repository.list_own_revisions(session) == revisions

@@ -7,7 +7,7 @@ import pytest
 
 from service.app.examples import EXAMPLES
 from service.catalog.registry import RESOURCES
-from service.kit.security.credentials import id_of
+from service.kit.security.credentials import parse_id
 from tests.applications import bearing
 from tests.contract.test_document import DOCUMENT
 
@@ -15,19 +15,22 @@ OWN_NAMES = {
     ("NodeAccelerator", "pci_bus_id"),
     ("NodeAccelerator", "pci_device_id"),
     ("NodeAccelerator", "pci_subsystem_id"),
-    ("Enrolment", "installation_id"),
-    ("Claim", "request_id"),
-    ("CostExport", "billing_account_id"),
-    ("UtilityBillExport", "billing_account_id"),
-    ("SessionsOfPerson", "subject_id"),
+    ("NodeEnrolmentRequest", "installation_id"),
+    ("LeaseClaimRequest", "request_id"),
+    ("CostExportRequest", "billing_account_id"),
+    ("UtilityBillExportRequest", "billing_account_id"),
+    ("SessionRevocationRequest", "subject_id"),
 }
 """What callers name themselves, or what no row of ours has."""
-OF_NODES = {"Result", "StoredResult", "Window"}
+OF_NODES = {"BenchmarkResultReport", "AcknowledgedBenchmarkResult", "PublishedRange"}
 """What a node sends of its own run."""
 ELSEWHERE = {
-    ("ApiKeyInput", "tenant_id"): "tests/auth/test_keys.py",
-    ("WebhookReplay", "delivery_ids"): "tests/webhooks/test_webhooks.py",
-    ("NodeWithdrawal", "node_id"): "it withdraws what the tenant has of the node, and nothing of others",
+    ("ApiKeyRequest", "tenant_id"): "tests/auth/test_keys.py",
+    ("WebhookReplayRequest", "delivery_ids"): "tests/webhooks/test_webhooks.py",
+    (
+        "NodeCalibrationWithdrawalRequest",
+        "node_id",
+    ): "it withdraws what the tenant has of the node, and nothing of others",
 }
 """What other tests try, and what reaches no row."""
 
@@ -75,51 +78,51 @@ TRIED = {
             "/request/cluster/node_id",
         ),
     ],
-    ("CostQuoteInput", "cost_center_id"): [
+    ("CostQuoteRequest", "cost_center_id"): [
         ("/v1/quotes", {**QUOTED, "cost_center_id": FOREIGN}, "/cost_center_id"),
     ],
-    ("UtilityBillQuoteInput", "cost_center_id"): [
+    ("UtilityBillQuoteRequest", "cost_center_id"): [
         (
             "/v1/quotes",
             {**QUOTED, "operation": "utility-bill", "request": bill(), "cost_center_id": FOREIGN},
             "/cost_center_id",
         )
     ],
-    ("ThroughputQuoteInput", "cost_center_id"): [
+    ("ThroughputQuoteRequest", "cost_center_id"): [
         (
             "/v1/quotes",
             {**QUOTED, "operation": "throughput", "request": TIMED, "cost_center_id": FOREIGN},
             "/cost_center_id",
         )
     ],
-    ("MemoryQuoteInput", "cost_center_id"): [
+    ("MemoryQuoteRequest", "cost_center_id"): [
         (
             "/v1/quotes",
             {**QUOTED, "operation": "memory", "request": SIZED, "cost_center_id": FOREIGN},
             "/cost_center_id",
         )
     ],
-    ("CandidateQuoteInput", "plan_id"): [
+    ("CandidateQuoteRequest", "plan_id"): [
         ("/v1/quotes", {"name": "n", "plan_id": "0" * 32, "candidate": 1}, "/plan_id")
     ],
     ("Rental", "offer_id"): [(COST, {**QUESTION, "rental": {"offer_id": FOREIGN}}, "/rental/offer_id")],
-    ("Electricity", "tariff_id"): [
+    ("ElectricityPriceInput", "tariff_id"): [
         (BILL, bill(electricity={"tariff_id": FOREIGN}), "/site/electricity/tariff_id")
     ],
-    ("RunSite", "grid_id"): [(BILL, bill(grid_id=FOREIGN), "/site/grid_id")],
-    ("RunSite", "marginal_grid_id"): [(BILL, bill(marginal_grid_id=FOREIGN), "/site/marginal_grid_id")],
-    ("RunSite", "site_id"): [(BILL, {**QUESTION, "site": {"site_id": FOREIGN}}, "/site/site_id")],
-    ("BenchmarkRunInput", "node_id"): [
+    ("RunSiteInput", "grid_id"): [(BILL, bill(grid_id=FOREIGN), "/site/grid_id")],
+    ("RunSiteInput", "marginal_grid_id"): [(BILL, bill(marginal_grid_id=FOREIGN), "/site/marginal_grid_id")],
+    ("RunSiteInput", "site_id"): [(BILL, {**QUESTION, "site": {"site_id": FOREIGN}}, "/site/site_id")],
+    ("BenchmarkRunRequest", "node_id"): [
         (
             "/v1/benchmark-runs",
             {**EXAMPLES["create_benchmark_run"], "node_id": FOREIGN},
             "/node_id",
         )
     ],
-    ("BenchmarkRunInput", "suite_id"): [
+    ("BenchmarkRunRequest", "suite_id"): [
         ("/v1/benchmark-runs", {**EXAMPLES["create_benchmark_run"], "suite_id": FOREIGN}, "/suite_id")
     ],
-    ("BudgetInput", "cost_center_id"): [
+    ("BudgetRequest", "cost_center_id"): [
         ("/v1/budgets", {**EXAMPLES["create_budget"], "cost_center_id": FOREIGN}, "/cost_center_id")
     ],
     ("PolicyConditions", "cost_center_ids"): [
@@ -141,7 +144,7 @@ TRIED = {
         for resource in RESOURCES.values()
         for member in resource.references
     },
-    ("CostQuestion", "token_price_ids"): [
+    ("CostEstimateRequest", "token_price_ids"): [
         (COST, {**SERVED, "token_price_ids": [FOREIGN]}, "/token_price_ids/0"),
     ],
 }
@@ -151,14 +154,14 @@ ALIKE = {
         for resource in RESOURCES.values()
         for member in resource.references
     },
-    ("CandidateQuoteInput", "cost_center_id"): ("CostQuoteInput", "cost_center_id"),
-    ("CostExport", "token_price_ids"): ("CostQuestion", "token_price_ids"),
-    ("OfferImport", "accelerator_id"): ("OfferInput", "accelerator_id"),
-    ("PowerCapQuestion", "token_price_ids"): ("CostQuestion", "token_price_ids"),
-    ("ShiftQuestion", "token_price_ids"): ("CostQuestion", "token_price_ids"),
-    ("SiteComparison", "token_price_ids"): ("CostQuestion", "token_price_ids"),
-    ("UtilityBillExport", "token_price_ids"): ("CostQuestion", "token_price_ids"),
-    ("UtilityBillQuestion", "token_price_ids"): ("CostQuestion", "token_price_ids"),
+    ("CandidateQuoteRequest", "cost_center_id"): ("CostQuoteRequest", "cost_center_id"),
+    ("CostExportRequest", "token_price_ids"): ("CostEstimateRequest", "token_price_ids"),
+    ("OfferImportRequest", "accelerator_id"): ("OfferRequest", "accelerator_id"),
+    ("PowerCapEstimateRequest", "token_price_ids"): ("CostEstimateRequest", "token_price_ids"),
+    ("StartShiftEstimateRequest", "token_price_ids"): ("CostEstimateRequest", "token_price_ids"),
+    ("SiteComparisonRequest", "token_price_ids"): ("CostEstimateRequest", "token_price_ids"),
+    ("UtilityBillExportRequest", "token_price_ids"): ("CostEstimateRequest", "token_price_ids"),
+    ("UtilityBillRequest", "token_price_ids"): ("CostEstimateRequest", "token_price_ids"),
 }
 """What goes through the same rule as another."""
 
@@ -219,8 +222,8 @@ class TestAnotherTenant:
         assert self.asked(callers, own, amended, sent)[0] == 422
 
     def test_has_a_node_that_this_one_cannot_name(self, callers, other):
-        node = id_of(callers.node(tenant="other"))
-        own_node = id_of(callers.node())
+        node = parse_id(callers.node(tenant="other"))
+        own_node = parse_id(callers.node())
         callers.client.app.state.snapshots.refresh()
         own = callers.key("*:*")
         for path, question in ((THROUGHPUT, TIMED), (MEMORY, SIZED)):

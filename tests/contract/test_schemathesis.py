@@ -18,7 +18,7 @@ from urllib3 import HTTPResponse
 from service.app.examples import EXAMPLE_IDS, EXAMPLES
 from service.catalog.registry import KINDS
 from service.evidence import snapshot as snapshots
-from service.kit.security.credentials import id_of
+from service.kit.security.credentials import parse_id
 from tests.applications import (
     TENANT,
     Callers,
@@ -249,7 +249,7 @@ class Caller:
             self._id = EXAMPLE_IDS[f"{self._noun.replace('_', '-')}s"]
             return
         if self._noun.startswith("node"):
-            self._id = id_of(Callers(self._app, self._app.state.database).node())
+            self._id = parse_id(Callers(self._app, self._app.state.database).node())
             return
         made = (f"create_{noun}", f"import_{noun}")
         name = next(each for each in made if each in OPERATIONS)
@@ -281,7 +281,7 @@ class Caller:
         return quote["id"]
 
     def _own_name(self):
-        return f"api_key:{id_of(self._session.headers['Authorization'].removeprefix('Bearer '))}"
+        return f"api_key:{parse_id(self._session.headers['Authorization'].removeprefix('Bearer '))}"
 
     def _approval(self):
         """One that waits for whoever calls."""

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from service.kit.security.subjects import covers
+from service.kit.security.principals import can_grant
 from tests.escalation.world import FOREIGN, OWN
 
 READS = {
@@ -33,7 +33,7 @@ def findings(holder):
 
 def may(holder, scope):
     """Whether the scopes that a holder began with cover another."""
-    return covers(frozenset(holder.granted), scope)
+    return can_grant(frozenset(holder.granted), scope)
 
 
 def _scopes(holder):
@@ -77,7 +77,7 @@ def _decisions(holder):
     """Decisions that count, by which way the holder came to them; two in a step are a quorum of one."""
     for approval in holder.world.approvals():
         for step in approval.steps:
-            ways = [way for made in approval.decisions_of(step) if (way := _way(holder, made))]
+            ways = [way for made in approval.list_decisions(step) if (way := _way(holder, made))]
             yield from (Finding("a decision counts", way) for way in ways)
             if len(ways) > 1:
                 yield Finding("more than one decision of a step counts", " and ".join(sorted(ways)))
@@ -99,7 +99,7 @@ def _own(holder):
         if is_others or approval.row.state != "approved":
             continue
         if not holder.names.isdisjoint(approval.row.asked_by):
-            asked = any(approval.decisions_of(step) for step in approval.steps)
+            asked = any(approval.list_decisions(step) for step in approval.steps)
             yield Finding("an own quote is approved", "by a decision" if asked else "without a decision")
 
 
@@ -120,7 +120,7 @@ def _nodes(holder):
             yield Finding("a node comes back", before)
 
 
-class Meant(NamedTuple):
+class IntendedFinding(NamedTuple):
     """A finding that is what scopes are for."""
 
     kind: str
@@ -131,21 +131,21 @@ class Meant(NamedTuple):
     reason: str
 
 
-MEANT: tuple[Meant, ...] = (
-    Meant(
+MEANT: tuple[IntendedFinding, ...] = (
+    IntendedFinding(
         "an approval is read",
         "by a link for a person",
         ("approval-links:write",),
         "Whoever decides reads what they decide about: the page of a link shows the approval and its quote.",
     ),
-    Meant(
+    IntendedFinding(
         "a decision counts",
         "by a link for a person",
         ("approval-links:write",),
         "Whoever sends links to people is trusted with one decision of a step: the links that they made "
         "count once together, and never where they have asked.",
     ),
-    Meant(
+    IntendedFinding(
         "a decision counts",
         "by a rotated key",
         ("api-keys:write", "approvals:write"),
@@ -153,7 +153,7 @@ MEANT: tuple[Meant, ...] = (
         "voice with it, in this step and where they have asked.",
     ),
     *(
-        Meant(
+        IntendedFinding(
             kind,
             "",
             ("api-keys:write", "tenants:write"),
@@ -161,7 +161,7 @@ MEANT: tuple[Meant, ...] = (
         )
         for kind in ("another tenant is acted for", "another tenant is changed")
     ),
-    Meant(
+    IntendedFinding(
         "another tenant is read",
         "",
         ("*:*", "tenants:*"),
@@ -178,7 +178,7 @@ def explanation(granted, finding):
 
 def _explains(granted, meant, finding):
     is_it = finding.kind == meant.kind and meant.detail in ("", finding.detail)
-    return is_it and all(covers(frozenset(granted), scope) for scope in meant.needs)
+    return is_it and all(can_grant(frozenset(granted), scope) for scope in meant.needs)
 
 
 def unexplained(granted, found):

@@ -3,7 +3,7 @@
 from itertools import count
 from pathlib import Path
 
-from service.schemas.events import EventType
+from service.schemas.events import WebhookEventType
 from tests.conftest import Databases
 from tests.escalation.walking import SCOPE_OF, SCOPES, TRIED
 from tests.escalation.world import World
@@ -43,7 +43,7 @@ EVERY = (
     ("*:*", "tenants:*"),
     *TOGETHER,
 )
-TOPICS = tuple({kind.partition(".")[0]: kind for kind in EventType}.values())
+TOPICS = tuple({kind.partition(".")[0]: kind for kind in WebhookEventType}.values())
 """One kind of event of each topic."""
 
 

@@ -55,7 +55,7 @@ COLUMNS = """
 |---|---:|---:|---:|---|---|"""
 
 
-class Walked(NamedTuple):
+class WalkResult(NamedTuple):
     """What came of one walk."""
 
     tried: int
@@ -101,7 +101,7 @@ class Outcome:
         tried = {name for name, seen in holder.answers.items() if seen}
         verdict = [*(f"**{each.kind}: {each.detail}**" for each in more), *_letters(explained)]
         gained = ", ".join(f"{number} {what}" for what, number in sorted(holder.gained.items()))
-        walked = Walked(
+        walked = WalkResult(
             len(tried), len(tried - allowed), len(allowed), gained, "; ".join(verdict) or "no more"
         )
         self.rows.setdefault(granted, {})[kind] = walked

@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 from service.app.examples import EXAMPLES
-from service.kit.security.credentials import id_of
-from service.kit.security.subjects import uncovered
-from service.schemas.events import EventType
+from service.kit.security.credentials import parse_id
+from service.kit.security.principals import list_ungrantable_scopes
+from service.schemas.events import WebhookEventType
 from tests.applications import content_digest
 from tests.approvals.deciding import QUOTED
 from tests.contract.credentials import sent
@@ -77,7 +77,7 @@ def _probe(scope):
 PROBES = {scope: _probe(scope) for scope in SCOPES}
 
 
-class Held(NamedTuple):
+class HeldCredential(NamedTuple):
     """Something to act by."""
 
     secret: str
@@ -98,9 +98,9 @@ class Held(NamedTuple):
 class Holder:
     """Who begins with a key of some scopes."""
 
-    def __init__(self, world, granted, kinds=tuple(EventType)):
+    def __init__(self, world, granted, kinds=tuple(WebhookEventType)):
         self.world, self.granted, self.kinds = world, granted, kinds
-        self.lacking = uncovered(frozenset(granted), SCOPES)
+        self.lacking = list_ungrantable_scopes(frozenset(granted), SCOPES)
         """Scopes that were not granted: the ones that a credential gained must not have."""
         self.hands = {}
         """What differs among what is held, by its sort."""
@@ -200,7 +200,7 @@ class Holder:
             *((row, OWN) for row in self.rows.get(noun, ())),
             *((row, STRANGER) for row in self.world.stranger.rows.get(noun, ())),
         ]
-        return sorted(found, key=lambda target: target[0] == id_of(held.secret)) or [(_NOBODY, OWN)]
+        return sorted(found, key=lambda target: target[0] == parse_id(held.secret)) or [(_NOBODY, OWN)]
 
     def _call(self, held, name, row, body):
         method, path, operation = OPERATIONS[name]
@@ -253,20 +253,20 @@ class Holder:
             self._hold(secret, "node" if prefix == "ironlawnode" else "api_key", text)
 
     def _hold(self, secret, kind, text):
-        name = f"{kind}:{id_of(secret)}"
+        name = f"{kind}:{parse_id(secret)}"
         tenant = STRANGER if f'"tenant_id":"{STRANGER}"' in text else OWN
         self.names.add(name)
         said = re.search(r'"scopes":\[[^\]]*\]', text)
         alike = kind, tenant, said and said[0]
         if alike not in self._measures:
             self._measures[alike] = self._measured(secret)
-        held = Held(secret, kind, tenant, name, self._measures[alike], name in self.world.names)
+        held = HeldCredential(secret, kind, tenant, name, self._measures[alike], name in self.world.names)
         if kind == "node":
             self.hands[held.sort] = held  # the credential before it has ended with its first use
         else:
             self.hands.setdefault(held.sort, held)
         if kind == "node" and not held.is_taken:
-            self.rows["nodes"].insert(0, id_of(secret))
+            self.rows["nodes"].insert(0, parse_id(secret))
 
     def _measured(self, secret):
         """Which scopes a credential has that the holder was not given, by trying each."""
@@ -392,7 +392,7 @@ def _webhooks(holder, held, row, tenant):
     url = holder.world.there.url(MINE)
     yield {"url": url}
     if not holder.world.leads_to_holder():
-        topics = {kind.partition(".")[0]: kind for kind in [*EventType, EventType.WEBHOOK_TEST]}
+        topics = {kind.partition(".")[0]: kind for kind in [*WebhookEventType, WebhookEventType.WEBHOOK_TEST]}
         yield from ({"url": url, "event_types": [kind]} for kind in topics.values())
 
 

@@ -18,15 +18,15 @@ from service.app.background.webhooks import PUBLISHING
 from service.app.examples import EXAMPLES
 from service.approvals import repository as approvals
 from service.audit.tables import AuditEventRow
-from service.kit.jobs.events import emit
-from service.kit.security.credentials import id_of
+from service.kit.jobs.events import emit_event
+from service.kit.security.credentials import parse_id
 from service.nodes.tables import NodeRow
 from service.quotes import service as quotes
 from service.quotes.errors import QuoteNotFound
 from service.webhooks import attempts, repository
-from service.webhooks.dispatching import send
+from service.webhooks.dispatching import send_message
+from service.webhooks.fair_scheduling import FairScheduler
 from service.webhooks.tables import DeliveryRow, WebhookRow
-from service.webhooks.turns import Turns
 from tests.applications import TENANT, Callers, ask_job, attach, bearing
 from tests.approvals.deciding import QUOTED
 from tests.conftest import Client
@@ -64,13 +64,13 @@ class World:
         self.own = self._place(OWN)
         self.stranger = self._place(STRANGER)
         self.secrets: set[str] = {*self.own.keys.values(), *self.stranger.keys.values(), *self._handed}
-        self.names = {f"api_key:{id_of(key)}" for key in self.own.keys.values()}
+        self.names = {f"api_key:{parse_id(key)}" for key in self.own.keys.values()}
         self.names |= {f"node:{row}" for row in self.own.rows["nodes"]}
         self.approvers = {
             name
             for approval in self.own.rows["approvals"]
             for step in self.held(approval).steps
-            for name in self.held(approval).approvers_of(step)
+            for name in self.held(approval).list_approvers(step)
         }
         self.asker = self.callers.key("quotes:write")
         self.put_out = {row.id: row for row in self.nodes() if row.state != "active"}
@@ -115,7 +115,9 @@ class World:
             # As the operator lets a tenant in.
             first = {"name": word, "scopes": ["*:*"], "tenant_id": tenant}
             keys["admin"] = self._made("/v1/api-keys", first, self.own.keys["operator"])["secret"]
-        place = Place(tenant, keys, {"api-keys": [id_of(key) for key in keys.values()], "tenants": [tenant]})
+        place = Place(
+            tenant, keys, {"api-keys": [parse_id(key) for key in keys.values()], "tenants": [tenant]}
+        )
         admin = keys["admin"]
         self._made("/v1/cost-centers", {"id": "research", "name": word}, admin)
         self._made("/v1/budgets", {**EXAMPLES["create_budget"], "name": word}, admin)
@@ -127,10 +129,10 @@ class World:
 
     def _ask(self, place, word):
         """Policies, and a quote that waits for one, another for two, another for nobody yet."""
-        head, second = (f"api_key:{id_of(place.keys[role])}" for role in ("approver", "second approver"))
+        head, second = (f"api_key:{parse_id(place.keys[role])}" for role in ("approver", "second approver"))
         first = {"name": word, "approvers": [head, TOKENS[0], PEOPLE[0]], "order": 10}
         both = {"name": word, "approvers": [head, second, TOKENS[1], *PEOPLE], "quorum": 2, "order": 0}
-        asker = f"api_key:{id_of(place.keys['second requester'])}"
+        asker = f"api_key:{parse_id(place.keys['second requester'])}"
         admin = place.keys["admin"]
         self._made("/v1/approval-policies", _policy("everything", word, first), admin)
         self._made("/v1/approval-policies", _policy("careful", word, both, requesters=[asker]), admin)
@@ -166,7 +168,7 @@ class World:
         """Nodes: one that works, one that was put aside, one that was put out; and a run that waits."""
         del word
         credentials = [self.callers.node(tenant=place.tenant) for _ in range(3)]
-        place.rows["nodes"] = [id_of(credential) for credential in credentials]
+        place.rows["nodes"] = [parse_id(credential) for credential in credentials]
         for credential in credentials:
             prepare_node(self.client, bearing(credential))
         for verb, node in zip(("quarantine", "revoke"), place.rows["nodes"][1:], strict=True):
@@ -184,28 +186,28 @@ class World:
         """
         if not self.leads_to_holder():
             return
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             for tenant, word in ((OWN, "own"), (STRANGER, FOREIGN)):
                 for kind in kinds:
-                    emit(session, tenant, kind, {"name": word})
+                    emit_event(session, tenant, kind, {"name": word})
         do_all(self.database, PUBLISHING)
         with asyncio.Runner() as runner:
             while message := self._message():
-                result = runner.run(send(self.client.app.state.means.webhooks, message))
-                with self.database.writing() as session:
-                    attempts.record(session, self.client.app.state.means.writes, message, result)
+                result = runner.run(send_message(self.client.app.state.means.webhooks, message))
+                with self.database.open_writer() as session:
+                    attempts.record_attempt(session, self.client.app.state.means.writes, message, result)
 
     def leads_to_holder(self):
         """Whether a webhook is told at an address of the holder's."""
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             return self.there.url(MINE) in session.scalars(select(WebhookRow.url)).all()
 
     def _message(self):
-        with self.database.reading() as session:
-            found = repository.queue(session)
-        for turn in Turns().begin(found.ready, 1):
-            with self.database.writing() as session:
-                return attempts.take(
+        with self.database.open_reader() as session:
+            found = repository.read_queue(session)
+        for turn in FairScheduler().begin_sends(found.ready, 1):
+            with self.database.open_writer() as session:
+                return attempts.claim_delivery(
                     session, self.client.app.state.means.webhooks, turn.tenant_id, turn.webhook_id
                 )
         return None
@@ -216,22 +218,22 @@ class World:
 
     def held(self, approval_id, tenant=OWN):
         """An approval with all that belongs to it, as it is kept."""
-        with self.database.reading() as session:
-            return approvals.get(session, tenant, approval_id)
+        with self.database.open_reader() as session:
+            return approvals.get_approval(session, tenant, approval_id)
 
     def digest(self, row, tenant):
         """The digest of a quote, or of what an approval is about."""
-        with self.database.reading() as session:
-            held = approvals.get(session, tenant, row)
+        with self.database.open_reader() as session:
+            held = approvals.get_approval(session, tenant, row)
             if held is not None:
                 return held.row.content_digest
             with contextlib.suppress(QuoteNotFound):
-                return quotes.get(session, tenant, row)["content_digest"]
+                return quotes.get_quote(session, tenant, row)["content_digest"]
             return "0" * 64
 
     def deliveries(self, webhook_id, tenant):
         """Ids of deliveries to a webhook, or one that nobody has."""
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             found = select(DeliveryRow.id).where(
                 DeliveryRow.webhook_id == webhook_id, DeliveryRow.tenant_id == tenant
             )
@@ -239,13 +241,13 @@ class World:
 
     def approvals(self, tenant=OWN):
         """Every approval of a tenant, as it is kept."""
-        with self.database.reading() as session:
-            found = list(approvals.ids(session, tenant))
-            return [approvals.get(session, tenant, each) for each in found]
+        with self.database.open_reader() as session:
+            found = list(approvals.list_ids(session, tenant))
+            return [approvals.get_approval(session, tenant, each) for each in found]
 
     def nodes(self):
         """Every node, as it is kept."""
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             return list(session.scalars(select(NodeRow)))
 
     def ask_again(self):
@@ -259,13 +261,13 @@ class World:
         return answer.is_success and answer.json()["state"] == "approved"
 
     def _last_events(self):
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             found = select(AuditEventRow.sequence).where(AuditEventRow.tenant_id == STRANGER)
             return max(session.scalars(found), default=0)
 
     def done_elsewhere(self):
         """What was written in the stranger's tenant since the beginning: operation and resource."""
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             found = select(AuditEventRow).where(
                 AuditEventRow.tenant_id == STRANGER, AuditEventRow.sequence > self.before
             )

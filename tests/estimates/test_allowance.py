@@ -4,18 +4,18 @@ import json
 
 import pytest
 
-from service.estimates.allowance import Allowance, take, taken_from
+from service.estimates.allowance import Allowance, spend_effort, use_allowance
 from service.estimates.power_cap import estimate_power_cap
-from service.estimates.service import NoSoundAnswer, answer
+from service.estimates.service import NoSoundEstimate, answer_question
 from service.estimates.shift import estimate_shift
 from service.estimates.site_comparison import compare_sites
 from service.estimates.tariff_bill import bill_tariff
 from service.estimates.utility_bill import estimate_utility_bill
 from service.planning.errors import PlanningError
-from service.planning.tariff.effort import MOST_STEPS, Effort, Share
-from service.schemas.estimates import UtilityBillQuestion
-from service.schemas.tariff_bills import TariffBillQuestion
-from service.schemas.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
+from service.planning.tariff.effort import MOST_STEPS, BillingEffort, EffortShare
+from service.schemas.estimates import UtilityBillRequest
+from service.schemas.tariff_bills import TariffBillRequest
+from service.schemas.what_if import PowerCapEstimateRequest, SiteComparisonRequest, StartShiftEstimateRequest
 from tests.asking import question, shipped
 
 LADDER = [{"price": "1", "limit": 0.001 * (place + 1)} for place in range(49)] + [{"price": "1"}]
@@ -69,11 +69,11 @@ def run(tokens, **members):
 
 
 def asked(estimator, shape, body, allowed=None):
-    return answer(estimator, shape.model_validate_json(json.dumps(body)), shipped(), "", allowed)
+    return answer_question(estimator, shape.model_validate_json(json.dumps(body)), shipped(), "", allowed)
 
 
 def refusal(estimator, shape, body, allowed=None):
-    with pytest.raises(NoSoundAnswer) as caught:
+    with pytest.raises(NoSoundEstimate) as caught:
         asked(estimator, shape, body, allowed)
     (error,) = caught.value.errors
     assert error.detail
@@ -81,14 +81,14 @@ def refusal(estimator, shape, body, allowed=None):
 
 
 def test_what_is_taken_is_counted_and_what_goes_beyond_is_refused():
-    allowed, half = Allowance(), Effort((Share(MOST_STEPS / 2, "half"),))
-    with taken_from(allowed):
-        take(half, "/first")
-        take(half, "/second")
+    allowed, half = Allowance(), BillingEffort((EffortShare(MOST_STEPS / 2, "half"),))
+    with use_allowance(allowed):
+        spend_effort(half, "/first")
+        spend_effort(half, "/second")
         with pytest.raises(PlanningError) as caught:
-            take(Effort((Share(1.0, "more"),)), "/third")
+            spend_effort(BillingEffort((EffortShare(1.0, "more"),)), "/third")
     assert (caught.value.pointer, allowed.left) == ("/third", 0.0)
-    take(half, "/a question without one")
+    spend_effort(half, "/a question without one")
 
 
 def test_questions_of_a_batch_take_from_one_allowance():
@@ -97,13 +97,13 @@ def test_questions_of_a_batch_take_from_one_allowance():
         Allowance(),
     )
     questions = 0
-    with pytest.raises(NoSoundAnswer):  # noqa: PT012 - which of them is refused is counted
+    with pytest.raises(NoSoundEstimate):  # noqa: PT012 - which of them is refused is counted
         while True:
-            asked(estimate_utility_bill, UtilityBillQuestion, body, allowed)
+            asked(estimate_utility_bill, UtilityBillRequest, body, allowed)
             questions += 1
     assert questions > 1
     assert 0.0 <= allowed.left < MOST_STEPS
-    asked(estimate_utility_bill, UtilityBillQuestion, body)
+    asked(estimate_utility_bill, UtilityBillRequest, body)
 
 
 def test_a_batch_over_http_is_refused_at_the_question_that_goes_beyond(reader):
@@ -120,19 +120,19 @@ def test_a_batch_over_http_is_refused_at_the_question_that_goes_beyond(reader):
 DEAR = {
     "ratchets that tie ten years to a run": (
         estimate_utility_bill,
-        UtilityBillQuestion,
+        UtilityBillRequest,
         run(2e11, site=site(looking_far(200, 24), baseline_load={"kind": "constant", "kw": 500})),
         ("BILL_TOO_COSTLY", "/site/electricity/tariff"),
     ),
     "a run of many years by five minutes": (
         estimate_utility_bill,
-        UtilityBillQuestion,
+        UtilityBillRequest,
         run(YEARS, site=site(), load_profile={"interval_minutes": 5}),
         ("LOAD_TOO_LONG", "/load_profile/interval_minutes"),
     ),
     "a run of many years by minutes of windows": (
         estimate_utility_bill,
-        UtilityBillQuestion,
+        UtilityBillRequest,
         run(
             YEARS,
             site=site(
@@ -158,13 +158,13 @@ DEAR = {
     ),
     "twenty caps of many years": (
         estimate_power_cap,
-        PowerCapQuestion,
+        PowerCapEstimateRequest,
         run(YEARS, site=site(), power_caps_watts=[400 + 10 * n for n in range(20)]),
         ("BILL_TOO_COSTLY", "/site/electricity/tariff"),
     ),
     "starts far apart of many years": (
         estimate_shift,
-        ShiftQuestion,
+        StartShiftEstimateRequest,
         run(
             YEARS,
             site=site(),
@@ -178,7 +178,7 @@ DEAR = {
     ),
     "starts of many years": (
         estimate_shift,
-        ShiftQuestion,
+        StartShiftEstimateRequest,
         run(
             YEARS,
             site=site(),
@@ -192,7 +192,7 @@ DEAR = {
     ),
     "thousands of tiers": (
         bill_tariff,
-        TariffBillQuestion,
+        TariffBillRequest,
         {
             "tariff": {
                 "source": "terms",
@@ -222,7 +222,7 @@ def test_a_request_that_would_take_too_much_is_refused_where_it_says_so(estimato
 
 def test_sites_take_from_one_allowance_and_the_one_that_goes_beyond_is_named():
     sites = [{"name": str(n), "site": site(baseline_load={"kind": "constant", "kw": 90})} for n in range(20)]
-    code, pointer = refusal(compare_sites, SiteComparison, run(YEARS, sites=sites))
+    code, pointer = refusal(compare_sites, SiteComparisonRequest, run(YEARS, sites=sites))
     assert code == "BILL_TOO_COSTLY"
     assert pointer.startswith("/sites/")
     assert pointer.endswith("/site/electricity/tariff")
@@ -232,9 +232,9 @@ def test_emissions_in_time_count_too():
     hours = {"kind": "hours_of_year", "time_zone": "Etc/UTC", "kg_co2e_per_kwh": [0.1] * 8760}
     asked_of = run(YEARS, site={"pue": 1.2, "carbon_intensity_series": hours})
     allowed = Allowance()
-    asked(estimate_utility_bill, UtilityBillQuestion, asked_of, allowed)
+    asked(estimate_utility_bill, UtilityBillRequest, asked_of, allowed)
     assert allowed.left < MOST_STEPS - 90_000
-    assert refusal(estimate_utility_bill, UtilityBillQuestion, asked_of, Allowance(10.0)) == (
+    assert refusal(estimate_utility_bill, UtilityBillRequest, asked_of, Allowance(10.0)) == (
         "BILL_TOO_COSTLY",
         "/site",
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.planning.energy.power import DeviceWork
-from service.planning.energy.power_cap import capped
+from service.planning.energy.power_cap import apply_power_cap
 from tests.asking import ask, shipped
 from tests.estimates.test_electricity import (
     DEMAND,
@@ -72,8 +72,8 @@ def test_a_named_tariff():
 
 
 def test_a_cap_of_two_thirds():
-    rates = shipped().curves.calibration.power.rates("hopper")
-    run = capped([DeviceWork(1.0, 1.0, 1.0)], 700 * 2 / 3, 700.0, rates)
+    rates = shipped().curves.calibration.power.get_rates("hopper")
+    run = apply_power_cap([DeviceWork(1.0, 1.0, 1.0)], 700 * 2 / 3, 700.0, rates)
     energy = run.slowdown * run.watts / 700
     assert f"= {run.clock:.3f} of the clock, {run.slowdown:.3f}" in PAGE
     assert f"times the time, {energy:.3f} of the energy" in PAGE
@@ -93,6 +93,6 @@ def test_caps_beside_what_was_measured(row):
         rows = [one for one in csv.DictReader(file) if (one["device"], one["work"]) == (device, work)]
     (found,) = [one for one in rows if f"{float(one['watts']) / float(one['watts_before']):.2f}" == power]
     before = float(found["watts_before"])
-    rates = shipped().curves.calibration.power.rates("ampere")
-    run = capped([DeviceWork(1.0, 1.0, 1.0)], float(found["watts"]), before, rates)
+    rates = shipped().curves.calibration.power.get_rates("ampere")
+    run = apply_power_cap([DeviceWork(1.0, 1.0, 1.0)], float(found["watts"]), before, rates)
     assert (f"{float(found['slowdown']):.3f}", f"{run.slowdown:.3f}") == (measured, modelled)

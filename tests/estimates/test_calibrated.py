@@ -10,8 +10,8 @@ from service.estimates.frontier import estimate_frontier
 from service.planning.hardware.calibration import OperatorQuantity
 from service.planning.hardware.calibration.measured import DeviceCalibration
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, Quantity
-from service.schemas.frontier import FrontierQuestion
+from service.planning.quantity import EvidenceBasis, Quantity
+from service.schemas.frontier import ThroughputFrontierRequest
 from tests.asking import ask, codes, question, refusal, usd
 from tests.calibrated import a_set, figure, scope_of, with_sets
 
@@ -167,7 +167,7 @@ def test_a_search_resolves_each_accelerator(snapshot):
     asked["search"] = {
         "accelerators": [{"source": "catalog", "id": one} for one in ("h100-sxm", "a100-sxm-80gb")]
     }
-    question_of = FrontierQuestion.model_validate_json(json.dumps(asked))
+    question_of = ThroughputFrontierRequest.model_validate_json(json.dumps(asked))
     measured = with_sets(snapshot, a_set(snapshot, "a100-sxm-80gb", streaming=0.5, matrices=0.5, id="a100"))
     found = [estimate_frontier(question_of, catalog) for catalog in (snapshot, measured)]
     shares = [sum(point["accelerator_id"] == "a100-sxm-80gb" for point in each["points"]) for each in found]
@@ -181,7 +181,7 @@ def test_a_search_resolves_each_accelerator(snapshot):
     ("changes", "efficiency"),
     [
         ({"operators": {(OperatorQuantity.MATRIX_PEAK, NumberFormat.FP64): figure(3e13, 6.7e13)}}, None),
-        ({"memory_bytes": Quantity(8e10, 8e10, 8e10, Basis.CALIBRATED_NODE)}, None),
+        ({"memory_bytes": Quantity(8e10, 8e10, 8e10, EvidenceBasis.CALIBRATED_NODE)}, None),
         ({}, {"source": "assumed", "utilization": 0.5, "bandwidth_utilization": 0.7}),
     ],
 )
@@ -205,8 +205,8 @@ def test_memory_that_was_measured_is_what_a_device_has(snapshot):
     asked = served()
     own = replace(
         a_set(snapshot, "h100-sxm"),
-        memory_bytes=Quantity(7.0e10, 6.9e10, 7.1e10, Basis.CALIBRATED_NODE),
-        context_bytes=Quantity(9e8, 8e8, 1e9, Basis.CALIBRATED_NODE),
+        memory_bytes=Quantity(7.0e10, 6.9e10, 7.1e10, EvidenceBasis.CALIBRATED_NODE),
+        context_bytes=Quantity(9e8, 8e8, 1e9, EvidenceBasis.CALIBRATED_NODE),
     )
     before, after = (ask(catalog, "memory", asked) for catalog in (snapshot, with_sets(snapshot, own)))
     assert after["capacity_bytes"] == 70_900_000_000 != before["capacity_bytes"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service.app.examples import REFERENCE_QUESTION, REFERENCE_SITE
-from service.planning.energy.carbon import HoursOfYear
+from service.planning.energy.carbon import HoursOfYearIntensity
 from tests.asking import ask, codes, gaps, question, refusal, shipped
 
 STARTS_AT = "2026-03-01T00:00:00Z"
@@ -44,7 +44,7 @@ def without_rate(**site):
 
 def marginal_catalog(values, rate="marginal"):
     """A grid whose hours of the year are known."""
-    series = HoursOfYear(ZoneInfo("UTC"), np.asarray(values, dtype=float))
+    series = HoursOfYearIntensity(ZoneInfo("UTC"), np.asarray(values, dtype=float))
     known = shipped().grids["egrid-us"]
     grid = replace(
         known, series=series, emission_rate=rate, carbon_intensity_kg_co2e_per_kwh=float(np.mean(values))

@@ -10,7 +10,7 @@ import pytest
 from service.app.examples import EXAMPLES, REFERENCE_QUESTION
 from service.estimates.bill_export import export_utility_bill
 from service.planning.errors import PlanningError
-from service.schemas.estimates import UtilityBillExport
+from service.schemas.estimates import UtilityBillExportRequest
 from tests.asking import ask, codes, gaps, refusal, shipped, usd
 
 # 1,000 devices of 700 W and 125 hosts of 800 W at a PUE of 1 are 800 kW, for 471.8571 h 377,485.68 kWh.
@@ -360,7 +360,7 @@ class TestNamedTariff:
 
 class TestExport:
     def rows(self, asked):
-        question = UtilityBillExport.model_validate_json(json.dumps(asked))
+        question = UtilityBillExportRequest.model_validate_json(json.dumps(asked))
         return list(csv.DictReader(io.StringIO(export_utility_bill(question, shipped(), "acme"))))
 
     def test_a_row_for_each_charge_of_each_billing_period(self):

@@ -74,7 +74,7 @@ def _stopped_clock(monkeypatch):
     async def never(*_):
         pass
 
-    monkeypatch.setattr(application, "_every", never)
+    monkeypatch.setattr(application, "_repeat_every", never)
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ class TestRevisions:
         assert answer.json()["evidence"]["catalog_revision"] == int(written)
 
     def test_a_write_of_another_process_is_waited_for(self, client):
-        with client.app.state.database.writing() as session:
+        with client.app.state.database.open_writer() as session:
             session.execute(update(CatalogState).values(revision=CatalogState.revision + 1))
             revision = session.query(CatalogState.revision).scalar()
         headers = {"Catalog-Revision": str(revision)}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from service.app.examples import EXAMPLES
 from service.estimates.focus import export_cost
 from service.planning.errors import PlanningError
-from service.schemas.estimates import CostExport
+from service.schemas.estimates import CostExportRequest
 from tests.asking import ask, shipped, usd
 from tests.planning.cost.test_focus import assert_sound
 
@@ -25,7 +25,9 @@ ASKED = {
 
 def export(**members):
     asked = {**ASKED, **members}
-    question = CostExport.model_validate_json(json.dumps({k: v for k, v in asked.items() if v is not None}))
+    question = CostExportRequest.model_validate_json(
+        json.dumps({k: v for k, v in asked.items() if v is not None})
+    )
     rows = list(csv.DictReader(io.StringIO(export_cost(question, shipped(), "acme"))))
     for row in rows:
         assert_sound(row)

@@ -13,12 +13,12 @@ from service.app.examples import EXAMPLES
 from service.estimates import endpoints
 from service.estimates.frontier import estimate_frontier
 from service.planning.errors import PlanningError
-from service.schemas.frontier import FrontierAnswer, FrontierQuestion
+from service.schemas.frontier import ThroughputFrontier, ThroughputFrontierRequest
 from tests.asking import ask, gaps, shipped
 
 EXAMPLE = EXAMPLES["estimate_throughput_frontier"]
 URL = "/v1/estimates/throughput:frontier"
-WRITE = TypeAdapter(FrontierAnswer).serializer.to_json
+WRITE = TypeAdapter(ThroughputFrontier).serializer.to_json
 SAME = (
     "output_tokens_per_second",
     "requests_per_second",
@@ -32,7 +32,7 @@ SAME = (
 def search(question, **searched):
     """The answer as a caller reads it."""
     asked = {**question, "search": {**question.get("search", {}), **searched}}
-    parsed = FrontierQuestion.model_validate_json(json.dumps(asked))
+    parsed = ThroughputFrontierRequest.model_validate_json(json.dumps(asked))
     return json.loads(WRITE(estimate_frontier(parsed, shipped())))
 
 

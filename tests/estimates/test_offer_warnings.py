@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.resolve.catalog import KnownOffer
 from service.resolve.offer_warnings import warn_of_age, warn_of_offer
 
@@ -29,7 +29,7 @@ CHEAPER = replace(OFFER, purchase_option="on_demand", price_per_instance_hour=De
 
 
 def warned(offer, *others):
-    notes = Notes()
+    notes = AnswerNotes()
     offers = {str(index): other for index, other in enumerate((offer, *others))}
     warn_of_offer(notes, offer, "/rental/offer_id", offers=offers, on=TODAY)
     assert {warning["pointer"] for warning in notes.warnings} <= {"/rental/offer_id"}
@@ -83,6 +83,6 @@ def test_a_date_that_is_no_day_has_no_age():
 
 
 def test_the_age_of_any_price():
-    notes = Notes()
+    notes = AnswerNotes()
     warn_of_age(notes, "2026-08-01", "/token_price_id", on=TODAY)
     assert [warning["code"] for warning in notes.warnings] == ["PRICE_STALE"]

@@ -8,14 +8,14 @@ import pytest
 
 from service.estimates import own_runs
 from service.estimates.frontier import estimate_frontier
-from service.estimates.service import ESTIMATES, answer
+from service.estimates.service import ESTIMATES, answer_question
 from service.planning.hardware.calibration.measured import MeasuredAnswer
-from service.planning.hardware.local_evidence import Deviations, Group, fingerprint
-from service.schemas.frontier import FrontierQuestion
+from service.planning.hardware.local_evidence import LogDeviations, RunGroup, compute_fingerprint
+from service.schemas.frontier import ThroughputFrontierRequest
 from tests.applications import bearing
 from tests.asking import question, shipped
 
-DEVIATIONS = Deviations(model=0.2, system=0.1, layout=0.05, load=0.2, layout_load=0.1, run=0.1)
+DEVIATIONS = LogDeviations(model=0.2, system=0.1, layout=0.05, load=0.2, layout_load=0.1, run=0.1)
 """Of tests: rounder than those that ship."""
 FAMILIES = (
     "serving_tpot",
@@ -48,7 +48,7 @@ TRAINED = question(
 def asked(seen, body, operation="throughput"):
     """The answer as the API gives it."""
     estimate = ESTIMATES[operation]
-    return answer(estimate.estimator, estimate.question.model_validate_json(json.dumps(body)), seen)
+    return answer_question(estimate.estimator, estimate.question.model_validate_json(json.dumps(body)), seen)
 
 
 def measured(body, family, factor, operation="throughput", calibration_id="import-1"):
@@ -121,7 +121,9 @@ class TestTenServingRows:
     def test_a_search_answers_as_a_single_estimate_does(self, seen):
         search = {**served(16), "search": {"requests_per_replica": [16], "tensor": [1]}}
         search["workload"] = {key: each for key, each in search["workload"].items() if key != "concurrency"}
-        found = answer(estimate_frontier, FrontierQuestion.model_validate_json(json.dumps(search)), seen)
+        found = answer_question(
+            estimate_frontier, ThroughputFrontierRequest.model_validate_json(json.dumps(search)), seen
+        )
         single = asked(seen, served(16))
         [point] = found["points"]
         for name in ("time_per_output_token_seconds", "time_to_first_token_seconds", "requests_per_second"):
@@ -171,14 +173,16 @@ def test_training_runs_move_steps_and_memory():
 
 def test_rows_of_the_reference_set_count_once(monkeypatch):
     row = measured(served(16), "serving_tpot", 1.3)
-    group = Group("serving", "vllm", "h100-sxm", shipped().models["llama-3.1-8b"].profile.parameter_count)
+    group = RunGroup("serving", "vllm", "h100-sxm", shipped().models["llama-3.1-8b"].profile.parameter_count)
     found = {}
-    original = own_runs.run_setting
-    monkeypatch.setattr(own_runs, "run_setting", lambda *given: found.setdefault("it", original(*given)))
+    original = own_runs.resolve_run_setting
+    monkeypatch.setattr(
+        own_runs, "resolve_run_setting", lambda *given: found.setdefault("it", original(*given))
+    )
     assert asked(catalog(row), served(16)) != asked(catalog(), served(16))
     assert found["it"].group == group
     assert found["it"].load == pytest.approx((math.log(16), math.log(1000), math.log(200)))
-    known = frozenset({fingerprint("serving_tpot", found["it"], row.measured)})
+    known = frozenset({compute_fingerprint("serving_tpot", found["it"], row.measured)})
     monkeypatch.setattr(own_runs, "known_rows", lambda: known)
     assert asked(catalog(row), served(16)) == asked(catalog(), served(16))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.cost.prices import Term
+from service.planning.cost.prices import CommitmentTerm
 from tests.asking import ask, codes, gaps, question, refusal, shipped, usd
 
 MODEL = {"source": "parameter_count", "parameter_count": 7_000_000_000}
@@ -177,7 +177,7 @@ class TestCommitments:
             accelerator_count=8,
             price_per_instance_hour=Decimal(18),
             price_per_device_hour=Decimal("2.25"),
-            term=Term(days=365, upfront=Decimal(87_600), hourly=Decimal(8)),
+            term=CommitmentTerm(days=365, upfront=Decimal(87_600), hourly=Decimal(8)),
         )
         catalog = _offering(snapshot, offer)
         answer = ask(catalog, "cost", run({"offer_id": "offered"}))

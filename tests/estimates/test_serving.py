@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
+from service.estimates.service import ESTIMATES, NoSoundEstimate, answer_question
 from tests.asking import ask, codes, gaps, question, shipped
 
 SOLVED = 0.05
@@ -520,5 +520,5 @@ def test_odd_questions_are_answered_or_refused(model, laid_out, parts, solver):
     asked["solver"] = {"kind": solver} if solver == "analytic" else {"kind": solver, "requests": 20}
     for operation, body in (("throughput", json.dumps(asked)), ("memory", bare), ("utility-bill", bare)):
         question_shape, estimator = ESTIMATES[operation]
-        with contextlib.suppress(NoSoundAnswer):
-            assert answer(estimator, question_shape.model_validate_json(body), shipped())["evidence"]
+        with contextlib.suppress(NoSoundEstimate):
+            assert answer_question(estimator, question_shape.model_validate_json(body), shipped())["evidence"]

@@ -11,7 +11,7 @@ import pytest
 from service.app.examples import EXAMPLES
 from service.estimates.tariff_bill import bill_tariff
 from service.planning.errors import PlanningError
-from service.schemas.tariff_bills import TariffBillQuestion
+from service.schemas.tariff_bills import TariffBillRequest
 from tests.asking import shipped
 
 BILLS = Path(__file__).parents[1] / "data" / "tariffs" / "bills.csv"
@@ -28,7 +28,7 @@ STORED = {
 
 
 def bill(question):
-    return bill_tariff(TariffBillQuestion.model_validate_json(json.dumps(question)), shipped())
+    return bill_tariff(TariffBillRequest.model_validate_json(json.dumps(question)), shipped())
 
 
 def refusal(question):

@@ -4,7 +4,7 @@ import pytest
 
 from service.estimates.comparison import compare_costs
 from service.planning.errors import PlanningError
-from service.schemas.estimates import CostComparison
+from service.schemas.estimates import CostComparisonRequest
 from tests.asking import ask, gaps, question, refusal, usd
 
 RENTED = {"price_per_device_hour": usd("3")}
@@ -93,7 +93,7 @@ def trained(devices, utilization=0.5, price="16", tokens=10**10):
 
 def compare(snapshot, baseline, *alternatives):
     asked = {"baseline": baseline, "alternatives": list(alternatives)}
-    return compare_costs(CostComparison.model_validate(asked), snapshot)
+    return compare_costs(CostComparisonRequest.model_validate(asked), snapshot)
 
 
 class TestEqualWork:

@@ -12,7 +12,7 @@ from service.estimates.power_cap import estimate_power_cap
 from service.estimates.shift import estimate_shift
 from service.estimates.site_comparison import compare_sites
 from service.planning.errors import PlanningError
-from service.schemas.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
+from service.schemas.what_if import PowerCapEstimateRequest, SiteComparisonRequest, StartShiftEstimateRequest
 from tests.asking import ask, codes, gaps, shipped, usd
 
 SHIFT = EXAMPLES["estimate_utility_bill_shift"]
@@ -21,15 +21,19 @@ CAP = EXAMPLES["estimate_utility_bill_power_cap"]
 
 
 def shift(question):
-    return dict(estimate_shift(ShiftQuestion.model_validate_json(json.dumps(question)), shipped()))
+    return dict(
+        estimate_shift(StartShiftEstimateRequest.model_validate_json(json.dumps(question)), shipped())
+    )
 
 
 def compare(question):
-    return dict(compare_sites(SiteComparison.model_validate_json(json.dumps(question)), shipped()))
+    return dict(compare_sites(SiteComparisonRequest.model_validate_json(json.dumps(question)), shipped()))
 
 
 def cap(question):
-    return dict(estimate_power_cap(PowerCapQuestion.model_validate_json(json.dumps(question)), shipped()))
+    return dict(
+        estimate_power_cap(PowerCapEstimateRequest.model_validate_json(json.dumps(question)), shipped())
+    )
 
 
 def refused(estimate, question):

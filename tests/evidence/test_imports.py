@@ -11,7 +11,7 @@ from service.cli.main import app as cli
 from service.estimates.service import ESTIMATES
 from service.evidence.imports import service
 from service.evidence.imports.errors import EvidenceRefused
-from service.evidence.imports.schemas import EvidenceImport
+from service.evidence.imports.schemas import EvidenceImportRequest
 from tests.applications import bearing
 from tests.asking import shipped
 
@@ -325,8 +325,8 @@ def test_an_import_asks_a_bounded_number_of_questions(monkeypatch):
     row = "time_per_output_token_seconds,1e9,openai/gpt-oss-120b,{},128,128\n"
     body = {**SERVED, "format": "own_csv", "content": names + "".join(map(row.format, (1, 2, 4, 8)))}
     with pytest.raises(EvidenceRefused) as refused:
-        service.read(
-            EvidenceImport.model_validate_json(json.dumps(body)), shipped(), {"throughput": estimator}
+        service.read_evidence(
+            EvidenceImportRequest.model_validate_json(json.dumps(body)), shipped(), {"throughput": estimator}
         )
     assert [error.code for error in refused.value.errors] == ["IMPLAUSIBLE", "TOO_MANY"]
     assert len(asked) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from service.catalog import service as catalog
 from service.catalog.registry import ACCELERATORS, RESOURCES
-from service.catalog.shipped import shipped_documents
+from service.catalog.shipped import list_shipped_documents
 from service.evidence.snapshot import SnapshotStore
 from service.kit.http.problems import Unavailable
 
@@ -23,14 +23,14 @@ TENANT = "research"
 
 
 def own(database):
-    with database.writing() as session:
-        catalog.copy(session, ACCELERATORS, TENANT, "h100-sxm", None)
+    with database.open_writer() as session:
+        catalog.copy_row(session, ACCELERATORS, TENANT, "h100-sxm", None)
 
 
 def change(database, watts):
-    with database.writing() as session:
+    with database.open_writer() as session:
         patch = {"power_limit_watts": watts}
-        catalog.change(session, ACCELERATORS, TENANT, "h100-sxm", patch=patch, if_match="*")
+        catalog.update_row(session, ACCELERATORS, TENANT, "h100-sxm", patch=patch, if_match="*")
 
 
 def watts(snapshot):
@@ -41,43 +41,45 @@ def test_before_the_first_there_is_none(database):
     empty = SnapshotStore(database)
     assert not empty.is_ready
     with pytest.raises(Unavailable):
-        _ = empty.current(TENANT)
+        _ = empty.get_current(TENANT)
 
 
 def test_the_same_revision_keeps_the_same_snapshot(store):
-    first = store.current(TENANT)
+    first = store.get_current(TENANT)
     store.refresh()
-    assert store.current(TENANT) is first
+    assert store.get_current(TENANT) is first
 
 
 def test_a_new_revision_swaps_the_snapshot_and_leaves_the_old_one_alone(store, database):
-    first = store.current(TENANT)
+    first = store.get_current(TENANT)
     own(database)
     change(database, 350.0)
-    assert store.current(TENANT) is first
+    assert store.get_current(TENANT) is first
     store.refresh()
-    assert store.current(TENANT) is not first
-    assert (first.revision, store.current(TENANT).revision) == (1, 3)
-    assert (watts(first), watts(store.current(TENANT))) == (700.0, 350.0)
+    assert store.get_current(TENANT) is not first
+    assert (first.revision, store.get_current(TENANT).revision) == (1, 3)
+    assert (watts(first), watts(store.get_current(TENANT))) == (700.0, 350.0)
 
 
 def test_a_tenant_sees_its_own_row_and_others_the_shipped_one(store, database):
     own(database)
     change(database, 350.0)
     store.refresh()
-    assert watts(store.current("another")) == 700.0
-    assert store.current("another").revision == 1
-    source = store.current(TENANT).accelerators["h100-sxm"].source
+    assert watts(store.get_current("another")) == 700.0
+    assert store.get_current("another").revision == 1
+    source = store.get_current(TENANT).accelerators["h100-sxm"].source
     assert (source["origin"], source["version"], source["shadows_shipped_version"]) == ("tenant", 2, 1)
-    assert "shadows_shipped_version" not in store.current("another").accelerators["h100-sxm"].source
+    assert "shadows_shipped_version" not in store.get_current("another").accelerators["h100-sxm"].source
 
 
 def test_a_shipped_row_leaves_with_all_its_names_behind_a_tenants_own(store, database):
-    with database.writing() as session:
-        catalog.copy(session, ACCELERATORS, TENANT, "h100-sxm", None)
-        catalog.change(session, ACCELERATORS, TENANT, "h100-sxm", patch={"aliases": ["ours"]}, if_match="*")
+    with database.open_writer() as session:
+        catalog.copy_row(session, ACCELERATORS, TENANT, "h100-sxm", None)
+        catalog.update_row(
+            session, ACCELERATORS, TENANT, "h100-sxm", patch={"aliases": ["ours"]}, if_match="*"
+        )
     store.refresh()
-    mine, common = store.current(TENANT).accelerators, store.current("another").accelerators
+    mine, common = store.get_current(TENANT).accelerators, store.get_current("another").accelerators
     names = {name for name, known in common.items() if known is common["h100-sxm"]}
     assert names - {"h100-sxm"}
     assert common.keys() - mine.keys() == names - {"h100-sxm"}
@@ -87,33 +89,35 @@ def test_a_shipped_row_leaves_with_all_its_names_behind_a_tenants_own(store, dat
 def test_a_load_of_shipped_rows_reaches_every_tenant(store, database, monkeypatch):
     own(database)
     store.refresh()
-    documents = {noun: [{**row, "note": "new"} for row in rows] for noun, rows in shipped_documents().items()}
-    monkeypatch.setattr(catalog, "shipped_documents", lambda: documents)
-    monkeypatch.setattr(catalog, "shipped_digest", lambda: "another")
-    with database.writing() as session:
+    documents = {
+        noun: [{**row, "note": "new"} for row in rows] for noun, rows in list_shipped_documents().items()
+    }
+    monkeypatch.setattr(catalog, "list_shipped_documents", lambda: documents)
+    monkeypatch.setattr(catalog, "compute_shipped_digest", lambda: "another")
+    with database.open_writer() as session:
         catalog.load_shipped(session)
     store.refresh()
-    assert (store.current(TENANT).revision, store.current("another").revision) == (3, 2)
-    assert store.current(TENANT).accelerators["h100-sxm"].source["shadows_shipped_version"] == 2
-    assert store.current(TENANT).accelerators["h200-sxm"].source["version"] == 2
+    assert (store.get_current(TENANT).revision, store.get_current("another").revision) == (3, 2)
+    assert store.get_current(TENANT).accelerators["h100-sxm"].source["shadows_shipped_version"] == 2
+    assert store.get_current(TENANT).accelerators["h200-sxm"].source["version"] == 2
 
 
 def test_a_deleted_row_leaves_the_next_snapshot(store, database):
-    with database.writing() as session:
-        catalog.copy(session, ACCELERATORS, TENANT, "h100-sxm", "mine")
+    with database.open_writer() as session:
+        catalog.copy_row(session, ACCELERATORS, TENANT, "h100-sxm", "mine")
     store.refresh()
-    assert "mine" in store.current(TENANT).accelerators
-    assert "mine" not in store.current("another").accelerators
-    with database.writing() as session:
-        catalog.delete(session, ACCELERATORS, TENANT, "mine", if_match='"1"')
+    assert "mine" in store.get_current(TENANT).accelerators
+    assert "mine" not in store.get_current("another").accelerators
+    with database.open_writer() as session:
+        catalog.delete_row(session, ACCELERATORS, TENANT, "mine", if_match='"1"')
     store.refresh()
-    assert "mine" not in store.current(TENANT).accelerators
+    assert "mine" not in store.get_current(TENANT).accelerators
 
 
 def test_a_snapshot_is_frozen(store):
     with pytest.raises(AttributeError):
-        store.current(TENANT).revision = 7
-    assert {field.name for field in fields(store.current(TENANT))} > {"models", "offers"}
+        store.get_current(TENANT).revision = 7
+    assert {field.name for field in fields(store.get_current(TENANT))} > {"models", "offers"}
 
 
 def test_names_and_aliases_lead_to_the_same_row(snapshot):
@@ -122,8 +126,8 @@ def test_names_and_aliases_lead_to_the_same_row(snapshot):
 
 def test_the_shipped_snapshot_is_that_of_a_loaded_database(store, snapshot):
     for name in RESOURCES.keys() & {field.name for field in fields(snapshot)}:
-        assert getattr(store.current(TENANT), name) == getattr(snapshot, name)
-    assert store.current(TENANT).curves == snapshot.curves
+        assert getattr(store.get_current(TENANT), name) == getattr(snapshot, name)
+    assert store.get_current(TENANT).curves == snapshot.curves
 
 
 def test_readers_never_see_half_a_snapshot(store, database):
@@ -134,7 +138,7 @@ def test_readers_never_see_half_a_snapshot(store, database):
 
     def read():
         while not stop.is_set():
-            current = store.current(TENANT)
+            current = store.get_current(TENANT)
             seen.add((current.revision, watts(current)))
 
     reader = threading.Thread(target=read)
@@ -145,5 +149,5 @@ def test_readers_never_see_half_a_snapshot(store, database):
     stop.set()
     reader.join()
     assert seen <= {(2, 700.0), *((2 + step, 100.0 + step) for step in range(1, 9))}
-    assert watts(store.current(TENANT)) == 108.0
+    assert watts(store.get_current(TENANT)) == 108.0
     assert len(seen) > 1

@@ -4,11 +4,11 @@ import os
 import threading
 from functools import partial
 
-from service.app.background.approvals import settled
+from service.app.background.approvals import settle_deadlines
 from service.approvals import decisions, repository
-from service.approvals.schemas import DecisionInput
-from service.audit.service import Call, Writes
-from service.evidence.snapshot import shipped_snapshot
+from service.approvals.schemas import ApprovalDecisionRequest
+from service.audit.service import WriteContext, Writes
+from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.database.engine import Database
 from service.kit.http.problems import Problem
 from tests.applications import KEYRING
@@ -22,19 +22,19 @@ POINTS = ("decision: locked", "decision: before commit", "decision: committed, n
 def run(url, hits, armed, answers, asked):
     """Have every decider decide, and write down what each was answered; ``armed`` names a point."""
     points, ledger = Points(hits, **armed), Ledger(answers)
-    around(repository, "locked", after=lambda *_: points.reached(POINTS[0]))
+    around(repository, "lock_approval", after=lambda *_: points.reached(POINTS[0]))
     around(Writes, "record", after=lambda *_: points.reached(POINTS[1]))
     database = Database(url)
-    writes, catalog = Writes(database, KEYRING), shipped_snapshot()
+    writes, catalog = Writes(database, KEYRING), build_shipped_snapshot()
 
     def decide(name, kind):
-        call = Call(subject(name), "decide", f"/{kind}", "request", f"key of {name}")
+        call = WriteContext(subject(name), "decide", f"/{kind}", "request", f"key of {name}")
         deciding = partial(
-            decisions.decide,
+            decisions.decide_approval,
             subject=subject(name),
             approval_id=asked["id"],
             decision=kind,
-            sent=DecisionInput(content_digest=asked["content_digest"]),
+            sent=ApprovalDecisionRequest(content_digest=asked["content_digest"]),
             catalog=catalog,
         )
         try:
@@ -50,6 +50,6 @@ def run(url, hits, armed, answers, asked):
         thread.start()
     for thread in threads:
         thread.join()
-    with database.writing() as session:
-        settled(session, writes, TENANT, asked["id"])
+    with database.open_writer() as session:
+        settle_deadlines(session, writes, TENANT, asked["id"])
     os._exit(0)

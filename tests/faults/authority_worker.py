@@ -11,9 +11,9 @@ from service.approvals.changes import repository as change_rows
 from service.approvals.changes import service as changes
 from service.approvals.links import repository as link_rows
 from service.approvals.links import service as links
-from service.approvals.schemas import DecisionInput
-from service.audit.service import Call, Writes
-from service.evidence.snapshot import shipped_snapshot
+from service.approvals.schemas import ApprovalDecisionRequest
+from service.audit.service import WriteContext, Writes
+from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.database.engine import Database
 from service.kit.http.problems import Problem
 from tests.applications import KEYRING
@@ -29,19 +29,19 @@ POINTS = {
 
 def agreeing(asked, catalog, name):
     """Agree to a change of a policy."""
-    return lambda session: changes.approve(session, subject(name), asked["id"], catalog.exchange_rates)
+    return lambda session: changes.approve_change(session, subject(name), asked["id"], catalog.exchange_rates)
 
 
 def deciding_by_link(asked, catalog, _):
     """Decide as the person whom a link is for, as its page does."""
 
     def do(session):
-        row = link_rows.presented(session, asked["id"])
-        used = links.use(session, row)
-        sent = DecisionInput(content_digest=asked["content_digest"])
-        who = links.subject_of(row)
+        row = link_rows.find_presented_link(session, asked["id"])
+        used = links.use_link(session, row)
+        sent = ApprovalDecisionRequest(content_digest=asked["content_digest"])
+        who = links.build_subject(row)
         options = {"decision": "approve", "sent": sent, "catalog": catalog, "via": "link"}
-        made = decisions.decide(session, who, row.approval_id, **options, linked_by=row.created_by)
+        made = decisions.decide_approval(session, who, row.approval_id, **options, linked_by=row.created_by)
         return replace(made, also=(used, *made.also))
 
     return do
@@ -56,11 +56,11 @@ def run(url, hits, armed, answers, asked):
     around(owner, "locked", after=lambda *_: points.reached(locked))
     around(Writes, "record", after=lambda *_: points.reached(recorded))
     database = Database(url)
-    writes, catalog = Writes(database, KEYRING), shipped_snapshot()
+    writes, catalog = Writes(database, KEYRING), build_shipped_snapshot()
     make = partial(agreeing if kind == "change" else deciding_by_link, asked, catalog)
 
     def attempt(place, name):
-        call = Call(subject(name), kind, f"/{kind}", "request", f"key {place} of {name}")
+        call = WriteContext(subject(name), kind, f"/{kind}", "request", f"key {place} of {name}")
         try:
             status = writes.run(call, name, make(name)).status_code
         except Problem as problem:

@@ -7,12 +7,12 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import undefer, undefer_group
 
 from service.benchmarks.calibration_jobs import DRAW
-from service.benchmarks.validation.repository import accepted
+from service.benchmarks.validation.repository import list_accepted_results
 from service.calibrations import service
 from service.calibrations.tables import ACTIVE, WITHDRAWN, CalibrationRow
 from service.catalog.tables import CatalogState
 from service.evidence.imports.tables import EvidenceImportRow
-from service.evidence.service import reference_curves
+from service.evidence.service import load_reference_curves
 from service.kit.jobs.tables import DONE, JobRow
 from tests.faults.harness import rows
 from tests.faults.node_service import DRAWN
@@ -96,16 +96,18 @@ class Stored:
         used = {name for row in sets if row.state == ACTIVE for name in _rests_on(row)}
         yield not used & gone, f"nothing that was withdrawn of {node_id} comes back"
         brought = {name for row in sets for name in row.new_result_ids}
-        with self._database.reading() as session:
-            results = {row.id for row in accepted(session, TENANT, node_id) if row.benchmark == DRAWN}
+        with self._database.open_reader() as session:
+            results = {
+                row.id for row in list_accepted_results(session, TENANT, node_id) if row.benchmark == DRAWN
+            }
         yield results <= brought, f"every accepted result of {node_id} is in a set"
         yield self._is_last(node_id), f"what counts of {node_id} is what its accepted results make now"
 
     def _is_last(self, node_id):
         """Whether a drawing of what is stored now would change nothing."""
         before = revision(self._database)
-        with self._database.writing() as session:
-            drawn = service.draw(session, TENANT, node_id, reference_curves().calibration)
+        with self._database.open_writer() as session:
+            drawn = service.calibrate_node(session, TENANT, node_id, load_reference_curves().calibration)
         return not drawn and revision(self._database) == before
 
 

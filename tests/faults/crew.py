@@ -16,10 +16,10 @@ from pydantic import BaseModel
 from sqlalchemy import BigInteger, Column, Float, MetaData, String, Table, insert
 
 from service.kit.database.engine import Database
-from service.kit.jobs.kinds import Continue, Done, Kind
-from service.kit.jobs.repository import enqueue
-from service.kit.jobs.runner import Runner
-from service.kit.jobs.schedules import Nothing, Schedule
+from service.kit.jobs.kinds import CompletedJob, ContinueJob, RunnableJobType
+from service.kit.jobs.repository import enqueue_job
+from service.kit.jobs.runner import JobRunner
+from service.kit.jobs.schedules import JobSchedule, NoArguments
 
 METADATA = MetaData()
 STEPS = Table(
@@ -39,45 +39,45 @@ class Echo(BaseModel):
 
 
 def log(job, key):
-    with job.database.writing() as session:
+    with job.database.open_writer() as session:
         session.execute(insert(STEPS).values(key=key, process=os.getpid(), at=time.time()))
 
 
 def walk(job):
     step = job.progress.get("step", 0)
     if step == job.arguments.steps:  # killed between the last step and its answer
-        return Done()
+        return CompletedJob()
     key = f"{job.arguments.name}/{step}"
     log(job, key)
     time.sleep(random.uniform(0, 0.03))  # noqa: S311
     is_last = step + 1 == job.arguments.steps
-    with job.writing({"step": step + 1}) as session:
+    with job.open_writer({"step": step + 1}) as session:
         session.execute(insert(EFFECTS).values(key=key))
         if is_last:
             name = f"{job.arguments.name}/echo"
-            enqueue(session, ECHO, Echo(name=name), tenant_id=job.tenant_id, effect_key=name)
-    return Done() if is_last else Continue({"step": step + 1})
+            enqueue_job(session, ECHO, Echo(name=name), tenant_id=job.tenant_id, effect_key=name)
+    return CompletedJob() if is_last else ContinueJob({"step": step + 1})
 
 
 def echo(job):
     if "echoed" not in job.progress:
         log(job, job.arguments.name)
         time.sleep(random.uniform(0, 0.03))  # noqa: S311
-        with job.writing({"echoed": True}) as session:
+        with job.open_writer({"echoed": True}) as session:
             session.execute(insert(EFFECTS).values(key=job.arguments.name))
-    return Done()
+    return CompletedJob()
 
 
 def tick(job):
-    with job.writing({}) as session:
+    with job.open_writer({}) as session:
         session.execute(insert(EFFECTS).values(key=f"tick {job.id}"))
-    return Done()
+    return CompletedJob()
 
 
 OPTIONS = {"lease": timedelta(seconds=1), "attempts": 1000, "backoff": timedelta(milliseconds=100)}
-WALK = Kind(name="walk", arguments=Walk, run=walk, **OPTIONS)
-ECHO = Kind(name="echo", arguments=Echo, run=echo, concurrency=2, **OPTIONS)
-TICK = Kind(name="tick", arguments=Nothing, run=tick, **OPTIONS)
+WALK = RunnableJobType(name="walk", arguments=Walk, run=walk, **OPTIONS)
+ECHO = RunnableJobType(name="echo", arguments=Echo, run=echo, concurrency=2, **OPTIONS)
+TICK = RunnableJobType(name="tick", arguments=NoArguments, run=tick, **OPTIONS)
 KINDS = {kind.name: kind for kind in (WALK, ECHO, TICK)}
 
 
@@ -91,8 +91,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: asked.set())
     schedules = []
     if given.every:
-        schedules.append(Schedule(name="ticks", every=timedelta(seconds=given.every), job=TICK))
-    runner = Runner(Database(given.url), [KINDS[name] for name in given.kinds], schedules, threads=2)
+        schedules.append(JobSchedule(name="ticks", every=timedelta(seconds=given.every), job=TICK))
+    runner = JobRunner(Database(given.url), [KINDS[name] for name in given.kinds], schedules, threads=2)
     runner.start()
     print("working", flush=True)
     asked.wait()

@@ -19,9 +19,9 @@ from service.audit.service import Writes
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.jobs.leases import RUNNING, WAITING
-from service.kit.security.keyring import Keyring, read_or_create
+from service.kit.security.keyring import Keyring, read_or_create_secret
 from service.nodes.tables import COMPLETED, LeaseGrantRow, LeaseRow, NodeRow
-from service.protocol.suites import Suite
+from service.protocol.suites import BenchmarkSuite
 from tests import forked
 from tests.faults import calibrations, node_service, node_worker
 from tests.faults.disk import lose_power
@@ -71,7 +71,7 @@ class Service:
                 "IRONLAW_DATABASE_URL": database.url.render_as_string(hide_password=False),
             },
         }
-        self.keyring = Keyring(read_or_create(folder / "secret.key"))
+        self.keyring = Keyring(read_or_create_secret(folder / "secret.key"))
 
     def start(self, **armed):
         self.process = forked.Process(node_service.run, {**self._options, "armed": armed})
@@ -312,8 +312,8 @@ class Field:
         found.check_spools()
         for holds, what in found.calibrations.checks(self._withdrawn, self._imported, self._revision):
             expect(holds, what)
-        with self.database.reading() as session:
-            verdicts = Writes(self.database, self.service.keyring).verify_all(session, ["default"])
+        with self.database.open_reader() as session:
+            verdicts = Writes(self.database, self.service.keyring).verify_all_chains(session, ["default"])
         expect(all(verdict.fault is None for verdict in verdicts), "the audit chain holds")
         return found
 
@@ -333,7 +333,9 @@ class _Stored:
         self.grants = {(row.lease_id, row.fencing_token): row for row in field.grants()}
         self.nodes = {row.id: row for (row,) in rows(field.database, select(NodeRow))}
         suites = select(BenchmarkRunRow.id, BenchmarkRunRow.suite)
-        self.asked = {run: Suite.model_validate(suite) for run, suite in rows(field.database, suites)}
+        self.asked = {
+            run: BenchmarkSuite.model_validate(suite) for run, suite in rows(field.database, suites)
+        }
         self.calibrations = calibrations.Stored(field.database)
         self.seen = [line for host in field.hosts for line in read_ledger(host.ledger)]
 

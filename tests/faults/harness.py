@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from service.kit.jobs.repository import enqueue
+from service.kit.jobs.repository import enqueue_job
 from service.kit.jobs.tables import DONE, JobRow
 from tests.faults.crew import EFFECTS, METADATA, ORDERS, STEPS, WALK, Walk
 from tests.waiting import until
@@ -31,7 +31,7 @@ def prepare(database):
 
 
 def rows(database, statement):
-    with database.reading() as session:
+    with database.open_reader() as session:
         return session.execute(statement).all()
 
 
@@ -86,14 +86,14 @@ class Load:
 
     def ask(self, steps=3):
         name = f"walk-{len(self.asked):05}"
-        with self._database.writing() as session:
+        with self._database.open_writer() as session:
             session.execute(ORDERS.insert().values(key=name))
-            enqueue(session, WALK, Walk(name=name, steps=steps), tenant_id="t", effect_key=name)
+            enqueue_job(session, WALK, Walk(name=name, steps=steps), tenant_id="t", effect_key=name)
         self.asked.append((name, steps))
 
     def ask_in_vain(self):
-        with contextlib.suppress(RuntimeError), self._database.writing() as session:
-            enqueue(session, WALK, Walk(name="in vain", steps=1), tenant_id="t", effect_key="in vain")
+        with contextlib.suppress(RuntimeError), self._database.open_writer() as session:
+            enqueue_job(session, WALK, Walk(name="in vain", steps=1), tenant_id="t", effect_key="in vain")
             raise RuntimeError
 
     @property

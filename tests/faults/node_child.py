@@ -12,7 +12,7 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from service.worker.ids import uuid7
+from service.worker.ids import generate_uuid7
 
 SECONDS = "FAULTS_CHILD_SECONDS"
 """Variable that says how long a repeat takes."""
@@ -32,7 +32,7 @@ def measured(task):
         "warmup_iterations": 0, "samples_ns": samples, "stop_reason": "sample_limit",
     }  # fmt: skip
     return {
-        **task, "result_id": uuid7(), "started_at": began_at, "finished_at": now(),
+        **task, "result_id": generate_uuid7(), "started_at": began_at, "finished_at": now(),
         "started_monotonic_seconds": began, "finished_monotonic_seconds": time.monotonic(),
         "status": "ok", "measurement": measurement,
     }  # fmt: skip

@@ -12,14 +12,14 @@ from service.app.background import service as background
 from service.benchmarks import service as results
 from service.benchmarks.validation import service as validation
 from service.calibrations import service as calibrations
-from service.calibrations.repository import Withdrawn
+from service.calibrations.repository import WithdrawnResults
 from service.cli import main as cli
 from service.evidence.imports import service as imports
 from service.kit.database.engine import Database
 from service.kit.jobs import leases as kit_leases
 from service.nodes import credentials, leases
 from service.nodes import service as nodes
-from service.protocol.suites import Suite
+from service.protocol.suites import BenchmarkSuite
 from tests.faults.points import Points, around
 
 LEASE_SECONDS, GRACE_SECONDS, RENEW_SECONDS = 2.0, 0.5, 0.4
@@ -47,7 +47,7 @@ _BENCHMARKS = (
     ("fft", _FFT, "flops_per_second", "5 n log2 n", 2),
     (DRAWN, _COPY, "bytes_per_second", "2 array", 1),
 )
-SUITE = Suite.model_validate(
+SUITE = BenchmarkSuite.model_validate(
     {
         "id": "tiny",
         "version": 1,
@@ -91,37 +91,37 @@ def _shorten():
     leases.RELEASED_SECONDS = 0.1
     nodes.HEARTBEAT_SECONDS = 0.5
     # A job whose process was killed is somebody else's once its lease has ended.
-    kinds = background.kinds
-    background.kinds = lambda means: tuple(replace(kind, lease=JOB_LEASE) for kind in kinds(means))
+    kinds = background.list_kinds
+    background.list_kinds = lambda means: tuple(replace(kind, lease=JOB_LEASE) for kind in kinds(means))
     # Claims settle what has lapsed; the schedules have tests of their own.
-    background.schedules = lambda *_: ()
+    background.list_schedules = lambda *_: ()
 
 
 def _without_fencing():
     """Every holder's token is taken for the one that holds."""
-    checked = kit_leases.write
+    checked = kit_leases.write_row
 
     def write(session, table, lease, *conditions, **values):
         row = session.get(table, lease.id, populate_existing=True)
         held = lease if row is None else row.lease
         return checked(session, table, held, *conditions, **values)
 
-    kit_leases.write = write
+    kit_leases.write_row = write
 
 
 def _without_lateness():
     """Every result is taken as one of the lease that holds."""
-    results.nodes.lease_at_receipt = lambda *_, **__: "current"
+    results.nodes.resolve_receipt_state = lambda *_, **__: "current"
 
 
 def _without_the_set_before():
     """A drawing does not see what counts already."""
-    calibrations.repository.current = lambda *_: None
+    calibrations.repository.get_current = lambda *_: None
 
 
 def _without_withdrawals():
     """A drawing does not know whose results were withdrawn."""
-    calibrations.repository.withdrawn = lambda *_: Withdrawn(frozenset(), None)
+    calibrations.repository.get_withdrawn_results = lambda *_: WithdrawnResults(frozenset(), None)
 
 
 MUTATIONS = {
@@ -144,7 +144,7 @@ def _watch(points):
 
         return after
 
-    writing = Database.writing
+    writing = Database.open_writer
 
     @contextlib.contextmanager
     def watched(self):
@@ -156,24 +156,24 @@ def _watch(points):
             points.reached(f"{done}: before commit")
         points.reached(f"{done}: committed, not answered")
 
-    Database.writing = watched
-    around(results, "ask", after=named("ask"))
+    Database.open_writer = watched
+    around(results, "create_run", after=named("ask"))
     around(results, "keep", after=named("result"))
-    around(results, "complete", after=named("complete"))
-    around(leases, "claim", after=named("claim"))
-    around(leases, "renew", after=named("renew"))
-    around(leases, "_lose", after=lambda _, session, *__: session.info.update(write="lose"))
-    around(validation, "keep", after=lambda _, session, *__: session.info.update(write="validate"))
+    around(results, "complete_lease", after=named("complete"))
+    around(leases, "claim_lease", after=named("claim"))
+    around(leases, "renew_lease", after=named("renew"))
+    around(leases, "_mark_lost", after=lambda _, session, *__: session.info.update(write="lose"))
+    around(validation, "store_examined", after=lambda _, session, *__: session.info.update(write="validate"))
     drew = lambda new, session, *__: new.ids and session.info.update(write="draw")  # noqa: E731
-    around(calibrations, "store", after=drew)
-    around(calibrations, "withdraw", after=named("withdraw"))
-    around(imports, "store", after=named("import"))
-    around(nodes.Enrolments, "enrol", after=named("enrol"))
-    around(nodes.Enrolments, "rotate", after=named("rotate"))
-    around(nodes, "keep_inventory", after=named("inventory"))
-    around(nodes, "take_news", after=named("news"))
+    around(calibrations, "store_calibrations", after=drew)
+    around(calibrations, "withdraw_calibration", after=named("withdraw"))
+    around(imports, "store_evidence", after=named("import"))
+    around(nodes.EnrolmentService, "enrol_node", after=named("enrol"))
+    around(nodes.EnrolmentService, "rotate_credential", after=named("rotate"))
+    around(nodes, "store_inventory", after=named("inventory"))
+    around(nodes, "apply_heartbeat", after=named("news"))
     around(
-        credentials.NodeAuthenticator, "_confirm",
+        credentials.NodeAuthenticator, "_confirm_credential",
         after=lambda _, __, session, *___: session.info.update(write="confirm"),
     )  # fmt: skip
 

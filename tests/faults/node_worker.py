@@ -16,10 +16,17 @@ from pathlib import Path
 
 import httpx
 
-from service.worker import agent, cli, client, credential, enrolment, heart, process, retrying, uploader
+from service.worker import agent, cli, client, credential, enrolment, heartbeat, process, retrying, uploader
 from service.worker.errors import WorkerError
-from service.worker.home import ClaimRequest, HeldLease, Home, Installation, Node, lock_host
-from service.worker.spool import Spool
+from service.worker.spool import ResultSpool
+from service.worker.state_directory import (
+    ClaimRequest,
+    HeldLease,
+    Installation,
+    Node,
+    StateDirectory,
+    lock_host,
+)
 from tests.faults.disk import Disk
 from tests.faults.node_child import SECONDS
 from tests.faults.points import Ledger, Points, around
@@ -102,10 +109,15 @@ def run(options):
 def enrol(options):
     """Join as `ironlaw worker enrol` does."""
     _begin(options)
-    enrolment.enrol(
-        Home(Path(options["home"])), options["address"], options["token"], device="cpu", name=options["name"],
-        ca_file=None, again=False,
-    )  # fmt: skip
+    enrolment.enrol_node(
+        StateDirectory(Path(options["home"])),
+        options["address"],
+        options["token"],
+        device="cpu",
+        name=options["name"],
+        ca_file=None,
+        again=False,
+    )
 
 
 def is_busy(home, lock_file):
@@ -138,14 +150,14 @@ def _begin(options):
 
 
 def _shorten():
-    waited = retrying.Backoff.wait_seconds
-    retrying.Backoff.wait_seconds = lambda self, after=0.0: SHORTER * waited(self, after)
+    waited = retrying.Backoff.compute_wait_seconds
+    retrying.Backoff.compute_wait_seconds = lambda self, after=0.0: SHORTER * waited(self, after)
     agent.LOOK_SECONDS = uploader.LOOK_SECONDS = 0.2
     agent._SHORTEST_POLL_SECONDS = 0.1
-    heart.SHORTEST_SECONDS, heart.HOLD_SECONDS = 0.1, 0.5
+    heartbeat.SHORTEST_SECONDS, heartbeat.HOLD_SECONDS = 0.1, 0.5
     client.ANSWER_SECONDS, client.UPLOAD_SECONDS, client.CONNECT_SECONDS = 3.0, 3.0, 2.0
     credential.SETTLED_SECONDS = 2.0
-    process.Children = functools.partial(process.Children, module="tests.faults.node_child")
+    process.ChildProcesses = functools.partial(process.ChildProcesses, module="tests.faults.node_child")
 
 
 _doing = threading.local()
@@ -266,11 +278,11 @@ def _watch_steps(points, ledger):
         if shape is HeldLease:
             reached("lease: forgotten")
 
-    _while(Home, "keep", "keep")
-    around(Home, "keep", after=kept)
-    around(Home, "forget", after=forgotten)
-    around(client.Client, "enrol", after=lambda *_: reached("enrol: answered"))
-    around(enrolment.Credentials, "store", after=lambda *_: reached("enrol: credential kept"))
+    _while(StateDirectory, "save_state", "keep")
+    around(StateDirectory, "save_state", after=kept)
+    around(StateDirectory, "delete_state", after=forgotten)
+    around(client.ServiceClient, "enrol_node", after=lambda *_: reached("enrol: answered"))
+    around(enrolment.WorkerCredentials, "store", after=lambda *_: reached("enrol: credential kept"))
     _watch_spool(reached, ledger)
     _watch_leases(reached, ledger)
     _watch_credential(reached)
@@ -286,11 +298,11 @@ def _watch_spool(reached, ledger):
         ledger.note("receipt", result=answer.result_id, digest=answer.content_sha256, lease=answer.lease)
         reached("upload: receipt read")
 
-    _while(Spool, "add", "spool")
-    _while(Spool, "acknowledge", "receipt")
-    around(Spool, "add", before=lambda *_: reached("child: ended"), after=added)
-    around(Spool, "acknowledge", after=lambda *_: reached("receipt: settled"))
-    around(client.Client, "upload", before=lambda *_: reached("upload: before"), after=receipt)
+    _while(ResultSpool, "add", "spool")
+    _while(ResultSpool, "acknowledge", "receipt")
+    around(ResultSpool, "add", before=lambda *_: reached("child: ended"), after=added)
+    around(ResultSpool, "acknowledge", after=lambda *_: reached("receipt: settled"))
+    around(client.ServiceClient, "upload_result", before=lambda *_: reached("upload: before"), after=receipt)
 
 
 def _watch_leases(reached, ledger):
@@ -311,9 +323,9 @@ def _watch_leases(reached, ledger):
         ledger.note("completed", run=run, token=completion.fencing_token, **said)
         reached(f"{_ending(completion)}: answered")
 
-    around(client.Client, "claim", after=claimed)
-    around(client.Client, "renew", after=renewed)
-    around(client.Client, "complete", before=completing, after=completed)
+    around(client.ServiceClient, "claim_lease", after=claimed)
+    around(client.ServiceClient, "renew_lease", after=renewed)
+    around(client.ServiceClient, "complete_lease", before=completing, after=completed)
 
 
 def _ending(completion):
@@ -333,12 +345,12 @@ def _watch_credential(reached):
         if self.was_rotating:
             reached("rotation: settled")
 
-    _while(credential.Credentials, "stage", "rotation")
+    _while(credential.WorkerCredentials, "stage", "rotation")
     around(
-        credential.Credentials, "stage",
+        credential.WorkerCredentials, "stage",
         before=lambda *_: reached("rotation: answered"), after=lambda *_: reached("rotation: kept"),
     )  # fmt: skip
-    around(credential.Credentials, "accepted", before=accepting, after=accepted)
+    around(credential.WorkerCredentials, "record_acceptance", before=accepting, after=accepted)
 
 
 def _watch_children(reached):

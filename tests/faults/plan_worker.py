@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from service.app.background.plans import RANKING, SEARCHING
 from service.kit.database.engine import Database
-from service.kit.jobs.runner import Runner
+from service.kit.jobs.runner import JobRunner
 from service.plans import stored
 from tests.faults.points import Points, around
 
@@ -21,10 +21,10 @@ def run(url, hits, armed, log):
     """Work until killed; ``armed`` names a point, and what happens there."""
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     points = Points(hits, **armed)
-    around(stored, "keep", after=lambda *_: points.reached("search: before commit"))
-    around(stored, "finish", after=lambda *_: points.reached("rank: before commit"))
+    around(stored, "record_outcome", after=lambda *_: points.reached("search: before commit"))
+    around(stored, "record_answer", after=lambda *_: points.reached("rank: before commit"))
     kinds = [_pointed(kind, name, points) for kind, name in ((SEARCHING, "search"), (RANKING, "rank"))]
-    Runner(Database(url), kinds, threads=1).start()
+    JobRunner(Database(url), kinds, threads=1).start()
     threading.Event().wait()
 
 

@@ -20,7 +20,7 @@ from service.auth.tables import ApiKeyRow
 from service.catalog.registry import RESOURCES
 from service.catalog.sites.tables import SiteRow
 from service.catalog.tables import CatalogState
-from service.kit.http.idempotency import IdempotencyKeyRow, digest
+from service.kit.http.idempotency import IdempotencyKeyRow, digest_json
 from tests import forked
 from tests.applications import bearing
 from tests.faults.harness import rows
@@ -47,7 +47,7 @@ def free_port():
             return port
 
 
-class Place:
+class ServedAddress:
     """An address, and the process that serves it now."""
 
     def __init__(self, data_dir, variables):
@@ -103,7 +103,7 @@ class Fleet:
             "IRONLAW_DATABASE_URL": database.url.render_as_string(hide_password=False),
         }
         self.credential = self.command("keys", "create", "--admin").strip()
-        self.places = [Place(data_dir, self._variables) for _ in range(processes)]
+        self.places = [ServedAddress(data_dir, self._variables) for _ in range(processes)]
 
     def command(self, *arguments):
         out, errors, status = run(*arguments, data_dir=self._data_dir, **self._variables)
@@ -315,7 +315,7 @@ class Load:
                 *sites,
                 *(("key", resource, version, resource in revoked) for resource, version in keys.items()),
                 *(("event", w.operation, w.resource) for w in writes),
-                *(("answer", digest(w.key)) for w in writes),
+                *(("answer", digest_json(w.key)) for w in writes),
             ]
         )
 
@@ -325,7 +325,7 @@ class Load:
         keys = select(key_row).where(key_row.name.startswith("caller-"))
         since = select(event).where(event.tenant_id == TENANT, event.sequence > self._events_before)
         answers = select(IdempotencyKeyRow.key_digest)
-        with database.reading() as session:
+        with database.open_reader() as session:
             return Counter(
                 [
                     *(

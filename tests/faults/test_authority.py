@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from service.approvals.changes import service as changes
-from service.approvals.links.schemas import ApprovalLinkInput
+from service.approvals.links.schemas import ApprovalLinkRequest
 from service.approvals.links.service import Links
-from service.approvals.links.service import listed as links_of
+from service.approvals.links.service import list_link_states as links_of
 from service.approvals.policies import service as policies
 from tests import forked
 from tests.applications import KEYRING
@@ -37,13 +37,13 @@ class Change:
         patch = {"patch": {"change_delay_seconds": 86_400}, "if_match": "*"}
         self.scene.run(admin.name, partial(changes.change_settings, subject=admin, **patch))
         emptied = {"policy_id": "policy", "patch": {"steps": [], "automatic": True}, "if_match": "*"}
-        made = self.scene.run(admin.name, partial(policies.change, subject=admin, **emptied))
+        made = self.scene.run(admin.name, partial(policies.change_policy, subject=admin, **emptied))
         self.asked = {"id": made["id"]}
 
     def check(self, answers):
-        with self.scene.database.reading() as session:
-            change = changes.get(session, TENANT, self.asked["id"])
-            policy = policies.get(session, TENANT, "policy")
+        with self.scene.database.open_reader() as session:
+            change = changes.get_change(session, TENANT, self.asked["id"])
+            policy = policies.get_policy(session, TENANT, "policy")
         assert (change["state"], policy["steps"], policy["version"]) == ("effective", [], 2)
         agreed = [made["decided_by"] for made in change["approvals"]]
         assert len(agreed) == len(set(agreed)) == QUORUM
@@ -61,7 +61,7 @@ class Link:
     def __init__(self, database):
         self.scene = Scene(database, approvers=[PERSON])
         makes = Links(KEYRING, public_url="https://ironlaw.example.com", has_tenant=lambda _: True)
-        body = ApprovalLinkInput(approver=PERSON)
+        body = ApprovalLinkRequest(approver=PERSON)
         maker, approval = subject("token:maker"), self.scene.approval
         made = self.scene.run(maker.name, lambda session: makes.create(session, maker, approval["id"], body))
         digest = self.scene.quote["content_digest"]
@@ -71,7 +71,7 @@ class Link:
         shown = self.scene.shown()
         (decision,) = shown["steps"][0]["decisions"]
         assert (shown["state"], decision["linked_by"]) == ("approved", "token:maker")
-        with self.scene.database.reading() as session:
+        with self.scene.database.open_reader() as session:
             assert [each["state"] for each in links_of(session, TENANT, shown["id"])] == ["used"]
         # Whoever was killed between commit and answer is told so by the next try.
         assert len({line["place"] for line in answers if line["status"] == 200}) == 1

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from service.kit.clock import now
-from service.kit.jobs.repository import enqueue
+from service.kit.jobs.repository import enqueue_job
 from tests.faults.crew import WALK, Walk
 from tests.faults.harness import Crew, prepare
 
@@ -22,11 +22,11 @@ def processor_seconds(process):
 def test_a_thousand_deadlines_idle(databases, report):
     database = databases.empty()
     prepare(database)
-    with database.writing() as session:
+    with database.open_writer() as session:
         for number in range(DEADLINES):
             due_at = now() + timedelta(days=1, seconds=number)
             asked = Walk(name=str(number), steps=1)
-            enqueue(session, WALK, asked, tenant_id="t", effect_key=str(number), due_at=due_at)
+            enqueue_job(session, WALK, asked, tenant_id="t", effect_key=str(number), due_at=due_at)
     with Crew(database, "--every", "3600") as crew:
         process = crew.start()
         crew.ready()

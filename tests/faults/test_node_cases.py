@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import delete, select, text
 
 from service.benchmarks.tables import BenchmarkResultRow
-from service.nodes.service import settle_abandoned
+from service.nodes.service import expire_abandoned
 from service.nodes.tables import CURRENT, NodeCredentialRow
 from tests.faults import node_service
 from tests.faults.field import Violation, until
@@ -29,8 +29,8 @@ def hand_over_late(field):
     host.start(point="spool: kept")
     host.until_dead("the worker is killed with a result in its spool")
     time.sleep(LAPSED_SECONDS)
-    with field.database.writing() as session:
-        assert settle_abandoned(session)["lost"] == 1
+    with field.database.open_writer() as session:
+        assert expire_abandoned(session)["lost"] == 1
     host.start()
     field.settle()
     field.check()
@@ -90,7 +90,7 @@ def test_what_a_restored_service_has_forgotten_is_sent_again(one_host, kind):
     host.start()
     field.settle()
     before = {row.id: content for row, content in field.results()}
-    with field.database.writing() as session:
+    with field.database.open_writer() as session:
         session.execute(delete(BenchmarkResultRow))
     host.start()
     until(lambda: len(field.results()) == len(before), "every result is sent again")

@@ -10,13 +10,13 @@ from collections import Counter
 from pydantic_core import to_json
 from sqlalchemy import func, select
 
-from service.estimates.service import answer
-from service.evidence.snapshot import store_of
+from service.estimates.service import answer_question
+from service.evidence.snapshot import get_store
 from service.kit.jobs.tables import DONE, JobRow
 from service.plans import service, stored
 from service.plans.jobs import KINDS
 from service.plans.tables import PlanPieceRow
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 from tests import forked
 from tests.faults import plan_worker
 from tests.faults.harness import LONG, TIMES, rows
@@ -95,15 +95,15 @@ class Search:
 
     def __init__(self, database):
         self._database = database
-        store = store_of(database)
+        store = get_store(database)
         store.refresh()
-        question, catalog = PlanQuestion.model_validate_json(json.dumps(QUESTION)), store.current(TENANT)
-        self._expected = json.loads(to_json(answer(service.estimate_plan, question, catalog)))
-        self._prepared = answer(service.pieces_of, question, catalog)
+        question, catalog = PlanRequest.model_validate_json(json.dumps(QUESTION)), store.get_current(TENANT)
+        self._expected = json.loads(to_json(answer_question(service.estimate_plan, question, catalog)))
+        self._prepared = answer_question(service.prepare_pieces, question, catalog)
 
     def ask(self):
-        with self._database.writing() as session:
-            self._id = stored.create(session, TENANT, self._prepared).body["id"]
+        with self._database.open_writer() as session:
+            self._id = stored.create_plan(session, TENANT, self._prepared).body["id"]
 
     def _is_done(self):
         states = select(JobRow.state).where(JobRow.kind.in_(KINDS)).distinct()
@@ -112,8 +112,8 @@ class Search:
     def check(self):
         """The answer is the one that was to be expected, and every piece counted once."""
         until(self._is_done)
-        with self._database.reading() as session:
-            plan = json.loads(to_json(stored.get(session, TENANT, self._id)))
+        with self._database.open_reader() as session:
+            plan = json.loads(to_json(stored.get_plan(session, TENANT, self._id)))
         assert plan["state"] == "done"
         assert plan["answer"] == self._expected
         pieces = len(self._prepared.pieces)

@@ -11,15 +11,15 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
-from service.app.background.service import schedules
+from service.app.background.service import list_schedules
 from service.auth.tables import ApiKeyRow
 from service.catalog import repository
 from service.kit.jobs import leases
 from service.kit.jobs.leases import RUNNING
-from service.kit.jobs.repository import enqueue
-from service.kit.jobs.schedules import Nothing
+from service.kit.jobs.repository import enqueue_job
+from service.kit.jobs.schedules import NoArguments
 from service.kit.jobs.tables import DONE, JobRow
-from service.kit.security.subjects import SYSTEM_TENANT
+from service.kit.security.principals import SYSTEM_TENANT
 from tests.applications import MEANS, bearing
 from tests.faults.harness import LONG, rows
 from tests.faults.served import Fleet, Load, events, is_in_use, revisions, site
@@ -33,7 +33,7 @@ POLLED_SECONDS = 3.0
 REFUSED_SECONDS = 2.0 if LONG else 6.0
 """Within how long a revoked key works no more; all tests at once make a machine slower."""
 """By then a process knows of the keys that others have changed: it asks every second."""
-EXPIRY = schedules((), MEANS)[0].job
+EXPIRY = list_schedules((), MEANS)[0].job
 """The one kind of job that servers work on so far."""
 LONG_STORMS = [("sqlite", 1, 200), ("postgresql", 1, 100), ("postgresql", 2, 100)]
 STORMS = LONG_STORMS if LONG else [("sqlite", 1, 3), ("postgresql", 2, 3)]
@@ -54,10 +54,10 @@ def fleet_of(databases_of, tmp_path):
 
 
 def ask_for_jobs(database, kill):
-    with database.writing() as session:
+    with database.open_writer() as session:
         for number in range(JOBS_A_KILL):
             key = f"kill {kill}, job {number}"
-            enqueue(session, EXPIRY, Nothing(), tenant_id=SYSTEM_TENANT, effect_key=key)
+            enqueue_job(session, EXPIRY, NoArguments(), tenant_id=SYSTEM_TENANT, effect_key=key)
 
 
 def storm(fleet, kills, chance):
@@ -84,8 +84,10 @@ def storm(fleet, kills, chance):
 
 def end_leases(database):
     """Half a minute passes for the jobs of killed processes."""
-    with database.writing() as session:
-        session.execute(update(JobRow).where(JobRow.state == RUNNING).values(due_at=leases.now()))
+    with database.open_writer() as session:
+        session.execute(
+            update(JobRow).where(JobRow.state == RUNNING).values(due_at=leases.get_database_time())
+        )
 
 
 def check_revisions(database):
@@ -220,8 +222,8 @@ def test_asked_to_stop_a_server_answers_what_it_has_begun(fleet_of, kind):
         key_id = fleet.credential.split("_")[1]
         with client:
             assert "last_used_at" not in client.get(f"/v1/api-keys/{key_id}").json()
-            with fleet.database.writing() as session:
-                repository.locked_state(session)
+            with fleet.database.open_writer() as session:
+                repository.lock_shipped_state(session)
                 answering = pool.submit(create, client, "in-flight")
                 time.sleep(0.3)
                 place.process.send_signal(signal.SIGTERM)

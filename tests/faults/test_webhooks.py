@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import select
 from standardwebhooks import Webhook
 
-from service.kit.jobs.events import emit
-from service.kit.security.subjects import LOCAL
-from service.schemas.events import EventType
-from service.webhooks.schemas import WebhookInput
+from service.kit.jobs.events import emit_event
+from service.kit.security.principals import LOCAL
+from service.schemas.events import WebhookEventType
+from service.webhooks.schemas import WebhookRequest
 from service.webhooks.tables import AttemptRow, DeliveryRow
 from tests import forked
 from tests.faults import webhook_worker
@@ -63,16 +63,21 @@ def test_what_is_sent_and_not_recorded_is_sent_again_under_its_id(databases, tmp
     database = databases.loaded()
     with receiver() as there, Worker(database, tmp_path) as worker:
         body = {"url": there.url("/hook")}
-        with database.writing() as session:
+        with database.open_writer() as session:
             made = webhook_worker.webhooks().create(
-                session, LOCAL, WebhookInput.model_validate_json(json.dumps(body))
+                session, LOCAL, WebhookRequest.model_validate_json(json.dumps(body))
             )
         told = []
         for _ in range(TIMES):
             for point in POINTS:
-                with database.writing() as session:
+                with database.open_writer() as session:
                     told += [
-                        emit(session, "default", EventType.APPROVAL_APPROVED, {"approval_id": f"{number}"})
+                        emit_event(
+                            session,
+                            "default",
+                            WebhookEventType.APPROVAL_APPROVED,
+                            {"approval_id": f"{number}"},
+                        )
                         for number in range(EVENTS_EACH)
                     ]
                 worker.die_at(point)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service.formats.grid import avert_regions, entsoe_prices, month_hours
+from service.formats.grid import read_avert_regions, read_entsoe_prices, read_month_hours
 from service.planning.errors import PlanningError
 
 DATA = Path(__file__).parents[1] / "data" / "grid"
@@ -26,7 +26,7 @@ def refused(read, text):
 class TestAvert:
     def test_pounds_become_kilograms(self):
         """Hour 0 of California: 1.11 lb/kWh are 503.5 g; hour 1 of Texas 1.49 lb."""
-        regions = avert_regions(AVERT)
+        regions = read_avert_regions(AVERT)
         assert len(regions) == 17
         assert regions["CA"][0] == pytest.approx(0.5035, abs=5e-5)
         assert regions["TE"][1] == pytest.approx(1.49 * 0.45359237)
@@ -50,16 +50,16 @@ class TestAvert:
         ],
     )
     def test_what_is_not_a_whole_series_is_refused(self, change):
-        assert refused(avert_regions, AVERT.replace(*change, 1)) == "GRID_FILE"
+        assert refused(read_avert_regions, AVERT.replace(*change, 1)) == "GRID_FILE"
 
     def test_nothing_and_no_hours_are_refused(self):
         for text in ("", "Month,Timestamp,CA\n", "Month,Timestamp\n1,0\n", 'Month,Timestamp,"CA\n'):
-            assert refused(avert_regions, text) == "GRID_FILE"
+            assert refused(read_avert_regions, text) == "GRID_FILE"
 
 
 class TestMonthHours:
     def test_kilograms_of_a_megawatt_hour(self):
-        values = month_hours(MONTH_HOURS)
+        values = read_month_hours(MONTH_HOURS)
         assert len(values) == 288
         assert values[0] == pytest.approx(0.397800184)
         assert values[1] == pytest.approx(0.4195726)
@@ -67,7 +67,7 @@ class TestMonthHours:
 
     def test_any_order_of_rows(self):
         header, *rows = MONTH_HOURS.splitlines()
-        assert month_hours("\n".join([header, *reversed(rows)])) == month_hours(MONTH_HOURS)
+        assert read_month_hours("\n".join([header, *reversed(rows)])) == read_month_hours(MONTH_HOURS)
 
     @pytest.mark.parametrize(
         "change",
@@ -81,13 +81,13 @@ class TestMonthHours:
         ],
     )
     def test_a_hole_or_a_double_is_refused(self, change):
-        assert refused(month_hours, MONTH_HOURS.replace(*change, 1)) == "GRID_FILE"
+        assert refused(read_month_hours, MONTH_HOURS.replace(*change, 1)) == "GRID_FILE"
 
 
 class TestEntsoe:
     def test_hours_of_a_day(self):
         """29 September 2025 in Spain: 24 hours from 22:00 UTC, 51.6 EUR/MWh first and 32 fourth."""
-        found = entsoe_prices(HOURS)
+        found = read_entsoe_prices(HOURS)
         assert found.prices.start == datetime(2025, 9, 28, 22, tzinfo=UTC)
         assert (found.prices.interval_minutes, len(found.prices.values)) == (60, 24)
         assert found.prices.values[[0, 3]] == pytest.approx([0.0516, 0.032])
@@ -95,7 +95,7 @@ class TestEntsoe:
 
     def test_a_position_that_is_left_out_repeats_the_one_before(self):
         """Positions 12, 15 and 84 of the first day of quarters are not there."""
-        values = entsoe_prices(QUARTERS).prices.values
+        values = read_entsoe_prices(QUARTERS).prices.values
         assert len(values) == 96
         assert values[0] == pytest.approx(0.1051)
         assert values[11] == values[10] == pytest.approx(0.1)
@@ -103,9 +103,10 @@ class TestEntsoe:
         assert values[83] == values[82]
 
     def test_under_the_other_curve_a_hole_is_refused(self):
-        assert refused(entsoe_prices, QUARTERS.replace("A03", "A01")) == "PRICE_FILE"
+        assert refused(read_entsoe_prices, QUARTERS.replace("A03", "A01")) == "PRICE_FILE"
         assert np.array_equal(
-            entsoe_prices(HOURS.replace("A03", "A01")).prices.values, entsoe_prices(HOURS).prices.values
+            read_entsoe_prices(HOURS.replace("A03", "A01")).prices.values,
+            read_entsoe_prices(HOURS).prices.values,
         ) == (HOURS.count("<Point>") == 24)
 
     def test_days_follow_each_other_in_any_order(self):
@@ -115,19 +116,19 @@ class TestEntsoe:
         )
         begin, end = later.index("<TimeSeries>"), later.index("</TimeSeries>") + len("</TimeSeries>")
         both = HOURS.replace("<TimeSeries>", later[begin:end] + "<TimeSeries>", 1)
-        found = entsoe_prices(both).prices
+        found = read_entsoe_prices(both).prices
         assert len(found.values) == 48
         assert found.start == datetime(2025, 9, 28, 22, tzinfo=UTC)
         apart = both.replace("2025-09-30T22:00Z", "2025-10-01T22:00Z").replace(
             "<start>2025-09-29T22:00Z", "<start>2025-09-30T22:00Z"
         )
-        assert refused(entsoe_prices, apart) == "PRICE_FILE"
+        assert refused(read_entsoe_prices, apart) == "PRICE_FILE"
 
     def test_no_entity_is_expanded_or_fetched(self):
         bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b SYSTEM "file:///etc/passwd">]>'
         head, body = HOURS.split("?>", 1)
-        assert refused(entsoe_prices, f"{head}?>{bomb}{body}") == "PRICE_FILE"
-        assert refused(entsoe_prices, '<?xml version="1.0" encoding="none"?><x/>') == "PRICE_FILE"
+        assert refused(read_entsoe_prices, f"{head}?>{bomb}{body}") == "PRICE_FILE"
+        assert refused(read_entsoe_prices, '<?xml version="1.0" encoding="none"?><x/>') == "PRICE_FILE"
 
     @pytest.mark.parametrize(
         "change",
@@ -152,15 +153,15 @@ class TestEntsoe:
     )
     def test_other_documents_are_refused(self, change):
         text = HOURS.replace(*change) if change[0].startswith("Publication") else HOURS.replace(*change, 1)
-        assert refused(entsoe_prices, text) == "PRICE_FILE"
+        assert refused(read_entsoe_prices, text) == "PRICE_FILE"
 
     def test_a_document_without_prices_is_refused(self):
         begin, end = HOURS.index("<TimeSeries>"), HOURS.index("</TimeSeries>") + len("</TimeSeries>")
-        assert refused(entsoe_prices, HOURS[:begin] + HOURS[end:]) == "PRICE_FILE"
-        assert refused(entsoe_prices, "") == "PRICE_FILE"
+        assert refused(read_entsoe_prices, HOURS[:begin] + HOURS[end:]) == "PRICE_FILE"
+        assert refused(read_entsoe_prices, "") == "PRICE_FILE"
 
     def test_an_interval_is_an_interval(self):
-        found = entsoe_prices(QUARTERS).prices
+        found = read_entsoe_prices(QUARTERS).prices
         assert found.start + timedelta(minutes=15) * len(found.values) == datetime(
             2025, 10, 1, 22, tzinfo=UTC
         )

@@ -8,7 +8,7 @@ import pytest
 from service.formats.huggingface import FAMILIES, import_config
 from service.formats.huggingface.families import NOT_IMPORTED
 from service.planning.errors import PlanningError
-from service.planning.models.profile import profile_of
+from service.planning.models.profile import build_profile
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 COUNTED = json.loads((ORACLES / "parameter_counts.json").read_text())["cases"]
@@ -28,7 +28,7 @@ LLAMA = {
 def test_parameters_are_counted_as_pytorch_counts_them(case):
     imported = import_config(case["config"])
     assert imported.class_name == case["config"]["architectures"][0]
-    assert profile_of(imported.architecture).parameter_count == case["parameter_count"]
+    assert build_profile(imported.architecture).parameter_count == case["parameter_count"]
 
 
 def test_a_type_that_is_not_imported_says_what_is_missing():
@@ -53,7 +53,7 @@ def test_every_type_that_is_said_to_be_imported_is():
 
 def test_active_parameters_of_experts():
     """Published: Mixtral 8x7B 46.7e9 and 12.9e9 active, Qwen3-30B-A3B 30.5e9 and 3.3e9 active."""
-    by_name = {case["name"]: profile_of(import_config(case["config"]).architecture) for case in COUNTED}
+    by_name = {case["name"]: build_profile(import_config(case["config"]).architecture) for case in COUNTED}
     mixtral, qwen = by_name["mixtral-8x7b"], by_name["qwen3-30b-a3b"]
     assert (mixtral.parameter_count, mixtral.active_parameter_count) == (46_702_792_704, 12_879_925_248)
     assert (qwen.parameter_count, qwen.active_parameter_count) == (30_532_122_624, 3_353_032_704)
@@ -79,7 +79,7 @@ def test_active_parameters_of_experts():
 def test_active_parameters_are_those_of_the_model_cards(name, published):
     """Some cards leave tables out, so that they are met within a tenth and a bit."""
     (config,) = [case["config"] for case in COUNTED if case["name"] == name]
-    active = profile_of(import_config(config).architecture).active_parameter_count
+    active = build_profile(import_config(config).architecture).active_parameter_count
     assert active == pytest.approx(published, rel=0.11)
 
 
@@ -108,7 +108,7 @@ def test_layers_left_out_of_a_nemotron_are_left_out():
             {"attention": nothing, "ffn": nothing},
         ],
     }
-    blocks = list(import_config(config).architecture.blocks())
+    blocks = list(import_config(config).architecture.list_blocks())
     kinds = [[layer.kind for layer in block.layers] for block in blocks]
     whole = ["normalization", "attention", "normalization", "feed_forward"]
     assert kinds == [whole, whole[2:], whole[:1]]
@@ -120,19 +120,19 @@ def test_a_shared_layer_works_again_but_is_stored_once():
     """Zamba: 2 FLOPs for each weight that is multiplied, more than twice the weights that are stored."""
     (case,) = [case for case in WALK["cases"] if case["name"] == "walk-zamba-0"]
     architecture = import_config(case["config"]).architecture
-    assert [block.reused for block in architecture.blocks()].count(True) == 2
+    assert [block.reused for block in architecture.list_blocks()].count(True) == 2
     again = replace(
         architecture,
         layers=tuple(replace(b, reused=False) if b.kind == "block" else b for b in architecture.layers),
     )
-    shared, apart = profile_of(architecture), profile_of(again)
+    shared, apart = build_profile(architecture), build_profile(again)
     assert shared.matmul_flops_per_token == apart.matmul_flops_per_token
     assert shared.parameter_count < apart.parameter_count
 
 
 def test_equal_layers_are_one_block():
     architecture = import_config(LLAMA).architecture
-    assert [block.count for block in architecture.blocks()] == [2, 1]
+    assert [block.count for block in architecture.list_blocks()] == [2, 1]
 
 
 def test_layers_that_differ_stay_in_order():
@@ -146,14 +146,14 @@ def test_layers_that_differ_stay_in_order():
         "sliding_window": 32,
         "max_window_layers": 3,
     }
-    blocks = list(import_config(config).architecture.blocks())
+    blocks = list(import_config(config).architecture.list_blocks())
     windows = [(block.count, block.layers[1].window_tokens) for block in blocks[:2]]
     assert windows == [(3, None), (2, 32)]
 
 
 def test_defaults_are_reported():
     imported = import_config({"model_type": "llama"})
-    assert profile_of(imported.architecture).parameter_count == 6_738_415_616
+    assert build_profile(imported.architecture).parameter_count == 6_738_415_616
     assert set(imported.defaulted) == {
         "architectures",
         "hidden_size",
@@ -178,7 +178,7 @@ def test_the_original_bert_format_names_no_type():
     }
     imported = import_config(config)
     assert imported.class_name == "BertModel"
-    assert profile_of(imported.architecture).parameter_count == 335_141_888
+    assert build_profile(imported.architecture).parameter_count == 335_141_888
     assert imported.defaulted == ("architectures", "model_type")
 
 
@@ -247,7 +247,7 @@ def test_junk_in_any_field_is_refused_by_field_or_read():
         name = choose.choice(sorted(config))
         config[name] = choose.choice(JUNK)
         try:
-            profile_of(import_config(config).architecture)
+            build_profile(import_config(config).architecture)
         except PlanningError as error:
             refused.append(error)
     assert len(refused) > 1000

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from service.formats.launch import (
     TABLE,
     TOOLS,
-    arguments,
-    keys_of,
-    sections,
-    settings_read,
-    toml,
-    written,
+    build_sections,
+    parse_keys,
+    read_settings,
+    render_arguments,
+    render_toml,
+    write_settings,
 )
 from service.planning.errors import PlanningError
 
@@ -29,7 +29,7 @@ def _tool(name):
 
 
 def _sample(name):
-    return keys_of(_tool(name), (SAMPLES / name).read_text())
+    return parse_keys(_tool(name), (SAMPLES / name).read_text())
 
 
 def _codes(read):
@@ -38,7 +38,7 @@ def _codes(read):
 
 def test_gpt3_of_megatron():
     """Narayanan et al. 2021, table 1, third row from below: 175 billion parameters, tensor 8, pipeline 16."""
-    read = settings_read(
+    read = read_settings(
         "megatron_lm", _sample("megatron-gpt3-175b-args.json"), {"/cluster/accelerator_count": 1024}
     )
     said = read.settings
@@ -62,7 +62,7 @@ def test_gpt3_of_megatron():
 
 def test_llama3_of_megatron():
     """Its FP8 and its degrees are shell variables of the script: the arguments say bf16 and no more."""
-    read = settings_read("megatron_lm", _sample("megatron-llama3-8b-h100-fp8-args.json"))
+    read = read_settings("megatron_lm", _sample("megatron-llama3-8b-h100-fp8-args.json"))
     said = read.settings
     assert said["/workload/precision"] == "bf16"
     assert said["/workload/gradient_precision"] == "bf16"
@@ -75,7 +75,7 @@ def test_llama3_of_megatron():
 
 
 def test_mixtral_of_megatron():
-    read = settings_read(
+    read = read_settings(
         "megatron_lm", _sample("megatron-mixtral-8x7b-args.json"), {"/cluster/accelerator_count": 64}
     )
     said = read.settings
@@ -90,7 +90,7 @@ def test_mixtral_of_megatron():
 
 def test_llama3_of_torchtitan():
     """A preset for 64 A100: tensor 8, the remaining 8 devices hold one copy of the state."""
-    read = settings_read(
+    read = read_settings(
         "torchtitan", _sample("torchtitan-llama3-70b.toml"), {"/cluster/accelerator_count": 64}
     )
     said = read.settings
@@ -110,7 +110,7 @@ def test_llama3_of_torchtitan():
 
 
 def test_zero_stages_of_deepspeed():
-    said = settings_read(
+    said = read_settings(
         "deepspeed", _sample("ds-zero3-bf16.json"), {"/cluster/accelerator_count": 8}
     ).settings
     assert said["/parallelism/sharding"] == "zero_3"
@@ -122,13 +122,13 @@ def test_zero_stages_of_deepspeed():
 
 
 def test_what_deepspeed_leaves_open_is_not_made_up():
-    read = settings_read("deepspeed", _sample("ds-zero3-offload-auto.json"))
+    read = read_settings("deepspeed", _sample("ds-zero3-offload-auto.json"))
     assert read.settings["/parallelism/sharding"] == "zero_3"
     assert read.settings["/workload/offload/optimizer"] == "cpu"
     assert read.settings["/workload/offload/parameters"] == "cpu"
     assert read.settings["/workload/precision"] == "fp16"
     assert _codes(read) == {"/workload/micro_batch_size": "UNREADABLE"}
-    read = settings_read("deepspeed", _sample("ds-zero2.json"))
+    read = read_settings("deepspeed", _sample("ds-zero2.json"))
     assert read.settings["/parallelism/sharding"] == "zero_2"
     assert read.settings["/workload/offload/parameters"] == "none"
     assert _codes(read) == {
@@ -152,10 +152,10 @@ def test_what_deepspeed_leaves_open_is_not_made_up():
 def test_a_sample_written_again_says_the_same_of_the_layout(name):
     tool = _tool(name)
     keys, known = _sample(name), {"/cluster/accelerator_count": 1024}
-    read = settings_read(tool, keys, known)
-    again = written(tool, read.settings)
+    read = read_settings(tool, keys, known)
+    again = write_settings(tool, read.settings)
     assert not again.missing
-    assert read.settings.items() <= settings_read(tool, again.keys, known).settings.items()
+    assert read.settings.items() <= read_settings(tool, again.keys, known).settings.items()
     # What is written is what the project wrote, but for what it leaves open and kernels that are alike.
     shared = {key for key in again.keys if key in keys and keys[key] not in (-1, "auto", "fused")}
     assert shared
@@ -247,19 +247,19 @@ def _stored(tool, keys):
     """Keys as the tool is given them."""
     match TABLE[tool].file_format:
         case "toml":
-            return toml(sections(keys))
+            return render_toml(build_sections(keys))
         case "json":
-            return json.dumps(sections(keys))
+            return json.dumps(build_sections(keys))
         case _:
-            return shlex.join(arguments(keys))
+            return shlex.join(render_arguments(keys))
 
 
 def _agrees(tool, settings):
     """Every setting is read back from what was written, or named as missing."""
-    again = written(tool, settings)
+    again = write_settings(tool, settings)
     known = {name: settings[name] for name in KNOWN if name in settings}
     missing = {error.pointer for error in again.missing}
-    read = settings_read(tool, keys_of(tool, _stored(tool, again.keys)), known).settings
+    read = read_settings(tool, parse_keys(tool, _stored(tool, again.keys)), known).settings
     if missing & set(DEGREE_NAMES):
         missing.add("/parallelism/data")  # what remains of the devices
     for setting, value in settings.items():
@@ -292,7 +292,7 @@ ODD = st.sampled_from([-1, 0, 1, 2, 3, 2.5, True, False, "auto", "none", "1F1B",
 def test_whatever_a_file_holds_is_read_or_named(data, tool):
     names = sorted({key for rule in TABLE[tool].rules for key in rule.keys} | {"num-layers", "more"})
     keys = data.draw(st.dictionaries(st.sampled_from(names), ODD, max_size=8))
-    read = settings_read(tool, keys, {"/cluster/accelerator_count": 16, "/model/blocks": 32})
+    read = read_settings(tool, keys, {"/cluster/accelerator_count": 16, "/model/blocks": 32})
     assert all(error.code == "UNREADABLE" and error.pointer.startswith("/") for error in read.unread)
     assert ("more" in read.others) == ("more" in keys)
 
@@ -305,17 +305,21 @@ def test_pairs_are_two_sequences():
         "/workload/global_batch_size": 10,
         "/workload/total_tokens": 1_000_000,
     }
-    assert written("megatron_lm", settings).keys["train-iters"] == 50
+    assert write_settings("megatron_lm", settings).keys["train-iters"] == 50
 
 
 def test_torchrun():
-    keys = written("torchrun", {"/cluster/accelerator_count": 1024, "/cluster/accelerators_per_node": 8}).keys
-    assert arguments(keys) == ["--nnodes", "128", "--nproc-per-node", "8"]
-    assert settings_read("torchrun", keys_of("torchrun", "--nnodes=2 --nproc_per_node=4")).settings == {
+    keys = write_settings(
+        "torchrun", {"/cluster/accelerator_count": 1024, "/cluster/accelerators_per_node": 8}
+    ).keys
+    assert render_arguments(keys) == ["--nnodes", "128", "--nproc-per-node", "8"]
+    assert read_settings("torchrun", parse_keys("torchrun", "--nnodes=2 --nproc_per_node=4")).settings == {
         "/cluster/accelerator_count": 8,
         "/cluster/accelerators_per_node": 4,
     }
-    uneven = written("torchrun", {"/cluster/accelerator_count": 12, "/cluster/accelerators_per_node": 8})
+    uneven = write_settings(
+        "torchrun", {"/cluster/accelerator_count": 12, "/cluster/accelerators_per_node": 8}
+    )
     assert [error.code for error in uneven.missing] == ["UNEVEN_NODES"]
 
 
@@ -327,11 +331,11 @@ def test_megatron_shards_the_state_in_groups():
         "/parallelism/sharding": "hybrid",
         "/parallelism/sharding_group_size": 8,
     }
-    keys = written("megatron_lm", settings).keys
+    keys = write_settings("megatron_lm", settings).keys
     assert keys["data-parallel-sharding-strategy"] == "optim_grads_params"
     assert keys["num-distributed-optimizer-instances"] == 4
     assert (
-        settings_read("megatron_lm", keys, {"/cluster/accelerator_count": 64}).settings[
+        read_settings("megatron_lm", keys, {"/cluster/accelerator_count": 64}).settings[
             "/parallelism/sharding_group_size"
         ]
         == 8
@@ -340,7 +344,7 @@ def test_megatron_shards_the_state_in_groups():
 
 def test_megatron_counts_chunks_of_layers():
     line = "--num-layers 96 --pipeline-model-parallel-size 8 --num-layers-per-virtual-pipeline-stage 3"
-    read = settings_read("megatron_lm", keys_of("megatron_lm", line))
+    read = read_settings("megatron_lm", parse_keys("megatron_lm", line))
     assert read.settings["/parallelism/pipeline_schedule"] == "interleaved"
     assert read.settings["/parallelism/virtual_stages"] == 4
 
@@ -354,12 +358,12 @@ def test_torchtitan_passes_a_local_batch_whole_but_through_stages():
         "/workload/gradient_accumulation_steps": 8,
         "/workload/global_batch_size": 64,
     }
-    keys = written("torchtitan", settings).keys
+    keys = write_settings("torchtitan", settings).keys
     assert keys["training.local_batch_size"] == 16
     assert keys["parallelism.pipeline_parallel_microbatch_size"] == 2
     # By default weights stay gathered under pipeline parallelism, which would be zero_2.
     assert keys["parallelism.fsdp_reshard_after_forward"] == "always"
-    keys = written("torchtitan", settings | {"/parallelism/pipeline": 1}).keys
+    keys = write_settings("torchtitan", settings | {"/parallelism/pipeline": 1}).keys
     assert keys["training.local_batch_size"] == 2
     assert keys["training.global_batch_size"] == 64
 
@@ -373,17 +377,17 @@ def test_torchtitan_counts_stages_by_layers():
         "/parallelism/virtual_stages": 4,
     }
     settings = {**settings, "/parallelism/data": 1}
-    told = written("torchtitan", {**settings, "/model/blocks": 78})
+    told = write_settings("torchtitan", {**settings, "/model/blocks": 78})
     assert told.keys["parallelism.pipeline_parallel_layers_per_stage"] == 5
     assert (
-        settings_read("torchtitan", told.keys, {"/model/blocks": 78}).settings["/parallelism/virtual_stages"]
+        read_settings("torchtitan", told.keys, {"/model/blocks": 78}).settings["/parallelism/virtual_stages"]
         == 4
     )
-    missing = [error.pointer for error in written("torchtitan", settings).missing]
+    missing = [error.pointer for error in write_settings("torchtitan", settings).missing]
     assert missing == ["/parallelism/virtual_stages"]
-    assert "/parallelism/virtual_stages" in _codes(settings_read("torchtitan", told.keys))
+    assert "/parallelism/virtual_stages" in _codes(read_settings("torchtitan", told.keys))
     assert "/parallelism/virtual_stages" in _codes(
-        settings_read("torchtitan", told.keys, {"/model/blocks": 80})
+        read_settings("torchtitan", told.keys, {"/model/blocks": 80})
     )
 
 
@@ -396,14 +400,14 @@ def test_torchtitan_is_told_only_what_it_can_do():
         "/parallelism/sequence_parallel": False,
         "/workload/precision": "fp8_delayed",
     }
-    missing = {error.pointer for error in written("torchtitan", settings).missing}
+    missing = {error.pointer for error in write_settings("torchtitan", settings).missing}
     assert missing == {"/parallelism/sharding", "/parallelism/sequence_parallel", "/workload/precision"}
 
 
 def test_selective_checkpoints_of_every_second_layer_are_no_strategy_of_ours():
-    read = settings_read("torchtitan", {"activation_checkpoint.mode": "selective"})
+    read = read_settings("torchtitan", {"activation_checkpoint.mode": "selective"})
     assert "/workload/recomputation/strategy" in _codes(read)
-    read = settings_read(
+    read = read_settings(
         "torchtitan",
         {"activation_checkpoint.mode": "selective", "activation_checkpoint.selective_ac_option": "op"},
     )
@@ -419,53 +423,56 @@ def test_attention_ranks_of_sglang_share_devices_requests_and_chunks():
         "/parallelism/expert_tensor": 1,
         "/workload/engine/max_num_seqs": 128,
     }
-    line = arguments(written("sglang", settings).keys)
+    line = render_arguments(write_settings("sglang", settings).keys)
     assert " ".join(line) == (
         "--tp-size 8 --dp-size 2 --enable-dp-attention --ep-size 8 --max-running-requests 256"
     )
-    read = settings_read("sglang", keys_of("sglang", "--tp 8 --dp 2 --enable-dp-attention --ep 8")).settings
+    read = read_settings(
+        "sglang", parse_keys("sglang", "--tp 8 --dp 2 --enable-dp-attention --ep 8")
+    ).settings
     assert read["/parallelism/tensor"] == 4
     assert read["/parallelism/expert"] == 2
     assert read["/parallelism/expert_tensor"] == 1
 
 
 def test_whole_replicas_of_sglang_are_no_attention_ranks():
-    read = settings_read("sglang", keys_of("sglang", "--tp 4 --dp 2")).settings
+    read = read_settings("sglang", parse_keys("sglang", "--tp 4 --dp 2")).settings
     assert (read["/parallelism/tensor"], read["/parallelism/data"], read["/parallelism/expert"]) == (4, 2, 1)
 
 
 def test_data_parallelism_of_vllm_joins_experts():
     """Experts form a tensor-parallel group of DP x TP, its documentation says; dense ranks are apart."""
-    line = keys_of("vllm", "--tensor-parallel-size 2 --data-parallel-size 4")
-    joined = settings_read("vllm", line, {"/model/experts": True}).settings
+    line = parse_keys("vllm", "--tensor-parallel-size 2 --data-parallel-size 4")
+    joined = read_settings("vllm", line, {"/model/experts": True}).settings
     assert (joined["/parallelism/expert"], joined["/parallelism/expert_tensor"]) == (4, 8)
-    apart = settings_read("vllm", line, {"/model/experts": False}).settings
+    apart = read_settings("vllm", line, {"/model/experts": False}).settings
     assert apart["/parallelism/data"] == 4
     assert "/parallelism/expert" not in apart
-    assert "/parallelism/expert" in _codes(settings_read("vllm", line))
+    assert "/parallelism/expert" in _codes(read_settings("vllm", line))
     replicas = {"/model/experts": True, "/parallelism/tensor": 2, "/parallelism/data": 4}
-    assert [error.code for error in written("vllm", replicas).missing] == ["SEVERAL_SERVERS"]
+    assert [error.code for error in write_settings("vllm", replicas).missing] == ["SEVERAL_SERVERS"]
 
 
 def test_what_joins_nodes_of_vllm_is_named():
     """Its flags say nothing of nodes: Ray joins those of a replica, and each node serves its own replicas."""
     layout = {"/parallelism/tensor": 8, "/cluster/accelerators_per_node": 8}
-    assert not written("vllm", layout).missing
+    assert not write_settings("vllm", layout).missing
     for wider in ({"/parallelism/pipeline": 2}, {"/parallelism/data": 2}):
-        [missing] = written("vllm", layout | wider).missing
+        [missing] = write_settings("vllm", layout | wider).missing
         assert (missing.code, missing.pointer) == ("SEVERAL_NODES", "/cluster/accelerators_per_node")
 
 
 def test_limits_of_another_engine_are_named():
     settings = {"/workload/engine/name": "SGLang", "/workload/memory_fraction": 0.85}
-    assert not written("sglang", settings).missing
-    assert [error.pointer for error in written("vllm", settings).missing] == list(reversed(settings))
+    assert not write_settings("sglang", settings).missing
+    assert [error.pointer for error in write_settings("vllm", settings).missing] == list(reversed(settings))
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_what_no_rule_knows_is_missing(tool):
     missing = [
-        error.pointer for error in written(tool, {"/workload/weight_average": True, **_DEVICES}).missing
+        error.pointer
+        for error in write_settings(tool, {"/workload/weight_average": True, **_DEVICES}).missing
     ]
     assert missing == ([] if tool == "torchrun" else ["/workload/weight_average"])
 
@@ -474,13 +481,13 @@ _DEVICES = {"/cluster/accelerator_count": 8, "/cluster/accelerators_per_node": 8
 
 
 def test_a_file_is_written_as_its_tool_reads_it():
-    keys = written(
+    keys = write_settings(
         "torchtitan", {"/parallelism/tensor": 8, "/workload/precision": "mxfp8", "/parallelism/data": 1}
     ).keys
-    document = sections(keys)
+    document = build_sections(keys)
     assert document["model"] == {"converters": ["mx"]}
-    assert keys_of("torchtitan", toml(document)) == keys
-    assert tomllib.loads(toml(document)) == document
+    assert parse_keys("torchtitan", render_toml(document)) == keys
+    assert tomllib.loads(render_toml(document)) == document
 
 
 _NEVER_CLOSED = '{"a":' * 5000
@@ -500,7 +507,7 @@ _NEVER_CLOSED = '{"a":' * 5000
 )
 def test_what_is_no_configuration_is_refused(tool, text):
     with pytest.raises(PlanningError, match=f"no configuration of {tool}"):
-        keys_of(tool, text)
+        parse_keys(tool, text)
 
 
 def test_errors_name_a_setting():

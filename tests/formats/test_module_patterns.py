@@ -11,14 +11,14 @@ from service.formats.module_patterns import (
     LONGEST_EXPRESSION,
     MOST_ELEMENTS,
     PatternError,
-    Patterns,
-    element_count,
-    expression_sequences,
-    glob_sequences,
+    PatternSet,
+    count_elements,
+    parse_expression,
+    parse_glob,
 )
-from service.formats.quantization import checkpoint_format
+from service.formats.quantization import read_checkpoint_format
 from service.planning.errors import PlanningError
-from service.planning.hardware.storage import ModelFacts, Place
+from service.planning.hardware.storage import MatrixPath, ModelFacts
 
 NAMES = [
     *(
@@ -66,13 +66,13 @@ globs = st.lists(
 
 
 def matches(patterns, name):
-    return patterns.hold(patterns.after(patterns.start, name))
+    return patterns.is_match(patterns.advance_state(patterns.start, name))
 
 
 @given(expressions)
 def test_an_expression_matches_what_that_of_python_does(text):
     try:
-        patterns = Patterns(expression_sequences(text))
+        patterns = PatternSet(parse_expression(text))
     except PatternError:
         return
     assert [name for name in NAMES if matches(patterns, name)] == [
@@ -82,7 +82,7 @@ def test_an_expression_matches_what_that_of_python_does(text):
 
 @given(globs)
 def test_a_glob_matches_a_module_and_what_is_below_it(text):
-    patterns = Patterns(glob_sequences(text))
+    patterns = PatternSet(parse_glob(text))
     assert [name for name in NAMES if matches(patterns, name)] == [
         name for name in NAMES if fnmatchcase(name, text) or fnmatchcase(name, f"{text}.*")
     ]
@@ -90,26 +90,26 @@ def test_a_glob_matches_a_module_and_what_is_below_it(text):
 
 @given(st.lists(st.sampled_from(["a.*", "m.*p$", "lm_head", ".*q_proj$"]), max_size=4))
 def test_patterns_of_a_list_run_side_by_side(texts):
-    patterns = Patterns([one for text in texts for one in expression_sequences(text)])
+    patterns = PatternSet([one for text in texts for one in parse_expression(text)])
     for name in NAMES:
         assert matches(patterns, name) == any(re.match(text, name) for text in texts)
 
 
-class Counting(Patterns):
+class Counting(PatternSet):
     """Counts the steps of matching."""
 
     steps = 0
 
-    def _passed(self, state):
+    def _skip_optional(self, state):
         self.steps += 1
-        return super()._passed(state)
+        return super()._skip_optional(state)
 
 
 @pytest.mark.parametrize(
     "texts", [[".?" * 18 + "!"], [".*.*.*.*!"], ["(a|b)?" * 8 + "c"], [f".*{n}.*!" for n in range(300)]]
 )
 def test_a_name_is_read_once_whatever_the_patterns(texts):
-    patterns = Counting([one for text in texts for one in expression_sequences(text)])
+    patterns = Counting([one for text in texts for one in parse_expression(text)])
     name = "model.layers.3.mlp.experts.0.w1" * 10
     patterns.steps = 0
     assert not matches(patterns, name)
@@ -145,7 +145,7 @@ def test_a_name_is_read_once_whatever_the_patterns(texts):
 )
 def test_what_is_not_read_is_refused_in_words(text, said):
     with pytest.raises(PatternError, match=said):
-        expression_sequences(text)
+        parse_expression(text)
 
 
 def quantized(ignore, layers=1):
@@ -155,7 +155,7 @@ def quantized(ignore, layers=1):
         "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}},
         "ignore": ignore,
     }
-    return checkpoint_format({"quantization_config": fields}, layers)
+    return read_checkpoint_format({"quantization_config": fields}, layers)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_dear_patterns_of_a_configuration_are_answered(ignore):
     weight_format = quantized(ignore, 61)
     facts = ModelFacts(1.0, 0, 61, tied=False)
     schemes = {
-        weight_format.scheme_of(Place("attention.query", layer, 61, 64), facts).element_bits
+        weight_format.scheme_of(MatrixPath("attention.query", layer, 61, 64), facts).element_bits
         for layer in range(61)
     }
     assert schemes == {8}
@@ -192,5 +192,5 @@ def test_what_would_take_long_is_refused_before_it_is_asked(ignore, layers, poin
 
 
 def test_the_cost_of_a_list_is_what_is_written_out():
-    assert element_count(expression_sequences("a(b|cd)e")) == 4 + 5
-    assert element_count(glob_sequences("a*[bc]?")) == 5
+    assert count_elements(parse_expression("a(b|cd)e")) == 4 + 5
+    assert count_elements(parse_glob("a*[bc]?")) == 5

@@ -8,18 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.catalog.shipped import shipped_documents
+from service.catalog.shipped import list_shipped_documents
 from service.formats.offers import READERS
-from service.formats.offers.listed import slug
-from service.formats.offers.names import Asked, Meant, hosts, meant, named, rules
+from service.formats.offers.listed import build_slug
+from service.formats.offers.names import (
+    NamedAccelerator,
+    PriceListContext,
+    build_accelerators,
+    load_hosts,
+    load_rules,
+    resolve_accelerator,
+)
 from service.planning.errors import PlanningError
 
 DATA = Path(__file__).parents[1] / "data/offers"
 ROWS = {
     row["id"]: (row.get("memory_label_gb"), (row["name"], *row.get("aliases", ())))
-    for row in shipped_documents()["accelerators"]
+    for row in list_shipped_documents()["accelerators"]
 }
-KNOWN = named(ROWS)
+KNOWN = build_accelerators(ROWS)
 
 
 GOOGLE = (
@@ -29,7 +36,7 @@ GOOGLE = (
 
 
 def read(kind, content, provider="own", accelerator=None):
-    return READERS[kind](content, Asked(provider, KNOWN, accelerator))
+    return READERS[kind](content, PriceListContext(provider, KNOWN, accelerator))
 
 
 def text(name):
@@ -88,38 +95,43 @@ class TestNames:
         ],
     )
     def test_what_a_list_means(self, name, instance, memory, expected):
-        assert meant(KNOWN, name, instance=instance, memory_gb=memory).accelerator_id == expected
+        assert (
+            resolve_accelerator(KNOWN, name, instance=instance, memory_gb=memory).accelerator_id == expected
+        )
 
     @pytest.mark.parametrize(
         ("name", "chips"), [("tpu-v2-8", 4), ("tpu-v3-2048", 1024), ("tpu-v5litepod-8", 8)]
     )
     def test_a_slice_counts_cores_or_chips(self, name, chips):
-        assert meant(KNOWN, name).devices == chips
+        assert resolve_accelerator(KNOWN, name).devices == chips
 
     @pytest.mark.parametrize("name", ["K80", "P100", "H100-8", "tpu-v2-7", "A100-MIG", "", "-", "\x00"])
     def test_an_unknown_one_is_named_and_never_guessed(self, name):
-        unknown = meant(KNOWN, name)
+        unknown = resolve_accelerator(KNOWN, name)
         assert unknown.code == "UNKNOWN_ACCELERATOR"
         assert (name and "\x00" not in name and name in unknown.detail) or "another name" in unknown.detail
 
     def test_a_form_that_is_not_said_is_a_doubt(self):
-        assert "SXM" in meant(KNOWN, "H100").doubt
-        assert meant(KNOWN, "H100", instance="a3-highgpu-8g").doubt is None
+        assert "SXM" in resolve_accelerator(KNOWN, "H100").doubt
+        assert resolve_accelerator(KNOWN, "H100", instance="a3-highgpu-8g").doubt is None
 
     def test_memory_that_no_such_part_has_is_refused(self):
         """Lists with host memory in that column (204,800 MiB for an H100) exist."""
-        assert meant(KNOWN, "H100", memory_gb=200).code == "MEMORY_MISMATCH"
+        assert resolve_accelerator(KNOWN, "H100", memory_gb=200).code == "MEMORY_MISMATCH"
 
     def test_rules_name_accelerators_of_the_catalog(self):
-        assert {rule.accelerator_id for rule in rules()} <= ROWS.keys()
-        assert all(isinstance(meant(KNOWN, name), Meant) for name, _ in hosts().values())
+        assert {rule.accelerator_id for rule in load_rules()} <= ROWS.keys()
+        assert all(
+            isinstance(resolve_accelerator(KNOWN, name), NamedAccelerator)
+            for name, _ in load_hosts().values()
+        )
 
     def test_a_catalog_without_the_accelerator_has_none(self):
-        assert meant(named({}), "H100").code == "UNKNOWN_ACCELERATOR"
+        assert resolve_accelerator(build_accelerators({}), "H100").code == "UNKNOWN_ACCELERATOR"
 
     def test_a_name_of_two_rows_means_neither(self):
-        both = named({"one": (None, ("X1",)), "two": (None, ("X1",))})
-        assert meant(both, "X1").code == "UNKNOWN_ACCELERATOR"
+        both = build_accelerators({"one": (None, ("X1",)), "two": (None, ("X1",))})
+        assert resolve_accelerator(both, "X1").code == "UNKNOWN_ACCELERATOR"
 
 
 class TestSkyPilot:
@@ -164,7 +176,7 @@ class TestSkyPilot:
     def test_another_order_of_columns_and_memory_that_is_not_trusted(self):
         imported = skypilot(text("lambda-vms-v8-excerpt.csv"), "lambda")
         h100 = by_id(imported)["lambda-gpu-8x-h100-sxm5-us-east-1-on-demand"]
-        assert (h100.effective / h100.accelerator_count, h100.doubt) == (Decimal("3.99"), None)
+        assert (h100.hourly_price / h100.accelerator_count, h100.doubt) == (Decimal("3.99"), None)
         assert refused(imported) == {"/2": "NO_ACCELERATOR"}
         assert not [offer for offer in imported.offers if offer.purchase_option == "spot"]
 
@@ -190,7 +202,7 @@ class TestSkyPilot:
         assert offers["gcp-a2-highgpu-8g-us-central1-on-demand"].price == Decimal("29.387816")
         assert offers["gcp-a2-highgpu-8g-us-central1-a-spot"].price == Decimal("8.8147448")
         tpu = offers["gcp-tpu-v2-8-us-central1-on-demand"]
-        assert (tpu.accelerator_id, tpu.effective / tpu.accelerator_count) == ("tpu-v2", Decimal("1.125"))
+        assert (tpu.accelerator_id, tpu.hourly_price / tpu.accelerator_count) == ("tpu-v2", Decimal("1.125"))
         assert refused(imported) == {
             "/3": "ACCELERATORS_PRICED_APART",
             "/5": "HOST_PRICED_APART",
@@ -348,11 +360,11 @@ class TestEc2Instances:
         start = "aws-p5-48xlarge-eu-west-1-reserved"
         full = offers[f"{start}-1y-standard-all-upfront"]
         assert (full.term.days, full.term.upfront, full.price) == (365, Decimal("161043.00"), None)
-        assert abs(full.effective - Decimal("18.383904")) < Decimal("0.000001")
+        assert abs(full.hourly_price - Decimal("18.383904")) < Decimal("0.000001")
         none = offers[f"{start}-3y-convertible-no-upfront"]
         assert (none.term.days, none.term.hourly) == (1095, Decimal("12.34255"))
         part = offers[f"{start}-1y-standard-partial-upfront"]
-        assert (part.term.upfront, part.term.hourly, part.effective) == (None, None, Decimal("18.759086"))
+        assert (part.term.upfront, part.term.hourly, part.hourly_price) == (None, None, Decimal("18.759086"))
         assert len([name for name in offers if name.startswith(start)]) == 12
 
     def test_savings_plans_are_committed(self, instance):
@@ -393,10 +405,10 @@ def sound(imported):
     """Offers have a price above 0, one id each and a whole number of devices; refusals have a reason."""
     assert len({offer.id for offer in imported.offers}) == len(imported.offers)
     for offer in imported.offers:
-        assert offer.effective > 0
+        assert offer.hourly_price > 0
         assert offer.accelerator_count >= 1
         assert offer.accelerator_id in ROWS
-        assert slug(offer.id) == offer.id
+        assert build_slug(offer.id) == offer.id
     assert all(one.code and one.detail and one.pointer for one in imported.refused)
 
 
@@ -450,6 +462,6 @@ def test_price_and_count_survive(price, count):
 
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=5))
 def test_ids_are_ids(parts):
-    made = slug(*parts)
+    made = build_slug(*parts)
     assert 0 < len(made) <= 100
-    assert slug(made) == made
+    assert build_slug(made) == made

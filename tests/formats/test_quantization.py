@@ -3,11 +3,11 @@
 import pytest
 
 from service.formats.huggingface import import_config
-from service.formats.quantization import checkpoint_format
+from service.formats.quantization import read_checkpoint_format
 from service.planning.errors import PlanningError
-from service.planning.hardware.storage import ModelFacts, Place
+from service.planning.hardware.storage import MatrixPath, ModelFacts
 from service.planning.memory.serving import inference_weight_bytes
-from service.planning.models.profile import profile_of
+from service.planning.models.profile import build_profile
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
 from tests.asking import shipped
@@ -31,16 +31,16 @@ HQQ = {"weight_quant_params": {"nbits": 4, "group_size": 64}}
 
 
 def read(fields):
-    return checkpoint_format({"quantization_config": fields})
+    return read_checkpoint_format({"quantization_config": fields})
 
 
 def bits(weight_format, module, layer=0, inputs=4096, outputs=4096):
-    scheme = weight_format.scheme_of(Place(module, layer, FACTS.depth, inputs), FACTS)
-    return scheme.bytes_of(inputs, outputs) * 8 / (inputs * outputs)
+    scheme = weight_format.scheme_of(MatrixPath(module, layer, FACTS.depth, inputs), FACTS)
+    return scheme.compute_bytes(inputs, outputs) * 8 / (inputs * outputs)
 
 
 def test_a_configuration_without_one_says_nothing():
-    assert checkpoint_format({"model_type": "llama"}) is None
+    assert read_checkpoint_format({"model_type": "llama"}) is None
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_mxfp4_packs_the_experts_of_gpt_oss():
 
 def test_the_published_fp8_70b_on_two_devices():
     """A vLLM start-up log of Llama-3.3-70B-Instruct-FP8-dynamic reports 33.88 GiB a device."""
-    stored = shipped().models["llama-3.1-70b"].profile.weights.stored(read(LINEAR_FP8))
+    stored = shipped().models["llama-3.1-70b"].profile.weights.get_stored_weights(read(LINEAR_FP8))
     assert stored.total / 2 / GIB == pytest.approx(33.88, rel=0.002)
 
 
@@ -162,8 +162,8 @@ def test_the_published_fp8_405b_of_july_2024_on_eight_devices():
             "modules_to_not_convert": ["lm_head", *attention, *ends],
         },
     }
-    profile = profile_of(import_config(config).architecture)
-    held = inference_weight_bytes(profile, checkpoint_format(config), Parallelism(tensor=8)).total
+    profile = build_profile(import_config(config).architecture)
+    held = inference_weight_bytes(profile, read_checkpoint_format(config), Parallelism(tensor=8)).total
     assert held / GIB == pytest.approx(57.7520, rel=0.001)
 
 
@@ -179,9 +179,9 @@ def test_the_published_fp8_405b_of_july_2024_on_eight_devices():
 )
 def test_tools_that_write_a_tied_head_twice(fields, saved_by, copied):
     named = {"transformers_version": saved_by} if saved_by else {}
-    stored = checkpoint_format({"quantization_config": fields, **named})
+    stored = read_checkpoint_format({"quantization_config": fields, **named})
     assert stored.copies_tied_head is copied
-    held = shipped().models["qwen3-4b"].profile.weights.stored(stored)
+    held = shipped().models["qwen3-4b"].profile.weights.get_stored_weights(stored)
     assert held.copied == (held.tied if copied else 0.0)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from service.formats.huggingface import import_config
 from service.planning.errors import PlanningError
-from service.planning.models.profile import profile_of
+from service.planning.models.profile import build_profile
 
 COUNTED = json.loads((Path(__file__).parents[1] / "oracles" / "tower_counts.json").read_text())["cases"]
 
@@ -15,7 +15,7 @@ COUNTED = json.loads((Path(__file__).parents[1] / "oracles" / "tower_counts.json
 @pytest.mark.parametrize("case", COUNTED, ids=lambda case: case["name"])
 def test_parameters_are_counted_as_pytorch_counts_them(case):
     imported = import_config(case["config"])
-    assert profile_of(imported.architecture).parameter_count == case["parameter_count"]
+    assert build_profile(imported.architecture).parameter_count == case["parameter_count"]
 
 
 def by_name(name):
@@ -84,7 +84,7 @@ def test_what_is_left_out_is_reported():
 
 def test_shared_layers_are_stored_once_and_multiplied_each_time():
     """ALBERT xxlarge: 12 layers of one set of tensors (Lan et al. 2019, table 1)."""
-    profile = profile_of(import_config(by_name("albert-xxlarge")).architecture)
+    profile = build_profile(import_config(by_name("albert-xxlarge")).architecture)
     assert profile.block_count == 12
     assert profile.matmul_flops_per_token > 12 * 2 * 4 * 4096**2
 

@@ -14,24 +14,24 @@ from service.planning.errors import PlanningError
 from service.planning.tariff.charges import (
     MONTHS,
     WEEKDAYS,
-    Accumulation,
     BillingDemand,
+    ChargeProration,
     CoincidentPeakCharge,
+    CoincidentPeakSet,
     DemandCharge,
+    DemandRatchet,
     EnergyCharge,
     FixedCharge,
+    FixedChargePeriod,
+    LocalTimeWindow,
     MinimumCharge,
-    PeakSet,
+    PeakSpan,
     PeakStatistic,
-    Per,
     PricePeriod,
-    Proration,
-    Ratchet,
+    PriceTier,
     ReactiveCharge,
-    Span,
-    Tier,
-    TierUnit,
-    Window,
+    TariffTierUnit,
+    TierAccumulation,
 )
 
 DATA = Path(__file__).parents[1] / "data"
@@ -109,17 +109,17 @@ def test_schedules_become_windows():
     assert charges(fields)["energy"].periods == (
         PricePeriod(
             name="period_0",
-            tiers=(Tier(price=Decimal("0.1")),),
+            tiers=(PriceTier(price=Decimal("0.1")),),
             windows=(
-                Window(weekdays=working_days, to_minute=9 * 60),
-                Window(weekdays=WEEKDAYS - working_days),
-                Window(weekdays=working_days, from_minute=17 * 60),
+                LocalTimeWindow(weekdays=working_days, to_minute=9 * 60),
+                LocalTimeWindow(weekdays=WEEKDAYS - working_days),
+                LocalTimeWindow(weekdays=working_days, from_minute=17 * 60),
             ),
         ),
         PricePeriod(
             name="period_1",
-            tiers=(Tier(price=Decimal("0.21")),),
-            windows=(Window(weekdays=working_days, from_minute=9 * 60, to_minute=17 * 60),),
+            tiers=(PriceTier(price=Decimal("0.21")),),
+            windows=(LocalTimeWindow(weekdays=working_days, from_minute=9 * 60, to_minute=17 * 60),),
         ),
     )
 
@@ -128,15 +128,15 @@ def test_schedules_become_windows():
 def test_no_limit_is_written_in_many_ways(limit):
     fields = energy({"rate": 0.1, "max": 100}, {"rate": 0.2, **limit})
     assert charges(fields)["energy"].periods[0].tiers == (
-        Tier(price=Decimal("0.1"), limit=100.0),
-        Tier(price=Decimal("0.2")),
+        PriceTier(price=Decimal("0.1"), limit=100.0),
+        PriceTier(price=Decimal("0.2")),
     )
 
 
 def test_tiers_above_one_without_a_limit_and_a_limit_on_the_last_are_told():
     found = read(energy({"rate": 0.1, "max": 0}, {"rate": 0.2}))
     assert [one.pointer for one in found.approximated] == ["/energyratestructure/0/1"]
-    assert found.tariff.revisions[0].charges[0].periods[0].tiers == (Tier(price=Decimal("0.1")),)
+    assert found.tariff.revisions[0].charges[0].periods[0].tiers == (PriceTier(price=Decimal("0.1")),)
     found = read(energy({"rate": 0.1, "max": 500}))
     assert [one.pointer for one in found.approximated] == ["/energyratestructure/0/0/max"]
 
@@ -286,9 +286,11 @@ def test_customer_charges():
         "x_annual_fees": {"metering": 800},
     }
     assert charges(fields) == {
-        "customer": FixedCharge(name="customer", price=Decimal("24.878"), per=Per.DAY),
-        "yearly_customer": FixedCharge(name="yearly_customer", price=Decimal(20800), per=Per.YEAR),
-        "fee metering": FixedCharge(name="fee metering", price=Decimal(800), per=Per.YEAR),
+        "customer": FixedCharge(name="customer", price=Decimal("24.878"), per=FixedChargePeriod.DAY),
+        "yearly_customer": FixedCharge(
+            name="yearly_customer", price=Decimal(20800), per=FixedChargePeriod.YEAR
+        ),
+        "fee metering": FixedCharge(name="fee metering", price=Decimal(800), per=FixedChargePeriod.YEAR),
     }
 
 
@@ -316,14 +318,14 @@ def test_ratchet_of_named_months(share):
     assert found.refused == ()
     assert [one.name for one in found.approximated] == (["lookbackpercent"] if share > 1 else [])
     assert found.tariff.revisions[0].charges[0].billing_demand == BillingDemand(
-        ratchets=(Ratchet(share_by_billing_month=(0.75,) * 12, peak_months=frozenset({1, 4})),)
+        ratchets=(DemandRatchet(share_by_billing_month=(0.75,) * 12, peak_months=frozenset({1, 4})),)
     )
 
 
 def test_ratchet_of_preceding_months_wraps_the_year():
     found = read({**FLAT, "lookbackpercent": 0.75, "lookbackrange": 6, "lookbackmonths": [0] * 12})
     assert found.tariff.revisions[0].charges[0].billing_demand.ratchets == (
-        Ratchet(share_by_billing_month=(0.75,) * 12, preceding_months=6, wraps_year=True),
+        DemandRatchet(share_by_billing_month=(0.75,) * 12, preceding_months=6, wraps_year=True),
     )
 
 
@@ -339,7 +341,7 @@ def test_no_ratchet_without_a_share_or_a_month():
 def test_older_ratchet():
     percentages = [0.9, *[0.5] * 11]
     rule = charges({**FLAT, "demandratchetpercentage": percentages})["flat_demand"].billing_demand
-    assert rule.ratchets == (Ratchet(share_by_billing_month=tuple(percentages), peak_months=MONTHS),)
+    assert rule.ratchets == (DemandRatchet(share_by_billing_month=tuple(percentages), peak_months=MONTHS),)
     whole = charges({**FLAT, "demandratchetpercentage": [90, *[50] * 11]})["flat_demand"].billing_demand
     assert whole == rule
 
@@ -369,18 +371,20 @@ def test_floors_and_the_rules_of_the_billing_demand():
     assert found.tariff.revisions[0].charges == (
         DemandCharge(
             name="flat_demand",
-            periods=(PricePeriod(name="period_0", tiers=(Tier(price=Decimal(10), unit=TierUnit.KW),)),),
+            periods=(
+                PricePeriod(name="period_0", tiers=(PriceTier(price=Decimal(10), unit=TariffTierUnit.KW),)),
+            ),
             apparent=True,
             minimum=Decimal(750),
-            proration=Proration.THIRTY_DAYS,
+            proration=ChargeProration.THIRTY_DAYS,
             billing_demand=BillingDemand(
                 minimum_kw=50,
                 apparent_power_share=0.95,
                 power_factor_threshold=0.9,
                 own_peak_months=MONTHS - {1},
                 ratchets=(
-                    Ratchet(share_by_billing_month=(0.65,) * 12, peak_months=frozenset({12, 1, 2, 3})),
-                    Ratchet(
+                    DemandRatchet(share_by_billing_month=(0.65,) * 12, peak_months=frozenset({12, 1, 2, 3})),
+                    DemandRatchet(
                         share_by_peak_month=(0.6, *[0.95] * 11),
                         preceding_months=11,
                         within_billing_month=True,
@@ -425,9 +429,9 @@ def test_energy_besides_the_structure():
         x_tier_accumulation="all_periods_in_time_order",
     )
     found = charges(fields)
-    assert found["energy"].accumulation is Accumulation.ALL_PERIODS_IN_TIME_ORDER
-    assert found["energy_price"].periods[0].tiers == (Tier(price=Decimal("0.0049")),)
-    assert found["energy_tax"].periods[0].tiers == (Tier(price=Decimal("0.347")),)
+    assert found["energy"].accumulation is TierAccumulation.ALL_PERIODS_IN_TIME_ORDER
+    assert found["energy_price"].periods[0].tiers == (PriceTier(price=Decimal("0.0049")),)
+    assert found["energy_tax"].periods[0].tiers == (PriceTier(price=Decimal("0.347")),)
 
 
 def test_annual_demand_losses_and_conditions():
@@ -448,7 +452,7 @@ def test_annual_demand_losses_and_conditions():
     assert found.tariff.hours_of_use_minimum == 2500
     assert found.tariff.secondary_loss_factor == 0.01
     (charge,) = found.tariff.revisions[0].charges
-    assert (charge.span, charge.window_minutes) == (Span.CALENDAR_YEAR, 15)
+    assert (charge.span, charge.window_minutes) == (PeakSpan.CALENDAR_YEAR, 15)
 
 
 def test_coincident_peaks():
@@ -456,7 +460,10 @@ def test_coincident_peaks():
     fields = {"x_coincident_peak": {"statistic": "mean", "applies": "following calendar year", "sets": sets}}
     assert charges(fields)["coincident_peak"] == CoincidentPeakCharge(
         name="coincident_peak",
-        sets=(PeakSet(price=Decimal(10), hours_of_year=(1, 2, 100)), PeakSet(price=None, given=4)),
+        sets=(
+            CoincidentPeakSet(price=Decimal(10), hours_of_year=(1, 2, 100)),
+            CoincidentPeakSet(price=None, given=4),
+        ),
         statistic=PeakStatistic.MEAN,
         in_following_year=True,
     )
@@ -489,7 +496,7 @@ def test_rows_of_any_minute():
     found = charges(fields)
     assert list(found) == ["customer", "energy peak", "energy peak 2", "demand part", "demand part 2"]
     assert found["energy peak"].periods[0].windows == (
-        Window(weekdays=frozenset(range(1, 6)), from_minute=510, to_minute=1290),
+        LocalTimeWindow(weekdays=frozenset(range(1, 6)), from_minute=510, to_minute=1290),
     )
     assert [(one.from_minute, one.to_minute) for one in found["demand part"].periods[0].windows] == [
         (510, 720),
@@ -497,7 +504,7 @@ def test_rows_of_any_minute():
     ]
     assert isinstance(found["demand part"], DemandCharge)
     assert isinstance(found["energy peak"], EnergyCharge)
-    assert found["demand part 2"].periods[0].windows == (Window(months=frozenset({11, 12})),)
+    assert found["demand part 2"].periods[0].windows == (LocalTimeWindow(months=frozenset({11, 12})),)
 
 
 def test_what_the_file_says_of_itself_is_shown():

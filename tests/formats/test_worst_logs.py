@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from service.formats.grid.entsoe import entsoe_prices
+from service.formats.grid.entsoe import read_entsoe_prices
 from service.formats.measurements import READERS
 from service.formats.measurements.readings import MOST_LINES, MOST_PARTS
 from service.formats.offers.listed import RowError
@@ -124,7 +124,7 @@ def open_comments(count):
         (READERS["llama_bench"], wide_table, MOST_PARTS // 8),
         (READERS["nsight_compute"], wide_details, 5000),
         (READERS["aiperf_csv"], lambda count: "a," * count + "Metric\n" + "a\n" * count, 5000),
-        (entsoe_prices, open_comments, 10_000),
+        (read_entsoe_prices, open_comments, 10_000),
     ],
 )
 def test_seven_times_the_content_does_not_take_the_square(read, content, count):

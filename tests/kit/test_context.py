@@ -10,11 +10,11 @@ from fastapi import FastAPI, Request
 from prometheus_client import REGISTRY
 
 from service.app.application import create_app
-from service.kit.http.admission import REFUSALS_PER_MINUTE, Admission, refused
+from service.kit.http.admission import REFUSALS_PER_MINUTE, Admission, build_unauthorized
 from service.kit.http.context import RequestContext
 from service.kit.http.web import add_routes, api_router, install_problem_handlers
 from service.kit.logs import configure_logs
-from service.kit.security.subjects import Subject, SubjectKind
+from service.kit.security.principals import Principal, PrincipalKind
 from tests.applications import OPEN, quiet_logs
 
 SECRET = "correct-horse-battery-staple"  # noqa: S105
@@ -34,8 +34,8 @@ async def break_things() -> None:
 
 async def authenticate(credential):
     if credential == SECRET:
-        raise refused()
-    return Subject(SubjectKind.API_KEY, credential, "t", frozenset({"things:*"}))
+        raise build_unauthorized()
+    return Principal(PrincipalKind.API_KEY, credential, "t", frozenset({"things:*"}))
 
 
 def application(*, limit=0, hosts=("test", "*.never"), authenticated=True):

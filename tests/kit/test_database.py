@@ -32,13 +32,13 @@ def things(databases):
 
 
 def value(database, column):
-    with database.reading() as session:
+    with database.open_reader() as session:
         return session.execute(select(THINGS.c[column])).scalar_one()
 
 
 def test_times_keep_their_instant(things):
     zoned = datetime(2026, 3, 29, 1, 59, 59, 123456, timezone(timedelta(hours=1)))
-    with things.writing() as session:
+    with things.open_writer() as session:
         session.execute(insert(THINGS).values(id=1, at=zoned))
     read = value(things, "at")
     assert read == zoned
@@ -48,7 +48,7 @@ def test_times_keep_their_instant(things):
 
 def test_times_come_back_in_utc_whatever_the_zone_of_the_server(things):
     last = datetime.max.replace(tzinfo=UTC)
-    with things.writing() as session:
+    with things.open_writer() as session:
         session.execute(insert(THINGS).values(id=1, at=last))
     if not things.is_sqlite:
         with things.engine.begin() as connection:
@@ -64,52 +64,52 @@ def test_times_come_back_in_utc_whatever_the_zone_of_the_server(things):
 
 def test_a_time_without_a_zone_is_refused(things):
     naive = datetime(2026, 1, 1)  # noqa: DTZ001
-    with pytest.raises(StatementError, match="without a zone"), things.writing() as session:
+    with pytest.raises(StatementError, match="without a zone"), things.open_writer() as session:
         session.execute(insert(THINGS).values(id=1, at=naive))
 
 
 def test_documents_survive(things):
     document = {"text": "ß 😀 \\u0041", "large": 2**53 - 1, "small": 1e-300, "list": [None, True, {}]}
-    with things.writing() as session:
+    with things.open_writer() as session:
         session.execute(insert(THINGS).values(id=1, document=document))
     assert value(things, "document") == document
 
 
 def test_a_row_is_new_once(database):
     head = {"tenant_id": "new", "sequence": 0, "hash": "", "seal": ""}
-    with database.writing() as session:
+    with database.open_writer() as session:
         assert insert_new(session, AuditHeadRow, **head)
         assert not insert_new(session, AuditHeadRow, **head)
-    with database.writing() as session:
+    with database.open_writer() as session:
         assert not insert_new(session, AuditHeadRow, **head)
 
 
 def test_an_error_undoes_the_whole_transaction(things):
     def write_and_fail():
-        with things.writing() as session:
+        with things.open_writer() as session:
             session.execute(insert(THINGS).values(id=1, count=1))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         write_and_fail()
-    with things.reading() as session:
+    with things.open_reader() as session:
         assert session.execute(select(THINGS)).all() == []
 
 
 def test_reading_writes_nothing(things):
-    with contextlib.suppress(InternalError), things.reading() as session:
+    with contextlib.suppress(InternalError), things.open_reader() as session:
         session.execute(insert(THINGS).values(id=1, count=1))
-    with things.reading() as session:
+    with things.open_reader() as session:
         assert session.execute(select(THINGS)).all() == []
 
 
 def test_no_increment_is_lost(things):
     """Eight writers that read, then write: the pattern that deferred transactions of SQLite break."""
-    with things.writing() as session:
+    with things.open_writer() as session:
         session.execute(insert(THINGS).values(id=1, count=0))
 
     def increment(_):
-        with things.writing() as session:
+        with things.open_writer() as session:
             counted = session.execute(select(THINGS.c.count).with_for_update()).scalar_one()
             session.execute(update(THINGS).values(count=counted + 1))
 
@@ -120,7 +120,7 @@ def test_no_increment_is_lost(things):
 
 def test_sqlite_is_set_up_to_lose_nothing(tmp_path):
     database = Database(f"sqlite:///{tmp_path / 'data.db'}")
-    with database.reading() as session:
+    with database.open_reader() as session:
         found = {
             name: session.connection().exec_driver_sql(f"PRAGMA {name}").scalar_one()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
@@ -130,8 +130,8 @@ def test_sqlite_is_set_up_to_lose_nothing(tmp_path):
 
 
 def test_a_database_that_is_not_there_does_not_answer(tmp_path, databases):
-    assert databases.empty().answers()
-    assert not Database(f"sqlite:///{tmp_path / 'no' / 'such' / 'folder.db'}").answers()
+    assert databases.empty().is_answering()
+    assert not Database(f"sqlite:///{tmp_path / 'no' / 'such' / 'folder.db'}").is_answering()
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
@@ -140,7 +140,7 @@ def test_writers_that_wait_keep_nobody_from_reading(things):
     began, may_end = threading.Event(), threading.Event()
 
     def write(number):
-        with things.writing() as session:
+        with things.open_writer() as session:
             session.execute(insert(THINGS).values(id=number, count=number))
             began.set()
             may_end.wait(timeout=60)
@@ -151,12 +151,12 @@ def test_writers_that_wait_keep_nobody_from_reading(things):
     began.wait(timeout=60)
     time.sleep(0.2)  # for the others to come and wait
     asked_at = time.monotonic()
-    with things.reading() as session:
+    with things.open_reader() as session:
         assert session.execute(select(THINGS)).all() == []
     assert time.monotonic() - asked_at < 20.0
     assert things.engine.pool.checkedout() == 1
     may_end.set()
     for writer in writers:
         writer.join(timeout=60)
-    with things.reading() as session:
+    with things.open_reader() as session:
         assert len(session.execute(select(THINGS)).all()) == 30

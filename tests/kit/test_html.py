@@ -9,14 +9,14 @@ import pytest
 from service.kit.http.html import (
     FORM_BYTES,
     FORM_FIELDS,
-    errors_by_field,
-    moment,
-    money,
+    escape_invisible,
+    format_moment,
+    format_money,
+    group_errors_by_field,
     page_response,
-    problem_page,
     read_form,
-    seen,
-    stylesheet,
+    read_stylesheet,
+    render_problem_page,
 )
 from service.kit.http.problems import BadRequest, FieldError, Problem, Unprocessable
 from tests.browsing import DESKTOP, PHONE, overflow, shows, violations
@@ -65,12 +65,12 @@ class TestForm:
 class TestPage:
     def test_what_it_is_given_is_escaped(self):
         problem = BadRequest(HOSTILE, FieldError("/a", "B", HOSTILE))
-        page = problem_page(problem, {"state": {}}).body.decode()
+        page = render_problem_page(problem, {"state": {}}).body.decode()
         assert "<script" not in page
         assert page.count("&lt;script&gt;") == 2
 
     def test_only_its_own_stylesheet_applies(self, window):
-        page = problem_page(BadRequest("It is wrong"), {"state": {}})
+        page = render_problem_page(BadRequest("It is wrong"), {"state": {}})
         smuggled = (
             "<style>h1 { color: red }</style><script>document.title = 'ran'</script><h1 style='color: red'>"
         )
@@ -85,7 +85,7 @@ class TestPage:
     def test_what_nobody_sees_is_written_out(self):
         field = FieldError("/a", "B", "a\ufeffb")
         problem = BadRequest("pay \u202e001\u202c and\u200b \U000e0041 \x07, \ue000", field)
-        page = problem_page(problem, {"state": {}}).body.decode()
+        page = render_problem_page(problem, {"state": {}}).body.decode()
         assert "pay [U+202E]001[U+202C] and[U+200B] [U+E0041] [U+0007], [U+E000]." in page
         assert "<li>a[U+FEFF]b</li>" in page
 
@@ -98,7 +98,7 @@ class TestPage:
     def test_a_problem_reads_well(self, window, width):
         field = FieldError("/a", "B", "a" * 400)
         page = window(width)
-        shows(page, problem_page(Unprocessable("It is wrong", field), {"state": {}}).body.decode())
+        shows(page, render_problem_page(Unprocessable("It is wrong", field), {"state": {}}).body.decode())
         assert violations(page) == []
         assert overflow(page) == 0
 
@@ -108,23 +108,25 @@ def test_seen_is_everything_but_what_has_a_shape_or_ends_a_line():
     categories = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
     for code in set(range(0x110000)) - shaped - set(b"\t\n\r"):
         if unicodedata.category(chr(code)) in categories:
-            assert seen(chr(code)) == f"[U+{code:04X}]"
+            assert escape_invisible(chr(code)) == f"[U+{code:04X}]"
     for code in (0x034F, 0x115F, 0x1160, 0x180B, 0x2800, 0x3164, 0xFE0F, 0xFFA0, 0xE0100):
-        assert seen(chr(code)) == f"[U+{code:04X}]", "these count as letters or marks, and are not seen"
+        assert escape_invisible(chr(code)) == f"[U+{code:04X}]", (
+            "these count as letters or marks, and are not seen"
+        )
     written = "Köln, 東京, \u05e9\u05dc\u05d5\u05dd, e\u0301, 1\u00a0000\u202f€, \N{ROCKET}\n\tx"
-    assert seen(written) == written
+    assert escape_invisible(written) == written
 
 
 def test_money_and_moments():
-    assert money("1415571.28", "USD") == "1,415,571.28\N{NO-BREAK SPACE}USD"
-    assert "4 March 2026, 05:06 UTC" in moment("2026-03-04T05:06:07Z")
-    assert "<" not in stylesheet()
+    assert format_money("1415571.28", "USD") == "1,415,571.28\N{NO-BREAK SPACE}USD"
+    assert "4 March 2026, 05:06 UTC" in format_moment("2026-03-04T05:06:07Z")
+    assert "<" not in read_stylesheet()
 
 
 def test_nothing_moves():
     """So nobody has to ask for less motion."""
     for word in ("animation", "transition", "scroll-behavior", "@keyframes"):
-        assert word not in stylesheet()
+        assert word not in read_stylesheet()
 
 
 def test_errors_are_told_at_the_field_that_is_behind_their_pointer():
@@ -136,7 +138,7 @@ def test_errors_are_told_at_the_field_that_is_behind_their_pointer():
         FieldError("", "D", "four"),
     )
     names = {"/model": "model", "/cluster/accelerator/id": "accelerator"}
-    assert errors_by_field(problem, names) == (
+    assert group_errors_by_field(problem, names) == (
         {"model": "one", "accelerator": "two"},
         ["three (/workload)", "four"],
     )

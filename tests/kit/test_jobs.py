@@ -12,16 +12,16 @@ from pydantic import BaseModel
 from sqlalchemy import delete, insert, select, text, update
 
 from service.kit.http.problems import Conflict, NotFound
-from service.kit.jobs import bell, chunks, leases, repository
+from service.kit.jobs import chunks, leases, notifier, repository
 from service.kit.jobs import runner as runners
-from service.kit.jobs.chunks import Claimed
-from service.kit.jobs.kinds import Continue, Done, Hold, JobError, Kind
+from service.kit.jobs.chunks import ClaimedJob
+from service.kit.jobs.kinds import CompletedJob, ContinueJob, JobError, JobLease, RunnableJobType
 from service.kit.jobs.leases import LeaseLost
-from service.kit.jobs.repository import Count, enqueue
-from service.kit.jobs.runner import Runner
-from service.kit.jobs.schedules import Schedule, retention
+from service.kit.jobs.repository import JobCount, enqueue_job
+from service.kit.jobs.runner import JobRunner
+from service.kit.jobs.schedules import JobSchedule, build_retention
 from service.kit.jobs.tables import JobRow
-from service.kit.security.subjects import SYSTEM_TENANT
+from service.kit.security.principals import SYSTEM_TENANT
 from tests.clocks import START, Clock, unset
 from tests.waiting import until
 
@@ -33,11 +33,11 @@ class Arguments(BaseModel):
 
 
 def kind(run, name="work", **options):
-    return Kind(name=name, arguments=Arguments, run=run, **{"backoff": SHORT, **options})
+    return RunnableJobType(name=name, arguments=Arguments, run=run, **{"backoff": SHORT, **options})
 
 
 def done(_):
-    return Done()
+    return CompletedJob()
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def working(jobs):
     with contextlib.ExitStack() as stack:
 
         def start(*kinds, threads=2, schedules=()):
-            runner = Runner(jobs, kinds, schedules, threads=threads)
+            runner = JobRunner(jobs, kinds, schedules, threads=threads)
             runner.start()
             stack.callback(runner.stop, 5.0)
             return runner
@@ -75,20 +75,20 @@ def working(jobs):
 
 
 def ask(database, asked, key="once", *, tenant_id="t", due_at=None, **arguments):
-    with database.writing() as session:
-        return enqueue(
+    with database.open_writer() as session:
+        return enqueue_job(
             session, asked, Arguments(**arguments), tenant_id=tenant_id, effect_key=key, due_at=due_at
         )
 
 
 def rows(database, **filters):
-    with database.reading() as session:
+    with database.open_reader() as session:
         return list(session.scalars(select(JobRow).filter_by(**filters).order_by(JobRow.created_at)))
 
 
 def job(database, job_id):
-    with database.reading() as session:
-        return repository.get(session, "t", job_id)
+    with database.open_reader() as session:
+        return repository.get_job(session, "t", job_id)
 
 
 def ended(database, job_id, state="done"):
@@ -97,33 +97,33 @@ def ended(database, job_id, state="done"):
 
 
 def act(database, function, *arguments, **options):
-    with database.writing() as session:
+    with database.open_writer() as session:
         return function(session, *arguments, **options)
 
 
 def claimed(database, of, ends_in=60.0):
     """A job claimed as a runner would."""
-    row = act(database, repository.claim, of)
+    row = act(database, repository.claim_job, of)
     if row is None:
         return None
     ends_at = time.monotonic() + ends_in
-    hold = Hold(lease=row.lease, ends_at=ends_at, is_cancelled=False, stopping=threading.Event())
-    return Claimed(of, row, hold)
+    hold = JobLease(lease=row.lease, ends_at=ends_at, is_cancelled=False, stopping=threading.Event())
+    return ClaimedJob(of, row, hold)
 
 
 def step(database, of):
     """Claim and run one chunk of a kind in this thread; whether there was one."""
     chunk = claimed(database, of)
     if chunk:
-        act(database, chunks.settle, chunk, chunks.run(database, chunk))
+        act(database, chunks.record_outcome, chunk, chunks.run_chunk(database, chunk))
     return chunk is not None
 
 
 class TestAsking:
     def test_a_job_comes_with_the_transaction_that_asks_for_it(self, jobs):
         def ask_and_fail():
-            with jobs.writing() as session:
-                enqueue(session, kind(done), Arguments(), tenant_id="t", effect_key="k")
+            with jobs.open_writer() as session:
+                enqueue_job(session, kind(done), Arguments(), tenant_id="t", effect_key="k")
                 raise RuntimeError
 
         with pytest.raises(RuntimeError):
@@ -144,32 +144,34 @@ class TestAsking:
         mine = [ask(jobs, kind(done), f"k{number}") for number in range(5)]
         ask(jobs, kind(done), tenant_id="u")
         ask(jobs, kind(done, "other"))
-        with jobs.reading() as session:
-            first = repository.page(session, "t", kinds=["work"], limit=3)
+        with jobs.open_reader() as session:
+            first = repository.list_page(session, "t", kinds=["work"], limit=3)
             last = first[-1]
-            rest = repository.page(session, "t", kinds=["work"], after=(last.created_at, last.id), limit=3)
+            rest = repository.list_page(
+                session, "t", kinds=["work"], after=(last.created_at, last.id), limit=3
+            )
             found = [row.id for row in (*first, *rest)]
             assert sorted(found) == sorted(mine)
             assert [row.created_at for row in first] == sorted(
                 (row.created_at for row in first), reverse=True
             )
-            assert repository.page(session, "t", states=["done"], limit=9) == []
-        with jobs.writing() as session:
-            for function in (repository.get, repository.cancel, repository.retry):
+            assert repository.list_page(session, "t", states=["done"], limit=9) == []
+        with jobs.open_writer() as session:
+            for function in (repository.get_job, repository.cancel_job, repository.retry_job):
                 with pytest.raises(NotFound):
                     function(session, "u", mine[0])
 
 
 class TestRunning:
     def test_arguments_in_result_out(self, jobs, working):
-        double = kind(lambda job: Done({"doubled": 2 * job.arguments.number}))
+        double = kind(lambda job: CompletedJob({"doubled": 2 * job.arguments.number}))
         working(double)
         assert ended(jobs, ask(jobs, double, number=21)).result == {"doubled": 42}
 
     def test_chunks_go_on_from_their_progress(self, jobs, working):
         def count(job):
             reached = job.progress.get("reached", 0) + 1
-            return Done({"reached": reached}) if reached == 5 else Continue({"reached": reached})
+            return CompletedJob({"reached": reached}) if reached == 5 else ContinueJob({"reached": reached})
 
         counting = kind(count, attempts=2)
         job_id = ask(jobs, counting)
@@ -180,7 +182,9 @@ class TestRunning:
 
     def test_a_job_waits_for_its_date_and_for_its_delay(self, jobs):
         clock = Clock(jobs)
-        later = kind(lambda job: Continue({"n": 1}, timedelta(hours=2)) if not job.progress else Done())
+        later = kind(
+            lambda job: ContinueJob({"n": 1}, timedelta(hours=2)) if not job.progress else CompletedJob()
+        )
         job_id = ask(jobs, later, due_at=START + timedelta(days=3))
         assert not step(jobs, later)
         clock.move(days=3)
@@ -197,8 +201,8 @@ class TestRunning:
         own = kind(done)
         working(own)
         time.sleep(0.5)
-        with jobs.writing() as session:
-            asked = enqueue(session, own, Arguments(), tenant_id="t", effect_key="once")
+        with jobs.open_writer() as session:
+            asked = enqueue_job(session, own, Arguments(), tenant_id="t", effect_key="once")
             session.info.clear()  # what this process hears of its own transaction
         ended(jobs, asked)
 
@@ -208,7 +212,7 @@ class TestRunning:
         def sleep(job):
             starts.append(job.attempt)
             time.sleep(3.5)
-            return Done({"lost": job.should_stop})
+            return CompletedJob({"lost": job.should_stop})
 
         slow = kind(sleep, lease=timedelta(seconds=3))
         working(slow, threads=3)
@@ -224,13 +228,13 @@ class TestRunning:
 
     def test_a_holder_that_is_late_writes_nothing(self, jobs):
         clock = Clock(jobs)
-        own = kind(lambda job: Done({"by": job.attempt}))
+        own = kind(lambda job: CompletedJob({"by": job.attempt}))
         job_id = ask(jobs, own)
         late = claimed(jobs, own)
         clock.move(minutes=1)
         assert step(jobs, own)
         with pytest.raises(LeaseLost):
-            act(jobs, chunks.settle, late, Done({"by": "the late one"}))
+            act(jobs, chunks.record_outcome, late, CompletedJob({"by": "the late one"}))
         assert job(jobs, job_id).result == {"by": 2}
 
     def test_effects_are_undone_with_the_lease_and_stand_with_the_progress(self, jobs):
@@ -243,27 +247,27 @@ class TestRunning:
                 if job.attempt == 1:
                     clock.move(minutes=1)
                     claimed(jobs, own)
-                with job.writing({"written": True}) as session:
+                with job.open_writer({"written": True}) as session:
                     session.execute(text("INSERT INTO effects VALUES ('one')"))
                 raise JobError("AFTER", "after the effect")
-            return Done()
+            return CompletedJob()
 
         own = kind(effect, backoff=timedelta(0))
         job_id = ask(jobs, own)
         with pytest.raises(LeaseLost):
             step(jobs, own)
-        with jobs.reading() as session:
+        with jobs.open_reader() as session:
             assert session.execute(text("SELECT * FROM effects")).all() == []
         clock.move(minutes=1)
         assert step(jobs, own)
         assert step(jobs, own)
         assert job(jobs, job_id).state == "done"
-        with jobs.reading() as session:
+        with jobs.open_reader() as session:
             assert session.execute(text("SELECT * FROM effects")).all() == [("one",)]
 
     def test_a_long_queue_of_one_kind_holds_up_no_other(self, jobs, working):
         release = threading.Event()
-        slow = kind(lambda _: Done({"released": release.wait(60)}), "slow")
+        slow = kind(lambda _: CompletedJob({"released": release.wait(60)}), "slow")
         quick = kind(done, "quick")
         for number in range(20):
             ask(jobs, slow, str(number))
@@ -282,7 +286,7 @@ class TestRunning:
             time.sleep(0.02)
             with lock:
                 now[0] -= 1
-            return Done()
+            return CompletedJob()
 
         limited = kind(busy, concurrency=2)
         ids = [ask(jobs, limited, str(number)) for number in range(24)]
@@ -300,7 +304,7 @@ class TestFailing:
         def run(job):
             if broken[0]:
                 raise JobError("UPSTREAM_DOWN", "The receiver answered 503.")
-            return Done({"attempt": job.attempt})
+            return CompletedJob({"attempt": job.attempt})
 
         flaky = kind(run, attempts=3)
         job_id = ask(jobs, flaky)
@@ -311,11 +315,11 @@ class TestFailing:
         )  # fmt: skip
         assert row.finished_at
         broken[0] = False
-        assert act(jobs, repository.retry, "t", job_id).state == "waiting"
+        assert act(jobs, repository.retry_job, "t", job_id).state == "waiting"
         row = ended(jobs, job_id)
         assert row.result == {"attempt": 1}
         with pytest.raises(Conflict):
-            act(jobs, repository.retry, "t", job_id)
+            act(jobs, repository.retry_job, "t", job_id)
 
     def test_waits_double_up_to_the_longest_and_are_drawn_below(self, jobs):
         own = kind(done, backoff=timedelta(seconds=2), longest_backoff=timedelta(seconds=30))
@@ -323,7 +327,7 @@ class TestFailing:
         chunk = claimed(jobs, own)
         for attempt, bound in ((1, 2), (2, 4), (4, 16), (5, 30), (2000, 30)):
             chunk.row.attempt = attempt
-            drawn = [chunks._backoff(chunk) for _ in range(200)]
+            drawn = [chunks._compute_backoff(chunk) for _ in range(200)]
             assert 0 <= min(drawn) < bound / 4
             assert bound * 3 / 4 < max(drawn) <= bound
 
@@ -352,7 +356,7 @@ class TestFailing:
 
     def test_arguments_that_the_kind_no_longer_takes(self, jobs):
         job_id = ask(jobs, kind(done))
-        with jobs.writing() as session:
+        with jobs.open_writer() as session:
             session.execute(update(JobRow).values(arguments={"number": "sesame"}))
         assert step(jobs, kind(done))
         row = job(jobs, job_id)
@@ -373,7 +377,7 @@ class TestFailing:
         def run(job):
             if job.attempt == 1:
                 raise JobError("ONCE", "the first attempt fails")
-            return Continue({"chunks": job.progress.get("chunks", 0) + 1})
+            return ContinueJob({"chunks": job.progress.get("chunks", 0) + 1})
 
         own = kind(run, attempts=2, backoff=timedelta(0))
         job_id = ask(jobs, own)
@@ -383,7 +387,7 @@ class TestFailing:
 
     @pytest.mark.parametrize("result", [{"a": object()}, {"a": "\x00"}])
     def test_a_result_that_cannot_be_stored(self, jobs, working, result):
-        own = kind(lambda _: Done(result), attempts=1)
+        own = kind(lambda _: CompletedJob(result), attempts=1)
         job_id = ask(jobs, own)
         working(own, threads=1)
         if jobs.is_sqlite and result == {"a": "\x00"}:
@@ -395,7 +399,7 @@ class TestFailing:
     def test_work_of_a_kind_that_is_not_known_here_is_left_alone(self, jobs, working):
         newer, older = kind(done, "newer"), kind(done, "older")
         waiting, left = ask(jobs, newer), ask(jobs, newer, "left")
-        with jobs.writing() as session:
+        with jobs.open_writer() as session:
             session.execute(update(JobRow).where(JobRow.id == left).values(state="running"))
         working(older)
         ended(jobs, ask(jobs, older))
@@ -408,10 +412,10 @@ class TestFailing:
 class TestCancelling:
     def test_at_once_while_it_waits(self, jobs):
         job_id = ask(jobs, kind(done))
-        row = act(jobs, repository.cancel, "t", job_id)
+        row = act(jobs, repository.cancel_job, "t", job_id)
         assert (row.state, row.due_at) == ("cancelled", None)
         assert row.finished_at
-        assert act(jobs, repository.cancel, "t", job_id).state == "cancelled"
+        assert act(jobs, repository.cancel_job, "t", job_id).state == "cancelled"
         assert not step(jobs, kind(done))
 
     def test_a_chunk_sees_the_flag(self, jobs, working):
@@ -420,22 +424,22 @@ class TestCancelling:
         def run(job):
             running.set()
             until(lambda: job.should_stop)
-            return Continue({"seen": True})
+            return ContinueJob({"seen": True})
 
         own = kind(run, lease=timedelta(seconds=3))
         job_id = ask(jobs, own)
         working(own)
         assert running.wait(30)
-        assert act(jobs, repository.cancel, "t", job_id).state == "running"
+        assert act(jobs, repository.cancel_job, "t", job_id).state == "running"
         assert ended(jobs, job_id, "cancelled").progress == {"seen": True}
 
     @pytest.mark.parametrize("fails", [True, False])
     def test_between_chunks_and_instead_of_another_attempt(self, jobs, fails):
         def run(_):
-            act(jobs, repository.cancel, "t", job_id)
+            act(jobs, repository.cancel_job, "t", job_id)
             if fails:
                 raise JobError("FAILED", "failed")
-            return Continue({"reached": 1})
+            return ContinueJob({"reached": 1})
 
         job_id = ask(jobs, kind(run))
         assert step(jobs, kind(run))
@@ -445,7 +449,7 @@ class TestCancelling:
         clock = Clock(jobs)
         job_id = ask(jobs, kind(done))
         assert claimed(jobs, kind(done))
-        act(jobs, repository.cancel, "t", job_id)
+        act(jobs, repository.cancel_job, "t", job_id)
         clock.move(minutes=1)
         assert step(jobs, kind(done))
         assert job(jobs, job_id).state == "cancelled"
@@ -454,10 +458,10 @@ class TestCancelling:
         finished = ask(jobs, kind(done))
         assert step(jobs, kind(done))
         with pytest.raises(Conflict):
-            act(jobs, repository.cancel, "t", finished)
-        with jobs.writing() as session:
+            act(jobs, repository.cancel_job, "t", finished)
+        with jobs.open_writer() as session:
             session.execute(update(JobRow).values(state="dead"))
-        assert act(jobs, repository.cancel, "t", finished).state == "cancelled"
+        assert act(jobs, repository.cancel_job, "t", finished).state == "cancelled"
 
 
 class TestStopping:
@@ -467,7 +471,7 @@ class TestStopping:
         def run(job):
             running.set()
             until(lambda: job.should_stop)
-            return Continue({"kept": True})
+            return ContinueJob({"kept": True})
 
         job_id = ask(jobs, kind(run))
         runner = working(kind(run))
@@ -482,7 +486,7 @@ class TestStopping:
         def run(_):
             running.set()
             release.wait(60)
-            return Done({"by": "the one that was stopped"})
+            return CompletedJob({"by": "the one that was stopped"})
 
         job_id = ask(jobs, kind(run))
         runner = working(kind(run))
@@ -490,7 +494,7 @@ class TestStopping:
         runner.stop(0.3)
         row = job(jobs, job_id)  # one that was waited for would be done
         assert (row.state, row.attempt) == ("waiting", 0)
-        assert step(jobs, kind(lambda _: Done({"by": "another"})))
+        assert step(jobs, kind(lambda _: CompletedJob({"by": "another"})))
         release.set()
         time.sleep(0.1)
         assert job(jobs, job_id).result == {"by": "another"}
@@ -505,10 +509,10 @@ class TestClock:
             starts.append(job.id)
             running.set()
             release.wait(60)
-            return Done()
+            return CompletedJob()
 
         def wait(job):
-            return Done() if job.progress else Continue({"waited": True}, timedelta(seconds=5))
+            return CompletedJob() if job.progress else ContinueJob({"waited": True}, timedelta(seconds=5))
 
         long, quick, delayed = kind(run, "long"), kind(done, "quick"), kind(wait, "delayed")
         held, later = ask(jobs, long), ask(jobs, delayed)
@@ -542,16 +546,18 @@ class TestClock:
         ended(jobs, waiting)
         assert job(jobs, left).state == "running"
         clock.move(seconds=30)
-        with jobs.writing() as session:
-            bell.ring_after_commit(session)
+        with jobs.open_writer() as session:
+            notifier.notify_after_commit(session)
         ended(jobs, left)
 
 
 class TestSchedules:
     def test_two_processes_fire_each_tick_once(self, jobs, working):
         ran = []
-        tick = kind(lambda job: ran.append(job.id) or Done(), "tick")
-        schedule = Schedule(name="often", every=timedelta(milliseconds=300), job=tick, arguments=Arguments())
+        tick = kind(lambda job: ran.append(job.id) or CompletedJob(), "tick")
+        schedule = JobSchedule(
+            name="often", every=timedelta(milliseconds=300), job=tick, arguments=Arguments()
+        )
         for _ in range(2):
             working(schedules=[schedule])
         until(lambda: len(ran) > 5)
@@ -566,7 +572,7 @@ class TestSchedules:
     def test_ticks_missed_in_a_stop_fire_once(self, jobs):
         clock = Clock(jobs)
         tick = kind(done, "tick")
-        schedule = Schedule(
+        schedule = JobSchedule(
             name="daily", every=timedelta(days=1), offset=timedelta(hours=2), job=tick, arguments=Arguments()
         )
         act(jobs, schedule.begin)
@@ -584,7 +590,7 @@ class TestSchedules:
 
     def test_a_tick_fires_once_though_the_clock_is_set_back(self, jobs):
         clock = Clock(jobs)
-        schedule = Schedule(
+        schedule = JobSchedule(
             name="hourly", every=timedelta(hours=1), job=kind(done, "tick"), arguments=Arguments()
         )
         act(jobs, schedule.begin)
@@ -592,7 +598,7 @@ class TestSchedules:
             assert step(jobs, schedule.kind)
             clock.move(hours=1)
         clock.move(hours=-3)
-        act(jobs, leases.mend, JobRow)
+        act(jobs, leases.repair_spans, JobRow)
         for _ in range(5):
             step(jobs, schedule.kind)
             clock.move(hours=1)
@@ -604,19 +610,26 @@ class TestForgetting:
     def test_finished_jobs_are_kept_for_their_time(self, jobs, monkeypatch):
         clock = Clock(jobs)
         kept = kind(done, retention=timedelta(days=7), dead_retention=timedelta(days=90))
-        schedule = retention([kept])
+        schedule = build_retention([kept])
         for state, count in (("done", 4), ("cancelled", 1), ("dead", 1)):
             for number in range(count):
                 job_id = ask(jobs, kept, f"{state} {number}")
                 ends = {"state": state, "due_at": None, "finished_at": clock.at}
-                with jobs.writing() as session:
+                with jobs.open_writer() as session:
                     session.execute(update(JobRow).where(JobRow.id == job_id).values(**ends))
         ask(jobs, kept, "waiting", due_at=START + timedelta(days=900))
         ask(jobs, kind(done, "unknown"), "waiting", due_at=START + timedelta(days=900))
         monkeypatch.setattr("service.kit.jobs.schedules._EXPIRED_AT_ONCE", 2)
 
         def sweep():
-            act(jobs, enqueue, schedule.job, Arguments(), tenant_id=SYSTEM_TENANT, effect_key=str(clock.at))
+            act(
+                jobs,
+                enqueue_job,
+                schedule.job,
+                Arguments(),
+                tenant_id=SYSTEM_TENANT,
+                effect_key=str(clock.at),
+            )
             while step(jobs, schedule.job):
                 pass
             (swept,) = rows(jobs, effect_key=str(clock.at))
@@ -638,22 +651,22 @@ class TestForgetting:
         clock.move(seconds=90)
         ask(jobs, own, "3")
         ask(jobs, kind(done, "later"), due_at=clock.at + timedelta(hours=1))
-        with jobs.reading() as session:
-            assert sorted(repository.counts(session)) == [
-                Count("later", "waiting", 1, 0.0),
-                Count("work", "done", 1, 0.0),
-                Count("work", "waiting", 2, 90.0),
+        with jobs.open_reader() as session:
+            assert sorted(repository.count_jobs(session)) == [
+                JobCount("later", "waiting", 1, 0.0),
+                JobCount("work", "done", 1, 0.0),
+                JobCount("work", "waiting", 2, 90.0),
             ]
 
 
 def test_a_row_that_was_written_by_hand_runs(jobs, working):
     """The columns' defaults are enough: migrations and imports may write rows."""
     own = kind(done)
-    with jobs.writing() as session:
+    with jobs.open_writer() as session:
         session.execute(
             insert(JobRow).values(
                 id="by-hand", tenant_id="t", kind="work", effect_key="k", arguments={},
-                due_at=leases.now(), created_at=leases.now(),
+                due_at=leases.get_database_time(), created_at=leases.get_database_time(),
             )
         )  # fmt: skip
     working(own)

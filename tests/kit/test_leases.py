@@ -19,7 +19,7 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import DeclarativeBase
 
 from service.kit.jobs import leases
-from service.kit.jobs.leases import RUNNING, WAITING, Lease, Leased, LeaseLost
+from service.kit.jobs.leases import RUNNING, WAITING, LeasedColumns, LeaseLost, RowLease
 from tests.clocks import START, Clock
 
 
@@ -27,7 +27,7 @@ class Base(DeclarativeBase):
     pass
 
 
-class Thing(Leased, Base):
+class Thing(LeasedColumns, Base):
     __tablename__ = "things"
 
 
@@ -44,25 +44,25 @@ def clock(things):
 
 
 def add(database, *ids, due_at=START, span_seconds=None):
-    with database.writing() as session:
+    with database.open_writer() as session:
         for row_id in ids:
             values = {"id": row_id, "tenant_id": "t", "due_at": due_at, "span_seconds": span_seconds}
             session.execute(insert(Thing).values(**values))
 
 
 def claim(database, seconds=10.0):
-    with database.writing() as session:
-        row = leases.claim(session, Thing, seconds=seconds)
+    with database.open_writer() as session:
+        row = leases.claim_row(session, Thing, seconds=seconds)
         return row and row.lease
 
 
 def act(database, function, *arguments, **options):
-    with database.writing() as session:
+    with database.open_writer() as session:
         return function(session, Thing, *arguments, **options)
 
 
 def stored(database):
-    with database.reading() as session:
+    with database.open_reader() as session:
         return {row.id: row for row in session.scalars(select(Thing))}
 
 
@@ -88,7 +88,7 @@ class Machine(RuleBasedStateMachine):
         self.database = database
         self.clock = clock
         clock.set(START)
-        with database.writing() as session:
+        with database.open_writer() as session:
             session.execute(delete(Thing))
         add(database, "a", due_at=START)
         add(database, "b", due_at=START + timedelta(seconds=5), span_seconds=5.0)
@@ -130,21 +130,21 @@ class Machine(RuleBasedStateMachine):
 
     @rule(lease=held, seconds=SECONDS)
     def renew(self, lease, seconds):
-        self.guarded(lease, leases.renew, self.due(seconds), unexpired=True, seconds=seconds)
+        self.guarded(lease, leases.renew_lease, self.due(seconds), unexpired=True, seconds=seconds)
 
     @rule(lease=held)
     def write(self, lease):
-        self.guarded(lease, leases.write, {"attempt": 0}, attempt=0)
+        self.guarded(lease, leases.write_row, {"attempt": 0}, attempt=0)
 
     @rule(lease=held, delay=SECONDS)
     def release(self, lease, delay):
-        self.guarded(lease, leases.release, {"state": WAITING, **self.due(delay)}, delay=delay)
+        self.guarded(lease, leases.release_row, {"state": WAITING, **self.due(delay)}, delay=delay)
 
     @rule(lease=held, back=st.sampled_from([False, False, False, True]))
     def finish(self, lease, back):
         if back:  # seldom, so that most runs keep rows to claim
             change = {"state": "done", "due_at": None, "span": None}
-            self.guarded(lease, leases.finish, change, state="done")
+            self.guarded(lease, leases.finish_row, change, state="done")
 
     @rule(seconds=SECONDS)
     def wait(self, seconds):
@@ -153,7 +153,7 @@ class Machine(RuleBasedStateMachine):
     @rule(seconds=SECONDS)
     def clock_set_back(self, seconds):
         self.clock.move(seconds=-10 * seconds)
-        act(self.database, leases.mend)
+        act(self.database, leases.repair_spans)
         for row_id, row in self.known.items():
             if row.span is not None and row.due_at > self.clock.at + timedelta(seconds=row.span):
                 self.known[row_id] = replace(row, **self.due(row.span))
@@ -178,16 +178,16 @@ def test_an_expired_lease_is_claimed_by_another_under_a_higher_token(things, clo
     assert claim(things) is None
     clock.move(seconds=0.001)
     second = claim(things)
-    assert second == Lease("a", first.token + 1)
+    assert second == RowLease("a", first.token + 1)
     for function, options in (
-        (leases.renew, {"seconds": 10.0}),
-        (leases.write, {}),
-        (leases.release, {"delay": 0.0}),
-        (leases.finish, {"state": "done"}),
+        (leases.renew_lease, {"seconds": 10.0}),
+        (leases.write_row, {}),
+        (leases.release_row, {"delay": 0.0}),
+        (leases.finish_row, {"state": "done"}),
     ):
         with pytest.raises(LeaseLost):
             act(things, function, first, **options)
-    act(things, leases.finish, second, state="done")
+    act(things, leases.finish_row, second, state="done")
     assert stored(things)["a"].state == "done"
 
 
@@ -196,8 +196,8 @@ def test_a_lease_that_has_ended_is_not_renewed_but_what_was_done_under_it_counts
     lease = claim(things, 10.0)
     clock.move(seconds=10)
     with pytest.raises(LeaseLost):
-        act(things, leases.renew, lease, seconds=10.0)
-    act(things, leases.finish, lease, state="done")
+        act(things, leases.renew_lease, lease, seconds=10.0)
+    act(things, leases.finish_row, lease, state="done")
     assert stored(things)["a"].state == "done"
 
 
@@ -208,9 +208,9 @@ def test_what_a_holder_wrote_beside_its_row_is_undone_when_the_lease_is_lost(thi
     claim(things)
 
     def write_both():
-        with things.writing() as session:
+        with things.open_writer() as session:
             session.execute(insert(Thing).values(id="effect", tenant_id="t"))
-            leases.write(session, Thing, first)
+            leases.write_row(session, Thing, first)
 
     with pytest.raises(LeaseLost):
         write_both()
@@ -223,13 +223,13 @@ def test_a_clock_set_back_strands_nothing_and_gives_no_row_to_two(things, clock)
     add(things, "now", due_at=START, span_seconds=0.0)
     add(things, "dated", due_at=START, span_seconds=None)
     clock.move(hours=-1)
-    act(things, leases.mend)
+    act(things, leases.repair_spans)
     assert claim(things, 1000.0).id == "now"
     assert claim(things) is None
     clock.move(seconds=20)
-    act(things, leases.renew, held, seconds=30.0)
+    act(things, leases.renew_lease, held, seconds=30.0)
     clock.move(seconds=10)
-    assert claim(things) == Lease(dead.id, dead.token + 1)
+    assert claim(things) == RowLease(dead.id, dead.token + 1)
     assert claim(things) is None
     assert stored(things)["dated"].due_at == START
 
@@ -253,4 +253,4 @@ def test_the_clock_is_the_databases_own(things):
     claim(things, 60.0)
     row = stored(things)["a"]
     assert abs(row.lease_until - before - timedelta(seconds=60)) < timedelta(seconds=5)
-    assert row.lease == Lease("a", 1)
+    assert row.lease == RowLease("a", 1)

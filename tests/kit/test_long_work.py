@@ -9,14 +9,14 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from service.kit.http import long_work
-from service.kit.http.long_work import Busy, LongWork, OutOfTime
-from service.kit.http.wanted import check_wanted
-from service.kit.security.subjects import LOCAL
+from service.kit.http.cancellation import check_cancelled
+from service.kit.http.long_work import LongWork, OutOfTime, TooBusy
+from service.kit.security.principals import LOCAL
 
 PATIENCE = 60
 
 
-class Asking:
+class PendingWork:
     """Work of one caller that says when it began, and goes on when it is let."""
 
     def __init__(self, pool, tenant="a", answer="answer"):
@@ -32,7 +32,7 @@ class Asking:
     def _do(self):
         self.began.set()
         assert self.go_on.wait(PATIENCE)
-        check_wanted()
+        check_cancelled()
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -69,7 +69,7 @@ async def test_an_answer_comes_from_a_thread(pool):
 
 @scene
 async def test_an_error_comes_as_it_was_raised(pool):
-    one = Asking(pool, answer=LookupError("none"))
+    one = PendingWork(pool, answer=LookupError("none"))
     one.go_on.set()
     with pytest.raises(LookupError, match="none"):
         await one.task
@@ -103,7 +103,7 @@ async def test_what_an_error_held_is_gone_with_it(pool):
 
 @scene
 async def test_one_tenant_leaves_a_thread_to_the_others(pool):
-    first, second, other = Asking(pool, "a"), Asking(pool, "a"), Asking(pool, "b")
+    first, second, other = PendingWork(pool, "a"), PendingWork(pool, "a"), PendingWork(pool, "b")
     other.go_on.set()
     assert await other.task == "answer"
     await first.has_begun()
@@ -118,7 +118,7 @@ def test_tenants_are_served_in_turn(monkeypatch):
 
     async def check():
         pool, served = LongWork(PATIENCE), []
-        asked = [Asking(pool, tenant) for tenant in ("a", "a", "a", "b")]
+        asked = [PendingWork(pool, tenant) for tenant in ("a", "a", "a", "b")]
         for name, one in zip(("a1", "a2", "a3", "b1"), asked, strict=True):
             one.task.add_done_callback(lambda _, name=name: served.append(name))
             one.go_on.set()
@@ -135,16 +135,16 @@ def test_no_more_wait_than_may(monkeypatch, bound, tenants):
 
     async def check():
         pool = LongWork(PATIENCE)
-        asked = [Asking(pool, tenant) for tenant in tenants]
-        with pytest.raises(Busy) as refused:
+        asked = [PendingWork(pool, tenant) for tenant in tenants]
+        with pytest.raises(TooBusy) as refused:
             await asked[-1].task
         assert (refused.value.status, refused.value.headers["Retry-After"]) == (503, "1")
         for one in asked:
             one.go_on.set()
         answers = await asyncio.gather(*(one.task for one in asked), return_exceptions=True)
-        assert answers.count("answer") == len(answers) - sum(isinstance(each, Busy) for each in answers)
+        assert answers.count("answer") == len(answers) - sum(isinstance(each, TooBusy) for each in answers)
         assert await asyncio.gather(*(one.task for one in asked[:2])) == ["answer"] * 2
-        again = Asking(pool)
+        again = PendingWork(pool)
         again.go_on.set()
         assert await again.task == "answer"
 
@@ -153,7 +153,7 @@ def test_no_more_wait_than_may(monkeypatch, bound, tenants):
 
 @scene
 async def test_nobody_begins_to_work_for_a_caller_who_has_gone(pool):
-    first, second, third = Asking(pool), Asking(pool), Asking(pool)
+    first, second, third = PendingWork(pool), PendingWork(pool), PendingWork(pool)
     await first.has_begun()
     second.hang_up()
     with pytest.raises(ClientDisconnect):
@@ -168,7 +168,7 @@ async def test_nobody_begins_to_work_for_a_caller_who_has_gone(pool):
 async def test_what_runs_for_a_caller_who_has_gone_ends_at_its_next_piece(pool):
     ended = []
 
-    class Piecewise(Asking):
+    class Piecewise(PendingWork):
         def _do(self):
             try:
                 return super()._do()
@@ -176,7 +176,7 @@ async def test_what_runs_for_a_caller_who_has_gone_ends_at_its_next_piece(pool):
                 ended.append(type(error).__name__)
                 raise
 
-    first, second = Piecewise(pool), Asking(pool)
+    first, second = Piecewise(pool), PendingWork(pool)
     await first.has_begun()
     first.hang_up()
     with pytest.raises(ClientDisconnect):
@@ -192,7 +192,7 @@ async def test_what_runs_for_a_caller_who_has_gone_ends_at_its_next_piece(pool):
 def test_what_takes_too_long_is_refused_and_counts_until_it_ends():
     async def check():
         pool = LongWork(0.05)
-        first, second = Asking(pool), Asking(pool)
+        first, second = PendingWork(pool), PendingWork(pool)
         for one in (first, second):
             with pytest.raises(OutOfTime) as refused:
                 await one.task
@@ -201,7 +201,7 @@ def test_what_takes_too_long_is_refused_and_counts_until_it_ends():
         assert first.began.is_set()
         assert not second.began.is_set()
         pool._seconds = PATIENCE
-        third = Asking(pool)
+        third = PendingWork(pool)
         first.go_on.set()
         third.go_on.set()
         assert await third.task == "answer"
@@ -230,6 +230,6 @@ async def test_a_system_without_threads_refuses(pool):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threading.Thread, "start", none)
-        with pytest.raises(Busy):
+        with pytest.raises(TooBusy):
             await pool.run({"state": {}}, asyncio.Event().wait, lambda: 1)
     assert await pool.run({"state": {}}, asyncio.Event().wait, lambda: 1) == 1

@@ -14,11 +14,11 @@ from sqlalchemy import exc, text
 
 from service.app.application import create_app
 from service.app.examples import EXAMPLES
-from service.app.storage import upgrade
+from service.app.storage import upgrade_schema
 from service.kit.database import engine as kit_database
 from service.kit.database.engine import Database
 from service.kit.http.context import RequestContext
-from service.kit.http.operational import expected_failure, install_database_errors
+from service.kit.http.operational import describe_expected_failure, install_database_errors
 from service.kit.http.web import install_problem_handlers
 from tests.applications import OPEN, attach
 from tests.conftest import Client
@@ -35,7 +35,7 @@ def impatient(monkeypatch, databases):
     monkeypatch.setattr(kit_database, "STATEMENT_MILLISECONDS", 250)
     monkeypatch.setattr(kit_database, "SQLITE_BUSY_MILLISECONDS", 250)
     database = databases.empty()
-    with database.writing() as session:
+    with database.open_writer() as session:
         session.execute(text("CREATE TABLE things (id INTEGER PRIMARY KEY, size INTEGER)"))
         session.execute(text("INSERT INTO things VALUES (1, 0)"))
     return database
@@ -51,7 +51,7 @@ def calling(database):
 
     @app.post("/execute")
     def execute(statement: str) -> int:
-        with database.writing() as session:
+        with database.open_writer() as session:
             session.execute(text(statement))
         return 1
 
@@ -85,7 +85,7 @@ def test_a_long_statement_is_stopped(databases, impatient, caplog):
 
 
 def test_a_lock_that_another_holds_is_not_waited_for_for_ever(impatient, caplog):
-    with impatient.writing() as session, calling(impatient) as call:
+    with impatient.open_writer() as session, calling(impatient) as call:
         session.execute(text("UPDATE things SET size = 1"))
         assert is_unavailable(call("UPDATE things SET size = 2"))
         assert warned(caplog, "locked" if impatient.is_sqlite else "took too long")
@@ -149,13 +149,13 @@ def test_a_connection_that_the_server_ends(impatient, caplog):
 )
 def test_errors_of_postgresql(error, is_expected):
     wrapped = exc.DBAPIError.instance("", {}, error("x"), psycopg.Error, dialect=None)
-    assert bool(expected_failure(wrapped)) == is_expected
+    assert bool(describe_expected_failure(wrapped)) == is_expected
 
 
 def test_other_errors_are_defects():
-    assert expected_failure(exc.TimeoutError("QueuePool limit"))
-    assert expected_failure(exc.InvalidRequestError("x")) is None
-    assert expected_failure(ValueError("x")) is None
+    assert describe_expected_failure(exc.TimeoutError("QueuePool limit"))
+    assert describe_expected_failure(exc.InvalidRequestError("x")) is None
+    assert describe_expected_failure(ValueError("x")) is None
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def server(postgresql):
 def test_a_server_that_stops_and_comes_back(server, caplog):
     uri = server.get_uri("postgres").replace("postgresql://", "postgresql+psycopg://")
     database = Database(uri)
-    upgrade(database)
+    upgrade_schema(database)
     app = create_app(OPEN)
     attach(app, database)
     client = Client(app)

@@ -10,10 +10,10 @@ import pytest
 
 from service.kit.http.outbound import (
     EXCERPT_BYTES,
-    Outbound,
+    OutboundClient,
     OutboundRefused,
     is_public,
-    parsed_networks,
+    parse_networks,
 )
 from tests.webhooks.receiving import (
     HOSTILE_ADDRESSES,
@@ -27,7 +27,7 @@ from tests.webhooks.receiving import (
 )
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1", "127.0.0.2"])]
-LOOPBACK = parsed_networks("127.0.0.0/8")
+LOOPBACK = parse_networks("127.0.0.0/8")
 
 PUBLIC = ["1.1.1.1", "8.8.8.8", "93.184.215.14", "192.0.1.1", "198.17.255.255", "2606:4700::6810:84e5"]
 REFUSED = [
@@ -134,7 +134,7 @@ def test_a_public_address_is_one_that_python_calls_global():
 )
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(OutboundRefused) as refused:
-        Outbound().check(text)
+        OutboundClient().check_url(text)
     assert refused.value.code == "URL_INVALID"
 
 
@@ -150,15 +150,15 @@ def test_what_is_no_address_is_refused(text):
 )
 def test_what_may_not_be_called_is_refused_before(text, code):
     with pytest.raises(OutboundRefused) as refused:
-        Outbound().check(text)
+        OutboundClient().check_url(text)
     assert refused.value.code == code
 
 
 def test_the_operator_opens_networks_and_nothing_else():
-    inside = Outbound(parsed_networks("10.0.0.0/8, fd00::/8"))
-    inside.check("http://10.1.2.3:8080/hook")
-    inside.check("http://[fd00::5]/")
-    inside.check("http://internal.example/")  # its addresses are looked at when it is called
+    inside = OutboundClient(parse_networks("10.0.0.0/8, fd00::/8"))
+    inside.check_url("http://10.1.2.3:8080/hook")
+    inside.check_url("http://[fd00::5]/")
+    inside.check_url("http://internal.example/")  # its addresses are looked at when it is called
     for text in (
         "http://192.168.1.1/",
         "http://8.8.8.8/",
@@ -166,7 +166,7 @@ def test_the_operator_opens_networks_and_nothing_else():
         "https://[::ffff:10.0.0.1]/",
     ):
         with pytest.raises(OutboundRefused):
-            inside.check(text)
+            inside.check_url(text)
 
 
 def post(outbound, url):
@@ -181,7 +181,7 @@ def refusal(outbound, url):
 
 
 def local(**options):
-    return Outbound(LOOPBACK, **{"timeout_seconds": 0.5, **options})
+    return OutboundClient(LOOPBACK, **{"timeout_seconds": 0.5, **options})
 
 
 @pytest.fixture(scope="module")

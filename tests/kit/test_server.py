@@ -16,7 +16,7 @@ from fastapi.responses import StreamingResponse
 from service.kit.http import bodies, server
 from service.kit.http.admission import Admission
 from service.kit.http.context import RequestContext
-from service.kit.http.web import DirectRoutes, Written, add_routes, api_router, install_problem_handlers
+from service.kit.http.web import DirectRoutes, RenderedJson, add_routes, api_router, install_problem_handlers
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
@@ -33,7 +33,7 @@ async def echo(body: dict[str, int], request: Request) -> dict[str, int]:
 @router.post("/large")
 async def large(body: dict[str, int], request: Request) -> dict[str, int]:
     assert request
-    return Written(b" " * body["size"])
+    return RenderedJson(b" " * body["size"])
 
 
 @router.get("")

@@ -16,17 +16,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.kit.http import bodies
 from service.kit.http.admission import Admission
 from service.kit.http.context import RequestContext
-from service.kit.http.html import problems_page
-from service.kit.http.problems import Conflict, FieldError, anchor, pointer
+from service.kit.http.html import render_problems_page
+from service.kit.http.problems import Conflict, FieldError, build_anchor, build_pointer
 from service.kit.http.web import (
     DirectRoutes,
     RawBody,
     add_routes,
     api_router,
+    build_route_class,
     install_problem_handlers,
-    route_needing,
 )
-from service.kit.security.subjects import permission
+from service.kit.security.principals import build_permission
 
 
 class Colour(StrEnum):
@@ -133,7 +133,7 @@ def test_an_endpoint_can_have_the_body_as_it_was_sent(small):
 
 
 def test_a_route_can_need_another_permission():
-    needing = route_needing(permission("drawings", "report"))
+    needing = build_route_class(build_permission("drawings", "report"))
     reporting = api_router("/drawings", tag="drawings", route_class=needing)
 
     @reporting.put("/{number}")
@@ -363,9 +363,9 @@ class TestProblems:
         assert len(ids) == 3
 
     def test_the_page_has_every_anchor(self):
-        assert f'id="{anchor(Conflict).partition("#")[2]}"' in problems_page()
+        assert f'id="{build_anchor(Conflict).partition("#")[2]}"' in render_problems_page()
 
 
 def test_pointers_are_escaped_and_cut():
-    assert pointer(["a/b", "c~d", 3]) == "/a~1b/c~0d/3"
-    assert len(pointer(["x" * 10_000])) == 101
+    assert build_pointer(["a/b", "c~d", 3]) == "/a~1b/c~0d/3"
+    assert len(build_pointer(["x" * 10_000])) == 101

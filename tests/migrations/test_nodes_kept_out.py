@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from alembic import command
 from sqlalchemy import select, text
 
-from service.app.storage import alembic_config
+from service.app.storage import build_alembic_config
 from service.nodes.tables import NodeRow
 from tests.clocks import START
 
@@ -33,7 +33,7 @@ def stored(connection, node_id, installation, state, *, reason=None, hours=0):
 
 def test_who_was_put_out_is_kept_out_and_who_is_back_stays(databases):
     database = databases.empty()
-    command.upgrade(alembic_config(database), "0021")
+    command.upgrade(build_alembic_config(database), "0021")
     with database.engine.begin() as connection:
         stored(connection, "works", "a", "active")
         stored(connection, "set-aside", "b", "quarantined", reason="OPERATOR")
@@ -43,8 +43,8 @@ def test_who_was_put_out_is_kept_out_and_who_is_back_stays(databases):
         stored(connection, "before", "e", "revoked", hours=1)
         stored(connection, "came-back", "e", "draining")
     began = datetime.now(UTC) - timedelta(seconds=2)
-    command.upgrade(alembic_config(database), "head")
-    with database.reading() as session:
+    command.upgrade(build_alembic_config(database), "head")
+    with database.open_reader() as session:
         barred = {row.id: row.barred_at for row in session.scalars(select(NodeRow)) if row.barred_at}
     assert barred.keys() == {"set-aside", "later"}
     assert barred["later"] == START + timedelta(hours=2)

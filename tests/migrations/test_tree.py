@@ -15,17 +15,17 @@ from sqlalchemy import inspect, select
 from service.app import storage
 from service.app.storage import (
     SchemaMismatch,
-    alembic_config,
-    check,
-    migrate,
-    prepare,
-    schema_revision,
-    upgrade,
+    build_alembic_config,
+    check_schema,
+    get_schema_revision,
+    migrate_database,
+    prepare_database,
+    upgrade_schema,
 )
 from service.catalog.registry import RESOURCES
 from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import Base, Database
-from service.kit.security.subjects import DEFAULT_TENANT
+from service.kit.security.principals import DEFAULT_TENANT
 from tests import forked
 
 NEXT = '''
@@ -54,7 +54,7 @@ def next_version(tmp_path, monkeypatch):
     def make(then="pass"):
         tree = tmp_path / "a tree 100%"
         shutil.copytree(storage.MIGRATIONS, tree, ignore=shutil.ignore_patterns("__pycache__"))
-        source = NEXT.format(head=storage.head(), then=then)
+        source = NEXT.format(head=storage.get_head_revision(), then=then)
         (tree / "versions" / "9999_later.py").write_text(source)
         monkeypatch.setattr(storage, "MIGRATIONS", tree)
 
@@ -67,7 +67,7 @@ def tables(database):
 
 def stored(database):
     """Every version of every row."""
-    with database.reading() as session:
+    with database.open_reader() as session:
         return {
             name: session.execute(
                 select(table.__table__).order_by(table.tenant_id, table.id, table.version)
@@ -84,18 +84,18 @@ def test_every_step_goes_down_and_up_again(databases):
     database = databases.empty()
     steps = list(ScriptDirectory(str(storage.MIGRATIONS)).walk_revisions())[::-1]
     for step in steps:
-        command.upgrade(alembic_config(database), step.revision)
+        command.upgrade(build_alembic_config(database), step.revision)
         after = tables(database)
-        command.downgrade(alembic_config(database), step.down_revision or "base")
-        command.upgrade(alembic_config(database), step.revision)
+        command.downgrade(build_alembic_config(database), step.down_revision or "base")
+        command.upgrade(build_alembic_config(database), step.revision)
         assert tables(database) == after
-    command.downgrade(alembic_config(database), "base")
+    command.downgrade(build_alembic_config(database), "base")
     assert tables(database) == {"alembic_version"}
 
 
 def test_tables_and_migrations_agree(databases):
     database = databases.empty()
-    upgrade(database)
+    upgrade_schema(database)
     with database.engine.connect() as connection:
         options = {"compare_type": True, "compare_server_default": True}
         context = MigrationContext.configure(connection, opts=options)
@@ -106,10 +106,10 @@ def test_data_survives_a_step_up_and_down(database, next_version):
     before = stored(database)
     assert all(before.values())
     next_version()
-    upgrade(database)
+    upgrade_schema(database)
     assert "later" in tables(database)
     assert stored(database) == before
-    command.downgrade(alembic_config(database), "-1")
+    command.downgrade(build_alembic_config(database), "-1")
     assert stored(database) == before
 
 
@@ -117,18 +117,18 @@ def test_the_catalog_is_the_same_on_both_databases(databases, snapshot):
     """What a database gives back is what the files ship, whatever the dialect."""
     store = SnapshotStore(databases.unchanged())
     store.refresh()
-    built = store.current(DEFAULT_TENANT)
+    built = store.get_current(DEFAULT_TENANT)
     for name in RESOURCES.keys() & {field.name for field in fields(snapshot)}:
         assert getattr(built, name) == getattr(snapshot, name), name
 
 
 def test_a_migration_that_fails_changes_nothing(database, next_version):
-    before, before_it = stored(database), storage.head()
+    before, before_it = stored(database), storage.get_head_revision()
     next_version(then='raise RuntimeError("half-way")')
     with pytest.raises(RuntimeError, match="half-way"):
-        upgrade(database)
+        upgrade_schema(database)
     assert "later" not in tables(database)
-    assert schema_revision(database) == before_it
+    assert get_schema_revision(database) == before_it
     assert stored(database) == before
 
 
@@ -146,9 +146,9 @@ def test_processes_that_migrate_at_once_take_turns(databases):
 def test_a_later_schema_is_refused(database, next_version, monkeypatch):
     present = storage.MIGRATIONS
     next_version()
-    upgrade(database)
+    upgrade_schema(database)
     monkeypatch.setattr(storage, "MIGRATIONS", present)
-    for entry in (check, migrate, prepare):
+    for entry in (check_schema, migrate_database, prepare_database):
         with pytest.raises(SchemaMismatch, match="later version"):
             entry(database)
 
@@ -156,25 +156,25 @@ def test_a_later_schema_is_refused(database, next_version, monkeypatch):
 def test_check_wants_schema_and_catalog(databases):
     database = databases.empty()
     with pytest.raises(SchemaMismatch, match="ironlaw migrate"):
-        check(database)
-    command.upgrade(alembic_config(database), "head")
+        check_schema(database)
+    command.upgrade(build_alembic_config(database), "head")
     with pytest.raises(SchemaMismatch, match="catalog is not loaded: run `ironlaw migrate`"):
-        check(database)
-    migrate(database)
-    check(database)
+        check_schema(database)
+    migrate_database(database)
+    check_schema(database)
 
 
 def test_an_old_database_is_migrated_when_embedded_and_refused_on_postgresql(database, next_version):
-    old = storage.head()
+    old = storage.get_head_revision()
     next_version()
     if not database.is_sqlite:
         with pytest.raises(SchemaMismatch, match="ironlaw migrate"):
-            prepare(database)
-        assert f"migrated the schema from {old}" in migrate(database)
+            prepare_database(database)
+        assert f"migrated the schema from {old}" in migrate_database(database)
         assert "later" in tables(database)
         return
     before = stored(database)
-    told = prepare(database)
+    told = prepare_database(database)
     assert "later" in tables(database)
     copy = told.split("old data in ")[1].split(";")[0]
     kept = Database(f"sqlite:///{copy}")
@@ -192,7 +192,7 @@ def test_the_backup_holds_what_is_still_in_the_journal(tmp_path):
     writer.execute("CREATE TABLE kept (id INTEGER)")
     writer.execute("INSERT INTO kept VALUES (42)")
     writer.commit()
-    copy = sqlite3.connect(storage._back_up(path))
+    copy = sqlite3.connect(storage._copy_database(path))
     assert copy.execute("SELECT id FROM kept").fetchall() == [(42,)]
     writer.close()
     copy.close()
@@ -201,7 +201,7 @@ def test_the_backup_holds_what_is_still_in_the_journal(tmp_path):
 def test_an_empty_data_directory_is_created_and_loaded(tmp_path):
     path = tmp_path / "not there" / "yet" / "ironlaw.db"
     database = Database(f"sqlite:///{path}")
-    assert prepare(database).startswith("created the schema; catalog revision 1, ")
-    assert prepare(database) == "the schema is current; catalog revision 1, 0 rows changed"
+    assert prepare_database(database).startswith("created the schema; catalog revision 1, ")
+    assert prepare_database(database) == "the schema is current; catalog revision 1, 0 rows changed"
     assert [file.suffixes for file in path.parent.glob("*.backup.db")] == []
     database.dispose()

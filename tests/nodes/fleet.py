@@ -4,16 +4,16 @@ from uuid import uuid4
 
 from sqlalchemy import select
 
-from service.kit.security.subjects import NODE_SCOPES, Subject, SubjectKind
+from service.kit.security.principals import NODE_SCOPES, Principal, PrincipalKind
 from service.nodes import leases
-from service.nodes.service import ask
+from service.nodes.service import request_run
 from service.nodes.tables import LeaseGrantRow, LeaseRow, NodeRow
-from service.protocol.leases import Claim, Completion, Renewal
-from service.protocol.suites import Suite
+from service.protocol.leases import LeaseClaimRequest, LeaseCompletionRequest, LeaseRenewalRequest
+from service.protocol.suites import BenchmarkSuite
 from tests.clocks import START
 
 INVENTORY = "c" * 64
-SUITE = Suite.model_validate(
+SUITE = BenchmarkSuite.model_validate(
     {
         "id": "cpu-tiny",
         "version": 1,
@@ -36,7 +36,7 @@ RUNTIME_SECONDS = 2 * (100.0 + leases.STARTING_SECONDS)
 
 
 def subject(node_id, tenant="default"):
-    return Subject(SubjectKind.NODE, node_id, tenant, NODE_SCOPES)
+    return Principal(PrincipalKind.NODE, node_id, tenant, NODE_SCOPES)
 
 
 def add_node(database, node_id, *, tenant="default", device="cpu", state="active"):
@@ -55,14 +55,14 @@ def add_node(database, node_id, *, tenant="default", device="cpu", state="active
         created_at=START,
         version=1,
     )
-    with database.writing() as session:
+    with database.open_writer() as session:
         session.add(row)
     return subject(node_id, tenant)
 
 
 def add_run(database, run_id, *, tenant="default", device="cpu", target=None):
-    with database.writing() as session:
-        ask(
+    with database.open_writer() as session:
+        request_run(
             session,
             run_id=run_id,
             tenant_id=tenant,
@@ -79,40 +79,40 @@ def request_id():
 
 
 def claim(database, node, request=None, inventory=INVENTORY):
-    asked = Claim(request_id=request or request_id(), inventory_sha256=inventory)
-    with database.writing() as session:
-        return leases.claim(session, node, asked)
+    asked = LeaseClaimRequest(request_id=request or request_id(), inventory_sha256=inventory)
+    with database.open_writer() as session:
+        return leases.claim_lease(session, node, asked)
 
 
 def renew(database, node, lease, **members):
-    renewal = Renewal(fencing_token=lease.fencing_token, **members)
-    with database.writing() as session:
-        return leases.renew(session, node, lease.id, renewal)
+    renewal = LeaseRenewalRequest(fencing_token=lease.fencing_token, **members)
+    with database.open_writer() as session:
+        return leases.renew_lease(session, node, lease.id, renewal)
 
 
 def complete(database, node, lease, outcome="completed", **members):
-    completion = Completion(fencing_token=lease.fencing_token, outcome=outcome, **members)
-    with database.writing() as session:
-        return leases.complete(session, node, lease.id, completion).state
+    completion = LeaseCompletionRequest(fencing_token=lease.fencing_token, outcome=outcome, **members)
+    with database.open_writer() as session:
+        return leases.complete_lease(session, node, lease.id, completion).state
 
 
 def cancel(database, run_id, tenant="default"):
-    with database.writing() as session:
-        return leases.cancel(session, tenant, run_id)
+    with database.open_writer() as session:
+        return leases.cancel_run(session, tenant, run_id)
 
 
 def settle(database):
-    with database.writing() as session:
-        return leases.settle_abandoned(session)
+    with database.open_writer() as session:
+        return leases.expire_abandoned(session)
 
 
 def at_receipt(database, node, lease, nonce=None):
-    with database.writing() as session:
+    with database.open_writer() as session:
         return at_receipt_within(session, node, lease, nonce)
 
 
 def at_receipt_within(session, node, lease, nonce=None):
-    return leases.lease_at_receipt(
+    return leases.resolve_receipt_state(
         session,
         tenant_id=node.tenant_id,
         node_id=node.id,
@@ -123,17 +123,17 @@ def at_receipt_within(session, node, lease, nonce=None):
 
 
 def standing(database, run_id, tenant="default"):
-    with database.reading() as session:
-        return leases.standing(session, tenant, [run_id])[run_id]
+    with database.open_reader() as session:
+        return leases.list_standings(session, tenant, [run_id])[run_id]
 
 
 def stored(database):
     """Every lease by id."""
-    with database.reading() as session:
+    with database.open_reader() as session:
         return {row.id: row for row in session.scalars(select(LeaseRow))}
 
 
 def grants(database, run_id):
-    with database.reading() as session:
+    with database.open_reader() as session:
         found = select(LeaseGrantRow).where(LeaseGrantRow.lease_id == run_id)
         return list(session.scalars(found.order_by(LeaseGrantRow.fencing_token)))

@@ -2,18 +2,18 @@
 
 from uuid import uuid4
 
-from service.protocol.canonical import digest
-from service.protocol.nodes import Inventory
+from service.protocol.canonical import compute_digest
+from service.protocol.nodes import NodeInventory
 from tests.applications import bearing
 
-INVENTORY = Inventory.model_validate(
+INVENTORY = NodeInventory.model_validate(
     {
         "device": "cpu",
         "host": {"operating_system": "Linux", "kernel": "6.8", "architecture": "x86_64", "cpu_count": 8},
         "software": [{"name": "numpy", "version": "2.3.4"}],
     }
 )
-INVENTORY_SHA256 = digest(INVENTORY)
+INVENTORY_SHA256 = compute_digest(INVENTORY)
 BOOT = "b" * 64
 
 

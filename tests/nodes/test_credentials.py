@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from service.kit.http.problems import Unauthorized
-from service.kit.security.credentials import NODE, mint, new_id
+from service.kit.security.credentials import NODE, generate_id, mint_credential
 from service.nodes.tables import NodeCredentialRow
 from tests.applications import bearing
 from tests.nodes.fleet import add_run, standing
@@ -14,7 +14,7 @@ from tests.nodes.hosts import Host, code, token
 
 
 def states(database):
-    with database.reading() as session:
+    with database.open_reader() as session:
         found = select(NodeCredentialRow).order_by(NodeCredentialRow.generation)
         return [row.state for row in session.scalars(found)]
 
@@ -49,7 +49,7 @@ class TestRotation:
 
     def test_uses_of_the_next_at_once_confirm_it_once(self, host, client, database):
         credential = host.rotate().json()["credential"]
-        check = client.app.state.authenticate_node.check
+        check = client.app.state.authenticate_node.check_credential
         with ThreadPoolExecutor(4) as pool:
             found = {subject.id for subject in pool.map(check, [credential] * 4)}
         assert found == {host.id}
@@ -137,13 +137,13 @@ class TestTheft:
 class TestRevocation:
     def test_every_process_refuses_at_once(self, client, host):
         elsewhere = client.app.state.authenticate_node
-        assert elsewhere.check(host.credential).id == host.id
+        assert elsewhere.check_credential(host.credential).id == host.id
         assert client.post(f"{host.url}:revoke").json()["state"] == "revoked"
         refused = host.heartbeat()
         assert refused.status_code == 401
         assert "revoked" in refused.json()["detail"]
         with pytest.raises(Unauthorized):
-            elsewhere.check(host.credential)
+            elsewhere.check_credential(host.credential)
 
     def test_it_takes_the_lease_and_fails_what_waits_for_the_node(self, client, host, database):
         add_run(database, "run-1")
@@ -167,8 +167,8 @@ class TestWhatIsNoCredential:
     @pytest.mark.parametrize("how", ["unknown", "other secret", "cut", "enrolment token"])
     def test_it_is_refused_in_open_mode_too(self, client, host, how):
         wrong = {
-            "unknown": mint(NODE, new_id()),
-            "other secret": mint(NODE, host.id),
+            "unknown": mint_credential(NODE, generate_id()),
+            "other secret": mint_credential(NODE, host.id),
             "cut": host.credential[:-1],
             "enrolment token": token(client).replace("ironlawenrol", NODE),
         }[how]

@@ -8,17 +8,24 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from service.app.background.retention import expiries
+from service.app.background.retention import list_expiries
 from service.kit.http import admission
-from service.kit.jobs.repository import enqueue
-from service.kit.jobs.schedules import Nothing
-from service.kit.security.credentials import ENROLMENT, mint, new_id
+from service.kit.jobs.repository import enqueue_job
+from service.kit.jobs.schedules import NoArguments
+from service.kit.security.credentials import ENROLMENT, generate_id, mint_credential
 from service.nodes import repository
 from service.nodes.errors import EnrolmentTokenUsed, NodeBarred
-from service.nodes.schemas import EnrolmentTokenInput
-from service.nodes.service import TOKENS_KEPT, Enrolments, expire_tokens, locked, revoke, set_aside
+from service.nodes.schemas import EnrolmentTokenRequest
+from service.nodes.service import (
+    TOKENS_KEPT,
+    EnrolmentService,
+    expire_tokens,
+    lock_node,
+    quarantine_by_operator,
+    revoke_node,
+)
 from service.nodes.tables import EnrolmentTokenRow, NodeCredentialRow, NodeRow
-from service.protocol.nodes import Enrolment
+from service.protocol.nodes import NodeEnrolmentRequest
 from tests.applications import KEYRING, MEANS, bearing
 from tests.nodes.fleet import add_run, standing, subject
 from tests.nodes.hosts import Host, code, token
@@ -26,7 +33,7 @@ from tests.working import do_all
 
 
 def rows(database, table):
-    with database.reading() as session:
+    with database.open_reader() as session:
         return list(session.scalars(select(table)))
 
 
@@ -71,10 +78,10 @@ class TestTokens:
     def test_a_token_goes_a_month_after_it_expired(self, client, clock, database):
         token(client, lifetime_seconds=60)
         clock.move(seconds=59 + TOKENS_KEPT.total_seconds())
-        with database.writing() as session:
+        with database.open_writer() as session:
             assert len(expire_tokens(session)) == 0
         clock.move(seconds=2)
-        with database.writing() as session:
+        with database.open_writer() as session:
             assert len(expire_tokens(session)) == 1
 
 
@@ -118,7 +125,7 @@ class TestEnrolment:
 
     @pytest.mark.parametrize("how", ["unknown", "short", "mistyped", "cut"])
     def test_what_is_no_token_is_refused_and_not_repeated(self, client, how):
-        whole = mint(ENROLMENT, new_id())
+        whole = mint_credential(ENROLMENT, generate_id())
         secret = {"unknown": whole, "short": "x", "mistyped": whole[:-1] + "!", "cut": whole[:40]}[how]
         refused = Host(client).try_to_enrol(secret)
         assert code(refused) == (401, "ENROLMENT_TOKEN_REFUSED")
@@ -127,7 +134,7 @@ class TestEnrolment:
 
     def test_the_right_id_with_another_secret_is_refused(self, client):
         made = client.post("/v1/enrolment-tokens", {}).json()
-        guess = mint(ENROLMENT, made["enrolment_token"]["id"])
+        guess = mint_credential(ENROLMENT, made["enrolment_token"]["id"])
         assert code(Host(client).try_to_enrol(guess)) == (401, "ENROLMENT_TOKEN_REFUSED")
         assert Host(client).try_to_enrol(made["token"]).status_code == 200
 
@@ -251,28 +258,30 @@ class TestKeptOut:
 
     def test_a_clean_up_lets_nobody_in(self, client, clock, host, database):
         clock.move(days=4000)
-        for schedule in expiries(MEANS.writes):
-            with database.writing() as session:
-                enqueue(session, schedule.job, Nothing(), tenant_id="system", effect_key="test")
+        for schedule in list_expiries(MEANS.writes):
+            with database.open_writer() as session:
+                enqueue_job(session, schedule.job, NoArguments(), tenant_id="system", effect_key="test")
             assert do_all(database, schedule.job) > 0
         assert code(host.try_to_enrol(token(client))) == BARRED
 
     def test_a_revocation_that_comes_in_between_counts(self, client, monkeypatch):
         """The node was there when the host joined, and revoked before it was locked."""
         host = Host(client).enrol()
-        monkeypatch.setattr(repository, "locked_installation", lambda *_: None)
+        monkeypatch.setattr(repository, "lock_installation", lambda *_: None)
         assert code(host.try_to_enrol(token(client))) == BARRED
 
     def test_enrolled_while_it_is_put_out_it_is_out(self, database, verb):
         """Whichever is first: the node is not active in the end."""
-        enrolments, shared = Enrolments(KEYRING), uuid4().hex
+        enrolments, shared = EnrolmentService(KEYRING), uuid4().hex
         node = enrolled(database, enrolments, shared)
         start = Barrier(2)
 
         def put_out():
             start.wait()
-            with database.writing() as session:
-                {"quarantine": set_aside, "revoke": revoke}[verb](session, locked(session, "default", node))
+            with database.open_writer() as session:
+                {"quarantine": quarantine_by_operator, "revoke": revoke_node}[verb](
+                    session, lock_node(session, "default", node)
+                )
 
         def enrol():
             start.wait()
@@ -326,24 +335,24 @@ class TestKeptOut:
 
 def enrolled(database, enrolments, installation_id):
     """The id of the node that an installation gets by a fresh token."""
-    with database.writing() as session:
-        made = enrolments.create_token(session, subject("operator"), EnrolmentTokenInput())
+    with database.open_writer() as session:
+        made = enrolments.create_token(session, subject("operator"), EnrolmentTokenRequest())
     body = {
         "token": made.once["token"],
         "installation_id": installation_id,
         "device": "cpu",
         "worker_version": "1",
     }
-    with database.writing() as session:
-        return enrolments.enrol(session, Enrolment.model_validate(body), lambda _: True)[0].id
+    with database.open_writer() as session:
+        return enrolments.enrol_node(session, NodeEnrolmentRequest.model_validate(body), lambda _: True)[0].id
 
 
 class TestRaces:
     @pytest.mark.parametrize("is_one_host", [True, False])
     def test_a_token_used_by_many_at_once_lets_one_in(self, database, is_one_host):
-        enrolments = Enrolments(KEYRING)
-        with database.writing() as session:
-            made = enrolments.create_token(session, subject("operator"), EnrolmentTokenInput())
+        enrolments = EnrolmentService(KEYRING)
+        with database.open_writer() as session:
+            made = enrolments.create_token(session, subject("operator"), EnrolmentTokenRequest())
         shared = uuid4().hex
 
         def enrol(_):
@@ -354,8 +363,10 @@ class TestRaces:
                 "worker_version": "1",
             }
             try:
-                with database.writing() as session:
-                    return enrolments.enrol(session, Enrolment.model_validate(body), lambda _: True)[0].id
+                with database.open_writer() as session:
+                    return enrolments.enrol_node(
+                        session, NodeEnrolmentRequest.model_validate(body), lambda _: True
+                    )[0].id
             except EnrolmentTokenUsed:
                 return None
 
@@ -366,7 +377,7 @@ class TestRaces:
         assert len(rows(database, NodeCredentialRow)) == 1
 
     def test_one_host_with_two_tokens_at_once_is_one_node(self, database):
-        enrolments, shared = Enrolments(KEYRING), uuid4().hex
+        enrolments, shared = EnrolmentService(KEYRING), uuid4().hex
         with ThreadPoolExecutor(4) as pool:
             found = pool.map(lambda _: enrolled(database, enrolments, shared), range(4))
             assert len(set(found)) == 1

@@ -2,11 +2,11 @@
 
 import pytest
 
-from bench.fleet import NOTHING, Beats, Plan, run
+from bench.fleet import NOTHING, FleetScenario, HeartbeatCounts, run
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
-PLAN = Plan(nodes=20, seconds=90.0, speed=10.0, run_every_seconds=6.0)
+PLAN = FleetScenario(nodes=20, seconds=90.0, speed=10.0, run_every_seconds=6.0)
 
 
 @pytest.mark.parametrize("databases", ["sqlite", "postgresql"], indirect=True)
@@ -25,6 +25,6 @@ def test_a_fleet_loses_nothing(databases, tmp_path):
     assert tally.restarts.total() == 4
     assert outcome.counts["requests"]["heartbeat_node"] > 2 * PLAN.nodes
     # A process that is killed with its first heartbeat under way leaves one more that is news to the next.
-    assert Beats.of(outcome).news <= PLAN.nodes + tally.restarts.total()
+    assert HeartbeatCounts.of(outcome).news <= PLAN.nodes + tally.restarts.total()
     assert outcome.waiting > PLAN.nodes / 2
     assert outcome.held < outcome.waiting / 2  # heartbeats and the look for all of them; no claim that waits

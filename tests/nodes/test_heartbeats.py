@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, select
 
-from service.app.application import attach as attach_to
-from service.nodes.heard import BEATS_A_WRITE, SILENCE, SILENCE_ELSEWHERE
+from service.app.application import attach_database as attach_to
+from service.nodes.heartbeats import BEATS_A_WRITE, SILENCE, SILENCE_ELSEWHERE
 from service.nodes.router import heartbeat_node
 from service.nodes.tables import NodeRow
-from service.protocol.canonical import digest
-from service.protocol.nodes import Heartbeat, Software, SpoolState
+from service.protocol.canonical import compute_digest
+from service.protocol.nodes import NodeHeartbeatRequest, NodeSoftware, NodeSpoolState
 from tests.applications import KEYRING, OPEN, attach
 from tests.nodes.fleet import add_node
 from tests.nodes.hosts import BOOT, INVENTORY, INVENTORY_SHA256, Host, code
@@ -46,12 +46,12 @@ def commits(database):
     event.remove(database.engine, "commit", count)
 
 
-BEAT = Heartbeat(
+BEAT = NodeHeartbeatRequest(
     boot_id_sha256=BOOT,
     worker_version="1.0",
     inventory_sha256=INVENTORY_SHA256,
     activity="idle",
-    spool=SpoolState(waiting_count=0, waiting_bytes=0),
+    spool=NodeSpoolState(waiting_count=0, waiting_bytes=0),
 )
 
 
@@ -114,7 +114,7 @@ class TestWrites:
         clock.move(seconds=30)
         host.heartbeat(activity="measuring")
         client.app.state.heartbeats.write(1)
-        with database.reading() as session:
+        with database.open_reader() as session:
             row = session.scalars(select(NodeRow)).one()
         assert (row.last_seen_at, row.activity) == (clock.at, "measuring")
 
@@ -125,7 +125,7 @@ class TestWrites:
 
     def test_a_new_version_is_written_at_once(self, host, database):
         host.heartbeat(worker_version="1.1")
-        with database.reading() as session:
+        with database.open_reader() as session:
             assert session.scalars(select(NodeRow)).one().worker_version == "1.1"
 
 
@@ -204,7 +204,7 @@ class TestInventory:
         host.send_inventory()
         changed = INVENTORY.model_copy(update={"software": []})
         host.send_inventory(changed)
-        assert client.get(host.url).json()["inventory_sha256"] == digest(changed)
+        assert client.get(host.url).json()["inventory_sha256"] == compute_digest(changed)
         host.heartbeat()  # with the first
         assert client.get(host.url).json()["inventory_sha256"] == INVENTORY_SHA256
         assert client.get(host.url).json()["inventory"] == INVENTORY.model_dump(mode="json")
@@ -226,7 +226,7 @@ class TestQuotaOfInventories:
 
     @staticmethod
     def inventories(number):
-        softwares = [[Software(name="numpy", version=f"2.{count}")] for count in range(number)]
+        softwares = [[NodeSoftware(name="numpy", version=f"2.{count}")] for count in range(number)]
         return [INVENTORY.model_copy(update={"software": software}) for software in softwares]
 
     def test_so_many_a_day_and_again_the_next(self, client, host, clock):
@@ -235,7 +235,7 @@ class TestQuotaOfInventories:
         assert [host.send_inventory(one).status_code for one in (first, second)] == [200, 200]
         refused = host.send_inventory(third)
         assert code(refused) == (429, "NODE_QUOTA_SPENT")
-        assert client.get(host.url).json()["inventory_sha256"] == digest(second)
+        assert client.get(host.url).json()["inventory_sha256"] == compute_digest(second)
         assert host.send_inventory(first).status_code == 200
         clock.move(seconds=int(refused.headers["retry-after"]))
         assert host.send_inventory(third).status_code == 200

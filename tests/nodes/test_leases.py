@@ -19,7 +19,7 @@ from service.nodes.errors import (
     StaleLease,
 )
 from service.nodes.tables import LeaseRow, NodeRow
-from service.protocol.leases import Progress, Step
+from service.protocol.leases import BenchmarkProgress, LeaseProgress
 from tests.nodes.fleet import (
     RUNTIME_SECONDS,
     SUITE,
@@ -87,7 +87,7 @@ class TestClaim:
         add_run(database, "run-2")
         claim(database, node)
         running = update(LeaseRow).where(LeaseRow.id == "run-2").values(state="running", node_id=node.id)
-        with pytest.raises(IntegrityError), database.writing() as session:
+        with pytest.raises(IntegrityError), database.open_writer() as session:
             session.execute(running)
 
     def test_the_run_asked_for_first_comes_first(self, database, clock, node, other):
@@ -129,7 +129,7 @@ class TestClaim:
         add_run(database, "run-1")
         request = request_id()
         lease = claim(database, node, request)
-        with database.writing() as session:
+        with database.open_writer() as session:
             session.execute(update(NodeRow).values(state="draining"))
         assert claim(database, node, request).fencing_token == lease.fencing_token
         renew(database, node, lease)
@@ -160,8 +160,8 @@ class TestRenewal:
     def test_progress_is_kept(self, database, node):
         add_run(database, "run-1")
         lease = claim(database, node)
-        step = Step(benchmark="gemm.fp64", state="running", repeat=1)
-        renew(database, node, lease, progress=Progress(steps=[step]))
+        step = BenchmarkProgress(benchmark="gemm.fp64", state="running", repeat=1)
+        renew(database, node, lease, progress=LeaseProgress(steps=[step]))
         renew(database, node, lease)
         assert standing(database, "run-1").progress == {
             "steps": [{"benchmark": "gemm.fp64", "state": "running", "repeat": 1}]
@@ -279,7 +279,7 @@ class TestFencing:
         add_run(database, "run-1")
         lease = claim(database, node)
         with ThreadPoolExecutor(1) as pool:
-            with database.writing() as session:
+            with database.open_writer() as session:
                 assert at_receipt_within(session, node, lease) == "current"
                 ending = pool.submit(complete, database, node, lease)
                 time.sleep(0.2)

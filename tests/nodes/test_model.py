@@ -17,7 +17,7 @@ from sqlalchemy import delete, update
 
 from service.nodes import leases
 from service.nodes.errors import LeaseNotFound, NodeBusy, NodeNotActive, RunEnded, StaleLease
-from service.nodes.service import drain, locked, resume, revoke, set_aside
+from service.nodes.service import drain_node, lock_node, quarantine_by_operator, resume_node, revoke_node
 from service.nodes.tables import LeaseGrantRow, LeaseRow, NodeRow
 from tests.clocks import START, Clock, unset
 from tests.nodes.fleet import (
@@ -60,7 +60,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Held:
+class RememberedGrant:
     """A grant as its holder remembers it, whatever became of it."""
 
     node: str
@@ -77,7 +77,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.database, self.clock = database, clock
         clock.set(START)
-        with database.writing() as session:
+        with database.open_writer() as session:
             for table in (LeaseRow, LeaseGrantRow, NodeRow):
                 session.execute(delete(table))
         for node in NODES:
@@ -167,7 +167,7 @@ class Machine(RuleBasedStateMachine):
         if run is not None:
             assert (lease.id, lease.fencing_token) == (run_id, run.token)
             self.runs[run_id] = replace(run, due_at=self.now + HELD_SECONDS)
-            return Held(node, lease, request)
+            return RememberedGrant(node, lease, request)
         ready = self.open_to(node)
         assert (lease is None) == (not ready)
         if lease is None:
@@ -185,7 +185,7 @@ class Machine(RuleBasedStateMachine):
             begun_at=self.now,
             due_at=self.now + HELD_SECONDS,
         )
-        return Held(node, lease, request)
+        return RememberedGrant(node, lease, request)
 
     @rule(held=held)
     def renew(self, held):
@@ -240,21 +240,28 @@ class Machine(RuleBasedStateMachine):
                 run = replace(run, is_cancelled=True)
             self.runs[run_id] = run
 
-    @rule(node=st.sampled_from(NODES), verb=st.sampled_from([drain, resume, resume, set_aside]))
+    @rule(
+        node=st.sampled_from(NODES),
+        verb=st.sampled_from([drain_node, resume_node, resume_node, quarantine_by_operator]),
+    )
     def operate(self, node, verb):
         state = self.states[node]
-        if state == "revoked" or (verb is drain and state == "quarantined"):
+        if state == "revoked" or (verb is drain_node and state == "quarantined"):
             return
         self.do(node, verb)
-        self.states[node] = {drain: "draining", resume: "active", set_aside: "quarantined"}[verb]
-        if verb is set_aside:
+        self.states[node] = {
+            drain_node: "draining",
+            resume_node: "active",
+            quarantine_by_operator: "quarantined",
+        }[verb]
+        if verb is quarantine_by_operator:
             self.withdrawn(node)
 
     @rule(node=st.sampled_from(NODES), dice=st.integers(0, 5))
     def revoke(self, node, dice):
         if dice or self.states[node] == "revoked":  # seldom, so that most runs keep nodes
             return
-        self.do(node, revoke)
+        self.do(node, revoke_node)
         self.states[node] = "revoked"
         self.withdrawn(node)
         for run_id, run in self.runs.items():
@@ -262,8 +269,8 @@ class Machine(RuleBasedStateMachine):
                 self.runs[run_id] = replace(run, state="failed", token=run.token + 1)
 
     def do(self, node, verb):
-        with self.database.writing() as session:
-            verb(session, locked(session, "default", node))
+        with self.database.open_writer() as session:
+            verb(session, lock_node(session, "default", node))
 
     def withdrawn(self, node):
         run_id, run = self.holding(node)
@@ -358,11 +365,11 @@ def test_the_model_notices_a_fence_that_is_gone(database, monkeypatch, broken):
         statement = update(LeaseRow).where(LeaseRow.id == held.id).values(**values).returning(LeaseRow)
         return session.scalars(statement, execution_options={"populate_existing": True}).one()
 
-    whole = mechanism.write
+    whole = mechanism.write_row
     if broken == "write":
-        monkeypatch.setattr(mechanism, "write", unfenced)
+        monkeypatch.setattr(mechanism, "write_row", unfenced)
     else:
-        monkeypatch.setattr(repository, "close", unraised)
+        monkeypatch.setattr(repository, "close_lease", unraised)
     clock = Clock(database)
     small = settings(max_examples=100, stateful_step_count=40, phases=[Phase.generate], print_blob=False)
     try:

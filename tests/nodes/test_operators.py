@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.app.metrics import scrape
+from service.app.metrics import render_metrics
 from tests.applications import bearing
 from tests.nodes.fleet import add_run, standing
 from tests.nodes.hosts import Host, code
@@ -110,7 +110,7 @@ def test_nodes_and_leases_are_counted(client, host, database):
     add_run(database, "run-2")
     host.claim()
     client.post(f"{Host(client).enrol().url}:drain")
-    metrics = scrape(client.app).decode()
+    metrics = render_metrics(client.app).decode()
     for line in (
         'ironlaw_nodes{device="cpu",state="active"} 1.0',
         'ironlaw_nodes{device="cpu",state="draining"} 1.0',

@@ -12,7 +12,7 @@ from service.kit.jobs import leases as mechanism
 from service.nodes import waiting
 from service.nodes.router import claim_lease
 from service.nodes.tables import LeaseRow
-from service.protocol.leases import Claim
+from service.protocol.leases import LeaseClaimRequest
 from tests.applications import attach
 from tests.nodes.fleet import INVENTORY, add_node, add_run, claim, complete, request_id, stored
 
@@ -57,7 +57,7 @@ async def never():
 
 
 def ask(claims, node, seconds=LONG, receive=never):
-    body = Claim(request_id=request_id(), wait_seconds=seconds, inventory_sha256=INVENTORY)
+    body = LeaseClaimRequest(request_id=request_id(), wait_seconds=seconds, inventory_sha256=INVENTORY)
     return asyncio.create_task(claim_lease(SimpleNamespace(receive=receive), claims, node, body))
 
 
@@ -91,7 +91,7 @@ def test_a_run_that_is_asked_for_is_granted_at_once(claims, database, monkeypatc
 
 def test_what_another_process_asks_for_is_seen_at_the_next_look(claims, database, monkeypatch):
     node = add_node(database, "node-1")
-    monkeypatch.setattr("service.nodes.leases.ring_after_commit", lambda _: None)
+    monkeypatch.setattr("service.nodes.leases.notify_after_commit", lambda _: None)
 
     async def scenario():
         task = ask(claims, node)
@@ -111,8 +111,8 @@ def test_a_run_that_was_given_back_wakes_those_who_wait(claims, database):
         task = ask(claims, second)
         await settled(claims, 1)
         await asyncio.to_thread(complete, database, first, lease, "released")
-        with database.writing() as session:
-            session.execute(update(LeaseRow).values(due_at=mechanism.now()))
+        with database.open_writer() as session:
+            session.execute(update(LeaseRow).values(due_at=mechanism.get_database_time()))
         assert await ended(task, LONG / 3) == 200
 
     asyncio.run(scenario())

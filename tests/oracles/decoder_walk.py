@@ -16,7 +16,7 @@ from transformers import CONFIG_MAPPING
 
 from service.formats.huggingface import import_config
 from service.planning.errors import PlanningError
-from service.planning.models.profile import profile_of
+from service.planning.models.profile import build_profile
 
 HERE = Path(__file__).parent
 CASES_PER_TYPE = 6
@@ -234,7 +234,7 @@ def count(config: dict) -> int:
 def imported(config: dict) -> tuple[int | None, str]:
     """What the importer counts, or why it refuses."""
     try:
-        return profile_of(import_config(config).architecture).parameter_count, ""
+        return build_profile(import_config(config).architecture).parameter_count, ""
     except PlanningError as error:
         return None, f"{error.code} {error.pointer}"
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from service.formats.urdb import tariff_from_urdb
-from service.planning.tariff.bill import Load, PeriodBill
-from service.planning.tariff.billing import bill
+from service.planning.tariff.bill import MeteredLoad, PeriodBill
+from service.planning.tariff.billing import compute_bill
 
 HERE = Path(__file__).parent
 SAMPLE = HERE / "electricity_bills.json"
@@ -145,8 +145,8 @@ def billed(rate: Mapping[str, object], kw: Sequence[float]) -> list[dict[str, fl
     """What the engine charges, by month and component."""
     found = tariff_from_urdb(rate, time_zone="Etc/UTC", only_listed=True)
     assert not found.refused, found.refused
-    load = Load(datetime(2018, 1, 1, tzinfo=UTC), 60, np.asarray(kw, np.float64))
-    return [_components(one) for one in bill(found.tariff, load).periods]
+    load = MeteredLoad(datetime(2018, 1, 1, tzinfo=UTC), 60, np.asarray(kw, np.float64))
+    return [_components(one) for one in compute_bill(found.tariff, load).periods]
 
 
 def _components(one: PeriodBill) -> dict[str, float]:

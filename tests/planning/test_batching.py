@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.inference.batching import closed_batching, open_batching
+from service.planning.inference.batching import estimate_closed_batching, estimate_open_batching
 
 
 def passes(fixed, each):
@@ -46,7 +46,7 @@ def simulated(pass_seconds, rate, most, delay=0.0, requests=100_000):
 )
 def test_formulas_meet_a_simulation(rate, most, delay):
     pass_seconds = passes(0.005, 0.001)
-    found = open_batching(pass_seconds, rate, most, delay)
+    found = estimate_open_batching(pass_seconds, rate, most, delay)
     mean, p50, p95, p99, batch = simulated(pass_seconds, rate, most, delay)
     assert found.mean_seconds == pytest.approx(mean, rel=0.06)
     assert found.latencies is not None
@@ -58,7 +58,7 @@ def test_formulas_meet_a_simulation(rate, most, delay):
 
 def test_one_at_a_time_is_the_formula_of_pollaczek_and_khinchine():
     """M/D/1: S (1 + rho / (2 (1 - rho)))."""
-    found = open_batching(passes(0.01, 0.0), 50.0, 1.0)
+    found = estimate_open_batching(passes(0.01, 0.0), 50.0, 1.0)
     assert found.mean_seconds == pytest.approx(0.01 * 1.5, rel=0.06)
     assert found.utilization == pytest.approx(0.5, rel=0.02)
 
@@ -70,7 +70,7 @@ def test_one_at_a_time_is_the_formula_of_pollaczek_and_khinchine():
     each=st.floats(1e-5, 0.01),
 )
 def test_conservation(rate, most, fixed, each):
-    found = open_batching(passes(fixed, each), rate, float(most))
+    found = estimate_open_batching(passes(fixed, each), rate, float(most))
     assert 1.0 - 1e-9 <= found.batch <= most + 1e-9
     assert found.most_requests_per_second <= most / (fixed + each * most) * 1.001
     if found.saturated:
@@ -91,12 +91,15 @@ def test_conservation(rate, most, fixed, each):
 def test_latency_does_not_fall_with_load(most):
     pass_seconds = passes(0.002, 0.0005)
     peak = most / float(pass_seconds(most))
-    means = [open_batching(pass_seconds, share * peak, most).mean_seconds for share in (0.1, 0.3, 0.6, 0.9)]
+    means = [
+        estimate_open_batching(pass_seconds, share * peak, most).mean_seconds
+        for share in (0.1, 0.3, 0.6, 0.9)
+    ]
     assert means == sorted(means)
 
 
 def test_more_than_a_server_can_is_said_so():
-    found = open_batching(passes(0.01, 0.01), 100.0, 4.0)
+    found = estimate_open_batching(passes(0.01, 0.01), 100.0, 4.0)
     assert found.saturated
     assert found.latencies is None
     assert found.most_requests_per_second == pytest.approx(80.0)
@@ -104,14 +107,14 @@ def test_more_than_a_server_can_is_said_so():
 
 def test_a_constant_number_keeps_littles_law():
     for requests in (1.0, 3.0, 8.0, 9.5, 20.0):
-        found = closed_batching(passes(0.01, 0.001), requests, 8.0)
+        found = estimate_closed_batching(passes(0.01, 0.001), requests, 8.0)
         assert found.requests_per_second * found.mean_seconds == pytest.approx(requests)
         assert found.batch == min(requests, 8.0)
 
 
 def test_waiting_for_company_fills_batches_at_the_cost_of_latency():
     pass_seconds = passes(0.02, 0.0001)
-    at_once, later = (open_batching(pass_seconds, 30.0, 32.0, delay) for delay in (0.0, 0.05))
+    at_once, later = (estimate_open_batching(pass_seconds, 30.0, 32.0, delay) for delay in (0.0, 0.05))
     assert later.batch > at_once.batch
     assert later.utilization < at_once.utilization
     assert later.mean_seconds > at_once.mean_seconds

@@ -1,9 +1,9 @@
-from service.evidence.service import reference_curves
-from service.planning.hardware.cluster import Accelerator, Cluster, Server, memory_capacity
+from service.evidence.service import load_reference_curves
+from service.planning.hardware.cluster import Accelerator, Cluster, ReferenceServer, memory_capacity
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis
+from service.planning.quantity import EvidenceBasis
 
-CURVES = reference_curves()
+CURVES = load_reference_curves()
 SHARE = CURVES.reported_memory
 
 
@@ -15,7 +15,7 @@ def accelerator(**changes) -> Accelerator:
         "bandwidth_bytes_per_second": 3.35e12,
         "peak_flops_per_second": {NumberFormat.BF16: 989e12},
         "power_limit_watts": 700.0,
-        "server": Server(name="DGX H100", accelerator_count=8, power_limit_watts=10_200.0),
+        "server": ReferenceServer(name="DGX H100", accelerator_count=8, power_limit_watts=10_200.0),
     }
     return Accelerator(**{**figures, **changes})
 
@@ -27,7 +27,11 @@ def capacity(**changes):
 
 def test_what_the_driver_reports_is_exact():
     reported = capacity(reported_bytes=84_929_757_053)
-    assert (reported.value, reported.low, reported.basis) == (84_929_757_053, 84_929_757_053, Basis.EXACT)
+    assert (reported.value, reported.low, reported.basis) == (
+        84_929_757_053,
+        84_929_757_053,
+        EvidenceBasis.EXACT,
+    )
 
 
 def test_a_label_is_an_interval_and_not_80e9_bytes():
@@ -49,5 +53,5 @@ def test_nodes_round_up():
 
 
 def test_the_first_known_rate_counts():
-    assert accelerator().peak(NumberFormat.FP8, NumberFormat.BF16) == (NumberFormat.BF16, 989e12)
-    assert accelerator().peak(NumberFormat.FP8) is None
+    assert accelerator().find_peak(NumberFormat.FP8, NumberFormat.BF16) == (NumberFormat.BF16, 989e12)
+    assert accelerator().find_peak(NumberFormat.FP8) is None

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.evidence.service import facility_curves
+from service.evidence.service import load_facility_curves
 from service.planning.energy.facility import (
     NodeRates,
+    build_node_rates,
+    compute_node_draw,
+    count_fabric_ports,
     dynamic_share,
-    fabric_ports,
     fabric_watts,
     host_watts,
-    node_draw,
-    node_rates,
     supply_loss_watts,
 )
 from service.planning.errors import PlanningError
@@ -21,7 +21,7 @@ from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.links import Link, LinkKind
 from tests.asking import shipped
 
-CURVES = facility_curves()
+CURVES = load_facility_curves()
 NODES = {
     "a100-sxm-80gb": 6_500.0,
     "h100-sxm": 10_200.0,
@@ -38,8 +38,8 @@ def cluster(name="h100-sxm", count=8, **changes):
 
 def wall_watts(name, device_watts, *, load=1.0, cooling=Cooling.AIR, end=0):
     """Node of 8 devices, at the middle (0), low (1) or high (2) end."""
-    rates = node_rates(cluster(name), cooling, CURVES)[end]
-    return 8 * device_watts + sum(node_draw(8 * device_watts, load, rates))
+    rates = build_node_rates(cluster(name), cooling, CURVES)[end]
+    return 8 * device_watts + sum(compute_node_draw(8 * device_watts, load, rates))
 
 
 class TestMeasuredAtTheWall:
@@ -79,10 +79,13 @@ class TestMeasuredAtTheWall:
 
 @given(st.floats(0.0, 6_000.0), st.floats(0.0, 500.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_a_node_draws_more_where_its_devices_or_its_host_do(watts, more, load, busier):
-    rates = node_rates(cluster(), Cooling.AIR, CURVES)[0]
-    drawn = node_draw(watts, load, rates)
-    for other in (node_draw(watts + more, load, rates), node_draw(watts, max(load, busier), rates)):
-        assert all(after >= before - 1e-9 for before, after in zip(drawn, other, strict=True))
+    rates = build_node_rates(cluster(), Cooling.AIR, CURVES)[0]
+
+    def drawn(accelerators, host_load):
+        return accelerators + sum(compute_node_draw(accelerators, host_load, rates))
+
+    for other in (drawn(watts + more, load), drawn(watts, max(load, busier))):
+        assert other >= drawn(watts, load) - 1e-9
 
 
 @given(st.floats(1.0, 30_000.0), st.floats(1.0, 5_000.0))
@@ -116,7 +119,7 @@ def test_hosts_without_a_reference_server_follow_the_accelerators():
 def test_hosts_of_an_unknown_accelerator_are_unknown():
     unknown = shipped().accelerators["tpu-v5p"].accelerator
     assert host_watts(Cluster(unknown, 8, 8, None), CURVES) is None
-    assert node_rates(Cluster(unknown, 8, 8, None), Cooling.AIR, CURVES) is None
+    assert build_node_rates(Cluster(unknown, 8, 8, None), Cooling.AIR, CURVES) is None
 
 
 def test_a_server_below_its_accelerators_is_refused(small_server):
@@ -128,15 +131,15 @@ def test_a_server_below_its_accelerators_is_refused(small_server):
 def small_server():
     from dataclasses import replace  # noqa: PLC0415
 
-    from service.planning.hardware.cluster import Server  # noqa: PLC0415
+    from service.planning.hardware.cluster import ReferenceServer  # noqa: PLC0415
 
-    box = Server(name="Box", accelerator_count=8, power_limit_watts=5_000.0)
+    box = ReferenceServer(name="Box", accelerator_count=8, power_limit_watts=5_000.0)
     return cluster()._replace(accelerator=replace(cluster().accelerator, server=box))
 
 
 class TestFabric:
     def test_ports_of_a_fat_tree(self):
-        assert [fabric_ports(count) for count in (1, 64, 65, 2_048, 2_049, 65_536, 65_537)] == [
+        assert [count_fabric_ports(count) for count in (1, 64, 65, 2_048, 2_049, 65_536, 65_537)] == [
             1,
             1,
             3,
@@ -173,9 +176,9 @@ def test_the_load_of_a_host_is_that_of_its_devices():
 
 def test_the_worked_number_of_the_page():
     """docs/methods/power.md: a node of 8 H100 at their limit, cooled by air."""
-    drawn = node_draw(5_600.0, 1.0, node_rates(cluster(), Cooling.AIR, CURVES)[0])
+    drawn = compute_node_draw(5_600.0, 1.0, build_node_rates(cluster(), Cooling.AIR, CURVES)[0])
     assert drawn == pytest.approx((1_223.6, 1_160.01, 388.78), abs=0.05)
-    idle = node_draw(560.0, 0.0, node_rates(cluster(), Cooling.AIR, CURVES)[0])
+    idle = compute_node_draw(560.0, 0.0, build_node_rates(cluster(), Cooling.AIR, CURVES)[0])
     assert idle.hosts == pytest.approx(611.8)
 
 

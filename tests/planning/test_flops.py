@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.formats.huggingface import import_config
-from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.architecture import Architecture, LayerBlock, ModelEmbeddings, ModelHead
 from service.planning.models.layers import (
     Attention,
     FeedForward,
@@ -16,7 +16,7 @@ from service.planning.models.layers import (
     Normalization,
     StateSpace,
 )
-from service.planning.models.profile import profile_of
+from service.planning.models.profile import build_profile
 from service.planning.operators import forward_flops_per_token
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -86,13 +86,14 @@ def linear(fields):
 
 def profile(fields, *blocks):
     hidden, vocabulary = fields["hidden_size"], fields["vocab_size"]
-    return profile_of(
+    return build_profile(
         Architecture(
-            embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary),
+            embeddings=ModelEmbeddings(size=hidden, vocabulary_size=vocabulary),
             layers=tuple(
-                Block(layers=(Normalization(size=hidden), *layers), count=count) for layers, count in blocks
+                LayerBlock(layers=(Normalization(size=hidden), *layers), count=count)
+                for layers, count in blocks
             ),
-            heads=(Head(kind="language_model", input_size=hidden, output_size=vocabulary),),
+            heads=(ModelHead(kind="language_model", input_size=hidden, output_size=vocabulary),),
         )
     )
 
@@ -192,7 +193,7 @@ def of_types(types):
 def drawn(name, **changes):
     """FLOPs of the projections and of the whole pass, and those of the counter by operator."""
     case = COUNTED["cases"][name]
-    described = profile_of(import_config(WALK[name] | case["changed"] | changes).architecture)
+    described = build_profile(import_config(WALK[name] | case["changed"] | changes).architecture)
     tokens = COUNTED["tokens"]
     whole = forward_flops_per_token(described, tokens) * tokens
     return described.matmul_flops_per_token * tokens, whole, case["operators"]

@@ -3,15 +3,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.planning.inference import (
-    decode_iteration,
-    prefill_iteration,
-    serving_time,
+    build_decode_iteration,
+    build_prefill_iteration,
+    estimate_serving_time,
     touched_expert_share,
 )
-from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.architecture import Architecture, LayerBlock, ModelEmbeddings, ModelHead
 from service.planning.models.layers import Attention, FeedForward, MixtureOfExperts, Normalization
-from service.planning.models.profile import Profile, profile_of
-from service.planning.operators import Bound
+from service.planning.models.profile import ModelProfile, build_profile
+from service.planning.operators import TimeBound
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
 from service.planning.workload import InferenceWorkload
@@ -19,16 +19,16 @@ from service.planning.workload import InferenceWorkload
 H100 = {"peak_flops_per_second": 989e12, "bandwidth_bytes_per_second": 3.35e12}
 
 
-def decoder(experts: MixtureOfExperts | None = None) -> Profile:
+def decoder(experts: MixtureOfExperts | None = None) -> ModelProfile:
     """Llama-3.1-8B, or with experts in place of the feed-forward."""
     norm = Normalization(size=4096)
     attention = Attention(hidden_size=4096, query_heads=32, key_value_heads=8, head_size=128)
     feed_forward = experts or FeedForward(hidden_size=4096, inner_size=14_336, gated=True)
-    return profile_of(
+    return build_profile(
         Architecture(
-            embeddings=Embeddings(size=4096, vocabulary_size=128_256),
-            layers=(Block(layers=(norm, attention, norm, feed_forward), count=32), norm),
-            heads=(Head(kind="language_model", input_size=4096, output_size=128_256),),
+            embeddings=ModelEmbeddings(size=4096, vocabulary_size=128_256),
+            layers=(LayerBlock(layers=(norm, attention, norm, feed_forward), count=32), norm),
+            heads=(ModelHead(kind="language_model", input_size=4096, output_size=128_256),),
         )
     )
 
@@ -47,7 +47,7 @@ def workload(**changes) -> InferenceWorkload:
 
 
 def serve(asked, layout=Parallelism(), profile=None, shares=(1.0, 1.0)):  # noqa: B008
-    return serving_time(
+    return estimate_serving_time(
         profile or decoder(),
         asked,
         layout,
@@ -62,7 +62,7 @@ def test_the_decoder_is_the_published_one():
 
 
 def test_a_decode_step_streams_weights_and_cache():
-    step = decode_iteration(decoder(), workload(), Parallelism(), 4)
+    step = build_decode_iteration(decoder(), workload(), Parallelism(), 4)
     cache = 131_072 * (2000 + 250)
     table = 4096 * 128_256  # looked up, not read
     assert step.moved_bytes == 2 * (8_030_261_248 - table) + 4 * cache
@@ -70,7 +70,7 @@ def test_a_decode_step_streams_weights_and_cache():
 
 def test_prefill_is_two_flops_per_weight_plus_attention():
     """The token table multiplies nothing, and only the last token passes the head."""
-    prefill = prefill_iteration(decoder(), workload(), Parallelism())
+    prefill = build_prefill_iteration(decoder(), workload(), Parallelism())
     head = 4096 * 128_256
     matrices = 8_030_261_248 - 2 * head - 65 * 4096
     scores = 32 * 4 * 4096 * 2000 / 2
@@ -79,7 +79,7 @@ def test_prefill_is_two_flops_per_weight_plus_attention():
 
 def test_one_stream_is_bound_by_memory_and_a_prompt_by_compute():
     time = serve(workload())
-    assert [phase.bound for phase in time.phases] == [Bound.COMPUTE, Bound.MEMORY]
+    assert [phase.bound for phase in time.phases] == [TimeBound.COMPUTE, TimeBound.MEMORY]
     weights_only = 2 * (8_030_261_248 - 4096 * 128_256) / 3.35e12
     assert weights_only < time.time_per_output_token_seconds.value < 1.05 * weights_only
 
@@ -130,7 +130,7 @@ def test_experts_touched_by_a_batch():
     assert touched_expert_share(profile, 8) == pytest.approx(1 - 0.75**8)
     assert touched_expert_share(decoder(), 1) == 1.0
     moved = [
-        decode_iteration(profile, workload(), Parallelism(), n).moved_bytes - n * 131_072 * 2250
+        build_decode_iteration(profile, workload(), Parallelism(), n).moved_bytes - n * 131_072 * 2250
         for n in (1, 8, 1000)
     ]
     table = 4096 * 128_256
@@ -145,23 +145,23 @@ def test_a_device_reads_its_own_experts_for_the_tokens_of_the_group():
     )
     profile = decoder(experts)
     cache = 131_072 * 2250
-    one = decode_iteration(profile, workload(), Parallelism(), 8).moved_bytes - 8 * cache
-    shared = decode_iteration(profile, workload(), Parallelism(data=8, expert=8), 1).moved_bytes - cache
+    one = build_decode_iteration(profile, workload(), Parallelism(), 8).moved_bytes - 8 * cache
+    shared = build_decode_iteration(profile, workload(), Parallelism(data=8, expert=8), 1).moved_bytes - cache
     expert_bytes = 2 * profile.expert_parameters * (1 - 0.75**8)
     assert one - shared == pytest.approx(expert_bytes * 7 / 8, rel=1e-9)
 
 
 def test_an_encoder_answers_in_one_pass():
     attention = Attention(hidden_size=768, query_heads=12, key_value_heads=12, head_size=64, causal=False)
-    block = Block(layers=(attention, FeedForward(hidden_size=768, inner_size=3072)), count=12)
-    profile = profile_of(Architecture(layers=(block,)))
+    block = LayerBlock(layers=(attention, FeedForward(hidden_size=768, inner_size=3072)), count=12)
+    profile = build_profile(Architecture(layers=(block,)))
     assert not profile.generates
     asked = workload(output_tokens=0.0, input_tokens=128.0)
     alone = serve(asked, profile=profile)
     assert alone.time_per_output_token_seconds is None
     # 64 inputs of 128 tokens fill one pass of 8,192; a 65th waits for another.
     full, over = (serve(asked._replace(concurrency=n), profile=profile) for n in (64, 65))
-    passing = prefill_iteration(profile, asked, Parallelism(), 64).flops / 989e12
+    passing = build_prefill_iteration(profile, asked, Parallelism(), 64).flops / 989e12
     assert full.request_seconds.value == pytest.approx(passing)
     assert over.request_seconds.value == pytest.approx(passing * 65 / 64)
 

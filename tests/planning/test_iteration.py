@@ -5,29 +5,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.evidence.service import reference_curves
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.service import load_reference_curves
+from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.hardware.calibration.links import IDEAL_LINKS
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.collectives import (
-    Algorithm,
+    ClusterFabric,
     Collective,
-    Fabric,
-    Rail,
+    CollectiveAlgorithm,
+    LevelRate,
+    build_fabric,
     collective_seconds,
-    fabric_of,
 )
 from service.planning.hardware.links import Link, LinkKind
 from service.planning.hardware.storage import NAMED_FORMATS
-from service.planning.inference import Batch, iteration_model
-from service.planning.inference.exchange import Message, ways_of
-from service.planning.parallelism import Group, Parallelism
+from service.planning.inference import IterationBatch, build_iteration_model
+from service.planning.inference.exchange import PassMessage, list_collective_terms
+from service.planning.parallelism import DeviceGroup, Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.software.engines import EngineName, rules_of
+from service.planning.software.engines import EngineName, resolve_rules
 from service.planning.workload import InferenceWorkload
 
-CATALOG = shipped_snapshot()
-CALIBRATION = reference_curves().calibration
+CATALOG = build_shipped_snapshot()
+CALIBRATION = load_reference_curves().calibration
 ACCELERATOR = CATALOG.accelerators["h100-sxm"].accelerator
 WORKLOAD = InferenceWorkload(
     weight_format=NumberFormat.BF16,
@@ -38,7 +38,7 @@ WORKLOAD = InferenceWorkload(
     batched_tokens=8192,
     block_tokens=16,
     memory_fraction=0.9,
-    rules=rules_of(EngineName.VLLM, None),
+    rules=resolve_rules(EngineName.VLLM, None),
 )
 FP8 = WORKLOAD._replace(weight_format=NumberFormat.FP8)
 ONE = Parallelism()
@@ -53,12 +53,12 @@ LAYOUTS = {
     "sparse": ("deepseek-v3.2", FP8, Parallelism(tensor=8)),
 }
 BATCHES = {
-    "one": Batch(1, 1000),
-    "some": Batch(32, 32 * 3000),
-    "mixed": Batch(16, 16 * 2000, 2048, 1024, 1),
-    "prompt": Batch(0, 0, 4096, 2048, 2),
-    "chunk": Batch(0, 0, 4096, 9000, 0),
-    "proposed": Batch(8, 8 * 900, positions=4),
+    "one": IterationBatch(1, 1000),
+    "some": IterationBatch(32, 32 * 3000),
+    "mixed": IterationBatch(16, 16 * 2000, 2048, 1024, 1),
+    "prompt": IterationBatch(0, 0, 4096, 2048, 2),
+    "chunk": IterationBatch(0, 0, 4096, 9000, 0),
+    "proposed": IterationBatch(8, 8 * 900, positions=4),
 }
 
 
@@ -75,7 +75,7 @@ def cluster(devices: int = 8, **changes: object) -> Cluster:
 
 
 def model(name="llama-3.1-8b", workload=WORKLOAD, layout=ONE, *, on=None, calibration=CALIBRATION):
-    found = iteration_model(
+    found = build_iteration_model(
         CATALOG.models[name].profile, workload, layout, cluster=on or cluster(), calibration=calibration
     )
     assert found is not None
@@ -83,12 +83,12 @@ def model(name="llama-3.1-8b", workload=WORKLOAD, layout=ONE, *, on=None, calibr
 
 
 def work(name, batch, layout=ONE, workload=WORKLOAD):
-    return model(name, workload, layout).time(batch)
+    return model(name, workload, layout).compute_time(batch)
 
 
 def test_a_decode_step_of_llama_3_1_8b_moves_its_weights_and_its_cache():
     """Weights but the table, 8,030,261,248 - 128,256 x 4,096 parameters, and 131,072 bytes a cached token."""
-    one, two = (work("llama-3.1-8b", Batch(1, tokens)) for tokens in (1000, 2000))
+    one, two = (work("llama-3.1-8b", IterationBatch(1, tokens)) for tokens in (1000, 2000))
     assert two.moved_bytes - one.moved_bytes == pytest.approx(1000 * 131_072, rel=1e-9)
     activations = one.moved_bytes - 1001 * 131_072 - 2 * 7_504_924_672
     assert 0 < activations < 0.002 * one.moved_bytes
@@ -96,14 +96,14 @@ def test_a_decode_step_of_llama_3_1_8b_moves_its_weights_and_its_cache():
 
 def test_flops_of_a_decode_step_of_llama_3_1_8b():
     """2 x 7,504,658,432 multiplied weights, and 32 layers x 4 x 32 heads x 128 for each token of context."""
-    one = work("llama-3.1-8b", Batch(1, 1000))
+    one = work("llama-3.1-8b", IterationBatch(1, 1000))
     assert one.flops == pytest.approx(2 * 7_504_658_432 + 1000 * 32 * 4 * 32 * 128, rel=1e-3)
 
 
 def test_a_device_of_eight_moves_an_eighth_of_llama_3_1_70b():
     """70,553,706,496 - 128,256 x 8,192 parameters; a cache of 327,680 bytes a token, one of 8 heads each."""
     layout = Parallelism(tensor=8)
-    one, two = (work("llama-3.1-70b", Batch(1, tokens), layout) for tokens in (1000, 2000))
+    one, two = (work("llama-3.1-70b", IterationBatch(1, tokens), layout) for tokens in (1000, 2000))
     assert two.moved_bytes - one.moved_bytes == pytest.approx(1000 * 327_680 / 8, rel=1e-9)
     weights = 2 * (70_553_706_496 - 128_256 * 8192) / 8
     assert one.moved_bytes == pytest.approx(weights, rel=0.005)
@@ -113,7 +113,7 @@ def test_the_latent_cache_of_deepseek_v3_lies_whole_on_every_device():
     """61 layers x (512 + 64) elements of 2 bytes a token, whatever the tensor-parallel group."""
     for tensor in (1, 8):
         layout = Parallelism(tensor=tensor)
-        one, two = (work("deepseek-v3", Batch(1, tokens), layout, FP8) for tokens in (1000, 2000))
+        one, two = (work("deepseek-v3", IterationBatch(1, tokens), layout, FP8) for tokens in (1000, 2000))
         assert two.moved_bytes - one.moved_bytes == pytest.approx(1000 * 61 * 576 * 2, rel=1e-6)
 
 
@@ -121,7 +121,7 @@ def test_experts_are_read_as_far_as_tokens_choose_them():
     """One token reads 8 of 256 experts of 3 x 7,168 x 2,048 bytes in 58 layers; many tokens read all."""
     expert = 3 * 7168 * 2048
     found = model("deepseek-v3", FP8)
-    one, many = (found.time(Batch(tokens, tokens)) for tokens in (1, 4000))
+    one, many = (found.compute_time(IterationBatch(tokens, tokens)) for tokens in (1, 4000))
     assert many.moved_bytes - one.moved_bytes > 58 * 248 * expert * 0.999
     assert one.moved_bytes < 40e9
 
@@ -129,7 +129,7 @@ def test_experts_are_read_as_far_as_tokens_choose_them():
 @pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
 @pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
 def test_parts_add_up_and_are_no_less_than_nothing(case, batch):
-    found = model(*case).time(batch)
+    found = model(*case).compute_time(batch)
     assert sum(found[:7]) == pytest.approx(found.seconds, rel=1e-9)
     assert all(figure >= 0.0 for figure in found)
     assert found.compute_bound_seconds <= found.seconds
@@ -139,27 +139,27 @@ def test_parts_add_up_and_are_no_less_than_nothing(case, batch):
 def test_many_batches_at_once_take_what_each_takes(case):
     found = model(*case)
     batches = [BATCHES["one"], BATCHES["some"], BATCHES["mixed"]]
-    together = found.time(Batch(*np.array(batches, dtype=np.float64).T)).seconds
-    assert together == pytest.approx([found.time(batch).seconds for batch in batches], rel=1e-9)
+    together = found.compute_time(IterationBatch(*np.array(batches, dtype=np.float64).T)).seconds
+    assert together == pytest.approx([found.compute_time(batch).seconds for batch in batches], rel=1e-9)
 
 
 @pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
 def test_more_requests_or_longer_contexts_never_shorten_an_iteration(case):
     found = model(*case)
     requests = np.arange(1.0, 600.0)
-    assert np.all(np.diff(found.time(Batch(requests, requests * 2000)).seconds) >= -1e-12)
+    assert np.all(np.diff(found.compute_time(IterationBatch(requests, requests * 2000)).seconds) >= -1e-12)
     contexts = np.arange(100.0, 100_000.0, 997.0)
-    assert np.all(np.diff(found.time(Batch(16, 16 * contexts)).seconds) >= -1e-12)
+    assert np.all(np.diff(found.compute_time(IterationBatch(16, 16 * contexts)).seconds) >= -1e-12)
 
 
 @pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
 @pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
 def test_a_faster_device_is_never_slower(case, batch):
-    slower = model(*case).time(batch).seconds
+    slower = model(*case).compute_time(batch).seconds
     rates = {name: 1.5 * rate for name, rate in ACCELERATOR.peak_flops_per_second.items()}
     wider = 1.5 * ACCELERATOR.bandwidth_bytes_per_second
-    assert model(*case, on=cluster(peak_flops_per_second=rates)).time(batch).seconds <= slower
-    assert model(*case, on=cluster(bandwidth_bytes_per_second=wider)).time(batch).seconds < slower
+    assert model(*case, on=cluster(peak_flops_per_second=rates)).compute_time(batch).seconds <= slower
+    assert model(*case, on=cluster(bandwidth_bytes_per_second=wider)).compute_time(batch).seconds < slower
 
 
 def test_links_without_latency_and_with_all_the_bandwidth_leave_what_a_device_takes():
@@ -178,14 +178,14 @@ def test_links_without_latency_and_with_all_the_bandwidth_leave_what_a_device_ta
     ideal = model(
         name, workload, layout, on=cluster()._replace(intra_node_link=link), calibration=calibration
     )
-    found, real = (each.time(BATCHES["some"]) for each in (ideal, model(name, workload, layout)))
+    found, real = (each.compute_time(BATCHES["some"]) for each in (ideal, model(name, workload, layout)))
     assert found.collectives == pytest.approx(0.0, abs=1e-12)
     assert found.seconds == pytest.approx(real.seconds - real.collectives, rel=1e-9)
 
 
 def test_without_graphs_the_host_may_be_what_is_waited_for():
     replayed, launched = (
-        work("llama-3.1-8b", Batch(1, 1000), workload=WORKLOAD._replace(cuda_graphs=graphs))
+        work("llama-3.1-8b", IterationBatch(1, 1000), workload=WORKLOAD._replace(cuda_graphs=graphs))
         for graphs in (True, False)
     )
     assert launched.launch >= replayed.launch
@@ -195,13 +195,17 @@ def test_without_graphs_the_host_may_be_what_is_waited_for():
 def test_a_device_of_unknown_bandwidth_has_no_iterations():
     profile = CATALOG.models["llama-3.1-8b"].profile
     bare = cluster(bandwidth_bytes_per_second=None)
-    assert iteration_model(profile, WORKLOAD, Parallelism(), cluster=bare, calibration=CALIBRATION) is None
+    assert (
+        build_iteration_model(profile, WORKLOAD, Parallelism(), cluster=bare, calibration=CALIBRATION) is None
+    )
 
 
 def attended_bytes(name, context, workload=WORKLOAD, layout=ONE):
     """Bytes that one token more of context moves in a decode step of one request."""
     found = model(name, workload, layout)
-    near, far = (found.time(Batch(1, tokens)).moved_bytes for tokens in (context, context + 1))
+    near, far = (
+        found.compute_time(IterationBatch(1, tokens)).moved_bytes for tokens in (context, context + 1)
+    )
     return far - near
 
 
@@ -229,9 +233,9 @@ def test_heads_beyond_those_of_keys_are_repeated():
 
 def test_a_state_is_read_and_written_whatever_the_context():
     found = model("mamba2-780m")
-    near, far = (found.time(Batch(1, context)) for context in (10, 100_000))
+    near, far = (found.compute_time(IterationBatch(1, context)) for context in (10, 100_000))
     assert near.moved_bytes == far.moved_bytes
-    one, two = (found.time(Batch(requests, 100)).moved_bytes for requests in (64, 128))
+    one, two = (found.compute_time(IterationBatch(requests, 100)).moved_bytes for requests in (64, 128))
     # 48 layers of 3,072 x 128 elements of 2 bytes, both ways, and the last inputs of the convolution.
     state = 2 * 48 * 3072 * 128 * 2
     assert state < (two - one) / 64 < 1.1 * state
@@ -239,7 +243,7 @@ def test_a_state_is_read_and_written_whatever_the_context():
 
 def test_one_token_reads_the_experts_that_it_takes():
     """Mixtral-8x7B: 2 of 8 experts of 3 x 4,096 x 14,336 parameters of 2 bytes in 32 layers."""
-    one, many = (work("mixtral-8x7b", Batch(tokens, 0)).moved_bytes for tokens in (1, 4096))
+    one, many = (work("mixtral-8x7b", IterationBatch(tokens, 0)).moved_bytes for tokens in (1, 4096))
     expert = 3 * 4096 * 14_336 * 2
     others = 2 * 46_702_792_704 - 8 * 32 * expert - 2 * 32_000 * 4096
     assert one == pytest.approx(others + 2 * 32 * expert, rel=1e-3)
@@ -252,15 +256,18 @@ def test_experts_spread_whole_wait_for_the_device_that_has_most():
         model("deepseek-v3", FP8, Parallelism(tensor=8, expert_tensor=expert_tensor))
         for expert_tensor in (1, 8)
     )
-    assert spread.time(Batch(1, 100)).experts > 1.5 * cut.time(Batch(1, 100)).experts
-    many = Batch(512, 512)
-    assert spread.time(many).experts == pytest.approx(cut.time(many).experts, rel=0.3)
+    assert (
+        spread.compute_time(IterationBatch(1, 100)).experts
+        > 1.5 * cut.compute_time(IterationBatch(1, 100)).experts
+    )
+    many = IterationBatch(512, 512)
+    assert spread.compute_time(many).experts == pytest.approx(cut.compute_time(many).experts, rel=0.3)
 
 
 def test_narrow_weights_are_read_as_they_are_stored():
     """Llama-3.1-70B in FP8 moves half of the weights inside its blocks; its head stays at 16 bits."""
-    wide = work("llama-3.1-70b", Batch(1, 0)).moved_bytes
-    narrow = work("llama-3.1-70b", Batch(1, 0), workload=FP8).moved_bytes
+    wide = work("llama-3.1-70b", IterationBatch(1, 0)).moved_bytes
+    narrow = work("llama-3.1-70b", IterationBatch(1, 0), workload=FP8).moved_bytes
     blocks = 70_553_706_496 - 2 * 128_256 * 8192
     assert wide - narrow == pytest.approx(blocks, rel=2e-3)
 
@@ -269,32 +276,35 @@ def test_scales_of_blocks_slow_large_multiplications_alone():
     """The matrices of a long prompt take longer by the share; one token streams the same bytes."""
     blocks = FP8._replace(stored=NAMED_FORMATS["fp8_block_128"])
     plain, scaled = (model("llama-3.1-70b", each, Parallelism(tensor=8)) for each in (FP8, blocks))
-    prompt = Batch(0, 0, 8192, 4096, 1)
-    share = plain.time(prompt).matrices / scaled.time(prompt).matrices
+    prompt = IterationBatch(0, 0, 8192, 4096, 1)
+    share = plain.compute_time(prompt).matrices / scaled.compute_time(prompt).matrices
     assert share == pytest.approx(plain.rates.scaled_share, rel=0.02)
-    one = Batch(1, 1000)
-    assert scaled.time(one).matrices == pytest.approx(plain.time(one).matrices, rel=0.01)
+    one = IterationBatch(1, 1000)
+    assert scaled.compute_time(one).matrices == pytest.approx(plain.compute_time(one).matrices, rel=0.01)
 
 
 def test_a_device_without_the_narrow_format_widens_and_is_slower_where_it_computes():
     accelerator = CATALOG.accelerators["a100-sxm-80gb"].accelerator
     on = cluster()._replace(accelerator=accelerator)
     packed = WORKLOAD._replace(weight_format=NumberFormat.INT4)
-    prompt = Batch(0, 0, 8192, 4096, 1)
+    prompt = IterationBatch(0, 0, 8192, 4096, 1)
     wide, widened = (model("llama-3.1-8b", workload, on=on) for workload in (WORKLOAD, packed))
-    assert widened.time(Batch(1, 1000)).matrices < 0.6 * wide.time(Batch(1, 1000)).matrices
-    assert widened.time(prompt).matrices > wide.time(prompt).matrices
+    assert (
+        widened.compute_time(IterationBatch(1, 1000)).matrices
+        < 0.6 * wide.compute_time(IterationBatch(1, 1000)).matrices
+    )
+    assert widened.compute_time(prompt).matrices > wide.compute_time(prompt).matrices
 
 
 def test_more_positions_of_a_request_read_its_cache_and_the_weights_once():
-    one, four = (work("llama-3.1-8b", Batch(1, 10_000, positions=positions)) for positions in (1, 4))
+    one, four = (work("llama-3.1-8b", IterationBatch(1, 10_000, positions=positions)) for positions in (1, 4))
     assert four.moved_bytes == pytest.approx(one.moved_bytes, rel=5e-3)
     assert four.flops == pytest.approx(4 * one.flops, rel=1e-6)
 
 
 def test_transformers_launches_each_kernel_and_copies_its_cache():
-    eager = WORKLOAD._replace(rules=rules_of(EngineName.TRANSFORMERS, "4.46.0"))
-    one, served = (work("qwen2.5-7b", Batch(1, 100), workload=each) for each in (eager, WORKLOAD))
+    eager = WORKLOAD._replace(rules=resolve_rules(EngineName.TRANSFORMERS, "4.46.0"))
+    one, served = (work("qwen2.5-7b", IterationBatch(1, 100), workload=each) for each in (eager, WORKLOAD))
     assert one.launch > 5 * served.launch
     # Read and written, read again and written for 7 query heads of each of 4, and read there.
     factor = attended_bytes("qwen2.5-7b", 5000, eager) / attended_bytes("qwen2.5-7b", 5000)
@@ -304,7 +314,8 @@ def test_transformers_launches_each_kernel_and_copies_its_cache():
 def test_stages_of_a_pipeline_add_up():
     """Two stages take what one does, beside the hop between them."""
     one, two = (
-        work("llama-3.1-70b", Batch(8, 8000), Parallelism(tensor=4, pipeline=stages)) for stages in (1, 2)
+        work("llama-3.1-70b", IterationBatch(8, 8000), Parallelism(tensor=4, pipeline=stages))
+        for stages in (1, 2)
     )
     assert two[:4] == one[:4]
     assert 0.0 < two.collectives - one.collectives < 1e-4
@@ -314,39 +325,41 @@ def test_stages_of_a_pipeline_add_up():
 @pytest.mark.parametrize("devices", [2, 8, 16])
 def test_a_message_takes_what_its_collective_does(kind, devices):
     """With kernels of the engine's own that are of no use."""
-    fabric = fabric_of(cluster(16), CALIBRATION.links.value)._replace(in_network=None)
-    group = Group(float(devices), min(8.0, devices))
-    ways = ways_of(kind, group, fabric, 1e-9 if kind is Collective.ALL_REDUCE else None)
+    fabric = build_fabric(cluster(16), CALIBRATION.links.value)._replace(in_network=None)
+    group = DeviceGroup(float(devices), min(8.0, devices))
+    ways = list_collective_terms(kind, group, fabric, 1e-9 if kind is Collective.ALL_REDUCE else None)
     for size in (1e5, 1e7, 1e9):
-        found = Message(1.0, 1.0, ways).seconds(size)
+        found = PassMessage(1.0, 1.0, ways).compute_seconds(size)
         expected = collective_seconds(kind, size, devices=devices, per_domain=group.per_domain, fabric=fabric)
         assert found == pytest.approx(expected, rel=1e-6)
 
 
 def test_short_sums_take_one_hop_and_long_ones_move_each_part_once():
     """8 devices by NVLink: one shot moves 7 messages in one hop, two shots 2 x 7 / 8 of one in two."""
-    fabric = Fabric(Rail(1e9, 1e-6), Rail(1e8, 1e-5), 8)
+    fabric = ClusterFabric(LevelRate(1e9, 1e-6), LevelRate(1e8, 1e-5), 8)
 
     def taking(algorithm, size):
         return collective_seconds(
             Collective.ALL_REDUCE, size, devices=8, per_domain=8, fabric=fabric, algorithm=algorithm
         )
 
-    assert taking(Algorithm.ONE_SHOT, 100.0) == pytest.approx(1e-6 + 700.0 / 1e9)
-    assert taking(Algorithm.TWO_SHOT, 1e6) == pytest.approx(2e-6 + 1.75e6 / 1e9)
+    assert taking(CollectiveAlgorithm.ONE_SHOT, 100.0) == pytest.approx(1e-6 + 700.0 / 1e9)
+    assert taking(CollectiveAlgorithm.TWO_SHOT, 1e6) == pytest.approx(2e-6 + 1.75e6 / 1e9)
     assert (
-        taking(Algorithm.ONE_SHOT, 100.0) < taking(Algorithm.TWO_SHOT, 100.0) < taking(Algorithm.RING, 100.0)
+        taking(CollectiveAlgorithm.ONE_SHOT, 100.0)
+        < taking(CollectiveAlgorithm.TWO_SHOT, 100.0)
+        < taking(CollectiveAlgorithm.RING, 100.0)
     )
 
 
 def test_constants_of_a_generation_stand_before_those_of_the_engine():
     vllm, serving = EngineName.VLLM, CALIBRATION.serving
     first, second, third = (
-        serving.rates(vllm, generation).host_seconds for generation in ("v1", "asynchronous", None)
+        serving.get_rates(vllm, generation).host_seconds for generation in ("v1", "asynchronous", None)
     )
-    assert len({first, second, third, serving.rates(None).host_seconds}) == 4
-    assert serving.rates(vllm, "another") == serving.rates(vllm)
-    assert serving.without_engines().rates(vllm, "v1") == serving.rates(None)
+    assert len({first, second, third, serving.get_rates(None).host_seconds}) == 4
+    assert serving.get_rates(vllm, "another") == serving.get_rates(vllm)
+    assert serving.drop_engines().get_rates(vllm, "v1") == serving.get_rates(None)
 
 
 @pytest.mark.parametrize(
@@ -362,15 +375,17 @@ def test_constants_of_a_generation_stand_before_those_of_the_engine():
     ],
 )
 def test_the_generation_of_a_version(engine, version, generation):
-    assert rules_of(engine, version).generation == generation
+    assert resolve_rules(engine, version).generation == generation
 
 
 def test_kernels_that_keep_few_loads_under_way_take_no_more_of_a_wider_memory():
     """llama.cpp's products of a matrix and a vector: a multiprocessor streams so many bytes and no more."""
-    llama_cpp = WORKLOAD._replace(rules=rules_of(EngineName.LLAMA_CPP, None))
+    llama_cpp = WORKLOAD._replace(rules=resolve_rules(EngineName.LLAMA_CPP, None))
     wider = cluster(bandwidth_bytes_per_second=2.0 * ACCELERATOR.bandwidth_bytes_per_second)
-    batch = Batch(1, 0)
-    here, there = (model("llama-3.1-8b", llama_cpp, on=on).time(batch).matrices for on in (cluster(), wider))
+    batch = IterationBatch(1, 0)
+    here, there = (
+        model("llama-3.1-8b", llama_cpp, on=on).compute_time(batch).matrices for on in (cluster(), wider)
+    )
     assert there == pytest.approx(here, rel=1e-9)
-    served, faster = (model("llama-3.1-8b", on=on).time(batch).matrices for on in (cluster(), wider))
+    served, faster = (model("llama-3.1-8b", on=on).compute_time(batch).matrices for on in (cluster(), wider))
     assert faster == pytest.approx(served / 2.0, rel=1e-9)

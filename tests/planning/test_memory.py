@@ -5,18 +5,22 @@ from hypothesis import strategies as st
 from service.planning.hardware.storage import PLAIN_FORMATS
 from service.planning.memory.activations import activation_bytes_per_token, logits_bytes_per_token
 from service.planning.memory.caches import key_value_bytes
-from service.planning.memory.capacity import cache_tokens, largest_concurrency, longest_context
-from service.planning.memory.serving import inference_memory, inference_weight_bytes
+from service.planning.memory.capacity import (
+    count_cache_tokens,
+    find_largest_concurrency,
+    find_longest_context,
+)
+from service.planning.memory.serving import estimate_inference_memory, inference_weight_bytes
 from service.planning.memory.states import state_bytes_per_parameter
 from service.planning.memory.training import (
-    largest_micro_batch,
-    longest_sequence,
-    stage_memory,
-    training_memory,
+    compute_stage_memory,
+    estimate_training_memory,
+    find_largest_micro_batch,
+    find_longest_sequence,
 )
-from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.models.architecture import Architecture, LayerBlock, ModelEmbeddings, ModelHead
 from service.planning.models.layers import Attention, FeedForward, MixtureOfExperts, Normalization
-from service.planning.models.profile import profile_of, profile_of_count
+from service.planning.models.profile import build_profile, build_profile_from_count
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
 from service.planning.workload import AttentionKernel, InferenceWorkload, Recomputation, TrainingWorkload
@@ -24,7 +28,7 @@ from service.planning.workload import AttentionKernel, InferenceWorkload, Recomp
 GIB = 2**30
 
 
-def gpt_block(hidden: int, heads: int, count: int = 1) -> Block:
+def gpt_block(hidden: int, heads: int, count: int = 1) -> LayerBlock:
     norm = Normalization(size=hidden, norm="layer")
     attention = Attention(
         hidden_size=hidden,
@@ -36,7 +40,7 @@ def gpt_block(hidden: int, heads: int, count: int = 1) -> Block:
         dropout=True,
     )
     feed_forward = FeedForward(hidden_size=hidden, inner_size=4 * hidden, bias=True, dropout=True)
-    return Block(layers=(norm, attention, norm, feed_forward), count=count)
+    return LayerBlock(layers=(norm, attention, norm, feed_forward), count=count)
 
 
 def llama(*, hidden=512, inner=1408, heads=8, key_value_heads=2, layers=8, vocabulary=1000, experts=None):
@@ -45,11 +49,11 @@ def llama(*, hidden=512, inner=1408, heads=8, key_value_heads=2, layers=8, vocab
         hidden_size=hidden, query_heads=heads, key_value_heads=key_value_heads, head_size=hidden // heads
     )
     feed_forward = experts or FeedForward(hidden_size=hidden, inner_size=inner, gated=True)
-    return profile_of(
+    return build_profile(
         Architecture(
-            embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary),
-            layers=(Block(layers=(norm, attention, norm, feed_forward), count=layers), norm),
-            heads=(Head(kind="language_model", input_size=hidden, output_size=vocabulary),),
+            embeddings=ModelEmbeddings(size=hidden, vocabulary_size=vocabulary),
+            layers=(LayerBlock(layers=(norm, attention, norm, feed_forward), count=layers), norm),
+            heads=(ModelHead(kind="language_model", input_size=hidden, output_size=vocabulary),),
         )
     )
 
@@ -97,7 +101,9 @@ class TestTrainingState:
         assert state_bytes_per_parameter(recipe, Optimizer(optimizer)) == expected
 
     def test_a_seven_billion_model_takes_sixteen_bytes_each(self):
-        stage = training_memory(profile_of_count(7_000_000_000), training(), Parallelism())[0]
+        stage = estimate_training_memory(build_profile_from_count(7_000_000_000), training(), Parallelism())[
+            0
+        ]
         assert stage.state == (14e9, 14e9, 28e9, 56e9)
 
     @pytest.mark.parametrize(
@@ -105,14 +111,16 @@ class TestTrainingState:
         [("none", ()), ("zero_1", (2, 3)), ("zero_2", (1, 2, 3)), ("zero_3", (0, 1, 2, 3))],
     )
     def test_each_stage_of_sharding_divides_one_part_more(self, sharding, divided):
-        whole = training_memory(profile_of_count(10**9), training(), Parallelism(data=4))[0].state
+        whole = estimate_training_memory(build_profile_from_count(10**9), training(), Parallelism(data=4))[
+            0
+        ].state
         layout = Parallelism(data=4, sharding=Sharding(sharding))
-        shared = training_memory(profile_of_count(10**9), training(), layout)[0].state
+        shared = estimate_training_memory(build_profile_from_count(10**9), training(), layout)[0].state
         assert shared == tuple(size / 4 if part in divided else size for part, size in enumerate(whole))
 
     def test_hybrid_sharding_divides_by_its_group(self):
         layout = Parallelism(data=8, sharding=Sharding.HYBRID, sharding_group_size=2)
-        state = training_memory(profile_of_count(10**9), training(), layout)[0].state
+        state = estimate_training_memory(build_profile_from_count(10**9), training(), layout)[0].state
         assert state.total == pytest.approx(16e9 / 2)
 
     @given(
@@ -124,7 +132,8 @@ class TestTrainingState:
         profile = llama(layers=7)
         layout = Parallelism(tensor=tensor, pipeline=pipeline, data=data, sharding=Sharding.ZERO_3)
         held = sum(
-            stage_memory(profile, training(), layout, stage).state.weights * data for stage in range(pipeline)
+            compute_stage_memory(profile, training(), layout, stage).state.weights * data
+            for stage in range(pipeline)
         )
         split = profile.prefixes[-1][0] + profile.embedding.split + profile.head.split
         whole = profile.prefixes[-1][1] + profile.head.whole
@@ -135,7 +144,7 @@ class TestTrainingState:
         assert profile.block_count == 8
         block = sum(profile.blocks[0][1:4])
         states = [
-            stage_memory(profile, training(), Parallelism(pipeline=8), stage).state.weights / 2
+            compute_stage_memory(profile, training(), Parallelism(pipeline=8), stage).state.weights / 2
             for stage in range(8)
         ]
         table = head = 512 * 1000
@@ -145,7 +154,9 @@ class TestTrainingState:
         profile = llama(layers=13)
         block = sum(profile.blocks[0][1:4])
         inner = [
-            stage_memory(profile, training(), Parallelism(pipeline=5), stage).state.weights / 2 / block
+            compute_stage_memory(profile, training(), Parallelism(pipeline=5), stage).state.weights
+            / 2
+            / block
             for stage in range(1, 4)
         ]
         assert set(inner) == {2, 3}
@@ -155,21 +166,23 @@ class TestTrainingState:
         block = sum(profile.blocks[0][1:4])
         outer = 2 * 512 * 1000 + 512
         layout = Parallelism(data=4, sharding=Sharding.ZERO_3)
-        assert training_memory(profile, training(), layout)[0].gathered_weights == 2 * (2 * block + outer)
+        assert estimate_training_memory(profile, training(), layout)[0].gathered_weights == 2 * (
+            2 * block + outer
+        )
         alone = Parallelism(data=4, sharding=Sharding.HYBRID, sharding_group_size=1)
-        assert training_memory(profile, training(), alone)[0].gathered_weights == 0.0
+        assert estimate_training_memory(profile, training(), alone)[0].gathered_weights == 0.0
 
     def test_a_tied_head_is_copied_to_the_last_stage(self):
         hidden, vocabulary = 512, 1000
-        tied = profile_of(
+        tied = build_profile(
             Architecture(
-                embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary),
+                embeddings=ModelEmbeddings(size=hidden, vocabulary_size=vocabulary),
                 layers=(gpt_block(hidden, 8, 4),),
-                heads=(Head(kind="language_model", input_size=hidden, output_size=vocabulary),),
+                heads=(ModelHead(kind="language_model", input_size=hidden, output_size=vocabulary),),
                 tied=("language_model",),
             )
         )
-        last = stage_memory(tied, training(), Parallelism(pipeline=2), 1)
+        last = compute_stage_memory(tied, training(), Parallelism(pipeline=2), 1)
         untied_stage = 2 * sum(tied.blocks[0][1:3])
         assert last.state.weights == 2 * (untied_stage + hidden * vocabulary)
 
@@ -178,8 +191,8 @@ class TestTrainingState:
             hidden_size=512, expert_count=8, experts_per_token=2, expert_inner_size=256
         )
         profile = llama(experts=experts)
-        one = training_memory(profile, training(), Parallelism(data=8))[0].state.weights
-        spread = training_memory(profile, training(), Parallelism(data=8, expert=8))[0].state.weights
+        one = estimate_training_memory(profile, training(), Parallelism(data=8))[0].state.weights
+        spread = estimate_training_memory(profile, training(), Parallelism(data=8, expert=8))[0].state.weights
         assert one - spread == pytest.approx(2 * profile.expert_parameters * 7 / 8)
 
 
@@ -191,7 +204,7 @@ class TestActivations:
     )
     def test_a_gpt_layer_is_equation_1_2_and_4_of_korthikanti(self, heads, head_size, sequence):
         hidden = heads * head_size
-        terms = profile_of(Architecture(layers=(gpt_block(hidden, heads),))).activations
+        terms = build_profile(Architecture(layers=(gpt_block(hidden, heads),))).activations
         scores = 5 * heads * sequence / hidden
 
         def per_token(tensor=1, *, sequence_parallel=False):
@@ -201,14 +214,14 @@ class TestActivations:
                 kernel=AttentionKernel.STANDARD,
                 tensor=tensor,
                 sequence_parallel=sequence_parallel,
-            ).at(sequence)
+            ).compute_bytes(sequence)
 
         assert per_token() == pytest.approx(hidden * (34 + scores))
         assert per_token(8) == pytest.approx(hidden * (10 + 24 / 8 + scores / 8))
         assert per_token(8, sequence_parallel=True) == pytest.approx(hidden * (34 + scores) / 8)
 
     def test_a_fused_kernel_keeps_row_sums_in_place_of_scores(self):
-        terms = profile_of(Architecture(layers=(gpt_block(1024, 16),))).activations
+        terms = build_profile(Architecture(layers=(gpt_block(1024, 16),))).activations
         fused = activation_bytes_per_token(terms, element_bytes=2, kernel=AttentionKernel.FLASH)
         assert fused == (1024 * 34 + 4 * 16, 0)
 
@@ -221,8 +234,10 @@ class TestActivations:
         assert per_token == 2 * (norms + attention + 512 + 4 * 1408) + 4 * 8
 
     def test_full_recomputation_keeps_inputs_and_one_block(self):
-        profile = profile_of(Architecture(layers=(gpt_block(1024, 16, 24),)))
-        stage = training_memory(profile, training(recomputation=Recomputation.FULL), Parallelism())[0]
+        profile = build_profile(Architecture(layers=(gpt_block(1024, 16, 24),)))
+        stage = estimate_training_memory(profile, training(recomputation=Recomputation.FULL), Parallelism())[
+            0
+        ]
         tokens = 2 * 1024
         others, one_block = 23 * 2 * 1024, 1024 * 34 + 4 * 16
         gradients = 2 * (2 * 1024 + 4 * 1024)  # of a block's input and output, and of what is widest inside
@@ -270,10 +285,13 @@ class TestServing:
             hidden=8192, inner=1, heads=64, key_value_heads=key_value_heads, layers=layers, vocabulary=1
         )
         assert key_value_bytes(profile, 8192, NumberFormat.BF16) == gib * GIB
-        assert inference_memory(profile, serving(concurrency=32), Parallelism()).kv_cache == 32 * gib * GIB
+        assert (
+            estimate_inference_memory(profile, serving(concurrency=32), Parallelism()).kv_cache
+            == 32 * gib * GIB
+        )
 
     def test_cache_of_gpt2_xl(self):
-        profile = profile_of(Architecture(layers=(gpt_block(1600, 25, 48),)))
+        profile = build_profile(Architecture(layers=(gpt_block(1600, 25, 48),)))
         assert key_value_bytes(profile, 1024, NumberFormat.FP16) == 314_572_800
 
     def test_heads_are_replicated_beyond_their_number(self):
@@ -287,7 +305,7 @@ class TestServing:
         windowed = Attention(
             hidden_size=64, query_heads=4, key_value_heads=4, head_size=16, window_tokens=100
         )
-        profile = profile_of(Architecture(layers=(Block(layers=(norm, windowed), count=3),)))
+        profile = build_profile(Architecture(layers=(LayerBlock(layers=(norm, windowed), count=3),)))
         assert key_value_bytes(profile, 1000, NumberFormat.BF16) == 3 * 100 * 2 * 64 * 2
         assert key_value_bytes(profile, 50, NumberFormat.BF16) == 3 * 50 * 2 * 64 * 2
 
@@ -303,13 +321,13 @@ class TestServing:
     def test_the_logits_of_many_requests_outgrow_an_iteration(self):
         """Llama-3.1-8B with a thousand requests: 6 bytes for each of 128,256 logits."""
         profile = llama(hidden=4096, inner=14336, heads=32, key_value_heads=8, layers=32, vocabulary=128256)
-        memory = inference_memory(profile, serving(concurrency=1000), Parallelism())
+        memory = estimate_inference_memory(profile, serving(concurrency=1000), Parallelism())
         assert memory.workspace == 1000 * 128256 * 6
-        one = inference_memory(profile, serving(), Parallelism())
+        one = estimate_inference_memory(profile, serving(), Parallelism())
         assert one.workspace == 8192 * (2 * 4096 + 2 * 14336) * 2
-        most = largest_concurrency(one, serving(), 5e12)
-        full = inference_memory(profile, serving(concurrency=most), Parallelism())
-        over = inference_memory(profile, serving(concurrency=most + 1), Parallelism())
+        most = find_largest_concurrency(one, serving(), 5e12)
+        full = estimate_inference_memory(profile, serving(concurrency=most), Parallelism())
+        over = estimate_inference_memory(profile, serving(concurrency=most + 1), Parallelism())
         assert full.total_bytes <= 5e12 < over.total_bytes
 
     @given(
@@ -319,7 +337,7 @@ class TestServing:
     )
     def test_the_longest_context_fits_and_a_block_more_does_not(self, windows, usable, concurrency):
         blocks = [
-            Block(
+            LayerBlock(
                 layers=(
                     Attention(
                         hidden_size=512,
@@ -332,10 +350,10 @@ class TestServing:
             )
             for window in windows
         ]
-        profile = profile_of(Architecture(layers=tuple(blocks)))
+        profile = build_profile(Architecture(layers=tuple(blocks)))
         asked = serving(concurrency=concurrency)
-        memory = inference_memory(profile, asked, Parallelism())
-        longest = longest_context(profile, asked, Parallelism(), memory, usable)
+        memory = estimate_inference_memory(profile, asked, Parallelism())
+        longest = find_longest_context(profile, asked, Parallelism(), memory, usable)
 
         def fits(tokens):
             cache = concurrency * key_value_bytes(profile, tokens, NumberFormat.BF16)
@@ -350,15 +368,15 @@ class TestServing:
 
     def test_largest_concurrency_fits_and_one_more_does_not(self):
         profile = llama()
-        memory = inference_memory(profile, serving(), Parallelism())
+        memory = estimate_inference_memory(profile, serving(), Parallelism())
         usable = 20e9
-        most = largest_concurrency(memory, serving(), usable)
+        most = find_largest_concurrency(memory, serving(), usable)
         assert most > 1
-        full = inference_memory(profile, serving(concurrency=most), Parallelism())
-        over = inference_memory(profile, serving(concurrency=most + 1), Parallelism())
+        full = estimate_inference_memory(profile, serving(concurrency=most), Parallelism())
+        over = estimate_inference_memory(profile, serving(concurrency=most + 1), Parallelism())
         assert full.weights + full.kv_cache + memory.workspace <= usable
         assert over.weights + over.kv_cache + memory.workspace > usable
-        tokens = cache_tokens(memory, usable, serving())
+        tokens = count_cache_tokens(memory, usable, serving())
         assert tokens % 16 == 0
         assert 0 <= tokens - most * serving().context_tokens < serving().context_tokens
 
@@ -388,7 +406,7 @@ workloads = st.builds(
 
 
 def total(workload: TrainingWorkload, layout: Parallelism) -> float:
-    return training_memory(llama(), workload, layout)[0].total_bytes
+    return estimate_training_memory(llama(), workload, layout)[0].total_bytes
 
 
 class TestProperties:
@@ -405,7 +423,7 @@ class TestProperties:
     @given(workloads)
     def test_more_sharding_never_takes_more_state(self, workload):
         states = [
-            training_memory(llama(), workload, Parallelism(data=8, sharding=sharding))[0].state.total
+            estimate_training_memory(llama(), workload, Parallelism(data=8, sharding=sharding))[0].state.total
             for sharding in (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_2, Sharding.ZERO_3)
         ]
         assert states == sorted(states, reverse=True)
@@ -419,16 +437,16 @@ class TestProperties:
 
     @given(workloads, layouts, st.floats(1e7, 1e12))
     def test_the_largest_micro_batch_fits_and_the_next_does_not(self, workload, layout, usable):
-        stages = training_memory(llama(), workload, layout)
-        most = largest_micro_batch(stages, usable, context=layout.context)
+        stages = estimate_training_memory(llama(), workload, layout)
+        most = find_largest_micro_batch(stages, usable, context=layout.context)
         if most:
             assert total(workload._replace(micro_batch_size=most), layout) <= usable * (1 + 1e-9)
         assert total(workload._replace(micro_batch_size=most + 1), layout) >= usable * (1 - 1e-9)
 
     @given(workloads, layouts, st.floats(1e7, 1e12))
     def test_the_longest_sequence_fits_and_the_next_does_not(self, workload, layout, usable):
-        stages = training_memory(llama(), workload, layout)
-        longest = longest_sequence(
+        stages = estimate_training_memory(llama(), workload, layout)
+        longest = find_longest_sequence(
             stages, usable, context=layout.context, micro_batch_size=workload.micro_batch_size
         )
         if longest:

@@ -7,35 +7,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.evidence.service import reference_curves
+from service.evidence.service import load_reference_curves
 from service.planning.errors import PlanningError
 from service.planning.hardware.calibration import MachineFacts, OperatorQuantity
-from service.planning.models.positions import Sample, forward_flops_of_sample
-from service.planning.models.profile import Choice, FusedAttention, Fusion
+from service.planning.models.positions import SampleShape, forward_flops_of_sample
+from service.planning.models.profile import FusedAttention, KernelChoice, OperatorFusion
 from service.planning.operators import (
-    Bound,
-    Machine,
-    Operator,
+    DeviceMachine,
     OperatorKind,
+    OperatorWork,
+    TimeBound,
     block_operators,
     block_sample_times,
     block_times,
-    choice_of,
+    build_machine,
+    build_operators,
+    build_sample_operators,
+    build_shard,
+    build_widths,
     embedding_operators,
     forward_flops_per_token,
     head_operators,
-    machine_of,
     matrix_seconds,
     operator_seconds,
-    operators,
     optimizer_operators,
+    resolve_choice,
     roofline_point,
     sample_head_operators,
-    sample_operators_of,
-    shard_of,
+    sum_work,
     wave_rounds,
-    widths_of,
-    work_of,
 )
 from service.planning.parallelism import Parallelism
 from service.planning.precision import (
@@ -44,13 +44,13 @@ from service.planning.precision import (
     Optimizer,
     TrainingPrecision,
 )
-from service.planning.quantity import Basis
+from service.planning.quantity import EvidenceBasis
 from service.planning.software.frameworks import Framework
 from service.planning.workload import (
     Adaptation,
     AdaptationKind,
     AttentionKernel,
-    Loss,
+    LossImplementation,
     Recomputation,
     TrainingWorkload,
 )
@@ -80,11 +80,13 @@ def profile(name):
 
 
 @cache
-def machine(name="h100-sxm") -> Machine:
-    return machine_of(shipped().accelerators[name].accelerator, reference_curves().calibration.operators)
+def machine(name="h100-sxm") -> DeviceMachine:
+    return build_machine(
+        shipped().accelerators[name].accelerator, load_reference_curves().calibration.operators
+    )
 
 
-def ideal(peak=989e12, bandwidth=3.35e12, **rates) -> Machine:
+def ideal(peak=989e12, bandwidth=3.35e12, **rates) -> DeviceMachine:
     """A device whose kernels reach both limits, but for what ``rates`` say."""
     known = machine().rates
     free = {
@@ -104,18 +106,20 @@ def ideal(peak=989e12, bandwidth=3.35e12, **rates) -> Machine:
         "expert_variation": 0.0,
     }
     facts = MachineFacts(132, 128, 128, "")
-    return Machine(dict.fromkeys(NumberFormat, peak), bandwidth, facts, known._replace(**{**free, **rates}))
+    return DeviceMachine(
+        dict.fromkeys(NumberFormat, peak), bandwidth, facts, known._replace(**{**free, **rates})
+    )
 
 
 def of_blocks(model, of, layout, *, backward=False, fusion=None):
     """Operators of all blocks with how often each block occurs."""
-    shard = shard_of(of.micro_batch_size, of.sequence_length, layout)
-    widths = widths_of(of.recipe, of.recipe.compute)
-    choice = choice_of(model, of, fusion)
+    shard = build_shard(of.micro_batch_size, of.sequence_length, layout)
+    widths = build_widths(of.recipe, of.recipe.compute)
+    choice = resolve_choice(model, of, fusion)
     found = [
         (operator, block.repeats)
-        for templates, block in zip(model.operators.of(choice), model.blocks, strict=True)
-        for operator in operators(templates, shard, widths, backward=backward)
+        for templates, block in zip(model.operators.get_block_templates(choice), model.blocks, strict=True)
+        for operator in build_operators(templates, shard, widths, backward=backward)
     ]
     head = head_operators(model, shard, widths, choice, loss=of.loss, backward=backward)
     return [*found, *((operator, 1) for operator in head)]
@@ -180,14 +184,14 @@ def test_the_backward_pass_multiplies_twice_and_a_fused_attention_five_times_for
 
 def samples():
     names = {
-        "resnet-50": Sample(height=224, width=224),
-        "vit-large-patch16-224": Sample(height=224, width=224),
-        "bert-large": Sample(tokens=512),
-        "t5-large": Sample(tokens=114, source_tokens=512),
-        "whisper-large-v3": Sample(tokens=448, audio_frames=3000),
-        "stable-diffusion-2.1-unet": Sample(height=512, width=512, source_tokens=77),
-        "wan-2.1-14b": Sample(height=480, width=832, frames=81, source_tokens=512),
-        "dlrm-criteo-1tb": Sample(),
+        "resnet-50": SampleShape(height=224, width=224),
+        "vit-large-patch16-224": SampleShape(height=224, width=224),
+        "bert-large": SampleShape(tokens=512),
+        "t5-large": SampleShape(tokens=114, source_tokens=512),
+        "whisper-large-v3": SampleShape(tokens=448, audio_frames=3000),
+        "stable-diffusion-2.1-unet": SampleShape(height=512, width=512, source_tokens=77),
+        "wan-2.1-14b": SampleShape(height=480, width=832, frames=81, source_tokens=512),
+        "dlrm-criteo-1tb": SampleShape(),
     }
     return sorted(names.items())
 
@@ -207,8 +211,8 @@ def of_sample(work, count, widths, *, backward=False):
 @pytest.mark.parametrize(("name", "sample"), samples())
 def test_operators_of_a_sample_add_up(name, sample):
     architecture = to_planning(Architecture.model_validate(shipped().models[name].architecture))
-    widths = widths_of(TRAINING_RECIPES[TrainingPrecision.BF16], BF16)
-    work = sample_operators_of(architecture, sample, Choice(flash=False))
+    widths = build_widths(TRAINING_RECIPES[TrainingPrecision.BF16], BF16)
+    work = build_sample_operators(architecture, sample, KernelChoice(flash=False))
     forward = of_sample(work, 4.0, widths)
     counted = 4.0 * forward_flops_of_sample(architecture, sample)
     assert multiplied(forward) == pytest.approx(counted, rel=1e-9)
@@ -223,8 +227,10 @@ def test_operators_of_a_sample_add_up(name, sample):
 def test_resnet_50_of_which_nothing_was_fitted(device, measured):
     """NVIDIA DeepLearningExamples, ResNet-50 v1.5 for PyTorch in mixed precision on one device, images/s."""
     architecture = to_planning(Architecture.model_validate(shipped().models["resnet-50"].architecture))
-    widths = widths_of(TRAINING_RECIPES[TrainingPrecision.FP16], NumberFormat.FP16)
-    work = sample_operators_of(architecture, Sample(height=224, width=224), Choice(fusion=Fusion.FUSED))
+    widths = build_widths(TRAINING_RECIPES[TrainingPrecision.FP16], NumberFormat.FP16)
+    work = build_sample_operators(
+        architecture, SampleShape(height=224, width=224), KernelChoice(fusion=OperatorFusion.FUSED)
+    )
     seconds = sum(
         count * operator_seconds(operator, machine(device)).seconds
         for backward in (False, True)
@@ -237,8 +243,8 @@ def test_a_block_of_a_sample_may_be_run_again():
     architecture = to_planning(
         Architecture.model_validate(shipped().models["vit-large-patch16-224"].architecture)
     )
-    widths = widths_of(TRAINING_RECIPES[TrainingPrecision.BF16], BF16)
-    work = sample_operators_of(architecture, Sample(height=224, width=224), Choice())
+    widths = build_widths(TRAINING_RECIPES[TrainingPrecision.BF16], BF16)
+    work = build_sample_operators(architecture, SampleShape(height=224, width=224), KernelChoice())
     deepest = work.blocks[work.repeats.index(max(work.repeats))]
     kept, again = (
         block_sample_times(
@@ -267,10 +273,12 @@ def test_frozen_weights_have_no_gradient():
 def test_packed_weights_are_unpacked_in_both_passes():
     model = profile("llama-3-8b")
     of = workload(adaptation=Adaptation(AdaptationKind.QLORA, rank=16, targets=frozenset({"query"})))
-    choice, shard = choice_of(model, of), shard_of(1, SEQUENCE, Parallelism())
-    widths = widths_of(of.recipe, BF16, packed=0.5)
+    choice, shard = resolve_choice(model, of), build_shard(1, SEQUENCE, Parallelism())
+    widths = build_widths(of.recipe, BF16, packed=0.5)
     for backward in (False, True):
-        found = operators(model.operators.of(choice)[0], shard, widths, backward=backward)
+        found = build_operators(
+            model.operators.get_block_templates(choice)[0], shard, widths, backward=backward
+        )
         (unpacked,) = [operator for operator in found if operator.name == "unpacked_weights"]
         weights = model.quantisable_parameters / model.block_count
         assert unpacked.moved_bytes == pytest.approx(2.5 * weights)
@@ -295,7 +303,9 @@ def test_eager_kernels_move_more_than_fused_ones_and_those_more_than_compiled_on
         moved = [(o.moved_bytes * n, o.kernels * n) for o, n in found if o.kind is OperatorKind.MEMORY]
         return [sum(column) for column in zip(*moved, strict=True)]
 
-    eager, fused, compiled = (streamed(fusion) for fusion in (Fusion.EAGER, Fusion.FUSED, Fusion.COMPILED))
+    eager, fused, compiled = (
+        streamed(fusion) for fusion in (OperatorFusion.EAGER, OperatorFusion.FUSED, OperatorFusion.COMPILED)
+    )
     assert eager[0] > 1.5 * fused[0] > 1.5 * compiled[0]
     assert eager[1] > fused[1] > compiled[1]
 
@@ -314,14 +324,14 @@ def test_a_token_of_a_fused_norm_is_read_and_written_once():
 )
 def test_queries_and_keys_are_rotated_where_no_position_is_added(name, rotary):
     of = workload(framework=Framework.FSDP)
-    assert choice_of(profile(name), of).rotary is rotary
+    assert resolve_choice(profile(name), of).rotary is rotary
     found = {operator.name for operator, _ in of_blocks(profile(name), of, Parallelism())}
     assert ("rotary" in found) is rotary
 
 
 @pytest.mark.parametrize(("release", "share"), [("first", 0.5), ("second", 0.85), ("native", 0.9)])
 def test_each_release_of_fused_attention_is_faster(release, share):
-    long = Operator(
+    long = OperatorWork(
         "attention",
         OperatorKind.ATTENTION,
         BF16,
@@ -383,7 +393,7 @@ def test_published_multiplications(name, side, number_format, measured):
     """Azure AI benchmarking guide: cuBLASLt on random data."""
     width = {NumberFormat.FP16: 2.0, NumberFormat.FP8: 1.0}[number_format]
     flops = 2.0 * side**3
-    square = Operator(
+    square = OperatorWork(
         "gemm",
         OperatorKind.GEMM,
         number_format,
@@ -405,7 +415,7 @@ def test_a_single_token_leaves_a_device_idle_and_a_batch_does_not():
         of = workload(micro_batch_size=sequences, sequence_length=64)
         found = of_blocks(model, of, Parallelism())
         gemms = [o for o, _ in found if o.kind is OperatorKind.GEMM]
-        work = work_of(gemms, machine("a100-sxm-80gb"))
+        work = sum_work(gemms, machine("a100-sxm-80gb"))
         return work.flops / work.seconds / 312e12
 
     assert utilization(1) < 0.35
@@ -418,9 +428,9 @@ def test_a_single_token_leaves_a_device_idle_and_a_batch_does_not():
 
 def times_of(name, of, layout=None, device="a100-sxm-80gb"):
     model = profile(name)
-    shard = shard_of(of.micro_batch_size, of.sequence_length, layout or Parallelism())
-    templates = model.operators.of(choice_of(model, of))[0]
-    return block_times(templates, shard, widths_of(of.recipe, of.recipe.compute), of, machine(device))
+    shard = build_shard(of.micro_batch_size, of.sequence_length, layout or Parallelism())
+    templates = model.operators.get_block_templates(resolve_choice(model, of))[0]
+    return block_times(templates, shard, build_widths(of.recipe, of.recipe.compute), of, machine(device))
 
 
 def test_full_recomputation_is_one_more_forward_pass():
@@ -472,7 +482,7 @@ def test_rows_in_random_order_are_slower_than_a_stream():
     """Notes on kernels, T126: scattered access reaches below 0.6 of a contiguous one."""
 
     def seconds(row_bytes, kind=OperatorKind.GATHER):
-        one = Operator("lookup", kind, BF16, 0.0, 1e9, 1.0, row_bytes=row_bytes)
+        one = OperatorWork("lookup", kind, BF16, 0.0, 1e9, 1.0, row_bytes=row_bytes)
         return operator_seconds(one, machine()).seconds
 
     stream = seconds(0.0, OperatorKind.MEMORY)
@@ -483,7 +493,7 @@ def test_rows_in_random_order_are_slower_than_a_stream():
 def test_the_optimizer_is_bound_by_what_it_moves():
     moved = {"gradient_bytes": 4e9, "master_bytes": 4e9, "weight_bytes": 2e9, "state_bytes": 8e9}
     fused, listed = (
-        work_of(optimizer_operators(framework=framework, **moved), machine())
+        sum_work(optimizer_operators(framework=framework, **moved), machine())
         for framework in (Framework.MEGATRON_LM, Framework.FSDP)
     )
     assert fused.moved_bytes == 3 * 4e9 + (4e9 + 2 * 8e9 + 2 * 4e9 + 2e9)
@@ -493,17 +503,17 @@ def test_the_optimizer_is_bound_by_what_it_moves():
 
 
 def test_table_and_loss():
-    model, shard = profile("llama-3-8b"), shard_of(1, SEQUENCE, Parallelism())
-    widths = widths_of(TRAINING_RECIPES[TrainingPrecision.BF16], BF16)
+    model, shard = profile("llama-3-8b"), build_shard(1, SEQUENCE, Parallelism())
+    widths = build_widths(TRAINING_RECIPES[TrainingPrecision.BF16], BF16)
     (rows,) = embedding_operators(model, shard, widths)
     assert rows.moved_bytes == 2 * SEQUENCE * 4096 * 2
-    choice = choice_of(model, workload())
+    choice = resolve_choice(model, workload())
     plain, fused = (
         next(o for o in head_operators(model, shard, widths, choice, loss=loss) if o.name == "loss")
-        for loss in (Loss.FP32, Loss.FUSED)
+        for loss in (LossImplementation.FP32, LossImplementation.FUSED)
     )
     assert plain.moved_bytes > 2.0 * fused.moved_bytes
-    parts = head_operators(model, shard, widths, choice, loss=Loss.CHUNKED)
+    parts = head_operators(model, shard, widths, choice, loss=LossImplementation.CHUNKED)
     chunked = next(o for o in parts if o.name == "head")
     assert (chunked.kernels, chunked.rows) == (8.0, SEQUENCE / 8.0)
 
@@ -519,7 +529,7 @@ def any_operators(draw):
     rows, columns, depth = draw(SIZES), draw(SIZES), draw(SIZES)
     kind, batch = draw(KINDS), float(draw(st.integers(1, 64)))
     kernels = float(draw(st.integers(1, 4)))
-    return Operator(
+    return OperatorWork(
         "any",
         kind,
         draw(st.sampled_from([BF16, NumberFormat.FP8, NumberFormat.FP16])),
@@ -599,36 +609,36 @@ def test_many_layouts_are_estimated_as_each_alone(data):
 
 
 def test_a_generation_without_its_own_rows_takes_the_pooled_ones():
-    known = reference_curves().calibration.operators
-    assert known.rates("hopper").basis is Basis.REFERENCE
-    assert known.rates("tpu-v5p").basis is Basis.DATASHEET
-    pooled = known.find(OperatorQuantity.MATRIX_PEAK, "tpu-v5p", BF16)
+    known = load_reference_curves().calibration.operators
+    assert known.get_rates("hopper").basis is EvidenceBasis.REFERENCE
+    assert known.get_rates("tpu-v5p").basis is EvidenceBasis.DATASHEET
+    pooled = known.find_share(OperatorQuantity.MATRIX_PEAK, "tpu-v5p", BF16)
     assert pooled.runs == 0
-    assert known.machine("h100-pcie", "hopper").multiprocessors == 114
-    assert known.machine("h100-sxm", "hopper").multiprocessors == 132
+    assert known.find_machine("h100-pcie", "hopper").multiprocessors == 114
+    assert known.find_machine("h100-sxm", "hopper").multiprocessors == 132
 
 
 def test_formats_of_the_same_unit_share_their_constant():
-    known = reference_curves().calibration.operators
+    known = load_reference_curves().calibration.operators
     half, brain = (
-        known.find(OperatorQuantity.MATRIX_PEAK, "ampere", each) for each in (NumberFormat.FP16, BF16)
+        known.find_share(OperatorQuantity.MATRIX_PEAK, "ampere", each) for each in (NumberFormat.FP16, BF16)
     )
     assert half is brain
 
 
 def test_every_constant_lies_in_its_interval_and_says_where_it_is_from():
-    for (quantity, _, _), share in reference_curves().calibration.operators.constants.items():
+    for (quantity, _, _), share in load_reference_curves().calibration.operators.constants.items():
         assert share.low <= share.value <= share.high, quantity
         assert share.source
 
 
 def test_an_incomplete_calibration_says_so():
-    known = reference_curves().calibration.operators
+    known = load_reference_curves().calibration.operators
     empty = type(known)(constants={}, machines={})
     with pytest.raises(PlanningError, match="is not known"):
-        empty.find(OperatorQuantity.BANDWIDTH, "hopper")
+        empty.find_share(OperatorQuantity.BANDWIDTH, "hopper")
     with pytest.raises(PlanningError, match="no machine"):
-        empty.machine("h100-sxm", "hopper")
+        empty.find_machine("h100-sxm", "hopper")
 
 
 def test_a_device_without_a_bandwidth_has_no_times():
@@ -641,13 +651,13 @@ def test_a_device_without_a_bandwidth_has_no_times():
         peak_flops_per_second=accelerator.peak_flops_per_second,
         power_limit_watts=None,
     )
-    assert machine_of(nothing, reference_curves().calibration.operators) is None
+    assert build_machine(nothing, load_reference_curves().calibration.operators) is None
 
 
 def test_roofline_points_say_what_binds():
     model = profile("llama-3-8b")
     points = {o.name: roofline_point(o, machine()) for o, _ in of_blocks(model, workload(), Parallelism())}
-    assert points["gate_up"].bound is Bound.COMPUTE
-    assert points["norm"].bound is Bound.MEMORY
+    assert points["gate_up"].bound is TimeBound.COMPUTE
+    assert points["norm"].bound is TimeBound.MEMORY
     assert points["gate_up"].intensity > 295 > points["norm"].intensity
     assert points["gate_up"].attainable_flops_per_second == 989e12

@@ -2,15 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.models.architecture import Architecture, Block
+from service.planning.models.architecture import Architecture, LayerBlock
 from service.planning.models.layers import Attention, FeedForward, MixtureOfExperts
-from service.planning.models.profile import profile_of, profile_of_count
+from service.planning.models.profile import build_profile, build_profile_from_count
 from service.planning.operators import (
-    Bound,
+    TimeBound,
+    compute_roofline,
     forward_flops_per_token,
     mean_context_tokens,
     ridge_point,
-    roofline,
     step_flops,
 )
 
@@ -21,22 +21,22 @@ def attention(**changes) -> Attention:
 
 
 def work_of(layer: Attention):
-    return profile_of(Architecture(layers=(layer,))).attention[0]
+    return build_profile(Architecture(layers=(layer,))).attention[0]
 
 
 def test_gpt2_xl_layer_by_layer():
     """B = 32, S = 1,024, H = 1,600: the worked layer of the training chapter with its missing output
     projection, 2.2280e12 FLOPs forward; QKV 5.0332e11, scores 1.0737e11, feed-forward 1.3422e12."""
     tokens = 32 * 1024
-    block = Block(layers=(attention(), FeedForward(hidden_size=1600, inner_size=6400)), count=48)
-    profile = profile_of(Architecture(layers=(block,)))
+    block = LayerBlock(layers=(attention(), FeedForward(hidden_size=1600, inner_size=6400)), count=48)
+    profile = build_profile(Architecture(layers=(block,)))
     forward = forward_flops_per_token(profile, 1024) * tokens
     assert forward == 48 * 2_228_014_284_800
     assert step_flops(forward).model == 3 * forward
 
 
 def test_the_rules_of_thumb_are_those_of_a_model_without_shapes():
-    profile = profile_of_count(70_000_000_000)
+    profile = build_profile_from_count(70_000_000_000)
     forward = forward_flops_per_token(profile, 4096)
     assert forward == 140e9
     assert step_flops(forward).model * 2e12 == 8.4e23
@@ -44,7 +44,7 @@ def test_the_rules_of_thumb_are_those_of_a_model_without_shapes():
 
 def test_experts_count_by_the_share_of_tokens_that_use_them():
     experts = MixtureOfExperts(hidden_size=64, expert_count=8, experts_per_token=2, expert_inner_size=128)
-    profile = profile_of(Architecture(layers=(experts,)))
+    profile = build_profile(Architecture(layers=(experts,)))
     router, used = 64 * 8, 2 * 3 * 64 * 128
     assert profile.matmul_flops_per_token == 2 * (router + used)
 
@@ -68,7 +68,7 @@ def test_model_flops_count_all_that_the_window_reaches():
     assert mean_context_tokens(work_of(attention()), 1000, skips_masked=False) == 1000
     assert mean_context_tokens(work_of(attention(causal=False)), 1000, skips_masked=True) == 1000
     assert mean_context_tokens(work_of(attention(window_tokens=100)), 1000, skips_masked=False) == 100
-    profile = profile_of(Architecture(layers=(Block(layers=(attention(),), count=48),)))
+    profile = build_profile(Architecture(layers=(LayerBlock(layers=(attention(),), count=48),)))
     forward = forward_flops_per_token(profile, 1024)
     weights = 48 * 4 * 1600 * 1600
     assert step_flops(forward).model == 6 * weights + 12 * 48 * 25 * 64 * 1024
@@ -85,21 +85,25 @@ positive = st.floats(1e-3, 1e18)
 
 @given(positive, positive, positive, positive)
 def test_roofline_and_ridge_agree(flops, moved, peak, bandwidth):
-    times = roofline(flops, moved, peak_flops_per_second=peak, bandwidth_bytes_per_second=bandwidth)
+    times = compute_roofline(flops, moved, peak_flops_per_second=peak, bandwidth_bytes_per_second=bandwidth)
     intensity = flops / moved
     attainable = min(peak, bandwidth * intensity)
     assert times.seconds == pytest.approx(flops / attainable, rel=1e-9)
     ridge = ridge_point(peak, bandwidth)
     if intensity < ridge * (1 - 1e-9):
-        assert times.bound is Bound.MEMORY
+        assert times.bound is TimeBound.MEMORY
     if intensity > ridge * (1 + 1e-9):
-        assert times.bound is Bound.COMPUTE
+        assert times.bound is TimeBound.COMPUTE
 
 
 @given(positive, positive, positive, positive, st.floats(1, 10))
 def test_a_better_device_is_never_slower(flops, moved, peak, bandwidth, factor):
-    base = roofline(flops, moved, peak_flops_per_second=peak, bandwidth_bytes_per_second=bandwidth)
-    faster = roofline(flops, moved, peak_flops_per_second=peak * factor, bandwidth_bytes_per_second=bandwidth)
-    wider = roofline(flops, moved, peak_flops_per_second=peak, bandwidth_bytes_per_second=bandwidth * factor)
+    base = compute_roofline(flops, moved, peak_flops_per_second=peak, bandwidth_bytes_per_second=bandwidth)
+    faster = compute_roofline(
+        flops, moved, peak_flops_per_second=peak * factor, bandwidth_bytes_per_second=bandwidth
+    )
+    wider = compute_roofline(
+        flops, moved, peak_flops_per_second=peak, bandwidth_bytes_per_second=bandwidth * factor
+    )
     assert faster.seconds <= base.seconds
     assert wider.seconds <= base.seconds

@@ -8,8 +8,8 @@ import pytest
 from service.formats.huggingface import FAMILIES, import_config
 from service.planning.memory.activations import activation_bytes_per_token
 from service.planning.memory.states import tensor_state_bytes
-from service.planning.models.layers import Split, Tensor
-from service.planning.models.profile import profile_of
+from service.planning.models.layers import LayerTensor, TensorSplit
+from service.planning.models.profile import build_profile
 from service.planning.precision import Optimizer
 from service.planning.software.frameworks import TRAITS, Framework
 from service.planning.workload import AttentionKernel
@@ -31,7 +31,7 @@ NARROW_SOFTMAX = {"gpt2"}
 
 @pytest.mark.parametrize("row", IMPORTED, ids=lambda row: f"{row['name']}-{row['attention']}")
 def test_saved_bytes_of_a_block(row):
-    profile = profile_of(import_config(row["config"]).architecture)
+    profile = build_profile(import_config(row["config"]).architecture)
     terms = profile.activations
     fused = row["attention"] == "sdpa"
     length = row["sequence_length"]
@@ -40,7 +40,7 @@ def test_saved_bytes_of_a_block(row):
         element_bytes=2.0,
         kernel=AttentionKernel.FLASH if fused else AttentionKernel.STANDARD,
         traits=TRAITS[Framework.TRANSFORMERS]._replace(eager_scores=row["name"] not in NARROW_SOFTMAX),
-    ).at(length)
+    ).compute_bytes(length)
     if row["name"] in SCALED_IN_FP32:
         found += 2.0 * (terms.whole_normed + terms.split_normed)
     if fused:
@@ -53,7 +53,7 @@ def test_saved_bytes_of_a_block(row):
 
 @pytest.mark.parametrize("row", ORACLE["optimizers"], ids=lambda row: f"{row['optimizer']}-{row['tensor']}")
 def test_optimizer_states_of_a_tensor(row):
-    tensor = Tensor(row["tensor"], tuple(row["shape"]), Split.NONE)
+    tensor = LayerTensor(row["tensor"], tuple(row["shape"]), TensorSplit.NONE)
     optimizer = Optimizer(row["optimizer"])
     found = tensor_state_bytes(tensor, optimizer, element_bytes=4.0, rank=0, inside=True)
     assert found == pytest.approx(row["bytes"])

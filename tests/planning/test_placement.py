@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.parallelism import Group, Parallelism, Placement, Sharding, placement
+from service.planning.parallelism import DeviceGroup, GroupPlacement, Parallelism, Sharding, build_placement
 
 POWERS = [1, 2, 4, 8]
 
@@ -36,7 +36,7 @@ def test_groups_lie_where_megatron_puts_them(per_node, tensor, context, data, pi
     layout = Parallelism(tensor=tensor, context=context, data=data, pipeline=pipeline, expert=expert)
     dense = {"tensor": tensor, "context": context, "data": data, "pipeline": pipeline}
     experts = {"tensor": tensor, "expert": expert, "replicas": data * context // expert, "pipeline": pipeline}
-    found = placement(layout, per_node)
+    found = build_placement(layout, per_node)
     for group, wanted in (
         (found.tensor, ranks(dense, {"tensor"})),
         (found.context, ranks(dense, {"context"})),
@@ -52,36 +52,36 @@ def test_groups_lie_where_megatron_puts_them(per_node, tensor, context, data, pi
 
 def test_eight_by_eight():
     """Tensor parallelism fills the nodes, so that replicas and stages are one to a node."""
-    found = placement(Parallelism(tensor=8, data=4, pipeline=2), 8)
-    assert found == Placement(
-        tensor=Group(8, 8),
-        context=Group(1, 1),
-        expert=Group(1, 1),
-        replicas=Group(4, 1),
-        expert_replicas=Group(4, 1),
-        shards=Group(4, 1),
-        shard_replicas=Group(1, 1),
-        expert_shards=Group(4, 1),
-        expert_shard_replicas=Group(1, 1),
-        pipeline=Group(2, 1),
-        ends=Group(2, 1),
+    found = build_placement(Parallelism(tensor=8, data=4, pipeline=2), 8)
+    assert found == GroupPlacement(
+        tensor=DeviceGroup(8, 8),
+        context=DeviceGroup(1, 1),
+        expert=DeviceGroup(1, 1),
+        replicas=DeviceGroup(4, 1),
+        expert_replicas=DeviceGroup(4, 1),
+        shards=DeviceGroup(4, 1),
+        shard_replicas=DeviceGroup(1, 1),
+        expert_shards=DeviceGroup(4, 1),
+        expert_shard_replicas=DeviceGroup(1, 1),
+        pipeline=DeviceGroup(2, 1),
+        ends=DeviceGroup(2, 1),
     )
 
 
 def test_hybrid_shards_are_the_nearest_replicas():
     """Sharded in a node, replicated between nodes."""
     layout = Parallelism(data=32, sharding=Sharding.HYBRID, sharding_group_size=8)
-    found = placement(layout, 8)
-    assert (found.shards, found.shard_replicas) == (Group(8, 8), Group(4, 1))
-    experts = placement(layout._replace(expert=8), 8)
-    assert (experts.expert_shards, experts.expert_shard_replicas) == (Group(4, 1), Group(1, 1))
+    found = build_placement(layout, 8)
+    assert (found.shards, found.shard_replicas) == (DeviceGroup(8, 8), DeviceGroup(4, 1))
+    experts = build_placement(layout._replace(expert=8), 8)
+    assert (experts.expert_shards, experts.expert_shard_replicas) == (DeviceGroup(4, 1), DeviceGroup(1, 1))
 
 
 def test_stages_of_a_small_layout_share_a_node():
-    assert placement(Parallelism(tensor=2, pipeline=4), 8).pipeline == Group(2, 2)
-    assert placement(Parallelism(tensor=2, pipeline=4), 8).ends == Group(2, 2)
-    assert placement(Parallelism(tensor=4, pipeline=4), 8).ends == Group(2, 1)
-    assert placement(Parallelism(), 8).pipeline.devices == 1
+    assert build_placement(Parallelism(tensor=2, pipeline=4), 8).pipeline == DeviceGroup(2, 2)
+    assert build_placement(Parallelism(tensor=2, pipeline=4), 8).ends == DeviceGroup(2, 2)
+    assert build_placement(Parallelism(tensor=4, pipeline=4), 8).ends == DeviceGroup(2, 1)
+    assert build_placement(Parallelism(), 8).pipeline.devices == 1
 
 
 @given(
@@ -92,10 +92,10 @@ def test_arrays_give_what_numbers_give(layouts, per_domain):
     def laid_out(tensor, context, data, pipeline, expert):
         return Parallelism(tensor=tensor, context=context, data=data, pipeline=pipeline, expert=expert)
 
-    one_by_one = [placement(laid_out(*layout), per_domain) for layout in layouts]
-    found = placement(laid_out(*np.array(layouts).T), per_domain)
-    for name in Placement._fields:
-        for field in Group._fields:
+    one_by_one = [build_placement(laid_out(*layout), per_domain) for layout in layouts]
+    found = build_placement(laid_out(*np.array(layouts).T), per_domain)
+    for name in GroupPlacement._fields:
+        for field in DeviceGroup._fields:
             wanted = [getattr(getattr(one, name), field) for one in one_by_one]
             assert getattr(getattr(found, name), field) == pytest.approx(wanted), (name, field)
             group = getattr(found, name)

@@ -3,22 +3,22 @@
 import numpy as np
 import pytest
 
-from service.evidence.service import reference_curves
+from service.evidence.service import load_reference_curves
 from service.planning.energy.power import (
     DeviceWork,
+    build_iteration_work,
+    build_step_works,
     device_watts,
     energy_per_token_joules,
     idle_watts,
     is_limited,
-    iteration_work,
     mean_device_watts,
     mean_watts,
-    step_works,
 )
 from service.planning.errors import PlanningError
-from service.planning.hardware.calibration import PowerCalibration, PowerQuantity, PowerRates, Share
+from service.planning.hardware.calibration import AchievedShare, PowerCalibration, PowerQuantity, PowerRates
 from service.planning.inference import IterationTime
-from service.planning.operators import Bound
+from service.planning.operators import TimeBound
 from service.planning.training.step import FurtherPhase, MicroBatch, StepSeconds
 
 RATES = PowerRates(
@@ -108,7 +108,7 @@ def test_a_mean_is_energy_over_time():
 def test_a_step_is_passes_optimizer_communication_waits_and_host():
     slowest = MicroBatch(forward=1.0, backward=2.0, tensor=0.5, launch=0.25, moved_bytes=1e12)
     step = StepSeconds(slowest, 4.0, bubble=3.0, gradients=1.0, optimizer=0.5, host=0.1, stragglers=0.2)
-    works = step_works(step, matrix_seconds=6.0, bandwidth_bytes_per_second=3e12)
+    works = build_step_works(step, matrix_seconds=6.0, bandwidth_bytes_per_second=3e12)
     passes, optimizer, sending, waiting, host = works
     assert sum(work.seconds for work in works) == pytest.approx(step.total)
     assert passes == DeviceWork(12.0, 12.0, 6.0, 4e12)
@@ -122,12 +122,12 @@ def test_further_models_work_as_the_own_passes_do_and_generation_streams():
     slowest = MicroBatch(forward=1.0, backward=2.0, moved_bytes=1e12)
     step = StepSeconds(slowest, 1.0, 0.0, 0.0, 0.5, 0.0, 0.0, transfers=0.25, host_update=0.5)
     further = [
-        FurtherPhase("teacher_forward", 1.5, Bound.COMPUTE),
-        FurtherPhase("generation", 4.0, Bound.MEMORY),
-        FurtherPhase("weights", 0.1, Bound.COMMUNICATION),
+        FurtherPhase("teacher_forward", 1.5, TimeBound.COMPUTE),
+        FurtherPhase("generation", 4.0, TimeBound.MEMORY),
+        FurtherPhase("weights", 0.1, TimeBound.COMMUNICATION),
     ]
-    step = step.beside(*further)
-    works = step_works(step, matrix_seconds=3.0, bandwidth_bytes_per_second=3e12)
+    step = step.prepend_phases(*further)
+    works = build_step_works(step, matrix_seconds=3.0, bandwidth_bytes_per_second=3e12)
     passes, streams, *_, idle = works
     assert sum(work.seconds for work in works) == pytest.approx(step.total)
     assert passes == DeviceWork(4.5, 4.5, 3.0, pytest.approx(1.5e12))
@@ -137,35 +137,39 @@ def test_further_models_work_as_the_own_passes_do_and_generation_streams():
 
 def test_an_iteration_is_busy_all_of_its_time():
     time = IterationTime(4e-3, 2e-3, 1e-3, 1e-3, 1e-3, 0.5e-3, 0.5e-3, 1e12, 2e10, 0.0)
-    work = iteration_work(time, sustained_flops_per_second=8e14, is_narrow=True)
+    work = build_iteration_work(time, sustained_flops_per_second=8e14, is_narrow=True)
     assert work.seconds == work.busy_seconds == work.unpacking_seconds == pytest.approx(10e-3)
     assert work.matrix_seconds == pytest.approx(1.25e-3)
     assert (work.moved_bytes, work.communication_seconds) == (2e10, 1e-3)
-    assert not iteration_work(time, sustained_flops_per_second=8e14, is_narrow=False).unpacking_seconds
-    assert sum(part.seconds for part in (work.within(0.3), work.within(0.7))) == pytest.approx(1.0)
-    assert device_watts(work.within(0.3), LIMIT, RATES) == pytest.approx(device_watts(work, LIMIT, RATES))
+    assert not build_iteration_work(time, sustained_flops_per_second=8e14, is_narrow=False).unpacking_seconds
+    assert sum(
+        part.seconds for part in (work.scale_to_seconds(0.3), work.scale_to_seconds(0.7))
+    ) == pytest.approx(1.0)
+    assert device_watts(work.scale_to_seconds(0.3), LIMIT, RATES) == pytest.approx(
+        device_watts(work, LIMIT, RATES)
+    )
 
 
 def test_constants_of_a_generation_go_before_those_of_any():
     def share(value):
-        return Share(value, value, value, 1, "a test")
+        return AchievedShare(value, value, value, 1, "a test")
 
     constants = {(quantity, None): share(0.5) for quantity in PowerQuantity}
     constants[PowerQuantity.BYTE_JOULES, "hopper"] = share(7e-11)
     power = PowerCalibration(constants=constants)
-    assert power.rates("hopper").byte_joules == 7e-11
-    assert power.rates("ampere").byte_joules == 0.5
+    assert power.get_rates("hopper").byte_joules == 7e-11
+    assert power.get_rates("ampere").byte_joules == 0.5
     with pytest.raises(PlanningError, match="is not known"):
-        PowerCalibration(constants={}).rates("hopper")
+        PowerCalibration(constants={}).get_rates("hopper")
 
 
 def test_shipped_constants_are_within_their_range_and_say_where_they_come_from():
-    power = reference_curves().calibration.power
+    power = load_reference_curves().calibration.power
     assert power.measured == {"hopper", "blackwell"}
     for share in power.constants.values():
         assert share.low <= share.value <= share.high
         assert len(share.source) > 40
-    rates = power.rates("hopper")
+    rates = power.get_rates("hopper")
     # Streaming at the whole bandwidth of an H100 draws less than its limit, and more than half of it.
     streaming = DeviceWork(1.0, 1.0, matrix_seconds=0.01, moved_bytes=0.92 * 3.35e12)
     assert 350.0 < device_watts(streaming, LIMIT, rates) < LIMIT
@@ -175,7 +179,7 @@ def test_shipped_constants_are_within_their_range_and_say_where_they_come_from()
 
 def test_the_worked_number_of_the_page():
     """docs/methods/power.md: 10 ms of an H100 that serves."""
-    rates = reference_curves().calibration.power.rates("hopper")
+    rates = load_reference_curves().calibration.power.get_rates("hopper")
     work = DeviceWork(10e-3, 10e-3, 0.5e12 / (0.83 * 989e12), 17.5e9)
     assert device_watts(work, LIMIT, rates) == pytest.approx(487.7, abs=0.05)
     assert energy_per_token_joules(487.7, 1.0, 1600.0) == pytest.approx(0.305, abs=5e-4)

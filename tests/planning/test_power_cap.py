@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.planning.energy.power import DeviceWork, mean_device_watts
-from service.planning.energy.power_cap import capped
+from service.planning.energy.power_cap import apply_power_cap
 from service.planning.errors import PlanningError
 from tests.asking import shipped
 
@@ -22,12 +22,12 @@ LIMIT = 700.0
 
 
 def rates():
-    return shipped().curves.calibration.power.rates("hopper")
+    return shipped().curves.calibration.power.get_rates("hopper")
 
 
 def slowdown(row):
     limit = float(row["watts_before"])
-    return capped([DeviceWork(1.0, 1.0, 1.0)], float(row["watts"]), limit, rates()).slowdown
+    return apply_power_cap([DeviceWork(1.0, 1.0, 1.0)], float(row["watts"]), limit, rates()).slowdown
 
 
 def error(row):
@@ -53,7 +53,7 @@ def test_down_to_two_thirds_of_the_power_it_is_within_four_percent():
 
 def test_a_third_less_power_costs_a_sixth_more_time():
     """(0.667 - 0.1) / 0.9 = 0.63 of the dynamic power; its cube root is the clock: 0.857."""
-    run = capped([DeviceWork(1.0, 1.0, 1.0)], LIMIT * 2 / 3, LIMIT, rates())
+    run = apply_power_cap([DeviceWork(1.0, 1.0, 1.0)], LIMIT * 2 / 3, LIMIT, rates())
     assert run.clock == pytest.approx(((2 / 3 - 0.1) / 0.9) ** (1 / 3), rel=1e-6)
     assert run.slowdown == pytest.approx(1 / run.clock)
     assert run.watts == pytest.approx(LIMIT * 2 / 3)
@@ -73,7 +73,7 @@ works = st.builds(
 @given(st.lists(works, min_size=1, max_size=4), st.floats(0.55, 1.0), st.floats(0.55, 1.0))
 def test_less_power_is_never_faster_and_never_more_watts(parts, first, second):
     lower, higher = sorted((first, second))
-    tight, loose = (capped(parts, LIMIT * share, LIMIT, rates()) for share in (lower, higher))
+    tight, loose = (apply_power_cap(parts, LIMIT * share, LIMIT, rates()) for share in (lower, higher))
     assert tight.slowdown >= loose.slowdown - 1e-9 >= 1.0 - 2e-9
     assert tight.watts <= loose.watts * (1 + 1e-9)
     assert tight.watts <= LIMIT * lower * (1 + 1e-9)
@@ -81,7 +81,7 @@ def test_less_power_is_never_faster_and_never_more_watts(parts, first, second):
 
 @given(st.lists(works, min_size=1, max_size=4))
 def test_a_cap_at_the_limit_changes_nothing(parts):
-    run = capped(parts, LIMIT, LIMIT, rates())
+    run = apply_power_cap(parts, LIMIT, LIMIT, rates())
     assert run.slowdown == 1.0
     assert run.watts == pytest.approx(mean_device_watts(parts, LIMIT, rates()))
 
@@ -89,20 +89,22 @@ def test_a_cap_at_the_limit_changes_nothing(parts):
 def test_bytes_are_moved_as_fast_as_before():
     moving = DeviceWork(1.0, 1.0, 0.0, 3e12)
     multiplying = DeviceWork(1.0, 1.0, 1.0)
-    assert capped([moving, multiplying], 400.0, LIMIT, rates()).slowdown < (
-        capped([multiplying], 400.0, LIMIT, rates()).slowdown
+    assert apply_power_cap([moving, multiplying], 400.0, LIMIT, rates()).slowdown < (
+        apply_power_cap([multiplying], 400.0, LIMIT, rates()).slowdown
     )
 
 
 def test_who_waits_for_others_waits_longer():
     multiplying, waiting = DeviceWork(1.0, 1.0, 1.0), DeviceWork(0.5, 0.5)
-    alone = capped([multiplying], 400.0, LIMIT, rates())
-    assert capped([multiplying, waiting], 400.0, LIMIT, rates()).slowdown == pytest.approx(alone.slowdown)
+    alone = apply_power_cap([multiplying], 400.0, LIMIT, rates())
+    assert apply_power_cap([multiplying, waiting], 400.0, LIMIT, rates()).slowdown == pytest.approx(
+        alone.slowdown
+    )
 
 
 def test_a_cap_below_what_the_device_draws_at_any_clock_is_refused():
     with pytest.raises(PlanningError) as caught:
-        capped([DeviceWork(1.0, 1.0, 1.0)], LIMIT * 0.1, LIMIT, rates())
+        apply_power_cap([DeviceWork(1.0, 1.0, 1.0)], LIMIT * 0.1, LIMIT, rates())
     assert (caught.value.code, caught.value.pointer) == ("POWER_CAP_TOO_LOW", "/power_cap")
 
 

@@ -7,16 +7,16 @@ import pytest
 
 from service.planning.cost.prices import (
     STALE_DAYS,
-    Term,
+    CommitmentTerm,
     age_days,
+    compute_effective_price,
     device_price,
-    effective_price,
-    first_day,
+    format_price,
     is_early,
     is_expired,
     is_stale,
-    last_day,
-    written,
+    parse_first_day,
+    parse_last_day,
 )
 from service.planning.errors import PlanningError
 
@@ -37,34 +37,36 @@ def test_a_price_is_per_instance_and_per_device():
     ],
 )
 def test_a_term_spreads_what_is_paid_up_front(upfront, hourly, expected):
-    term = Term(365, upfront and Decimal(upfront), hourly and Decimal(hourly))
+    term = CommitmentTerm(365, upfront and Decimal(upfront), hourly and Decimal(hourly))
     assert term.hours == 8760
-    assert written(effective_price(None, term)) == expected
+    assert format_price(compute_effective_price(None, term)) == expected
 
 
 def test_a_stated_price_is_effective_where_the_split_is_not_published():
-    assert effective_price(Decimal("18.76"), Term(365)) == Decimal("18.76")
+    assert compute_effective_price(Decimal("18.76"), CommitmentTerm(365)) == Decimal("18.76")
 
 
 @pytest.mark.parametrize(
     ("stated", "term"),
     [
         (None, None),
-        (None, Term(30)),
-        (Decimal(5), Term(30, Decimal(1))),
-        (Decimal(5), Term(30, None, Decimal(1))),
+        (None, CommitmentTerm(30)),
+        (Decimal(5), CommitmentTerm(30, Decimal(1))),
+        (Decimal(5), CommitmentTerm(30, None, Decimal(1))),
     ],
 )
 def test_a_price_is_stated_once(stated, term):
     with pytest.raises(PlanningError) as error:
-        effective_price(stated, term)
+        compute_effective_price(stated, term)
     assert error.value.code == "PRICE_PARTS"
 
 
-@pytest.mark.parametrize(("stated", "term"), [(Decimal(0), None), (None, Term(30, Decimal(0), Decimal(0)))])
+@pytest.mark.parametrize(
+    ("stated", "term"), [(Decimal(0), None), (None, CommitmentTerm(30, Decimal(0), Decimal(0)))]
+)
 def test_nothing_is_free(stated, term):
     with pytest.raises(PlanningError) as error:
-        effective_price(stated, term)
+        compute_effective_price(stated, term)
     assert error.value.code == "PRICE_ZERO"
 
 
@@ -73,12 +75,12 @@ def test_nothing_is_free(stated, term):
     [("2024", (2024, 12, 31)), ("2024-02", (2024, 2, 29)), ("2023-11-16", (2023, 11, 16))],
 )
 def test_a_month_and_a_year_end_on_their_last_day(text, day):
-    assert last_day(text) == date(*day)
+    assert parse_last_day(text) == date(*day)
 
 
 @pytest.mark.parametrize("text", ["2024-00", "2024-13", "2024-02-30", "2024-05-00", "0000"])
 def test_what_is_no_day_is_refused(text):
-    for end in (first_day, last_day):
+    for end in (parse_first_day, parse_last_day):
         with pytest.raises(ValueError, match=r"month|day|year|out of range"):
             end(text)
 

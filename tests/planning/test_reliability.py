@@ -5,17 +5,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from service.planning.models.architecture import Architecture, Block
+from service.planning.models.architecture import Architecture, LayerBlock
 from service.planning.models.layers import Attention, FeedForward
-from service.planning.models.profile import profile_of, profile_of_count
+from service.planning.models.profile import build_profile, build_profile_from_count
 from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
 from service.planning.reliability.interruptions import (
-    Recovery,
+    RecoveryCosts,
     checkpoint_bytes,
+    compute_goodput,
     daly_interval_seconds,
-    elapsed_time,
+    estimate_elapsed_time,
     failure_probability,
-    goodput,
     system_mtbf,
     young_interval_seconds,
 )
@@ -58,16 +58,16 @@ class TestInterval:
     @given(st.floats(0.1, 3600.0), st.floats(600.0, 1e7), st.floats(0.0, 3600.0))
     def test_dalys_loses_next_to_nothing_against_the_best(self, stall, mtbf, restart):
         assume(stall < mtbf / 2)
-        chosen = goodput(Recovery(daly_interval_seconds(stall, mtbf), stall, mtbf, restart))
+        chosen = compute_goodput(RecoveryCosts(daly_interval_seconds(stall, mtbf), stall, mtbf, restart))
         others = np.geomspace(mtbf * 1e-4, mtbf * 4, 2000)
-        best = goodput(Recovery(others, stall, mtbf, restart)).max()
+        best = compute_goodput(RecoveryCosts(others, stall, mtbf, restart)).max()
         assert chosen >= best * (1 - 1e-3)
 
     @given(st.floats(0.1, 60.0), st.floats(1e5, 1e7))
     def test_youngs_does_where_failures_are_rare(self, stall, mtbf):
-        chosen = goodput(Recovery(young_interval_seconds(stall, mtbf), stall, mtbf))
+        chosen = compute_goodput(RecoveryCosts(young_interval_seconds(stall, mtbf), stall, mtbf))
         others = young_interval_seconds(stall, mtbf) * np.geomspace(0.1, 10, 2001)
-        assert chosen >= goodput(Recovery(others, stall, mtbf)).max() * (1 - 1e-4)
+        assert chosen >= compute_goodput(RecoveryCosts(others, stall, mtbf)).max() * (1 - 1e-4)
 
     def test_a_checkpoint_that_takes_longer_than_failures_are_apart(self):
         assert daly_interval_seconds(7200.0, HOUR) == HOUR
@@ -88,24 +88,24 @@ class TestInterval:
     st.floats(0.0, 1e4),
 )
 def test_the_parts_add_up_and_goodput_is_a_share(productive, interval, stall, mtbf, restart, unsaved):  # noqa: PLR0917
-    recovery = Recovery(interval, stall, mtbf, restart, unsaved)
-    elapsed = elapsed_time(productive, recovery)
+    recovery = RecoveryCosts(interval, stall, mtbf, restart, unsaved)
+    elapsed = estimate_elapsed_time(productive, recovery)
     assert min(elapsed) >= -1e-9 * elapsed.total
-    assert 0.0 < goodput(recovery) <= 1.0
-    assert elapsed.productive / elapsed.total == pytest.approx(goodput(recovery))
+    assert 0.0 < compute_goodput(recovery) <= 1.0
+    assert elapsed.productive / elapsed.total == pytest.approx(compute_goodput(recovery))
     assert elapsed.failures == pytest.approx(elapsed.total / mtbf)
     worse = (recovery._replace(mtbf=mtbf / 2), recovery._replace(restart=restart + 60.0))
-    assert all(goodput(other) <= goodput(recovery) * (1 + 1e-12) for other in worse)
+    assert all(compute_goodput(other) <= compute_goodput(recovery) * (1 + 1e-12) for other in worse)
 
 
 def test_without_failures_only_checkpoints_cost_time():
-    assert goodput(Recovery(900.0, 100.0)) == pytest.approx(0.9)
-    assert goodput(Recovery(900.0, 100.0, 1e15, 600.0)) == pytest.approx(0.9)
+    assert compute_goodput(RecoveryCosts(900.0, 100.0)) == pytest.approx(0.9)
+    assert compute_goodput(RecoveryCosts(900.0, 100.0, 1e15, 600.0)) == pytest.approx(0.9)
 
 
 def test_a_simulated_run_takes_the_expected_time():
     """Failures drawn at random, 300 runs of a day of progress: the mean within three standard errors."""
-    recovery = Recovery(interval=1800.0, stall=60.0, mtbf=2 * HOUR, restart=600.0)
+    recovery = RecoveryCosts(interval=1800.0, stall=60.0, mtbf=2 * HOUR, restart=600.0)
     dice = np.random.default_rng(20261122)
 
     def simulated():
@@ -130,7 +130,7 @@ def test_a_simulated_run_takes_the_expected_time():
 
     runs = [simulated() for _ in range(300)]
     error = np.std(runs) / np.sqrt(len(runs))
-    assert elapsed_time(DAY, recovery).total == pytest.approx(np.mean(runs), abs=3 * error)
+    assert estimate_elapsed_time(DAY, recovery).total == pytest.approx(np.mean(runs), abs=3 * error)
 
 
 def test_llama_3_kept_more_than_nine_tenths_of_its_time():
@@ -138,7 +138,7 @@ def test_llama_3_kept_more_than_nine_tenths_of_its_time():
     mtbf = 54 * DAY / 419
     assert mtbf * 16_384 / HOUR == pytest.approx(50_677, rel=1e-4)
     stall = 405e9 * 14 / 2e12
-    share = goodput(Recovery(daly_interval_seconds(stall, mtbf), stall, mtbf, 600.0))
+    share = compute_goodput(RecoveryCosts(daly_interval_seconds(stall, mtbf), stall, mtbf, 600.0))
     assert 0.9 < share < 0.95
 
 
@@ -155,22 +155,22 @@ class TestSystem:
 class TestBytes:
     def test_bloom_prints_2_3_tb(self):
         """176,247 million parameters: 329 GB of bf16 weights, 2.3 TB with optimizer states (binary)."""
-        profile = profile_of_count(176_247_000_000)
+        profile = build_profile_from_count(176_247_000_000)
         saved = checkpoint_bytes(profile, workload())
         assert saved == 14 * 176_247_000_000
         assert saved / 2**30 / 1000 == pytest.approx(2.3, abs=0.05)
         assert pytest.approx(329, abs=1) == 2 * 176_247_000_000 / 2**30
 
     def test_fp32_has_no_master_copy(self):
-        assert checkpoint_bytes(profile_of_count(10**9), workload(TrainingPrecision.FP32)) == 12e9
+        assert checkpoint_bytes(build_profile_from_count(10**9), workload(TrainingPrecision.FP32)) == 12e9
 
     def test_a_moving_average_is_saved(self):
-        assert checkpoint_bytes(profile_of_count(10**9), workload(weight_average=True)) == 18e9
+        assert checkpoint_bytes(build_profile_from_count(10**9), workload(weight_average=True)) == 18e9
 
     def test_frozen_weights_are_not(self):
         attention = Attention(hidden_size=64, query_heads=4, key_value_heads=4, head_size=16)
-        blocks = Block(layers=(attention, FeedForward(hidden_size=64, inner_size=256)), count=3)
-        profile = profile_of(Architecture(layers=(blocks,)))
+        blocks = LayerBlock(layers=(attention, FeedForward(hidden_size=64, inner_size=256)), count=3)
+        profile = build_profile(Architecture(layers=(blocks,)))
         adapted = workload(
             adaptation=Adaptation(AdaptationKind.LORA, rank=4, targets=frozenset({"query", "value"}))
         )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from service.formats.huggingface import import_config
 from service.planning.errors import PlanningError
 from service.planning.hardware.storage import GGUF_FORMATS
-from service.planning.models.architecture import Architecture, Block, Input
+from service.planning.models.architecture import Architecture, LayerBlock, ModelInputShape
 from service.planning.models.layers import (
     Attention,
     Convolution,
@@ -21,15 +21,15 @@ from service.planning.models.layers import (
     Linear,
     Normalization,
 )
-from service.planning.models.positions import MOST_REPEATED, Sample, block_positions
-from service.planning.models.profile import profile_of
+from service.planning.models.positions import MOST_REPEATED, SampleShape, block_positions
+from service.planning.models.profile import build_profile
 from service.planning.models.profile.limits import MOST_BLOCKS, MOST_DIFFERENT, MOST_LAYERS, MOST_WRITTEN
 from service.planning.models.profile.runs import running_sums
 from service.planning.models.profile.sampled import training_profile
-from service.planning.parallelism import divisors
+from service.planning.parallelism import list_divisors
 
 ATTENTION = Attention(hidden_size=64, query_heads=4, key_value_heads=4, head_size=16)
-BLOCK = Block(layers=(ATTENTION, FeedForward(hidden_size=64, inner_size=64)))
+BLOCK = LayerBlock(layers=(ATTENTION, FeedForward(hidden_size=64, inner_size=64)))
 LOOSE = [
     Normalization(size=8),
     Linear(input_size=4, output_size=2),
@@ -52,28 +52,28 @@ def kept(value):
 @pytest.mark.parametrize("layer", LOOSE, ids=lambda layer: layer.kind)
 def test_layers_outside_blocks_are_counted_not_listed(layer):
     few, many = (
-        profile_of(Architecture(layers=(BLOCK, replace(layer, count=count))))
+        build_profile(Architecture(layers=(BLOCK, replace(layer, count=count))))
         for count in (2, MOST_LAYERS - 2)
     )
     assert kept(many) == kept(few)
-    one = few.parameter_count - profile_of(Architecture(layers=(BLOCK,))).parameter_count
+    one = few.parameter_count - build_profile(Architecture(layers=(BLOCK,))).parameter_count
     assert many.parameter_count - few.parameter_count == one // 2 * (MOST_LAYERS - 4)
     assert sum(tensor.size * n for tensor, n in many.head_tensors) == one // 2 * (MOST_LAYERS - 2)
 
 
 def test_blocks_are_counted_not_listed():
-    few, many = (profile_of(Architecture(layers=(replace(BLOCK, count=n),))) for n in (2, MOST_BLOCKS))
+    few, many = (build_profile(Architecture(layers=(replace(BLOCK, count=n),))) for n in (2, MOST_BLOCKS))
     assert kept(many) == kept(few)
     assert many.block_count == MOST_BLOCKS
     assert many.prefixes[-1][0] == MOST_BLOCKS // 2 * few.prefixes[-1][0]
 
 
 def test_blocks_of_a_sample_are_counted_not_listed():
-    stem = Block(layers=(Linear(input_size=8, output_size=64),), unit=False)
+    stem = LayerBlock(layers=(Linear(input_size=8, output_size=64),), unit=False)
 
     def trained(count):
         made = Architecture(layers=(stem, replace(BLOCK, count=count), replace(stem, count=1)))
-        return training_profile(profile_of(made), made, Sample(tokens=16))
+        return training_profile(build_profile(made), made, SampleShape(tokens=16))
 
     few, many = trained(3), trained(9000)
     assert kept(many.activation_prefixes) == kept(few.activation_prefixes)
@@ -85,8 +85,8 @@ def test_a_format_by_layer_asks_each_kind_of_layer_once():
     asked = []
     stated = GGUF_FORMATS["gguf_q4_k_m"]
     counting = replace(stated, scheme_of=lambda *place: asked.append(place) or stated.scheme_of(*place))
-    weights = profile_of(Architecture(layers=(replace(BLOCK, count=MOST_BLOCKS),))).weights
-    assert weights.stored(counting) == weights.stored(stated)
+    weights = build_profile(Architecture(layers=(replace(BLOCK, count=MOST_BLOCKS),))).weights
+    assert weights.get_stored_weights(counting) == weights.get_stored_weights(stated)
     assert len(asked) < 8 * len(weights.matrices)
 
 
@@ -121,7 +121,7 @@ def norms(*counts):
 )
 def test_what_no_model_has_is_refused_by_the_member_that_is_too_much(layers, code, pointer):
     with pytest.raises(PlanningError) as refused:
-        profile_of(Architecture(layers=layers))
+        build_profile(Architecture(layers=layers))
     assert (refused.value.code, refused.value.pointer) == (code, pointer)
 
 
@@ -130,11 +130,11 @@ def test_repetitions_that_change_a_grid_are_walked_so_often_and_no_more():
     shrinking = Convolution(
         input_channels=1, output_channels=1, kernel_height=2, kernel_width=1, padded=False, count=900
     )
-    image = Input(name="image", kind="image", height=2**31 - 1, width=1)
+    image = ModelInputShape(name="image", kind="image", height=2**31 - 1, width=1)
 
     def walked(layers):
-        block = Block(layers=(shrinking,) * layers, over=("image",))
-        return block_positions(Architecture(layers=(block,), inputs=(image,)), Sample())
+        block = LayerBlock(layers=(shrinking,) * layers, over=("image",))
+        return block_positions(Architecture(layers=(block,), inputs=(image,)), SampleShape())
 
     assert walked(10)[0].leaving == 2**31 - 1 - 9000
     with pytest.raises(PlanningError) as refused:
@@ -155,7 +155,7 @@ GPT_NEO = {
 
 
 def test_a_repeated_pattern_of_a_configuration_is_no_longer_than_the_model():
-    assert profile_of(import_config(GPT_NEO).architecture).block_count == 4
+    assert build_profile(import_config(GPT_NEO).architecture).block_count == 4
     for groups in ([[["global"], 10**12]], [[["global", "local"], 2], [["global"], 10**12]]):
         with pytest.raises(PlanningError) as refused:
             import_config({**GPT_NEO, "attention_types": groups})
@@ -164,7 +164,7 @@ def test_a_repeated_pattern_of_a_configuration_is_no_longer_than_the_model():
 
 def test_divisors_are_all_there_in_order():
     assert all(
-        divisors(number) == tuple(d for d in range(1, number + 1) if number % d == 0)
+        list_divisors(number) == tuple(d for d in range(1, number + 1) if number % d == 0)
         for number in range(1, 400)
     )
-    assert divisors(999_983) == (1, 999_983)
+    assert list_divisors(999_983) == (1, 999_983)

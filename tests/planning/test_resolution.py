@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from service.planning.hardware.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
 from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredLink
 from service.planning.hardware.links import LinkKind
-from service.planning.hardware.nearest import Asked
-from service.planning.hardware.resolution import resolved
+from service.planning.hardware.nearest import RequestedDevice
+from service.planning.hardware.resolution import resolve_curves
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, Quantity
+from service.planning.quantity import EvidenceBasis, Quantity
 from tests.asking import shipped
 from tests.calibrated import a_set, figure, scope_of
 
@@ -23,11 +23,11 @@ H100, H200, A100 = (
     CATALOG.accelerators[name].accelerator for name in ("h100-sxm", "h200-sxm", "a100-sxm-80gb")
 )
 STREAMS = OperatorQuantity.BANDWIDTH
-EXPECTED = CURVES.calibration.operators.find(STREAMS, "hopper").value
+EXPECTED = CURVES.calibration.operators.find_share(STREAMS, "hopper").value
 
 
 def stream(found, accelerator=H100):
-    return found.curves.calibration.operators.find(STREAMS, accelerator.generation)
+    return found.curves.calibration.operators.find_share(STREAMS, accelerator.generation)
 
 
 def slow(id, streaming, name="h100-sxm", **scope):  # noqa: A002
@@ -40,33 +40,33 @@ OTHER_DRIVER = slow("sku", 0.7, node="c", driver_major=535)
 CAPPED = slow("capped", 0.4, node="e", power_limit_watts=500.0)
 OF_GENERATION = slow("generation", 0.8, name="h200-sxm", node="d")
 OF_ANOTHER = slow("ampere", 0.9, name="a100-sxm-80gb", node="f")
-ASKED = Asked(H100, node_id="asked", driver_major=570)
+ASKED = RequestedDevice(H100, node_id="asked", driver_major=570)
 
 
 @pytest.mark.parametrize(
     ("sets", "expected", "basis", "ids"),
     [
-        ([NODE, SAME_DRIVER, OTHER_DRIVER, OF_GENERATION], 0.5, Basis.CALIBRATED_NODE, ("node",)),
-        ([SAME_DRIVER, OTHER_DRIVER, CAPPED, OF_GENERATION], 0.6, Basis.CALIBRATED_SKU, ("driver",)),
-        ([OTHER_DRIVER, OF_GENERATION], 0.7, Basis.CALIBRATED_SKU, ("sku",)),
-        ([CAPPED, OF_GENERATION], 0.4, Basis.CALIBRATED_SKU, ("capped",)),
-        ([OF_GENERATION, OF_ANOTHER], 0.8, Basis.CALIBRATED_GENERATION, ("generation",)),
+        ([NODE, SAME_DRIVER, OTHER_DRIVER, OF_GENERATION], 0.5, EvidenceBasis.CALIBRATED_NODE, ("node",)),
+        ([SAME_DRIVER, OTHER_DRIVER, CAPPED, OF_GENERATION], 0.6, EvidenceBasis.CALIBRATED_SKU, ("driver",)),
+        ([OTHER_DRIVER, OF_GENERATION], 0.7, EvidenceBasis.CALIBRATED_SKU, ("sku",)),
+        ([CAPPED, OF_GENERATION], 0.4, EvidenceBasis.CALIBRATED_SKU, ("capped",)),
+        ([OF_GENERATION, OF_ANOTHER], 0.8, EvidenceBasis.CALIBRATED_GENERATION, ("generation",)),
     ],
 )
 def test_the_nearest_level_gives_a_constant(sets, expected, basis, ids):
-    found = resolved(CURVES, sets, ASKED)
+    found = resolve_curves(CURVES, sets, ASKED)
     assert stream(found).value == pytest.approx(EXPECTED * expected)
     assert found.held["operators.bandwidth"].basis is basis
     assert found.held["operators.bandwidth"].ids == ids
-    assert found.curves.calibration.operators.rates("hopper").basis_of(STREAMS) is basis
+    assert found.curves.calibration.operators.get_rates("hopper").get_basis(STREAMS) is basis
 
 
 def test_each_constant_finds_its_own_level():
     only_products = replace(NODE, operators={k: v for k, v in NODE.operators.items() if k[0] is not STREAMS})
-    found = resolved(CURVES, [only_products, SAME_DRIVER], ASKED)
-    assert found.held["operators.matrix_peak.bf16"].basis is Basis.CALIBRATED_NODE
-    assert found.held["operators.bandwidth"].basis is Basis.CALIBRATED_SKU
-    assert found.ids(["operators."]) == ("node", "driver")
+    found = resolve_curves(CURVES, [only_products, SAME_DRIVER], ASKED)
+    assert found.held["operators.matrix_peak.bf16"].basis is EvidenceBasis.CALIBRATED_NODE
+    assert found.held["operators.bandwidth"].basis is EvidenceBasis.CALIBRATED_SKU
+    assert found.list_calibration_ids(["operators."]) == ("node", "driver")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_each_constant_finds_its_own_level():
     ],
 )
 def test_what_says_nothing_of_a_device_leaves_the_reference_set(sets):
-    found = resolved(CURVES, sets, ASKED)
+    found = resolve_curves(CURVES, sets, ASKED)
     assert found.curves is CURVES
     assert not found.held
 
@@ -97,14 +97,14 @@ def test_a_processor_calibrates_figures_that_its_own_node_is_asked_for_and_nothi
     machine = replace(
         H100, id="this machine", generation="", bandwidth_bytes_per_second=4e10, peak_flops_per_second={}
     )
-    found = resolved(CURVES, [host], Asked(machine, specified=True, node_id="host"))
+    found = resolve_curves(CURVES, [host], RequestedDevice(machine, specified=True, node_id="host"))
     assert stream(found, machine).value == pytest.approx(0.5)
     # The rate that nobody gave is the one that was measured.
-    assert found.on(machine).peak_flops_per_second == {NumberFormat.FP32: 1e11}
-    assert resolved(CURVES, [host], Asked(machine, specified=True)).curves is CURVES
+    assert found.apply_to_accelerator(machine).peak_flops_per_second == {NumberFormat.FP32: 1e11}
+    assert resolve_curves(CURVES, [host], RequestedDevice(machine, specified=True)).curves is CURVES
     cuda = replace(host, scope=host.scope._replace(kind="cuda", accelerator_id="h100-sxm"))
-    assert not resolved(CURVES, [host], Asked(H100, node_id="host")).held
-    assert resolved(CURVES, [cuda], Asked(H100, node_id="host")).held
+    assert not resolve_curves(CURVES, [host], RequestedDevice(H100, node_id="host")).held
+    assert resolve_curves(CURVES, [cuda], RequestedDevice(H100, node_id="host")).held
 
 
 nodes = st.lists(st.floats(0.2, 1.1), min_size=1, max_size=5)
@@ -114,12 +114,12 @@ nodes = st.lists(st.floats(0.2, 1.1), min_size=1, max_size=5)
 @given(rates=nodes)
 def test_nodes_are_pooled_by_their_middle_and_their_range(rates):
     sets = [slow(f"s{place}", rate, node=f"n{place}") for place, rate in enumerate(rates)]
-    found = stream(resolved(CURVES, sets, Asked(H100)))
+    found = stream(resolve_curves(CURVES, sets, RequestedDevice(H100)))
     assert found.value == pytest.approx(EXPECTED * median(rates))
     assert found.low == pytest.approx(EXPECTED * min(rates) * 0.99)
     assert found.high == pytest.approx(min(1.0, EXPECTED * max(rates) * 1.01))
     assert found.low <= found.value <= found.high
-    backwards = resolved(CURVES, sets[::-1], Asked(H100))
+    backwards = resolve_curves(CURVES, sets[::-1], RequestedDevice(H100))
     assert stream(backwards)[:4] == found[:4]
 
 
@@ -130,8 +130,8 @@ def test_a_rate_comes_back_as_it_was_measured(streaming, matrices):
     measured = a_set(CATALOG, "h100-sxm", streaming=streaming, matrices=matrices)
     key = OperatorQuantity.MATRIX_PEAK, NumberFormat.BF16
     for accelerator in (H100, H200):
-        found = resolved(CURVES, [measured], Asked(accelerator)).curves.calibration.operators
-        rates = found.rates("hopper")
+        found = resolve_curves(CURVES, [measured], RequestedDevice(accelerator)).curves.calibration.operators
+        rates = found.get_rates("hopper")
         share = measured.operators[key].value / H100.peak_flops_per_second[NumberFormat.BF16]
         assert rates.matrix_peak[NumberFormat.BF16] == pytest.approx(min(1.0, share))
         assert rates.matrix_peak[NumberFormat.FP16] == rates.matrix_peak[NumberFormat.BF16]
@@ -140,7 +140,7 @@ def test_a_rate_comes_back_as_it_was_measured(streaming, matrices):
 
 def test_the_newest_set_of_a_node_stands_for_it():
     again = replace(slow("newer", 0.9, node="b"), serving={})
-    found = resolved(CURVES, [SAME_DRIVER, again], ASKED)
+    found = resolve_curves(CURVES, [SAME_DRIVER, again], ASKED)
     assert found.held["operators.bandwidth"].ids == ("newer",)
     # What the newer one does not hold still comes from the older.
     assert found.held["serving.weight_bandwidth"].ids == ("driver",)
@@ -150,12 +150,12 @@ def test_the_newest_set_of_a_node_stands_for_it():
 @given(streaming=st.floats(0.2, 1.0), engine=st.sampled_from([None, "llama.cpp", "vllm"]))
 def test_weights_stream_at_the_measured_part_of_an_engines_rate_whatever_capped_it(streaming, engine):
     name = next((key[1] for key in CURVES.calibration.serving.constants if key[1] == engine), None)
-    found = resolved(CURVES, [slow("s", streaming)], Asked(H100)).curves.calibration
+    found = resolve_curves(CURVES, [slow("s", streaming)], RequestedDevice(H100)).curves.calibration
 
     def rate(calibration):
-        rates = calibration.serving.rates(name)
-        machine = calibration.operators.machine("h100-sxm", "hopper")
-        streams = H100.bandwidth_bytes_per_second * calibration.operators.rates("hopper").bandwidth
+        rates = calibration.serving.get_rates(name)
+        machine = calibration.operators.find_machine("h100-sxm", "hopper")
+        streams = H100.bandwidth_bytes_per_second * calibration.operators.get_rates("hopper").bandwidth
         return min(streams * rates.weight_bandwidth, machine.multiprocessors * rates.unit_bandwidth)
 
     assert rate(found) == pytest.approx(streaming * rate(CURVES.calibration))
@@ -164,9 +164,9 @@ def test_weights_stream_at_the_measured_part_of_an_engines_rate_whatever_capped_
 def test_products_of_few_rows_keep_their_ratio_to_streams_of_the_node():
     """A node at half the bandwidth whose skinny products were not measured takes the ratio of its kind."""
     bare = a_set(CATALOG, "h100-sxm", streaming=0.5, skinny=False, id="bare", node="asked")
-    found = resolved(CURVES, [slow("whole", 1.0, node="b"), bare], ASKED).curves.calibration
-    known = CURVES.calibration.serving.find(ServingQuantity.WEIGHT_BANDWIDTH, None).value
-    assert found.serving.find(ServingQuantity.WEIGHT_BANDWIDTH, None).value == pytest.approx(known)
+    found = resolve_curves(CURVES, [slow("whole", 1.0, node="b"), bare], ASKED).curves.calibration
+    known = CURVES.calibration.serving.find_share(ServingQuantity.WEIGHT_BANDWIDTH, None).value
+    assert found.serving.find_share(ServingQuantity.WEIGHT_BANDWIDTH, None).value == pytest.approx(known)
 
 
 @pytest.mark.parametrize(("reached", "factor"), [(0.95, 1.0), (0.5, 0.5 / 0.7)])
@@ -174,8 +174,8 @@ def test_a_kernel_alone_bounds_an_engine_and_makes_none_faster(reached, factor):
     quantity = ServingQuantity.CACHE_BANDWIDTH
     streams = NODE.operators[STREAMS, None].value
     own = replace(NODE, serving={quantity: figure(reached * streams, H100.bandwidth_bytes_per_second)})
-    found = resolved(CURVES, [own], ASKED).curves.calibration.serving.find(quantity, None)
-    expected = CURVES.calibration.serving.find(quantity, None)
+    found = resolve_curves(CURVES, [own], ASKED).curves.calibration.serving.find_share(quantity, None)
+    expected = CURVES.calibration.serving.find_share(quantity, None)
     assert found.value / expected.value == pytest.approx(factor, rel=0.01)
 
 
@@ -184,17 +184,17 @@ def test_attention_is_a_share_of_the_format_that_it_was_measured_in():
     peak = H100.peak_flops_per_second[fp32]
     for number_format, limit in ((fp32, peak), (fp32, None), (None, peak)):
         own = replace(NODE, operators={(quantity, number_format): figure(0.4 * peak, limit)})
-        found = resolved(CURVES, [own], ASKED).curves.calibration.operators
-        assert found.rates("hopper").attention_peak == pytest.approx(0.4)
+        found = resolve_curves(CURVES, [own], ASKED).curves.calibration.operators
+        assert found.get_rates("hopper").attention_peak == pytest.approx(0.4)
 
 
 def test_habits_of_an_engine_are_none_of_a_device():
     own = replace(NODE, serving={ServingQuantity.HOST_SECONDS: figure(1.0)}, operators={})
-    assert resolved(CURVES, [own], ASKED).curves.calibration.serving is CURVES.calibration.serving
+    assert resolve_curves(CURVES, [own], ASKED).curves.calibration.serving is CURVES.calibration.serving
 
 
 def test_a_rate_above_the_data_sheet_counts_as_all_of_it():
-    found = resolved(CURVES, [slow("fast", 1.3)], Asked(H100))
+    found = resolve_curves(CURVES, [slow("fast", 1.3)], RequestedDevice(H100))
     assert stream(found).value == stream(found).high == 1.0
     assert found.above_limit == ("operators.bandwidth",)
 
@@ -202,11 +202,16 @@ def test_a_rate_above_the_data_sheet_counts_as_all_of_it():
 def test_memory_of_a_device_is_what_can_be_allocated_and_its_context():
     measured = replace(
         NODE,
-        memory_bytes=Quantity(84e9, 83e9, 84.5e9, Basis.CALIBRATED_NODE),
-        context_bytes=Quantity(0.6e9, 0.5e9, 0.7e9, Basis.CALIBRATED_NODE),
+        memory_bytes=Quantity(84e9, 83e9, 84.5e9, EvidenceBasis.CALIBRATED_NODE),
+        context_bytes=Quantity(0.6e9, 0.5e9, 0.7e9, EvidenceBasis.CALIBRATED_NODE),
     )
-    found = resolved(CURVES, [measured], ASKED)
-    assert found.on(H100).capacity_bytes == (84.6e9, 83.5e9, 85.2e9, Basis.CALIBRATED_NODE)
+    found = resolve_curves(CURVES, [measured], ASKED)
+    assert found.apply_to_accelerator(H100).capacity_bytes == (
+        84.6e9,
+        83.5e9,
+        85.2e9,
+        EvidenceBasis.CALIBRATED_NODE,
+    )
     assert found.curves.training_memory.context.value == 0.6e9
     assert {
         each["context_bytes"].value
@@ -214,12 +219,15 @@ def test_memory_of_a_device_is_what_can_be_allocated_and_its_context():
         if "context_bytes" in each
     } == {0.6e9}
     # Another accelerator of the generation has other memory.
-    assert resolved(CURVES, [measured], Asked(H200)).on(H200).capacity_bytes == H200.capacity_bytes
+    assert (
+        resolve_curves(CURVES, [measured], RequestedDevice(H200)).apply_to_accelerator(H200).capacity_bytes
+        == H200.capacity_bytes
+    )
 
 
 def test_a_link_has_the_share_and_the_seconds_that_were_measured():
     link = MeasuredLink(figure(3e11, 4.5e11), figure(2e-6), figure(9e-6), figure(2.7e11, 4.5e11))
-    found = resolved(CURVES, [replace(NODE, links={LinkKind.NVLINK: link})], ASKED).curves.links
+    found = resolve_curves(CURVES, [replace(NODE, links={LinkKind.NVLINK: link})], ASKED).curves.links
     assert found.value.links[LinkKind.NVLINK].rate == pytest.approx(2 / 3)
     assert found.value.links[LinkKind.NVLINK].hop_seconds == 2e-6
     assert found.value.launch_seconds == 9e-6
@@ -231,11 +239,15 @@ def test_a_link_has_the_share_and_the_seconds_that_were_measured():
 def test_power_is_a_share_of_the_limit_that_it_was_measured_under():
     shares = (PowerQuantity.IDLE_SHARE, PowerQuantity.ACTIVE_SHARE, PowerQuantity.MATRIX_SHARE)
     draw = {each: figure(watts, 500.0) for each, watts in zip(shares, (60.0, 100.0, 400.0), strict=True)}
-    part = resolved(CURVES, [replace(CAPPED, power=draw)], Asked(H100)).curves.calibration.power
-    assert part.rates("hopper").idle_share == pytest.approx(0.12)
+    part = resolve_curves(
+        CURVES, [replace(CAPPED, power=draw)], RequestedDevice(H100)
+    ).curves.calibration.power
+    assert part.get_rates("hopper").idle_share == pytest.approx(0.12)
     assert part.basis_of_draw is None
     draw[PowerQuantity.BYTE_JOULES] = figure(8e-11)
-    whole = resolved(CURVES, [replace(CAPPED, power=draw)], Asked(H100)).curves.calibration.power
-    assert whole.basis_of_draw is Basis.CALIBRATED_SKU
-    node = resolved(CURVES, [replace(CAPPED, power=draw)], Asked(H100, node_id="e"))
-    assert node.on(H100).power_limit_watts == 500.0
+    whole = resolve_curves(
+        CURVES, [replace(CAPPED, power=draw)], RequestedDevice(H100)
+    ).curves.calibration.power
+    assert whole.basis_of_draw is EvidenceBasis.CALIBRATED_SKU
+    node = resolve_curves(CURVES, [replace(CAPPED, power=draw)], RequestedDevice(H100, node_id="e"))
+    assert node.apply_to_accelerator(H100).power_limit_watts == 500.0

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from service.formats.huggingface import import_config
 from service.planning.memory.activations import activation_bytes_per_token
-from service.planning.memory.training import memory_of_layouts, training_memory
-from service.planning.models.architecture import Architecture, Block, Head, Input
+from service.planning.memory.training import estimate_layout_memory, estimate_training_memory
+from service.planning.models.architecture import Architecture, LayerBlock, ModelHead, ModelInputShape
 from service.planning.models.layers import (
     Activation,
     Attention,
@@ -26,8 +26,8 @@ from service.planning.models.layers import (
     Normalization,
     Resampling,
 )
-from service.planning.models.positions import LayerPositions, Sample
-from service.planning.models.profile import profile_of
+from service.planning.models.positions import LayerPositions, SampleShape
+from service.planning.models.profile import build_profile
 from service.planning.models.profile.sampled import forward_pass, training_profile
 from service.planning.models.profile.saved import sampled_terms
 from service.planning.parallelism import Parallelism
@@ -91,8 +91,8 @@ def named(row):
 
 
 def sampled(row):
-    architecture, sample = architecture_of(row["name"]), Sample(**row["sample"])
-    return training_profile(profile_of(architecture), architecture, sample)
+    architecture, sample = architecture_of(row["name"]), SampleShape(**row["sample"])
+    return training_profile(build_profile(architecture), architecture, sample)
 
 
 def saved_bytes(row):
@@ -101,7 +101,7 @@ def saved_bytes(row):
     kernel = AttentionKernel.FLASH if row["attention"] == "sdpa" else AttentionKernel.STANDARD
     each = activation_bytes_per_token(
         found.activations, element_bytes=FP32_BYTES, kernel=kernel, traits=EAGER
-    ).at(1)
+    ).compute_bytes(1)
     return (each + found.head_saved_elements * FP32_BYTES) * row["samples"]
 
 
@@ -151,7 +151,7 @@ DECODERS = {"t5-small", "flan-t5-base", "bart-base", "llava-1.5-7b", "dlrm-crite
 @pytest.mark.parametrize("row", [row for row in COUNTED if row["name"] not in DECODERS], ids=named)
 def test_a_forward_pass_holds_its_widest_moment(row):
     low, high = FORWARD_BOUNDS.get(named(row), FORWARD_BOUNDS[None])
-    held = forward_pass(architecture_of(row["name"]), Sample(**row["sample"]), decodes=False).elements
+    held = forward_pass(architecture_of(row["name"]), SampleShape(**row["sample"]), decodes=False).elements
     assert low <= held * FP32_BYTES * row["samples"] / row["forward_live_bytes"] <= high
 
 
@@ -227,15 +227,20 @@ def test_cross_attention_keeps_keys_and_values_of_what_it_reads():
 
 
 def test_what_is_read_is_kept_once():
-    inputs = (Input(name="text", kind="tokens"), Input(name="source", kind="source_tokens"))
+    inputs = (
+        ModelInputShape(name="text", kind="tokens"),
+        ModelInputShape(name="source", kind="source_tokens"),
+    )
     cross = Attention(
         hidden_size=8, query_heads=2, key_value_heads=2, head_size=4, cross_size=6, causal=False
     )
 
     def kept(count):
-        block = Block(layers=(cross,), over=("text",), reads=("source",), count=count)
+        block = LayerBlock(layers=(cross,), over=("text",), reads=("source",), count=count)
         architecture = Architecture(inputs=inputs, layers=(block,))
-        found = training_profile(profile_of(architecture), architecture, Sample(tokens=10, source_tokens=70))
+        found = training_profile(
+            build_profile(architecture), architecture, SampleShape(tokens=10, source_tokens=70)
+        )
         return found.activations.whole_elements
 
     assert kept(2) - kept(1) == 80
@@ -262,15 +267,16 @@ texts = st.sampled_from(("t5-small", "bart-base", "llava-1.5-7b"))
 
 def total(name, sample, layout=None, **changes):
     architecture = architecture_of(name)
-    found = training_profile(profile_of(architecture), architecture, sample)
-    return training_memory(found, training(**changes), layout or Parallelism())[0]
+    found = training_profile(build_profile(architecture), architecture, sample)
+    return estimate_training_memory(found, training(**changes), layout or Parallelism())[0]
 
 
 class TestProperties:
     @given(names, st.integers(4, 40), st.integers(0, 20), st.integers(1, 40))
     def test_a_larger_picture_never_takes_less(self, name, height, more, frames):
         small, large = (
-            Sample(height=32 * side, width=32 * height, frames=frames) for side in (height, height + more)
+            SampleShape(height=32 * side, width=32 * height, frames=frames)
+            for side in (height, height + more)
         )
         assert total(name, small).total_bytes <= total(name, large).total_bytes
         live = [
@@ -281,22 +287,24 @@ class TestProperties:
     @given(texts, st.integers(1, 2000), st.integers(0, 500), st.integers(1, 2000))
     def test_a_longer_text_never_takes_less(self, name, tokens, more, source):
         short, long = (
-            Sample(tokens=length, source_tokens=source, height=336) for length in (tokens, tokens + more)
+            SampleShape(tokens=length, source_tokens=source, height=336) for length in (tokens, tokens + more)
         )
         assert total(name, short).total_bytes <= total(name, long).total_bytes
 
     @given(names | texts, st.integers(1, 200), st.integers(1, 50))
     def test_samples_add_up(self, name, batch, more):
-        sample = Sample(tokens=100, source_tokens=77, height=256, width=256)
+        sample = SampleShape(tokens=100, source_tokens=77, height=256, width=256)
         one, some, all_of_them = (
             total(name, sample, micro_batch_size=size) for size in (1, batch, batch + more)
         )
         assert some.total_bytes <= all_of_them.total_bytes
-        assert some.stored.at(1) * some.tokens == pytest.approx(batch * one.stored.at(1) * one.tokens)
+        assert some.stored.compute_bytes(1) * some.tokens == pytest.approx(
+            batch * one.stored.compute_bytes(1) * one.tokens
+        )
 
     @given(names | texts, st.sampled_from(Recomputation), st.integers(1, 4))
     def test_recomputing_never_takes_more(self, name, strategy, interval):
-        sample = Sample(tokens=100, source_tokens=77, height=256, width=256)
+        sample = SampleShape(tokens=100, source_tokens=77, height=256, width=256)
         kept, again = (
             total(name, sample, recomputation=chosen, interval=interval).total_bytes
             for chosen in (Recomputation.NONE, strategy)
@@ -312,15 +320,15 @@ class TestProperties:
         ),
     )
     def test_many_layouts_at_once_are_each_of_them_alone(self, name, many):
-        sample = Sample(tokens=100, source_tokens=77, height=256, width=256)
+        sample = SampleShape(tokens=100, source_tokens=77, height=256, width=256)
         architecture = architecture_of(name)
-        found = training_profile(profile_of(architecture), architecture, sample)
+        found = training_profile(build_profile(architecture), architecture, sample)
         pipeline, data, batch = (np.array(column) for column in zip(*many, strict=True))
-        at_once = memory_of_layouts(
+        at_once = estimate_layout_memory(
             found, training(micro_batch_size=batch), Parallelism(pipeline=pipeline, data=data)
         )
         alone = [
-            training_memory(found, training(micro_batch_size=b), Parallelism(pipeline=p, data=d))[
+            estimate_training_memory(found, training(micro_batch_size=b), Parallelism(pipeline=p, data=d))[
                 0
             ].total_bytes
             for p, d, b in many
@@ -329,9 +337,9 @@ class TestProperties:
 
     @given(names | texts, st.sampled_from([2, 3, 5]))
     def test_stages_hold_together_what_one_holds(self, name, stages):
-        sample = Sample(tokens=100, source_tokens=77, height=256, width=256)
+        sample = SampleShape(tokens=100, source_tokens=77, height=256, width=256)
         architecture = architecture_of(name)
-        found = training_profile(profile_of(architecture), architecture, sample)
+        found = training_profile(build_profile(architecture), architecture, sample)
         whole = found.activation_prefixes[-1]
         parts = [
             [
@@ -348,20 +356,22 @@ class TestProperties:
 
     @given(names | texts)
     def test_training_low_rank_matrices_keeps_less(self, name):
-        sample = Sample(tokens=100, source_tokens=77, height=256, width=256)
+        sample = SampleShape(tokens=100, source_tokens=77, height=256, width=256)
         adapted = Adaptation(AdaptationKind.LORA, rank=8, targets=frozenset({"query", "value"}))
-        less, more = (total(name, sample, adaptation=kind).stored.at(1) for kind in (adapted, Adaptation()))
+        less, more = (
+            total(name, sample, adaptation=kind).stored.compute_bytes(1) for kind in (adapted, Adaptation())
+        )
         assert less <= more
 
 
 def test_a_loss_keeps_what_the_model_gives():
     """ViT: a score for each class; DiT: noise and variance of each latent; T5: logits of each token."""
     vit, dit, t5 = (
-        training_profile(profile_of(architecture_of(name)), architecture_of(name), sample).vocabulary_size
+        training_profile(build_profile(architecture_of(name)), architecture_of(name), sample).vocabulary_size
         for name, sample in (
-            ("vit-base-patch16-224", Sample()),
-            ("dit-xl-2", Sample()),
-            ("t5-small", Sample(tokens=20, source_tokens=70)),
+            ("vit-base-patch16-224", SampleShape()),
+            ("dit-xl-2", SampleShape()),
+            ("t5-small", SampleShape(tokens=20, source_tokens=70)),
         )
     )
     assert (vit, dit, t5) == (1000, 8 * 32 * 32, 20 * 32_128)
@@ -369,18 +379,18 @@ def test_a_loss_keeps_what_the_model_gives():
 
 def test_a_head_over_each_token_is_counted_for_each():
     architecture = Architecture(
-        inputs=(Input(name="text", kind="tokens"), Input(name="image", kind="image")),
+        inputs=(ModelInputShape(name="text", kind="tokens"), ModelInputShape(name="image", kind="image")),
         layers=(Linear(input_size=8, output_size=8),),
-        heads=(Head(kind="classifier", input_size=8, output_size=3, per="token"),),
+        heads=(ModelHead(kind="classifier", input_size=8, output_size=3, per="token"),),
     )
-    found = training_profile(profile_of(architecture), architecture, Sample(tokens=50, height=9))
+    found = training_profile(build_profile(architecture), architecture, SampleShape(tokens=50, height=9))
     assert (found.vocabulary_size, found.head_saved_elements) == (150, 400)
 
 
 def test_pictures_of_a_sample_are_positions_of_its_decoder():
     """LLaVA 1.5: 24 x 24 patches of each picture, without the class token (Liu et al. 2023)."""
     architecture = architecture_of("llava-1.5-7b")
-    found = forward_pass(architecture, Sample(tokens=100, height=336, images=3), decodes=True)
+    found = forward_pass(architecture, SampleShape(tokens=100, height=336, images=3), decodes=True)
     assert (found.positions, found.read) == (3 * 576, None)
 
 
@@ -388,7 +398,7 @@ def test_a_decoder_that_reads_pictures_has_none_of_them_in_its_sequence():
     """Llama 3.2 Vision: four tiles of 448 pixels, read by cross-attention (Grattafiori et al. 2024)."""
     config = json.loads((ORACLES / "tower_configs" / "llama-3.2-11b-vision.json").read_text())
     architecture = import_config(config).architecture
-    found = forward_pass(architecture, Sample(tokens=100), decodes=True)
+    found = forward_pass(architecture, SampleShape(tokens=100), decodes=True)
     assert found.positions == 0
     assert found.read is not None
     assert found.read > 4 * 32 * 32 - 1

@@ -5,19 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.planning.training.scaling import (
-    Scale,
+    RunScale,
     amdahl_speedup,
     communication_tax_speedup,
     crossover_devices,
-    fit_empirical,
+    fit_empirical_curve,
+    fit_serial_share,
     gustafson_speedup,
     least_devices,
     linear_learning_rate,
     overhead_share,
-    rule_of_thumb,
-    serial_share,
     square_root_learning_rate,
     strong_efficiency,
+    suggest_scale,
     weak_efficiency,
     work_cost_factor,
 )
@@ -41,8 +41,8 @@ class TestLaws:
     def test_the_serial_share_is_found_again(self, share, counts):
         strong = [amdahl_speedup(n, share) for n in counts]
         weak = [gustafson_speedup(n, share) for n in counts]
-        assert serial_share(counts, strong) == pytest.approx(share, abs=1e-6)
-        assert serial_share(counts, weak, weak=True) == pytest.approx(share, abs=1e-6)
+        assert fit_serial_share(counts, strong) == pytest.approx(share, abs=1e-6)
+        assert fit_serial_share(counts, weak, weak=True) == pytest.approx(share, abs=1e-6)
 
     @given(st.floats(0.0, 1.0), st.integers(1, 10**6))
     def test_no_law_is_faster_than_its_devices(self, share, devices):
@@ -51,7 +51,7 @@ class TestLaws:
 
     def test_a_single_count_has_no_serial_share(self):
         with pytest.raises(ValueError, match="count above 1"):
-            serial_share([1], [1.0])
+            fit_serial_share([1], [1.0])
 
 
 class TestDataParallelTable:
@@ -65,22 +65,22 @@ class TestDataParallelTable:
         assert strong_efficiency(1 / DDP[8], 64 / 8, 1 / DDP[64]) == pytest.approx(0.75 / 0.90)
 
     def test_the_empirical_curve_meets_it_within_two_per_cent(self):
-        fitted = fit_empirical(list(DDP), list(DDP.values()))
+        fitted = fit_empirical_curve(list(DDP), list(DDP.values()))
         assert fitted.constant == pytest.approx(0.9804, abs=1e-4)
         assert fitted.linear == pytest.approx(0.001059, abs=1e-6)
         assert fitted.logarithmic == pytest.approx(0.06361, abs=1e-5)
         assert fitted.largest_error < 0.02
         for devices, speedup in DDP.items():
-            assert fitted.speedup(devices) == pytest.approx(speedup, rel=0.02)
+            assert fitted.compute_speedup(devices) == pytest.approx(speedup, rel=0.02)
 
     def test_no_single_serial_share_does(self):
-        share = serial_share(list(DDP), list(DDP.values()))
+        share = fit_serial_share(list(DDP), list(DDP.values()))
         worst = max(abs(amdahl_speedup(n, share) / speedup - 1) for n, speedup in DDP.items())
         assert worst > 0.3
 
     def test_three_points_are_no_fit(self):
         with pytest.raises(ValueError, match="4 different counts"):
-            fit_empirical([1, 2, 4, 4], [1, 2, 4, 4])
+            fit_empirical_curve([1, 2, 4, 4], [1, 2, 4, 4])
 
     def test_from_8_to_64_devices_work_costs_a_fifth_more(self):
         cost = work_cost_factor(0.75) / work_cost_factor(0.90)
@@ -112,10 +112,10 @@ def test_learning_rates_of_eight_times_the_batch():
 
 
 def test_the_rule_of_thumb_is_by_size():
-    assert rule_of_thumb(5e8, 50e9) == (Scale.SINGLE_DEVICE, False)
-    assert rule_of_thumb(5e8, 500e9) == (Scale.SINGLE_NODE, False)
-    assert rule_of_thumb(20e9, 50e9) == (Scale.CLUSTER, False)
-    assert rule_of_thumb(5e8, 20e12) == (Scale.CLUSTER, True)
+    assert suggest_scale(5e8, 50e9) == (RunScale.SINGLE_DEVICE, False)
+    assert suggest_scale(5e8, 500e9) == (RunScale.SINGLE_NODE, False)
+    assert suggest_scale(20e9, 50e9) == (RunScale.CLUSTER, False)
+    assert suggest_scale(5e8, 20e12) == (RunScale.CLUSTER, True)
 
 
 def test_devices_by_memory():

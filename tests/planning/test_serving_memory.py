@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.evidence.service import reference_curves
+from service.evidence.service import load_reference_curves
 from service.formats.huggingface import import_config
 from service.planning.hardware.storage import GGUF_FORMATS, NAMED_FORMATS, BlockFormat
 from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT
-from service.planning.inference import decode_iteration
+from service.planning.inference import build_decode_iteration
 from service.planning.memory.caches import key_value_bytes, state_bytes
 from service.planning.memory.capacity import (
-    cache_tokens,
-    cache_waste,
-    largest_concurrency,
-    longest_context,
-    requests_that_fit,
-    usable_bytes_of,
+    compute_cache_waste,
+    compute_usable_bytes,
+    count_cache_tokens,
+    count_fitting_requests,
+    find_largest_concurrency,
+    find_longest_context,
 )
-from service.planning.memory.serving import adapter_bytes, inference_memory
-from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.memory.serving import adapter_bytes, estimate_inference_memory
+from service.planning.models.architecture import Architecture, LayerBlock, ModelEmbeddings, ModelHead
 from service.planning.models.layers import (
     Attention,
     FeedForward,
@@ -32,12 +32,18 @@ from service.planning.models.layers import (
     Normalization,
     StateSpace,
 )
-from service.planning.models.profile import profile_of
+from service.planning.models.profile import build_profile
 from service.planning.operators import forward_flops_per_token
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
-from service.planning.software.engines import EngineName, defaults_of, engine_name, is_vllm_v0, rules_of
-from service.planning.workload import Adapters, Draft, InferenceWorkload
+from service.planning.software.engines import (
+    EngineName,
+    is_vllm_v0,
+    resolve_defaults,
+    resolve_engine_name,
+    resolve_rules,
+)
+from service.planning.workload import Adapters, DraftModel, InferenceWorkload
 from tests.asking import shipped
 
 GIB = 2**30
@@ -66,19 +72,21 @@ LATENT = LatentAttention(
 
 
 def decoder(*blocks, vocabulary=1000, hidden=2880):
-    return profile_of(
+    return build_profile(
         Architecture(
-            embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary),
-            layers=tuple(Block(layers=layers, count=count) for layers, count in blocks),
-            heads=(Head(kind="language_model", input_size=hidden, output_size=vocabulary),),
+            embeddings=ModelEmbeddings(size=hidden, vocabulary_size=vocabulary),
+            layers=tuple(LayerBlock(layers=layers, count=count) for layers, count in blocks),
+            heads=(ModelHead(kind="language_model", input_size=hidden, output_size=vocabulary),),
         )
     )
 
 
 def served(engine=None, version=None, *, total=79.18, a100=False, model_tokens=16000, **changes):
     """A workload under the rules of an engine on a device of ``total`` GiB."""
-    rules = rules_of(engine, version)
-    bounds = defaults_of(rules, version, capacity_bytes=total * GIB, is_a100=a100, model_tokens=model_tokens)
+    rules = resolve_rules(engine, version)
+    bounds = resolve_defaults(
+        rules, version, capacity_bytes=total * GIB, is_a100=a100, model_tokens=model_tokens
+    )
     workload = InferenceWorkload(
         weight_format=BF16,
         cache_format=BF16,
@@ -93,7 +101,7 @@ def served(engine=None, version=None, *, total=79.18, a100=False, model_tokens=1
     )
     if engine:
         generation = "hopper" if total > 70 else "turing"
-        buffers = reference_curves().serving_buffers(engine, generation)[1]
+        buffers = load_reference_curves().find_serving_buffers(engine, generation)[1]
         workload = workload._replace(buffers=buffers)
     return workload._replace(**changes)
 
@@ -121,7 +129,7 @@ class TestCaches:
         ids=["gpt-oss-120b", "mistral-small", "gemma-4-31b"],
     )
     def test_what_vllm_charges_for_a_token(self, profile, per_token):
-        memory = inference_memory(profile, served(EngineName.VLLM, "0.11.0"), Parallelism())
+        memory = estimate_inference_memory(profile, served(EngineName.VLLM, "0.11.0"), Parallelism())
         assert memory.token_cache_bytes == per_token
 
     def test_keys_and_values_of_an_earlier_layer_are_kept_there(self):
@@ -146,7 +154,7 @@ class TestCaches:
         profile = decoder(((attention(window_tokens=128), attention()), 18))
         of = {
             version: key_value_bytes(
-                profile, 4096, BF16, rules=rules_of(EngineName.VLLM, version), batched_tokens=512
+                profile, 4096, BF16, rules=resolve_rules(EngineName.VLLM, version), batched_tokens=512
             )
             for version in ("0.8.5", "0.11.0")
         }
@@ -180,10 +188,10 @@ class TestCaches:
         profile = decoder(((attention(),), 4))
         per_token = 4 * 2 * 8 * 64 * 2
         paged = served(EngineName.VLLM, input_tokens=1000.0, output_tokens=20.0)
-        waste = cache_waste(inference_memory(profile, paged, Parallelism()), paged)
+        waste = compute_cache_waste(estimate_inference_memory(profile, paged, Parallelism()), paged)
         assert waste == (per_token, 1024 * per_token, 4 * per_token)
         whole = served(EngineName.TRANSFORMERS, input_tokens=1000.0, output_tokens=20.0)
-        waste = cache_waste(inference_memory(profile, whole, Parallelism()), whole)
+        waste = compute_cache_waste(estimate_inference_memory(profile, whole, Parallelism()), whole)
         assert waste.waste_bytes_per_request == 10 * per_token
 
 
@@ -196,11 +204,11 @@ class TestStates:
         assert state_bytes(profile, NumberFormat.FP32) == 48 * (elements * 4 + (3072 + 256) * 3 * 2)
         assert state_bytes(profile, BF16, tensor=8) == 48 * (elements + (3072 + 256) * 3) * 2 / 8
         assert profile.unmodelled_kinds == frozenset()
-        memory = inference_memory(profile, served(concurrency=7), Parallelism())
+        memory = estimate_inference_memory(profile, served(concurrency=7), Parallelism())
         assert memory.kv_cache == 0
         assert memory.state == 7 * state_bytes(profile, BF16)
         room = memory.fixed_bytes + 12.5 * memory.sequence_state_bytes
-        assert largest_concurrency(memory, served(concurrency=7), room) == 12
+        assert find_largest_concurrency(memory, served(concurrency=7), room) == 12
 
     def test_a_gated_delta_layer(self):
         """Qwen3-Next: 32 value heads of 128 x 128 beside 16 key heads."""
@@ -224,8 +232,8 @@ CACHES = json.loads((Path(__file__).parents[1] / "oracles" / "state_caches.json"
 def test_states_are_those_of_the_caches_of_transformers(name):
     """To the last byte: states in FP32, as many inputs of a convolution as it is wide, keys and values."""
     model = CACHES["models"][name]
-    profile = profile_of(import_config(model["config"]).architecture)
-    rules = rules_of(EngineName.TRANSFORMERS, CACHES["transformers"])
+    profile = build_profile(import_config(model["config"]).architecture)
+    rules = resolve_rules(EngineName.TRANSFORMERS, CACHES["transformers"])
     held = {part: entry["bytes"] for part, entry in model["held"].items()}
     assert {entry["dtype"] for part, entry in model["held"].items() if part == "recurrent_states"} == {
         "torch.float32"
@@ -248,7 +256,7 @@ def test_llama_cpp_keeps_states_and_convolutions_in_fp32():
         convolution_width=4,
     )
     profile = decoder(((layer,), 24), ((attention(),), 8))
-    rules = rules_of(EngineName.LLAMA_CPP, None)
+    rules = resolve_rules(EngineName.LLAMA_CPP, None)
     assert rules.wide_states
     assert 4 * state_bytes(profile, NumberFormat.FP32, rules=rules) == 201 * 2**20
 
@@ -259,7 +267,7 @@ class TestFlops:
         scores = forward_flops_per_token(profile, 1000) - profile.matmul_flops_per_token
         assert scores == 2 * 128 * (128 + 64 + 128) * 1000
         workload = served(input_tokens=1000.0, output_tokens=2.0)
-        decoded = decode_iteration(profile, workload, Parallelism(), 1.0).flops
+        decoded = build_decode_iteration(profile, workload, Parallelism(), 1.0).flops
         assert decoded - profile.matmul_flops_per_token == 2 * 128 * (2 * 512 + 64) * 1001
 
     def test_a_state_costs_the_same_at_any_length(self):
@@ -282,15 +290,15 @@ class TestEngines:
         ],
     )
     def test_names(self, text, name):
-        assert engine_name(text) is name
+        assert resolve_engine_name(text) is name
 
     def test_versions_of_vllm(self):
         assert is_vllm_v0("0.7.3")
         assert is_vllm_v0("0.8.5 V0")
         assert not is_vllm_v0("0.8.5")
         assert not is_vllm_v0(None)
-        assert not rules_of(EngineName.VLLM, "0.11.0").graphs_charged
-        assert rules_of(EngineName.VLLM, "0.21.0").graphs_charged
+        assert not resolve_rules(EngineName.VLLM, "0.11.0").graphs_charged
+        assert resolve_rules(EngineName.VLLM, "0.21.0").graphs_charged
         assert served(EngineName.VLLM, "0.11.0").most_requests == 1024
         assert served(EngineName.VLLM, "0.11.0", a100=True).most_requests == 256
         assert served(EngineName.VLLM, "0.7.0", model_tokens=131_072).batched_tokens == 2048
@@ -325,14 +333,14 @@ class TestEngines:
             memory_fraction=fraction,
             stored=FORMATS[stored] if stored else None,
         )
-        memory = inference_memory(profile, workload, Parallelism(tensor=tensor))
-        usable = usable_bytes_of(memory, workload, fraction * total * GIB)
+        memory = estimate_inference_memory(profile, workload, Parallelism(tensor=tensor))
+        usable = compute_usable_bytes(memory, workload, fraction * total * GIB)
         assert memory.weights / GIB == pytest.approx(weights, rel=0.013)
         assert (memory.workspace + memory.sampler) / GIB == pytest.approx(
             peak, rel=self.PEAK_SHARE.get(version, 0.03)
         )
         assert (usable - memory.fixed_bytes) / GIB == pytest.approx(cache, rel=0.05)
-        tokens = cache_tokens(memory, usable, workload)
+        tokens = count_cache_tokens(memory, usable, workload)
         assert tokens == pytest.approx(cache * GIB / memory.token_cache_bytes, rel=0.05)
         assert tokens % 16 == 0
 
@@ -349,10 +357,10 @@ class TestEngines:
         """Within the rounding of the log, which prints hundredths of a GiB."""
         profile = published(model)
         workload = served(EngineName.VLLM, "0.8.0 V0", cache_format=NumberFormat(cache))
-        memory = inference_memory(profile, workload, Parallelism(tensor=tensor))
+        memory = estimate_inference_memory(profile, workload, Parallelism(tensor=tensor))
 
         def of(gib):
-            return cache_tokens(memory, memory.fixed_bytes + gib * GIB, workload) // 16
+            return count_cache_tokens(memory, memory.fixed_bytes + gib * GIB, workload) // 16
 
         assert of(cache_gib - 0.005) - 1 <= blocks <= of(cache_gib + 0.005) + 1
 
@@ -377,16 +385,16 @@ class TestEngines:
             model_tokens=length,
             memory_fraction=fraction,
             most_requests=most,
-            buffers=reference_curves().serving_buffers(EngineName.VLLM, "ampere")[1],
+            buffers=load_reference_curves().find_serving_buffers(EngineName.VLLM, "ampere")[1],
         )
-        memory = inference_memory(published(model), workload, Parallelism(tensor=tensor))
+        memory = estimate_inference_memory(published(model), workload, Parallelism(tensor=tensor))
         room = fraction * total * GIB + memory.outside_bytes - memory.fixed_bytes
         assert room / memory.token_cache_bytes / 16 == pytest.approx(blocks, rel=share)
 
     def test_what_all_reduces_returned_is_freed_since(self):
         """Llama-70B on eight devices took 25.5 GiB before pull request 2151 and 19.5 with it."""
         before, after = (
-            inference_memory(
+            estimate_inference_memory(
                 published("llama-2-70b"),
                 served(EngineName.VLLM, version, a100=True, model_tokens=4096),
                 Parallelism(tensor=8),
@@ -412,20 +420,20 @@ class TestEngines:
         assert (workload.batched_tokens, workload.most_requests) == (tokens, requests)
 
     def test_contexts_counted_by_vllm_for_a_while(self):
-        rules = {version: rules_of(EngineName.VLLM, version) for version in ("0.6.4", "0.6.6", "0.7.0")}
+        rules = {version: resolve_rules(EngineName.VLLM, version) for version in ("0.6.4", "0.6.6", "0.7.0")}
         assert [rule.context_charged for rule in rules.values()] == [False, True, False]
 
     def test_outputs_of_experts_are_as_wide_as_the_model_on_every_device(self):
         """A device of DeepSeek-V3 on sixteen that draws no tokens logs an activation peak of 0.37 GiB."""
         workload = served(EngineName.VLLM, "0.8.5 V0", total=23.58, model_tokens=163_840, most_requests=1)
-        memory = inference_memory(published("deepseek-v3"), workload, Parallelism(tensor=16))
+        memory = estimate_inference_memory(published("deepseek-v3"), workload, Parallelism(tensor=16))
         assert memory.workspace == 2048 * (4 * 7168 + 8 * (7168 + 2048 / 16)) * 2
         assert memory.workspace / GIB == pytest.approx(0.37, rel=0.12)
 
     def test_int8_weights_as_vllm_logs_them(self):
         """Llama-3.1-70B in 8 bit with a scale a column: 67.7229 GiB."""
         workload = served(EngineName.VLLM, "0.7.0", stored=NAMED_FORMATS["int8_channel"])
-        memory = inference_memory(published("llama-3.1-70b"), workload, Parallelism())
+        memory = estimate_inference_memory(published("llama-3.1-70b"), workload, Parallelism())
         assert memory.weights / GIB == pytest.approx(67.7229, rel=0.001)
 
     def test_loading_holds_a_repeated_head_until_it_is_tied(self):
@@ -434,7 +442,7 @@ class TestEngines:
         packed = NAMED_FORMATS["awq_int4_g128"]
         head = 151_936 * 1536 * 2
         short, long = (
-            inference_memory(
+            estimate_inference_memory(
                 profile,
                 served(EngineName.TRANSFORMERS, "4.46", stored=packed, input_tokens=tokens),
                 Parallelism(),
@@ -443,7 +451,7 @@ class TestEngines:
         )
         assert short.workspace + short.kv_cache == head
         assert long.workspace == 30_720 * (4 * 1536 + 3 * 8960) * 2
-        engine = inference_memory(profile, served(EngineName.VLLM, stored=packed), Parallelism())
+        engine = estimate_inference_memory(profile, served(EngineName.VLLM, stored=packed), Parallelism())
         assert engine.loading_bytes == 0
 
     def test_kernels_of_autogptq_unpack_the_widest_matrix(self):
@@ -452,7 +460,7 @@ class TestEngines:
 
         def runtime(weights, version):
             workload = served(EngineName.TRANSFORMERS, version, stored=NAMED_FORMATS[weights])
-            return inference_memory(profile, workload, Parallelism()).runtime
+            return estimate_inference_memory(profile, workload, Parallelism()).runtime
 
         plain = runtime("awq_int4_g128", "4.46")
         assert runtime("gptq_int4_g128", "4.46") - plain == 18_944 * 3584 * 2
@@ -462,7 +470,7 @@ class TestEngines:
         profile = published("qwen3-4b")
         blocks = NAMED_FORMATS["fp8_block_128"]
         one, other = (
-            inference_memory(profile, served(engine, "4.51", stored=blocks), Parallelism()).weights
+            estimate_inference_memory(profile, served(engine, "4.51", stored=blocks), Parallelism()).weights
             for engine in (EngineName.TRANSFORMERS, EngineName.LLAMA_CPP)
         )
         assert one - other == 151_936 * 2560 * 2
@@ -476,30 +484,30 @@ class TestEngines:
                 input_tokens=float(length - 256),
                 stored=NAMED_FORMATS[stored] if stored else None,
             )
-            memory = inference_memory(published(model), workload, Parallelism())
-            assert memory.total_bytes > usable_bytes_of(memory, workload, 0.9 * 79.18 * GIB)
-            assert largest_concurrency(memory, workload, 0.9 * 79.18 * GIB) == 0
+            memory = estimate_inference_memory(published(model), workload, Parallelism())
+            assert memory.total_bytes > compute_usable_bytes(memory, workload, 0.9 * 79.18 * GIB)
+            assert find_largest_concurrency(memory, workload, 0.9 * 79.18 * GIB) == 0
 
     def test_tensorrt_llm_gives_the_cache_a_share_of_what_is_free(self):
         workload = served(EngineName.TENSORRT_LLM, "1.0")
         profile = published("llama-3.1-8b")
-        memory = inference_memory(profile, workload, Parallelism())
-        usable = usable_bytes_of(memory, workload, 0.9 * 80 * GIB)
+        memory = estimate_inference_memory(profile, workload, Parallelism())
+        usable = compute_usable_bytes(memory, workload, 0.9 * 80 * GIB)
         assert usable - memory.fixed_bytes == pytest.approx(0.9 * (80 * GIB - memory.fixed_bytes))
         assert workload.block_tokens == 32
 
     def test_the_static_share_of_sglang_holds_weights_and_cache(self):
         workload = served(EngineName.SGLANG, memory_fraction=0.8)
-        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
-        usable = usable_bytes_of(memory, workload, 0.8 * 80 * GIB)
+        memory = estimate_inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        usable = compute_usable_bytes(memory, workload, 0.8 * 80 * GIB)
         pool = usable - memory.fixed_bytes
         assert pool + memory.weights == pytest.approx(0.8 * (80 * GIB - memory.context))
 
     def test_blocks_of_tensorrt_llm(self):
         """Start-up logs: 69,524,783,104 bytes are 132,608 tokens of Llama-2-7B, in blocks of 64 then."""
         workload = served(EngineName.TENSORRT_LLM, "0.8")
-        memory = inference_memory(published("llama-2-7b"), workload, Parallelism())
-        assert cache_tokens(memory, memory.fixed_bytes + 69_524_783_104, workload) == 132_608
+        memory = estimate_inference_memory(published("llama-2-7b"), workload, Parallelism())
+        assert count_cache_tokens(memory, memory.fixed_bytes + 69_524_783_104, workload) == 132_608
         assert served(EngineName.TENSORRT_LLM, "0.18").block_tokens == 32
 
     @pytest.mark.parametrize(
@@ -531,9 +539,9 @@ class TestEngines:
     )
     def test_tokens_that_tensorrt_llm_logs(self, model, version, total, tokens, changes):
         workload = served(EngineName.TENSORRT_LLM, version, total=total, **changes)
-        memory = inference_memory(published(model), workload, Parallelism())
-        usable = usable_bytes_of(memory, workload, workload.memory_fraction * total * GIB)
-        assert cache_tokens(memory, usable, workload) == pytest.approx(tokens, rel=0.025)
+        memory = estimate_inference_memory(published(model), workload, Parallelism())
+        usable = compute_usable_bytes(memory, workload, workload.memory_fraction * total * GIB)
+        assert count_cache_tokens(memory, usable, workload) == pytest.approx(tokens, rel=0.025)
 
     @pytest.mark.parametrize(
         ("gib", "devices", "version", "share"),
@@ -549,8 +557,8 @@ class TestEngines:
         ],
     )
     def test_the_share_that_sglang_takes_by_itself(self, gib, devices, version, share):
-        rules = rules_of(EngineName.SGLANG, version)
-        bounds = defaults_of(
+        rules = resolve_rules(EngineName.SGLANG, version)
+        bounds = resolve_defaults(
             rules, version, capacity_bytes=gib * GIB, is_a100=False, model_tokens=8192, devices=devices
         )
         assert bounds.memory_fraction == share
@@ -558,11 +566,15 @@ class TestEngines:
     def test_the_pool_of_sglang(self):
         """Llama-3.1-8B on an H100, 0.4: 78.59 free, 15.11 taken by loading, 442,750 tokens in 54.04 GiB."""
         workload = served(EngineName.SGLANG, "0.4.4", total=79.18)
-        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
-        tokens = cache_tokens(memory, usable_bytes_of(memory, workload, 0.88 * 79.18 * GIB), workload)
+        memory = estimate_inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        tokens = count_cache_tokens(
+            memory, compute_usable_bytes(memory, workload, 0.88 * 79.18 * GIB), workload
+        )
         assert tokens == pytest.approx(442_750, rel=0.01)
         logged = memory._replace(context=0.0, communication=0.0, weights=15.11 * GIB)
-        tokens = cache_tokens(logged, usable_bytes_of(logged, workload, 0.88 * 78.59 * GIB), workload)
+        tokens = count_cache_tokens(
+            logged, compute_usable_bytes(logged, workload, 0.88 * 78.59 * GIB), workload
+        )
         assert tokens == pytest.approx(442_750, abs=0.015 * GIB / 131_072)
 
     @pytest.mark.parametrize(
@@ -571,15 +583,17 @@ class TestEngines:
     )
     def test_tokens_of_a_logged_pool_of_sglang(self, model, tensor, tokens, gib):
         workload = served(EngineName.SGLANG)
-        memory = inference_memory(published(model), workload, Parallelism(tensor=tensor))
-        held = cache_tokens(memory, memory.fixed_bytes + gib * GIB, workload)
+        memory = estimate_inference_memory(published(model), workload, Parallelism(tensor=tensor))
+        held = count_cache_tokens(memory, memory.fixed_bytes + gib * GIB, workload)
         assert held == pytest.approx(tokens, abs=0.01 * GIB * tokens / (gib * GIB) + 1)
 
     def test_graphs_of_sglang_hold_logits(self):
         workload = served(EngineName.SGLANG)
         profile = published("llama-3.1-8b")
         plain, held = (
-            inference_memory(profile, workload._replace(graph_requests=requests), Parallelism()).cuda_graphs
+            estimate_inference_memory(
+                profile, workload._replace(graph_requests=requests), Parallelism()
+            ).cuda_graphs
             for requests in (0, 512)
         )
         assert held - plain == 512 * 128_256 * 4
@@ -587,21 +601,21 @@ class TestEngines:
     def test_llama_cpp_holds_the_logits_of_a_batch(self):
         """Llama 3 8B with a batch of 512: its compute buffer is 258.50 MiB."""
         workload = served(EngineName.LLAMA_CPP)
-        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        memory = estimate_inference_memory(published("llama-3.1-8b"), workload, Parallelism())
         assert memory.workspace == 258.5 * 2**20
         assert memory.sampler == 0
-        assert usable_bytes_of(memory, workload, 24.0 * GIB) == 24 * GIB
+        assert compute_usable_bytes(memory, workload, 24.0 * GIB) == 24 * GIB
 
     @pytest.mark.parametrize("requests", [1, 4])
     def test_llama_cpp_without_flash_attention_holds_scores_of_a_batch(self, requests):
         """Load logs of Llama-3.1-8B (`flash_attn = 0`): 8,192 tokens in all, compute buffer 560.00 MiB."""
         workload = served(EngineName.LLAMA_CPP, "b4000", reserved_tokens=8192 // requests)
         workload = workload._replace(concurrency=requests)
-        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        memory = estimate_inference_memory(published("llama-3.1-8b"), workload, Parallelism())
         assert memory.workspace == 560 * 2**20
         assert memory.kv_cache == 2**30
-        newest = workload._replace(rules=rules_of(EngineName.LLAMA_CPP, "b6500"))
-        memory = inference_memory(published("llama-3.1-8b"), newest, Parallelism())
+        newest = workload._replace(rules=resolve_rules(EngineName.LLAMA_CPP, "b6500"))
+        memory = estimate_inference_memory(published("llama-3.1-8b"), newest, Parallelism())
         assert memory.workspace == 258.5 * 2**20
 
     @pytest.mark.parametrize(
@@ -609,36 +623,38 @@ class TestEngines:
         [("b6324", True), ("6325", False), ("2025-08", True), ("2025-09", False), (None, False)],
     )
     def test_when_llama_cpp_turned_to_flash_attention(self, version, kept):
-        assert rules_of(EngineName.LLAMA_CPP, version).scores_kept is kept
+        assert resolve_rules(EngineName.LLAMA_CPP, version).scores_kept is kept
 
     def test_the_table_of_llama_cpp_stays_on_the_host(self):
         """Llama-3.1-8B in Q4_K_M: 4,403.49 MiB on the device, 281.81 MiB of table on the host."""
         stored = GGUF_FORMATS["gguf_q4_k_m"]
         workload = served(EngineName.LLAMA_CPP, stored=stored)
-        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
-        table = published("llama-3.1-8b").weights.stored(stored).table_split
+        memory = estimate_inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        table = published("llama-3.1-8b").weights.get_stored_weights(stored).table_split
         assert table / 2**20 == pytest.approx(281.81, abs=0.01)
         assert memory.weights / 2**20 == pytest.approx(4403.49, abs=0.05)
-        half = inference_memory(published("llama-3.1-8b"), workload._replace(device_layers=16), Parallelism())
+        half = estimate_inference_memory(
+            published("llama-3.1-8b"), workload._replace(device_layers=16), Parallelism()
+        )
         assert half.weights == memory.weights / 2
         assert half.kv_cache == memory.kv_cache / 2
 
     def test_a_contiguous_cache_is_taken_whole(self):
         workload = served(EngineName.LLAMA_CPP, reserved_tokens=8192)
-        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        memory = estimate_inference_memory(published("llama-3.1-8b"), workload, Parallelism())
         assert memory.kv_cache == 2**30
-        assert cache_waste(memory, workload).waste_bytes_per_request > 0.8 * 2**30
+        assert compute_cache_waste(memory, workload).waste_bytes_per_request > 0.8 * 2**30
 
     def test_a_prompt_passes_transformers_whole(self):
         workload = served(EngineName.TRANSFORMERS, input_tokens=6144.0, output_tokens=2048.0)
-        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        memory = estimate_inference_memory(published("llama-3.1-8b"), workload, Parallelism())
         assert memory.workspace == 6144 * (4 * 4096 + 3 * 14336) * 2
 
     def test_older_transformers_makes_the_logits_of_the_whole_prompt(self):
         """Before 4.45: at 16 bit and in FP32, for 152,064 words."""
         prompt = {"input_tokens": 6144.0, "output_tokens": 2048.0}
         workload = served(EngineName.TRANSFORMERS, "4.38.2", **prompt)
-        memory = inference_memory(published("qwen2-7b"), workload, Parallelism())
+        memory = estimate_inference_memory(published("qwen2-7b"), workload, Parallelism())
         assert memory.workspace == 6144 * (152_064 * 6 + 3584 * 2)
 
     @given(
@@ -656,12 +672,12 @@ class TestEngines:
 
         def fits(requests):
             asked = workload._replace(concurrency=requests * data)
-            held = inference_memory(profile, asked, layout)
-            usable = usable_bytes_of(held, asked, limit)
+            held = estimate_inference_memory(profile, asked, layout)
+            usable = compute_usable_bytes(held, asked, limit)
             assert usable <= total * GIB * (1 + 1e-9)
             return held.total_bytes <= usable * (1 + 1e-12)
 
-        most = requests_that_fit(profile, workload, layout, limit)
+        most = count_fitting_requests(profile, workload, layout, limit)
         assert most == 0 or fits(most)
         assert most == 4096 or not fits(most + 1)
 
@@ -670,9 +686,10 @@ class TestBeside:
     def test_a_draft_model_has_weights_and_a_cache_of_its_own(self):
         small = published("qwen3-0.6b")
         plain = served(EngineName.VLLM)
-        drafted = plain._replace(draft=Draft(small, NAMED_FORMATS["fp8_channel"], 5))
+        drafted = plain._replace(draft=DraftModel(small, NAMED_FORMATS["fp8_channel"], 5))
         one, two = (
-            inference_memory(published("qwen3-32b"), w, Parallelism(tensor=2)) for w in (plain, drafted)
+            estimate_inference_memory(published("qwen3-32b"), w, Parallelism(tensor=2))
+            for w in (plain, drafted)
         )
         assert two.draft_kv_cache == key_value_bytes(small, 1280, BF16, tensor=2)
         assert two.total_bytes == one.total_bytes + two.draft_weights + two.draft_kv_cache
@@ -688,8 +705,8 @@ class TestBeside:
         """Eight replicas of the attention, each with an eighth of the experts and of the requests."""
         profile = published("mixtral-8x7b")
         workload = served(EngineName.VLLM, concurrency=64)
-        spread = inference_memory(profile, workload, Parallelism(data=8, expert=8))
-        alone = inference_memory(profile, workload, Parallelism())
+        spread = estimate_inference_memory(profile, workload, Parallelism(data=8, expert=8))
+        alone = estimate_inference_memory(profile, workload, Parallelism())
         assert alone.weights - spread.weights == pytest.approx(profile.expert_parameters * 2 * 7 / 8)
         assert spread.requests == 8
         assert spread.communication > alone.communication == 0
@@ -698,5 +715,5 @@ class TestBeside:
 def test_a_window_is_reached_before_the_device_is_full():
     profile = decoder(((attention(window_tokens=128), FeedForward(hidden_size=2880, inner_size=64)), 2))
     workload = served()
-    memory = inference_memory(profile, workload, Parallelism())
-    assert longest_context(profile, workload, Parallelism(), memory, 60.0 * GIB) is None
+    memory = estimate_inference_memory(profile, workload, Parallelism())
+    assert find_longest_context(profile, workload, Parallelism(), memory, 60.0 * GIB) is None

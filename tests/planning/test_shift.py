@@ -10,21 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.planning.errors import PlanningError
-from service.planning.scheduling.shift import costs_of_starts, moved_by, sliding_sums, starts_within
-from service.planning.tariff.allocation import MeteringPoint, allocate
-from service.planning.tariff.bill import Load
+from service.planning.scheduling.shift import (
+    build_starts,
+    compute_sliding_sums,
+    compute_start_costs,
+    shift_load,
+)
+from service.planning.tariff.allocation import MeteringPoint, allocate_bill
+from service.planning.tariff.bill import MeteredLoad
 from service.planning.tariff.charges import (
     BillingDemand,
     DemandCharge,
+    DemandRatchet,
     EnergyCharge,
     FixedCharge,
     MinimumCharge,
+    PeakSpan,
     PercentageCharge,
     PricePeriod,
-    Ratchet,
-    Span,
-    Tier,
-    TierUnit,
+    PriceTier,
+    TariffTierUnit,
 )
 from tests.planning.tariff.loads import WEEKDAYS, flat, tariff, timed
 
@@ -38,8 +43,8 @@ BLOCKS = EnergyCharge(
         PricePeriod(
             name="all",
             tiers=(
-                Tier(price=Decimal("0.2"), limit=120.0, unit=TierUnit.KWH_PER_KW),
-                Tier(price=Decimal("0.01")),
+                PriceTier(price=Decimal("0.2"), limit=120.0, unit=TariffTierUnit.KWH_PER_KW),
+                PriceTier(price=Decimal("0.01")),
             ),
         ),
     ),
@@ -51,11 +56,13 @@ DEMAND = DemandCharge(
 RATCHETED = DemandCharge(
     name="ratcheted",
     periods=(flat("5"),),
-    billing_demand=BillingDemand(ratchets=(Ratchet(preceding_months=3, share_by_billing_month=(0.9,) * 12),)),
+    billing_demand=BillingDemand(
+        ratchets=(DemandRatchet(preceding_months=3, share_by_billing_month=(0.9,) * 12),)
+    ),
 )
 TWO_PEAKS = DemandCharge(name="two", periods=(flat("4"),), peaks=2, on_distinct_days=True)
 HALF_HOURS = DemandCharge(name="half", periods=(flat("4"),), window_minutes=60)
-ANNUAL = DemandCharge(name="annual", periods=(flat("70"),), span=Span.CALENDAR_YEAR)
+ANNUAL = DemandCharge(name="annual", periods=(flat("70"),), span=PeakSpan.CALENDAR_YEAR)
 REST = (
     FixedCharge(name="customer", price=Decimal(99)),
     MinimumCharge(name="minimum", amount=Decimal(4000)),
@@ -74,11 +81,11 @@ TARIFFS = [
 def series(kw):
     """Hours from January to December."""
     start = datetime(2025, 1, 1, tzinfo=UTC) - timedelta(days=1)
-    return Load(start, 60, np.resize(np.array(kw, float), 400 * 24))
+    return MeteredLoad(start, 60, np.resize(np.array(kw, float), 400 * 24))
 
 
 runs = st.lists(st.integers(1, 900), min_size=1, max_size=8).map(
-    lambda kw: Load(START, 60, np.repeat(np.array(kw, float), 9))
+    lambda kw: MeteredLoad(START, 60, np.repeat(np.array(kw, float), 9))
 )
 baselines = st.one_of(
     st.none(),
@@ -88,8 +95,8 @@ baselines = st.one_of(
 
 
 def one_by_one(point, run, starts):
-    loads = [moved_by(run, place * starts.step_minutes) for place in range(starts.number)]
-    return [float(allocate(point, [load]).allocations[0].total) for load in loads]
+    loads = [shift_load(run, place * starts.step_minutes) for place in range(starts.number)]
+    return [float(allocate_bill(point, [load]).allocations[0].total) for load in loads]
 
 
 @pytest.mark.parametrize("terms", TARIFFS)
@@ -98,8 +105,8 @@ def one_by_one(point, run, starts):
 def test_every_start_costs_what_a_bill_of_it_says(terms, run, baseline, secondary):
     """Ten days of starts, nine hours apart, over the end of a month."""
     point = MeteringPoint(terms, interval_minutes=60, baseline=baseline, secondary=secondary)
-    starts = starts_within(START, START + timedelta(days=10), 540, 60)
-    found = [float(cost) for cost in costs_of_starts(point, run, starts)]
+    starts = build_starts(START, START + timedelta(days=10), 540, 60)
+    found = [float(cost) for cost in compute_start_costs(point, run, starts)]
     assert found == pytest.approx(one_by_one(point, run, starts), rel=1e-9, abs=1e-6)
 
 
@@ -110,12 +117,12 @@ def test_the_cheapest_start_is_the_first_of_the_night():
     )
     zone = ZoneInfo("Europe/Oslo")
     morning = datetime(2025, 6, 2, 8, tzinfo=zone)
-    run = Load(morning.astimezone(UTC), 60, np.full(8, 1000.0))
+    run = MeteredLoad(morning.astimezone(UTC), 60, np.full(8, 1000.0))
     point = MeteringPoint(tariff(day_and_night, zone="Europe/Oslo"), interval_minutes=60, baseline=0.0)
-    starts = starts_within(morning, morning + timedelta(days=1), 60, 60)
-    costs = costs_of_starts(point, run, starts)
+    starts = build_starts(morning, morning + timedelta(days=1), 60, 60)
+    costs = compute_start_costs(point, run, starts)
     cheapest = min(range(starts.number), key=costs.__getitem__)
-    assert starts.at(cheapest).astimezone(zone).hour == 22
+    assert starts.get_start(cheapest).astimezone(zone).hour == 22
     assert float(costs[cheapest]) == pytest.approx(8000 * 0.04)
     assert float(costs[0]) == pytest.approx(8000 * 0.31)
 
@@ -126,7 +133,7 @@ def test_the_cheapest_start_is_the_first_of_the_night():
 def test_sliding_sums(weights, kw):
     values, load = np.array(weights), np.array(kw)
     expected = [load @ values[4 + 3 * place : 4 + 3 * place + load.size] for place in range(8)]
-    assert sliding_sums(values, load, 4, 3, 8).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-6)
+    assert compute_sliding_sums(values, load, 4, 3, 8).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -135,5 +142,5 @@ def test_sliding_sums(weights, kw):
 )
 def test_windows_that_cannot_be_compared_are_refused(days, step, pointer):
     with pytest.raises(PlanningError) as caught:
-        starts_within(START, START + timedelta(days=days), step, 60)
+        build_starts(START, START + timedelta(days=days), step, 60)
     assert (caught.value.code, caught.value.pointer) == ("SHIFT_WINDOW", pointer)

@@ -2,13 +2,19 @@
 
 import pytest
 
-from service.planning.hardware.storage import GGUF_FORMATS, NAMED_FORMATS, PLAIN_FORMATS, ModelFacts, Place
+from service.planning.hardware.storage import (
+    GGUF_FORMATS,
+    NAMED_FORMATS,
+    PLAIN_FORMATS,
+    MatrixPath,
+    ModelFacts,
+)
 from service.planning.hardware.storage.gguf import BLOCKS
 from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT
 from service.planning.memory.serving import inference_weight_bytes
-from service.planning.models.architecture import Architecture, Block
+from service.planning.models.architecture import Architecture, LayerBlock
 from service.planning.models.layers import LatentAttention
-from service.planning.models.profile import profile_of, profile_of_count
+from service.planning.models.profile import build_profile, build_profile_from_count
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
 from tests.asking import shipped
@@ -22,7 +28,7 @@ def published(name):
 
 
 def stored(name, weight_format):
-    return published(name).weights.stored(weight_format).total
+    return published(name).weights.get_stored_weights(weight_format).total
 
 
 @pytest.mark.parametrize(
@@ -55,7 +61,7 @@ def test_mixtures_of_llama_cpp_are_the_published_files(name, file_type, size):
 def test_rows_that_256_does_not_divide_take_blocks_of_32():
     """The 2,880 inputs of a gpt-oss layer: Q4_K becomes Q5_0, Q6_K becomes Q8_0."""
     facts = ModelFacts(8.0, 32, 24, tied=False)
-    place = Place("attention.query", 3, 24, 2880)
+    place = MatrixPath("attention.query", 3, 24, 2880)
     scheme = GGUF_FORMATS["gguf_q4_k_m"].scheme_of(place, facts)
     assert scheme.element_bits == 8 * BLOCKS["q5_0"][0] / 32
     wide = GGUF_FORMATS["gguf_q4_k_m"].scheme_of(place._replace(module="mixture_of_experts.router"), facts)
@@ -88,8 +94,8 @@ def test_what_a_device_held_is_little_more_than_the_weights(name, weight_format,
 )
 def test_bits_of_a_large_matrix(weight_format, bits):
     facts = ModelFacts(8.0, 0, 80, tied=False)
-    scheme = FORMATS[weight_format].scheme_of(Place("feed_forward.up", 0, 80, 8192), facts)
-    assert scheme.bytes_of(8192, 28672) * 8 / (8192 * 28672) == pytest.approx(bits, rel=1e-3)
+    scheme = FORMATS[weight_format].scheme_of(MatrixPath("feed_forward.up", 0, 80, 8192), facts)
+    assert scheme.compute_bytes(8192, 28672) * 8 / (8192 * 28672) == pytest.approx(bits, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +104,8 @@ def test_bits_of_a_large_matrix(weight_format, bits):
 def test_mxfp4_packs_the_experts_alone(name, file, gib):
     """Size of the published checkpoint, and what vLLM reports after it has padded the experts' inputs."""
     inventory = published(name).weights
-    assert inventory.stored(NAMED_FORMATS["mxfp4"]).total == pytest.approx(file, rel=0.003)
-    assert inventory.stored(MXFP4_ENGINE_FORMAT).total / GIB == pytest.approx(gib, rel=0.005)
+    assert inventory.get_stored_weights(NAMED_FORMATS["mxfp4"]).total == pytest.approx(file, rel=0.003)
+    assert inventory.get_stored_weights(MXFP4_ENGINE_FORMAT).total / GIB == pytest.approx(gib, rel=0.005)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +119,7 @@ def test_mxfp4_packs_the_experts_alone(name, file, gib):
 )
 def test_files_of_tied_models_repeat_the_head_but_those_of_gptq(name, weight_format, size):
     inventory = published(name).weights
-    held = inventory.stored(NAMED_FORMATS[weight_format])
+    held = inventory.get_stored_weights(NAMED_FORMATS[weight_format])
     assert held.total == pytest.approx(size, rel=0.004)
     assert held.copied == (0.0 if "gptq" in weight_format else held.tied)
     on_device = inference_weight_bytes(published(name), NAMED_FORMATS[weight_format], Parallelism()).total
@@ -125,7 +131,7 @@ def test_the_gate_of_a_shared_expert_is_packed_and_the_scalar_beside_the_router_
     scheme = NAMED_FORMATS["gptq_int4_g128"].scheme_of
     facts = ModelFacts(7.0, 64, 28, tied=False)
     bits = {
-        (matrix.outputs): scheme(Place(matrix.module, 0, 28, matrix.inputs), facts).element_bits
+        (matrix.outputs): scheme(MatrixPath(matrix.module, 0, 28, matrix.inputs), facts).element_bits
         for matrix in published("qwen2-57b-a14b").weights.matrices
         if matrix.module.startswith("mixture_of_experts.shared_") and matrix.inputs == 3584
     }
@@ -135,12 +141,15 @@ def test_the_gate_of_a_shared_expert_is_packed_and_the_scalar_beside_the_router_
 @pytest.mark.parametrize("name", sorted(shipped().models.keys()))
 def test_the_inventory_of_every_model_of_the_catalog_is_its_parameters(name):
     profile = published(name)
-    assert profile.weights.stored(PLAIN_FORMATS[NumberFormat.FP32]).total == 4 * profile.parameter_count
+    assert (
+        profile.weights.get_stored_weights(PLAIN_FORMATS[NumberFormat.FP32]).total
+        == 4 * profile.parameter_count
+    )
 
 
 def test_a_parameter_count_alone_has_its_width():
-    alone = profile_of_count(7 * 10**9)
-    assert alone.weights.stored(PLAIN_FORMATS[NumberFormat.BF16]).total == 14e9
+    alone = build_profile_from_count(7 * 10**9)
+    assert alone.weights.get_stored_weights(PLAIN_FORMATS[NumberFormat.BF16]).total == 14e9
 
 
 def test_keys_and_values_are_repeated_beyond_their_heads():
@@ -162,7 +171,7 @@ def test_the_compressed_side_of_latent_attention_is_not_divided():
         plain_head_size=128,
         value_head_size=128,
     )
-    profile = profile_of(Architecture(layers=(Block(layers=(latent,), count=61),)))
+    profile = build_profile(Architecture(layers=(LayerBlock(layers=(latent,), count=61),)))
     bf16 = PLAIN_FORMATS[NumberFormat.BF16]
     whole = 61 * (7168 * 1536 + 7168 * 576 + 1536 + 512) * 2
     one, eight = (inference_weight_bytes(profile, bf16, Parallelism(tensor=t)).total for t in (1, 8))

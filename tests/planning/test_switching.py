@@ -6,13 +6,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from service.planning.search.switching import PRECISION, Switch, narrowed, rungs
+from service.planning.search.switching import PRECISION, SwitchingFactors, build_factor_steps, refine_switch
 
 ENDS = st.sampled_from([0.25, 4.0])
 AMOUNTS = st.floats(0.1, 100.0)
 
 
-class Asked:
+class CountedFunction:
     """Counts how often it is asked."""
 
     def __init__(self, lead):
@@ -31,8 +31,8 @@ def test_two_costs_that_are_linear_cross_where_they_do(fixed, slope, other, shar
     rival = slope + (other if end < 1.0 else -min(other, 0.9 * slope))
     beside = fixed + (slope - rival) * crossing
     assume(beside > 0.0)
-    asked = Asked(lambda f: math.log((fixed + slope * f) / (beside + rival * f)))
-    found = narrowed(asked, Switch(1.0, end))
+    asked = CountedFunction(lambda f: math.log((fixed + slope * f) / (beside + rival * f)))
+    found = refine_switch(asked, SwitchingFactors(1.0, end))
     assert found.changed == pytest.approx(crossing, rel=1e-6)
     assert asked.times <= 16
 
@@ -41,8 +41,8 @@ def test_two_costs_that_are_linear_cross_where_they_do(fixed, slope, other, shar
 def test_a_limit_that_is_passed_takes_no_more_than_halving(where):
     assume(abs(math.log(where)) > 1e-6)
     end = 4.0 if where > 1.0 else 0.25
-    asked = Asked(lambda f: 1.0 if (f >= where if end > 1.0 else f <= where) else -1.0)
-    found = narrowed(asked, Switch(1.0, end))
+    asked = CountedFunction(lambda f: 1.0 if (f >= where if end > 1.0 else f <= where) else -1.0)
+    found = refine_switch(asked, SwitchingFactors(1.0, end))
     assert asked.lead(found.changed) > 0.0 >= asked.lead(found.holds)
     assert abs(math.log(found.changed / found.holds)) <= PRECISION * (1 + 1e-6)
     assert min(1.0, end) <= min(found) <= where * (1 + 1e-9)
@@ -57,23 +57,23 @@ def test_whatever_leads_there_is_a_change_between_both_ends(steps, end):
         place = abs(math.log(factor)) / math.log(4.0)
         return -0.5 if place < 0.01 else 0.5 if place > 0.99 else steps[int(place * len(steps))]
 
-    found = narrowed(lead, Switch(1.0, end))
+    found = refine_switch(lead, SwitchingFactors(1.0, end))
     assert lead(found.changed) > 0.0 >= lead(found.holds)
     assert abs(math.log(found.changed / found.holds)) <= PRECISION * (1 + 1e-6)
 
 
 def test_a_switch_that_is_narrow_is_as_it_is():
-    switch = Switch(1.0, 1.0 + 1e-10)
-    assert narrowed(lambda _: math.nan, switch) == switch
+    switch = SwitchingFactors(1.0, 1.0 + 1e-10)
+    assert refine_switch(lambda _: math.nan, switch) == switch
 
 
 def test_the_way_is_divided_in_equal_ratios():
-    assert rungs(4.0, 2) == (2.0, 4.0)
-    assert rungs(0.25, 2) == (0.5, 0.25)
-    assert rungs(4.0, 1) == (4.0,)
+    assert build_factor_steps(4.0, 2) == (2.0, 4.0)
+    assert build_factor_steps(0.25, 2) == (0.5, 0.25)
+    assert build_factor_steps(4.0, 1) == (4.0,)
 
 
 @pytest.mark.parametrize("end", [0.0, -1.0, 1.0, math.nan])
 def test_there_is_no_way_to_nowhere(end):
     with pytest.raises(ValueError, match="no way leads"):
-        rungs(end, 2)
+        build_factor_steps(end, 2)

@@ -5,29 +5,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.hardware.collectives import Collective, Fabric, Rail
+from service.planning.hardware.collectives import ClusterFabric, Collective, LevelRate
 from service.planning.hardware.traffic import (
     ContextExchange,
-    Exchanged,
+    ReplicaExchange,
     bucket_bytes,
-    buckets,
+    compute_message_seconds,
     context_messages,
+    count_buckets,
     expert_messages,
     pipeline_messages,
     replica_messages,
-    seconds,
     tensor_messages,
     tied_embedding,
     total_seconds,
     vocabulary_messages,
 )
-from service.planning.parallelism import Group, Parallelism, Sharding, placement
+from service.planning.parallelism import DeviceGroup, Parallelism, Sharding, build_placement
 from service.planning.software.frameworks import Framework
-from service.planning.training.communication import exposed
+from service.planning.training.communication import split_exposed
 
 GB = 1e9
-FABRIC = Fabric(Rail(400 * GB, 0.0), Rail(40 * GB, 0.0), 8)
-SEVEN_BILLION = Exchanged(dense=7e9, expert=0.0, weight_bytes=2.0, gradient_bytes=2.0, units=1.0)
+FABRIC = ClusterFabric(LevelRate(400 * GB, 0.0), LevelRate(40 * GB, 0.0), 8)
+SEVEN_BILLION = ReplicaExchange(dense=7e9, expert=0.0, weight_bytes=2.0, gradient_bytes=2.0, units=1.0)
 SENT = {Collective.ALL_REDUCE: 2.0, Collective.ALL_GATHER: 1.0, Collective.REDUCE_SCATTER: 1.0}
 
 
@@ -38,7 +38,7 @@ def sent_bytes(messages):
 
 def replicas(sharding, micro_batches=1.0, exchanged=SEVEN_BILLION, group=None, data=1024):
     layout = Parallelism(data=data, sharding=sharding, sharding_group_size=group)
-    return list(replica_messages(exchanged, layout, placement(layout, 8), micro_batches))
+    return list(replica_messages(exchanged, layout, build_placement(layout, 8), micro_batches))
 
 
 # --- weights and gradients --------------------------------------------------------------------------------
@@ -69,21 +69,21 @@ def test_accumulation_reduces_gradients_once():
 def test_hybrid_sharding_sends_an_eighth_between_nodes():
     messages = replicas(Sharding.HYBRID, group=8, data=64)
     groups = [message.group for message in messages]
-    assert groups == [Group(8, 8), Group(8, 8), Group(8, 8), Group(8, 1)]
+    assert groups == [DeviceGroup(8, 8), DeviceGroup(8, 8), DeviceGroup(8, 8), DeviceGroup(8, 1)]
     assert messages[-1].message_bytes == 14 * GB / 8
 
 
 def test_one_hybrid_group_of_all_is_full_sharding():
-    whole = [seconds(one, FABRIC) for one in replicas(Sharding.HYBRID, group=64, data=64)]
+    whole = [compute_message_seconds(one, FABRIC) for one in replicas(Sharding.HYBRID, group=64, data=64)]
     assert whole[-1] == 0.0
-    assert whole[:-1] == [seconds(one, FABRIC) for one in replicas(Sharding.ZERO_3, data=64)]
+    assert whole[:-1] == [compute_message_seconds(one, FABRIC) for one in replicas(Sharding.ZERO_3, data=64)]
 
 
 def test_experts_are_reduced_over_their_own_replicas():
     exchanged = SEVEN_BILLION._replace(expert=1e9)
     layout = Parallelism(data=32, expert=8)
-    dense, expert = replica_messages(exchanged, layout, placement(layout, 8), 1.0)
-    assert (dense.group, expert.group) == (Group(32, 8), Group(4, 1))
+    dense, expert = replica_messages(exchanged, layout, build_placement(layout, 8), 1.0)
+    assert (dense.group, expert.group) == (DeviceGroup(32, 8), DeviceGroup(4, 1))
     assert expert.message_bytes == 2 * GB
 
 
@@ -97,17 +97,20 @@ def test_units_split_a_message_and_not_its_bytes():
 
 def test_buckets():
     """Claims C14 and C15."""
-    assert buckets(7e9, 2.0, bucket_bytes(Framework.DDP, 2.0)) == 535
+    assert count_buckets(7e9, 2.0, bucket_bytes(Framework.DDP, 2.0)) == 535
     assert bucket_bytes(Framework.DDP, 4.0) == 25 * 2**20
     assert bucket_bytes(Framework.DEEPSPEED, 2.0) == 1e9
-    assert buckets(10.0, 2.0, 1e6) == 1
+    assert count_buckets(10.0, 2.0, 1e6) == 1
 
 
 def test_a_tied_table_is_reduced_between_the_ends():
     layout = Parallelism(tensor=4, pipeline=4, data=2)
-    message = tied_embedding(1e8, 4.0, placement(layout, 8))
-    assert (message.group, message.message_bytes) == (Group(2, 1), 4e8)
-    assert seconds(tied_embedding(1e8, 4.0, placement(Parallelism(data=8), 8)), FABRIC) == 0.0
+    message = tied_embedding(1e8, 4.0, build_placement(layout, 8))
+    assert (message.group, message.message_bytes) == (DeviceGroup(2, 1), 4e8)
+    assert (
+        compute_message_seconds(tied_embedding(1e8, 4.0, build_placement(Parallelism(data=8), 8)), FABRIC)
+        == 0.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ def test_a_tied_table_is_reduced_between_the_ends():
 def test_what_overlap_leaves_of_a_step(share, overlap, left):
     """Claims C16, C17, C21."""
     work = 1.0 - share
-    waited = exposed(share, overlap=overlap, behind=work).seconds
+    waited = split_exposed(share, overlap=overlap, behind=work).seconds
     assert waited / (work + waited) == pytest.approx(left, abs=5e-4)
     if share <= 0.3 and overlap >= 0.8:
         assert waited / work < 0.10
@@ -127,7 +130,7 @@ def test_what_overlap_leaves_of_a_step(share, overlap, left):
 
 
 def test_sequence_parallelism_moves_as_much_and_gathers_once_more():
-    placed = placement(Parallelism(tensor=8), 8)
+    placed = build_placement(Parallelism(tensor=8), 8)
     plain = tensor_messages(1e8, 2.0, placed, sequence=False)
     cut = tensor_messages(1e8, 2.0, placed, sequence=True)
     assert sent_bytes(plain.forward) == sent_bytes(cut.forward) == 4e8
@@ -136,7 +139,7 @@ def test_sequence_parallelism_moves_as_much_and_gathers_once_more():
 
 
 def test_one_tensor_device_sends_nothing():
-    placed = placement(Parallelism(data=8), 8)
+    placed = build_placement(Parallelism(data=8), 8)
     passes = (
         tensor_messages(1e8, 2.0, placed, sequence=True),
         vocabulary_messages(1e8, 4096, placed, sequence=False),
@@ -148,7 +151,7 @@ def test_one_tensor_device_sends_nothing():
 
 
 def test_the_head_gathers_where_sequences_are_cut():
-    placed = placement(Parallelism(tensor=8), 8)
+    placed = build_placement(Parallelism(tensor=8), 8)
     plain = vocabulary_messages(1e8, 4096, placed, sequence=False)
     cut = vocabulary_messages(1e8, 4096, placed, sequence=True)
     assert sent_bytes(plain.forward) == sent_bytes(cut.forward) == 2e8 + 2 * 3 * 4 * 4096
@@ -158,7 +161,7 @@ def test_the_head_gathers_where_sequences_are_cut():
 def test_ways_to_share_a_sequence():
     """Four devices, 1 of keys and values and 8 of queries each."""
     layout = Parallelism(context=4)
-    placed = placement(layout, 8)
+    placed = build_placement(layout, 8)
     ring = context_messages(ContextExchange.RING, 1e9, 8e9, placed)
     gather = context_messages(ContextExchange.GATHER, 1e9, 8e9, placed)
     ulysses = context_messages(ContextExchange.ULYSSES, 1e9, 8e9, placed)
@@ -171,22 +174,22 @@ def test_ways_to_share_a_sequence():
 @pytest.mark.parametrize(("layout", "shared"), [((1, 8), 2), ((1, 16), 1), ((8, 2), 1)])
 def test_a_ring_over_two_nodes_keeps_the_pace_of_what_passes_between_them(layout, shared):
     tensor, context = layout
-    placed = placement(Parallelism(tensor=tensor, context=context), 8)
+    placed = build_placement(Parallelism(tensor=tensor, context=context), 8)
     ring = context_messages(ContextExchange.RING, 1e9, 8e9, placed)
-    assert ring.forward[0].group == Group(2, shared)
+    assert ring.forward[0].group == DeviceGroup(2, shared)
 
 
 def test_experts_are_reached_and_left_in_both_passes():
-    placed = placement(Parallelism(data=16, expert=16), 8)
+    placed = build_placement(Parallelism(data=16, expert=16), 8)
     passes = expert_messages(1e9, 2e9, placed, imbalance=1.5)
     assert [message.message_bytes for message in passes.forward] == [1.5e9, 3e9]
     assert [message.message_bytes for message in passes.backward] == [3e9, 3e9]
-    assert {message.group for message in passes.forward} == {Group(16, 8)}
+    assert {message.group for message in passes.forward} == {DeviceGroup(16, 8)}
 
 
 def test_tokens_that_go_to_few_nodes_cross_less():
     """64 devices in 8 nodes, 8 experts a token in 4 nodes at most: half of the copies leave a node."""
-    placed = placement(Parallelism(data=64, expert=64), 8)
+    placed = build_placement(Parallelism(data=64, expert=64), 8)
     free = expert_messages(8e9, 8e9, placed)
     bound = expert_messages(8e9, 8e9, placed, nodes_per_token=(4.0, 8.0))
     between, within, *_ = bound.forward
@@ -197,10 +200,10 @@ def test_tokens_that_go_to_few_nodes_cross_less():
 
 def test_stages_send_the_parts_of_their_devices():
     layout = Parallelism(tensor=8, pipeline=4, sequence_parallel=True)
-    sent = pipeline_messages(8e8, layout, placement(layout, 8), 2.0)
+    sent = pipeline_messages(8e8, layout, build_placement(layout, 8), 2.0)
     assert total_seconds(sent.forward, FABRIC) == pytest.approx(2 * 1e8 / 40e9)
     plain = layout._replace(sequence_parallel=False)
-    gathered = pipeline_messages(8e8, plain, placement(plain, 8), 2.0)
+    gathered = pipeline_messages(8e8, plain, build_placement(plain, 8), 2.0)
     assert total_seconds(gathered.forward, FABRIC) == pytest.approx(2 * 1e8 / 40e9 + 2 * 7e8 / 400e9)
 
 
@@ -211,8 +214,8 @@ def test_stages_send_the_parts_of_their_devices():
 def test_arrays_give_what_numbers_give(degrees, sharding):
     def found(tensor, data, expert):
         layout = Parallelism(tensor=tensor, data=data * expert, expert=expert, sharding=sharding)
-        placed = placement(layout, 8)
-        exchanged = Exchanged(7e9 / tensor, 1e9 / (tensor * expert), 2.0, 4.0, 32.0)
+        placed = build_placement(layout, 8)
+        exchanged = ReplicaExchange(7e9 / tensor, 1e9 / (tensor * expert), 2.0, 4.0, 32.0)
         passes = tensor_messages(1e8 / tensor, 2.0, placed, sequence=True)
         messages = [*replica_messages(exchanged, layout, placed, 4.0), *passes.forward, *passes.backward]
         return total_seconds(messages, FABRIC)
@@ -221,5 +224,5 @@ def test_arrays_give_what_numbers_give(degrees, sharding):
 
 
 def test_fast_links_leave_nothing():
-    fabric = Fabric(Rail(math.inf, 0.0), Rail(math.inf, 0.0), 8)
+    fabric = ClusterFabric(LevelRate(math.inf, 0.0), LevelRate(math.inf, 0.0), 8)
     assert total_seconds(replicas(Sharding.ZERO_3), fabric) == 0.0

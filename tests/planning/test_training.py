@@ -2,26 +2,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.evidence.service import reference_curves
-from service.planning.hardware.curves import assumed_efficiency
+from service.evidence.service import load_reference_curves
+from service.planning.hardware.curves import build_assumed_efficiency
 from service.planning.memory.training import StateBytes
 from service.planning.operators import StepFlops, step_flops
 from service.planning.parallelism import Parallelism, PipelineSchedule
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis
-from service.planning.training import iron_law_seconds, training_time, weight_traffic_bytes
+from service.planning.quantity import EvidenceBasis
+from service.planning.training import estimate_training_time, iron_law_seconds, weight_traffic_bytes
 
 REFERENCE = StepFlops(2 * 70e9, 4 * 70e9, 0.0)
 
 
 def test_the_utility_bill_of_a_70_billion_model():
     """8.4e23 FLOPs on 1,000 H100 at half of 989 TFLOP/s: 1.698686e9 s on one, 19.6607 days on all."""
-    time = training_time(
-        REFERENCE, peak_flops_per_second=989e12, devices=1000, efficiency=assumed_efficiency(0.5, None)
+    time = estimate_training_time(
+        REFERENCE, peak_flops_per_second=989e12, devices=1000, efficiency=build_assumed_efficiency(0.5, None)
     )
     days = time.seconds_per_token.value * 2e12 / 86_400
     assert days == pytest.approx(19.660712279519156, rel=1e-12)
-    assert time.seconds_per_token.basis is Basis.ASSUMED
+    assert time.seconds_per_token.basis is EvidenceBasis.ASSUMED
     assert time.model_flops_utilization.value == pytest.approx(0.5)
 
 
@@ -47,28 +47,28 @@ def test_six_operations_for_each_parameter_and_token(parameters, tokens, flops):
 
 
 def test_recomputation_lowers_the_model_share():
-    time = training_time(
+    time = estimate_training_time(
         step_flops(10.0, recomputed=10.0),
         peak_flops_per_second=1e3,
         devices=1,
-        efficiency=assumed_efficiency(0.4, None),
+        efficiency=build_assumed_efficiency(0.4, None),
     )
     assert time.hardware_flops_utilization.value == pytest.approx(0.4)
     assert time.model_flops_utilization.value == pytest.approx(0.3)
 
 
 def test_measured_shares_bring_their_interval():
-    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16, "none")
-    time = training_time(REFERENCE, peak_flops_per_second=989e12, devices=8, efficiency=efficiency)
+    efficiency = load_reference_curves().find_training_efficiency("hopper", NumberFormat.BF16, "none")
+    time = estimate_training_time(REFERENCE, peak_flops_per_second=989e12, devices=8, efficiency=efficiency)
     share = time.model_flops_utilization
     assert (share.low, share.value, share.high) == pytest.approx((0.318, 0.404, 0.437))
-    assert share.basis is Basis.REFERENCE
+    assert share.basis is EvidenceBasis.REFERENCE
 
 
 def test_an_unmeasured_generation_takes_the_widest_span():
-    efficiency = reference_curves().training_efficiency("volta", NumberFormat.FP16, "none")
+    efficiency = load_reference_curves().find_training_efficiency("volta", NumberFormat.FP16, "none")
     share = efficiency.utilization
-    assert (share.low, share.high, share.basis) == (0.318, 0.56, Basis.DATASHEET)
+    assert (share.low, share.high, share.basis) == (0.318, 0.56, EvidenceBasis.DATASHEET)
 
 
 def test_recomputation_has_measurements_of_its_own():
@@ -76,11 +76,13 @@ def test_recomputation_has_measurements_of_its_own():
     flops = step_flops(10.0, recomputed=10.0)
     for generation in ("ampere", "hopper"):
         shares = [
-            training_time(
+            estimate_training_time(
                 work,
                 peak_flops_per_second=1e15,
                 devices=8,
-                efficiency=reference_curves().training_efficiency(generation, NumberFormat.BF16, strategy),
+                efficiency=load_reference_curves().find_training_efficiency(
+                    generation, NumberFormat.BF16, strategy
+                ),
             ).model_flops_utilization.value
             for work, strategy in ((step_flops(10.0), "none"), (flops, "full"))
         ]
@@ -99,15 +101,15 @@ def test_stages_that_wait_lengthen_the_step():
         1 / 9
     )
     assert Parallelism().bubble_share(1) == 0.0
-    time = training_time(
+    time = estimate_training_time(
         REFERENCE,
         peak_flops_per_second=1e15,
         devices=4,
-        efficiency=assumed_efficiency(0.5, None),
+        efficiency=build_assumed_efficiency(0.5, None),
         bubble_share=layout.bubble_share(8),
     )
     assert time.hardware_flops_utilization.value == pytest.approx(0.5 * 8 / 11)
-    phases = {phase.name: phase.seconds.value for phase in time.phases(1000)}
+    phases = {phase.name: phase.seconds.value for phase in time.list_phases(1000)}
     assert phases["bubble"] == pytest.approx(sum(phases.values()) * 3 / 11)
 
 
@@ -158,24 +160,24 @@ forward = st.floats(1e6, 1e15)
 
 @given(forward, st.floats(0, 1), st.floats(0.01, 1), st.integers(1, 10_000), st.floats(1, 1e6))
 def test_phases_sum_to_the_step(flops, recomputed, utilization, devices, tokens):
-    time = training_time(
+    time = estimate_training_time(
         step_flops(flops, recomputed=flops * recomputed),
         peak_flops_per_second=1e15,
         devices=devices,
-        efficiency=assumed_efficiency(utilization, None),
+        efficiency=build_assumed_efficiency(utilization, None),
     )
-    total = sum(phase.seconds.value for phase in time.phases(tokens))
+    total = sum(phase.seconds.value for phase in time.list_phases(tokens))
     assert total == pytest.approx(time.seconds_per_token.value * tokens, rel=1e-9)
 
 
 @given(forward, st.floats(0.01, 1), st.integers(1, 10_000), st.floats(1, 10))
 def test_more_rate_never_slows_a_step(flops, utilization, devices, factor):
     def seconds(peak, count):
-        return training_time(
+        return estimate_training_time(
             step_flops(flops),
             peak_flops_per_second=peak,
             devices=count,
-            efficiency=assumed_efficiency(utilization, None),
+            efficiency=build_assumed_efficiency(utilization, None),
         ).seconds_per_token.value
 
     assert seconds(1e15 * factor, devices) <= seconds(1e15, devices)

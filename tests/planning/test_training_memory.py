@@ -9,39 +9,48 @@ from hypothesis import strategies as st
 
 from service.planning.hardware.storage import PLAIN_FORMATS
 from service.planning.memory.activations import activation_bytes_per_token
-from service.planning.memory.adaptation import LINEAR_NAMES, frozen_bytes, trained_parameters
+from service.planning.memory.adaptation import LINEAR_NAMES, count_trained_parameters, frozen_bytes
 from service.planning.memory.serving import inference_weight_bytes
 from service.planning.memory.stages import stage_start
 from service.planning.memory.states import state_bytes_per_parameter, tensor_state_bytes
-from service.planning.memory.training import memory_of_layouts, stage_memory, training_memory
-from service.planning.models.architecture import Architecture, Block, Embeddings, Head
+from service.planning.memory.training import (
+    compute_stage_memory,
+    estimate_layout_memory,
+    estimate_training_memory,
+)
+from service.planning.models.architecture import Architecture, LayerBlock, ModelEmbeddings, ModelHead
 from service.planning.models.layers import (
     Attention,
     FeedForward,
     LatentAttention,
+    LayerTensor,
     LinearAttention,
     MixtureOfExperts,
     Normalization,
-    Split,
     StateSpace,
-    Tensor,
+    TensorSplit,
 )
-from service.planning.models.profile import Trained, activation_terms, profile_of, profile_of_count
+from service.planning.models.profile import (
+    TrainedMatrices,
+    activation_terms,
+    build_profile,
+    build_profile_from_count,
+)
 from service.planning.operators import step_flops
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
-from service.planning.software.frameworks import Framework, recipe_under
+from service.planning.software.frameworks import Framework, resolve_recipe
 from service.planning.software.overhead import DeviceOverhead
 from service.planning.workload import (
     Adaptation,
     AdaptationKind,
     AttentionKernel,
-    BaseWeights,
-    Loss,
-    Objective,
+    FrozenWeightFormat,
+    LossImplementation,
     Offload,
-    Place,
     Recomputation,
+    TrainingObjective,
+    TrainingStateLocation,
     TrainingWorkload,
 )
 from tests.planning.test_memory import gpt_block, llama, training
@@ -51,7 +60,7 @@ BF16 = TRAINING_RECIPES[TrainingPrecision.BF16]
 
 
 def under(framework: Framework, precision: str = "bf16", **changes) -> TrainingWorkload:
-    recipe = recipe_under(TRAINING_RECIPES[TrainingPrecision(precision)], framework)
+    recipe = resolve_recipe(TRAINING_RECIPES[TrainingPrecision(precision)], framework)
     return training(recipe=recipe, framework=framework, **changes)
 
 
@@ -84,9 +93,9 @@ class TestRecipes:
 
     def test_megatrons_distributed_optimizer_is_6_and_12_over_d(self):
         layout = Parallelism(data=4, sharding=Sharding.ZERO_1)
-        profile = profile_of_count(10**9)
-        bf16 = training_memory(profile, under(Framework.MEGATRON_LM), layout)[0].state.total
-        fp16 = training_memory(profile, under(Framework.MEGATRON_LM, "fp16"), layout)[0].state.total
+        profile = build_profile_from_count(10**9)
+        bf16 = estimate_training_memory(profile, under(Framework.MEGATRON_LM), layout)[0].state.total
+        fp16 = estimate_training_memory(profile, under(Framework.MEGATRON_LM, "fp16"), layout)[0].state.total
         assert bf16 == 1e9 * (6 + 12 / 4)
         assert fp16 == 1e9 * (4 + 16 / 4)
 
@@ -97,49 +106,51 @@ class TestRecipes:
     def test_the_table_of_rajbhandari(self, sharding, expected):
         """Figure 1: 7.5e9 parameters on 64 devices, GB; also claims M05 to M08."""
         layout = Parallelism(data=64, sharding=Sharding(sharding))
-        state = training_memory(profile_of_count(7_500_000_000), training(), layout)[0].state
+        state = estimate_training_memory(build_profile_from_count(7_500_000_000), training(), layout)[0].state
         assert state.total / 1e9 == pytest.approx(expected, abs=0.05)
 
     @pytest.mark.parametrize(("stage", "ratio"), [("zero_1", 3.82), ("zero_2", 7.21), ("zero_3", 64.0)])
     def test_claims_m05_to_m07(self, stage, ratio):
-        profile = profile_of_count(10**9)
-        whole = training_memory(profile, training(), Parallelism(data=64))[0].state.total
+        profile = build_profile_from_count(10**9)
+        whole = estimate_training_memory(profile, training(), Parallelism(data=64))[0].state.total
         layout = Parallelism(data=64, sharding=Sharding(stage))
-        assert whole / training_memory(profile, training(), layout)[0].state.total == pytest.approx(
+        assert whole / estimate_training_memory(profile, training(), layout)[0].state.total == pytest.approx(
             ratio, rel=0.001
         )
 
     def test_autocast_multiplies_from_copies_and_fsdp_from_gathered_weights(self):
-        alone = training_memory(llama(), under(Framework.FSDP), Parallelism())[0]
+        alone = estimate_training_memory(llama(), under(Framework.FSDP), Parallelism())[0]
         assert alone.weight_copies == pytest.approx(2 * llama().quantisable_parameters)
         assert alone.gathered_weights == 0.0
-        shared = training_memory(
+        shared = estimate_training_memory(
             llama(), under(Framework.FSDP), Parallelism(data=8, sharding=Sharding.ZERO_3)
         )
         assert shared[0].weight_copies == 0.0
         assert shared[0].gathered_weights > 0.0
 
     def test_scaled_copies_of_fp8_stand_in_both_directions(self):
-        copies = training_memory(llama(), under(Framework.GENERIC, "mxfp8"), Parallelism())[0].weight_copies
+        copies = estimate_training_memory(llama(), under(Framework.GENERIC, "mxfp8"), Parallelism())[
+            0
+        ].weight_copies
         assert copies == pytest.approx(2 * (1 + 1 / 32) * llama().quantisable_parameters)
 
     def test_fp8_inputs_are_half_as_wide(self):
         wide, narrow = (
-            training_memory(llama(), under(Framework.GENERIC, name), Parallelism())[0].stored.linear
+            estimate_training_memory(llama(), under(Framework.GENERIC, name), Parallelism())[0].stored.linear
             for name in ("bf16", "fp8_delayed")
         )
         inputs = 8 * (512 + 512 + 1408)  # of the projections, of the feed-forward, of its second matrix
         assert wide - narrow == inputs
 
     def test_buckets_of_ddp_hold_the_gradients_again(self):
-        stage = training_memory(llama(), under(Framework.DDP), Parallelism(data=2))[0]
+        stage = estimate_training_memory(llama(), under(Framework.DDP), Parallelism(data=2))[0]
         assert stage.buckets == stage.state.gradients
-        assert training_memory(llama(), under(Framework.DDP), Parallelism())[0].buckets == 0.0
+        assert estimate_training_memory(llama(), under(Framework.DDP), Parallelism())[0].buckets == 0.0
 
 
-MATRIX = Tensor("up", (512, 2048), Split.COLUMN, multiplied=1.0)
-VECTOR = Tensor("scale", (512,), Split.NONE)
-TABLE = Tensor("tokens", (1000, 512), Split.VOCABULARY)
+MATRIX = LayerTensor("up", (512, 2048), TensorSplit.COLUMN, multiplied=1.0)
+VECTOR = LayerTensor("scale", (512,), TensorSplit.NONE)
+TABLE = LayerTensor("tokens", (1000, 512), TensorSplit.VOCABULARY)
 
 
 class TestOptimizers:
@@ -176,10 +187,10 @@ class TestOptimizers:
         assert tensor_state_bytes(VECTOR, Optimizer.ADAM_8BIT, **of) == 8 * VECTOR.size
 
     def test_shampoo_keeps_two_preconditioners_and_their_roots(self):
-        square = Tensor("up", (1024, 1024), Split.NONE, multiplied=1.0)
+        square = LayerTensor("up", (1024, 1024), TensorSplit.NONE, multiplied=1.0)
         of = {"element_bytes": 4, "rank": 0, "inside": True}
         assert tensor_state_bytes(square, Optimizer.SHAMPOO, **of) == 4 * (4 * 1024**2 + 1024**2)
-        blocks = Tensor("up", (2048, 1024), Split.NONE, multiplied=1.0)
+        blocks = LayerTensor("up", (2048, 1024), TensorSplit.NONE, multiplied=1.0)
         assert tensor_state_bytes(blocks, Optimizer.SHAMPOO, **of) == 4 * 5 * 2048 * 1024
 
     @given(st.sampled_from(Optimizer), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2]))
@@ -191,9 +202,11 @@ class TestOptimizers:
         workload = training(optimizer=optimizer, offload=offload)
         held = sum(
             (memory.state.optimizer_states + memory.host_state) * 2
-            for memory in (stage_memory(profile, workload, layout, stage) for stage in range(pipeline))
+            for memory in (
+                compute_stage_memory(profile, workload, layout, stage) for stage in range(pipeline)
+            )
         )
-        alone = training_memory(profile, workload, Parallelism())[0]
+        alone = estimate_training_memory(profile, workload, Parallelism())[0]
         whole = alone.state.optimizer_states + alone.host_state
         norms = 15 * tensor_state_bytes(VECTOR, optimizer, element_bytes=4, rank=128, inside=True)
         assert held * tensor == pytest.approx(whole + (tensor - 1) * norms)
@@ -250,65 +263,70 @@ class TestActivations:
 
     @pytest.mark.parametrize(
         ("loss", "each"),
-        [(Loss.FP32, 10), (Loss.NARROW, 4), (Loss.CHUNKED, 2 + 10 / 8), (Loss.FUSED, 0)],
+        [
+            (LossImplementation.FP32, 10),
+            (LossImplementation.NARROW, 4),
+            (LossImplementation.CHUNKED, 2 + 10 / 8),
+            (LossImplementation.FUSED, 0),
+        ],
     )
     def test_bytes_of_a_logit(self, loss, each):
-        stage = training_memory(llama(vocabulary=5000), training(loss=loss), Parallelism())[0]
-        behind = 2 * 2 * 512 * (2 if loss is Loss.FUSED else 1)
+        stage = estimate_training_memory(llama(vocabulary=5000), training(loss=loss), Parallelism())[0]
+        behind = 2 * 2 * 512 * (2 if loss is LossImplementation.FUSED else 1)
         assert stage.logits_bytes_per_token == 5000 * each + behind
 
     def test_selective_recomputation_of_megatron_drops_the_scores(self):
         """Korthikanti et al. 2022, section 5: 34 s b h a layer is left."""
-        profile = profile_of(Architecture(layers=(gpt_block(1024, 16, 4),)))
+        profile = build_profile(Architecture(layers=(gpt_block(1024, 16, 4),)))
         workload = under(
             Framework.MEGATRON_LM,
             kernel=AttentionKernel.STANDARD,
             recomputation=Recomputation.SELECTIVE,
         )
-        stored = training_memory(profile, workload, Parallelism())[0].stored
+        stored = estimate_training_memory(profile, workload, Parallelism())[0].stored
         assert stored == (4 * (34 * 1024 + 4 * 16), 0)
 
     def test_selective_recomputation_by_operator(self):
         """torchtitan saves attention and every second matrix product: Llama-3-8B, 31,744 elements a token."""
         block = llama(hidden=4096, inner=14336, heads=32, key_value_heads=8, layers=32, vocabulary=128256)
         workload = under(Framework.TORCHTITAN, recomputation=Recomputation.SELECTIVE)
-        stored = training_memory(block, workload, Parallelism())[0].stored.linear
+        stored = estimate_training_memory(block, workload, Parallelism())[0].stored.linear
         kept = 4096 + 4096 + 1024 + 4096 + 14336 + 4096
         assert stored == 32 * (2 * kept + 4 * 32)
 
     @pytest.mark.parametrize(("layers", "interval"), [(16, 4), (24, 5), (96, 10), (48, 7)])
     def test_the_square_root_of_the_depth(self, layers, interval):
         """ckpt-optimal-k and claims T046 and T047: about 2 sqrt(L) / L of the inputs are held."""
-        profile = profile_of(Architecture(layers=(gpt_block(1024, 16, layers),)))
-        root = training_memory(profile, training(recomputation=Recomputation.SQRT), Parallelism())[0]
+        profile = build_profile(Architecture(layers=(gpt_block(1024, 16, layers),)))
+        root = estimate_training_memory(profile, training(recomputation=Recomputation.SQRT), Parallelism())[0]
         every = training(recomputation=Recomputation.EVERY_K, interval=interval)
-        assert root.total_bytes == training_memory(profile, every, Parallelism())[0].total_bytes
+        assert root.total_bytes == estimate_training_memory(profile, every, Parallelism())[0].total_bytes
         assert root.stored.linear == math.ceil(layers / interval) * 2 * 1024
 
     @pytest.mark.parametrize(("k", "kept"), [(1, 96), (2, 48), (4, 24), (8, 12)])
     def test_claim_t048_every_k(self, k, kept):
-        profile = profile_of(Architecture(layers=(gpt_block(1024, 16, 96),)))
+        profile = build_profile(Architecture(layers=(gpt_block(1024, 16, 96),)))
         workload = training(recomputation=Recomputation.EVERY_K, interval=k)
-        assert training_memory(profile, workload, Parallelism())[0].stored.linear == kept * 2 * 1024
+        assert estimate_training_memory(profile, workload, Parallelism())[0].stored.linear == kept * 2 * 1024
 
     def test_claim_t036_boundaries_of_a_96_layer_model(self):
-        profile = profile_of(Architecture(layers=(gpt_block(12288, 96, 96),)))
+        profile = build_profile(Architecture(layers=(gpt_block(12288, 96, 96),)))
         workload = training(recomputation=Recomputation.FULL, sequence_length=2048, micro_batch_size=32)
-        stage = training_memory(profile, workload, Parallelism())[0]
-        assert stage.stored.at(2048) * stage.tokens / 1e9 == pytest.approx(154.6, rel=0.01)
+        stage = estimate_training_memory(profile, workload, Parallelism())[0]
+        assert stage.stored.compute_bytes(2048) * stage.tokens / 1e9 == pytest.approx(154.6, rel=0.01)
 
     @pytest.mark.parametrize(("length", "low", "high"), [(2048, 48e9, 85e9), (4096, 100e9, 200e9)])
     def test_claims_t037_and_t038_gpt_3(self, length, low, high):
-        profile = profile_of(Architecture(layers=(gpt_block(12288, 96, 96),)))
+        profile = build_profile(Architecture(layers=(gpt_block(12288, 96, 96),)))
         workload = training(sequence_length=length, micro_batch_size=1)
-        stage = training_memory(profile, workload, Parallelism())[0]
-        assert low < stage.stored.at(length) * stage.tokens < high
+        stage = estimate_training_memory(profile, workload, Parallelism())[0]
+        assert low < stage.stored.compute_bytes(length) * stage.tokens < high
 
     def test_claims_t033_to_t035_and_t059_bert_large(self):
         """24 layers of 1,024: 13.4 GB of activations by 34 bytes; 5.4 GB of FP32 Adam state."""
-        profile = profile_of(
+        profile = build_profile(
             Architecture(
-                embeddings=Embeddings(size=1024, vocabulary_size=30522, position_count=512),
+                embeddings=ModelEmbeddings(size=1024, vocabulary_size=30522, position_count=512),
                 layers=(gpt_block(1024, 16, 24),),
             )
         )
@@ -317,18 +335,18 @@ class TestActivations:
         )
         narrow = fp32._replace(recipe=BF16)
         assert 4 * profile.parameter_count / 1e9 == pytest.approx(1.34, rel=0.05)
-        assert training_memory(profile, fp32, Parallelism())[0].state.total / 1e9 == pytest.approx(
+        assert estimate_training_memory(profile, fp32, Parallelism())[0].state.total / 1e9 == pytest.approx(
             5.4, rel=0.05
         )
-        stage = training_memory(profile, narrow, Parallelism())[0]
-        activations = stage.stored.at(512) * stage.tokens
+        stage = estimate_training_memory(profile, narrow, Parallelism())[0]
+        activations = stage.stored.compute_bytes(512) * stage.tokens
         assert 6e9 < activations < 16e9
         assert 4 < activations / (4 * profile.parameter_count) < 12
 
     def test_claim_t039_stored_scores_grow_with_the_square(self):
-        profile = profile_of(Architecture(layers=(gpt_block(1024, 16),)))
+        profile = build_profile(Architecture(layers=(gpt_block(1024, 16),)))
         workload = training(kernel=AttentionKernel.STANDARD)
-        stage = training_memory(profile, workload, Parallelism())[0]
+        stage = estimate_training_memory(profile, workload, Parallelism())[0]
         assert stage.stored.quadratic == 5 * 16  # softmax, dropped and mask of each head: b a s s times 5
 
 
@@ -336,42 +354,44 @@ class TestFrozen:
     def test_inputs_of_frozen_matrices_are_not_saved(self):
         """silu, gate and product stay; the input of a frozen second matrix does not."""
         layer = FeedForward(hidden_size=512, inner_size=1408, gated=True)
-        nothing = activation_terms(layer, Trained(frozenset(), 8))
+        nothing = activation_terms(layer, TrainedMatrices(frozenset(), 8))
         assert nothing.split_elements == 3 * 1408
         assert nothing.whole_elements == 0
-        down = activation_terms(layer, Trained(frozenset({"down"}), 8))
+        down = activation_terms(layer, TrainedMatrices(frozenset({"down"}), 8))
         assert (down.whole_elements, down.split_elements) == (8, 4 * 1408)
 
     @given(st.sampled_from([kind for kind in AdaptationKind if kind is not AdaptationKind.FULL]))
     def test_training_less_never_takes_more(self, kind):
         adaptation = Adaptation(kind, rank=8, targets=frozenset({"query", "value"}), tokens=20)
-        less = training_memory(llama(), training(adaptation=adaptation), Parallelism())[0]
-        assert less.total_bytes < training_memory(llama(), training(), Parallelism())[0].total_bytes
-        assert trained_parameters(llama(), adaptation) < llama().parameter_count / 10
+        less = estimate_training_memory(llama(), training(adaptation=adaptation), Parallelism())[0]
+        assert less.total_bytes < estimate_training_memory(llama(), training(), Parallelism())[0].total_bytes
+        assert count_trained_parameters(llama(), adaptation) < llama().parameter_count / 10
 
     def test_claims_t061_and_t062_a_soft_prompt(self):
         profile = llama(hidden=4096, inner=11008, heads=32, key_value_heads=32, layers=32, vocabulary=32000)
-        count = trained_parameters(profile, Adaptation(AdaptationKind.PROMPT, tokens=100))
+        count = count_trained_parameters(profile, Adaptation(AdaptationKind.PROMPT, tokens=100))
         assert count == 409_600
         assert 4 * count < 2e6
         assert count / 7e9 == pytest.approx(0.0000585, rel=0.01)
 
     def test_claim_t063_trained_shares(self):
         profile = llama(hidden=4096, inner=11008, heads=32, key_value_heads=32, layers=32, vocabulary=32000)
-        prefix = trained_parameters(profile, Adaptation(AdaptationKind.PREFIX, tokens=30))
-        lora = trained_parameters(profile, Adaptation(AdaptationKind.LORA, rank=16, targets=LINEAR_NAMES))
+        prefix = count_trained_parameters(profile, Adaptation(AdaptationKind.PREFIX, tokens=30))
+        lora = count_trained_parameters(
+            profile, Adaptation(AdaptationKind.LORA, rank=16, targets=LINEAR_NAMES)
+        )
         assert 0.0005 < prefix / profile.parameter_count < 0.01
         assert 0.005 < lora / profile.parameter_count < 0.02
 
     def test_scales_of_nf4(self):
-        quantised = Adaptation(AdaptationKind.QLORA, 8, base=BaseWeights.NF4_DOUBLE)
-        inside, outside = frozen_bytes(profile_of_count(10**9), quantised, BF16)
+        quantised = Adaptation(AdaptationKind.QLORA, 8, base=FrozenWeightFormat.NF4_DOUBLE)
+        inside, outside = frozen_bytes(build_profile_from_count(10**9), quantised, BF16)
         assert (inside, outside) == (pytest.approx((4 + 0.127) / 8, rel=1e-4), 2)
 
     def test_magnitudes_of_dora_stand_beside_lora(self):
         lora = Adaptation(AdaptationKind.LORA, 8, frozenset({"query"}))
         dora = lora._replace(kind=AdaptationKind.DORA)
-        assert trained_parameters(llama(), dora) - trained_parameters(llama(), lora) == 8 * 512
+        assert count_trained_parameters(llama(), dora) - count_trained_parameters(llama(), lora) == 8 * 512
 
 
 class TestMoments:
@@ -381,27 +401,27 @@ class TestMoments:
             training(recomputation=Recomputation.FULL),
             under(Framework.TORCHTITAN, micro_batch_size=1, sequence_length=1),
         ):
-            stage = training_memory(llama(), workload, Parallelism(data=4), OVERHEAD)[0]
+            stage = estimate_training_memory(llama(), workload, Parallelism(data=4), OVERHEAD)[0]
             assert sum(stage.components.values()) == pytest.approx(stage.total_bytes)
             assert stage.total_bytes == max(stage.moment_bytes)
 
     def test_logits_are_gone_when_a_block_is_computed_again(self):
         profile = llama(vocabulary=200_000)
         workload = training(recomputation=Recomputation.FULL)
-        parts = training_memory(profile, workload, Parallelism())[0].components
+        parts = estimate_training_memory(profile, workload, Parallelism())[0].components
         assert parts["logits"] > 0
         assert parts["activations"] == 8 * 2 * 512 * 2048  # the inputs, and no block at work
 
     def test_a_step_without_a_batch_peaks_in_the_optimizer(self):
         workload = under(Framework.FSDP, micro_batch_size=1, sequence_length=1)
-        parts = training_memory(llama(), workload, Parallelism())[0].components
+        parts = estimate_training_memory(llama(), workload, Parallelism())[0].components
         assert parts["workspace"] == 4 * llama().parameter_count
         assert parts["activations"] == 0
 
     def test_a_pipeline_keeps_sharded_weights_gathered(self):
         """torchtitan does not shard again between the micro-batches of a pipeline."""
         layout = Parallelism(pipeline=2, data=4, sharding=Sharding.ZERO_3)
-        stage = stage_memory(llama(), under(Framework.TORCHTITAN), layout, 1)
+        stage = compute_stage_memory(llama(), under(Framework.TORCHTITAN), layout, 1)
         held = stage.state.gradients * 4 / 4
         assert stage.gathered_weights == pytest.approx(2 * held)
         assert stage.buckets == pytest.approx(4 * held)
@@ -409,57 +429,64 @@ class TestMoments:
     def test_gradients_of_a_block_stand_whole_before_they_are_spread(self):
         block = sum(llama().blocks[0][1:4])
         layout = Parallelism(data=4, sharding=Sharding.ZERO_2)
-        assert training_memory(llama(), training(), layout)[0].block_gradients == 2 * block
-        wide = training_memory(llama(), under(Framework.FSDP), layout)[0]
+        assert estimate_training_memory(llama(), training(), layout)[0].block_gradients == 2 * block
+        wide = estimate_training_memory(llama(), under(Framework.FSDP), layout)[0]
         assert wide.block_gradients == (2 + 4) * block
 
     def test_offloaded_activations_leave_two_blocks(self):
-        here = training_memory(llama(), training(), Parallelism())[0]
-        away = training(offload=Offload(activations=Place.CPU))
-        there = training_memory(llama(), away, Parallelism())[0]
+        here = estimate_training_memory(llama(), training(), Parallelism())[0]
+        away = training(offload=Offload(activations=TrainingStateLocation.CPU))
+        there = estimate_training_memory(llama(), away, Parallelism())[0]
         assert there.stored.linear == pytest.approx(here.stored.linear * 2 / 8)
         assert there.host_bytes == pytest.approx(here.stored.linear * 6 / 8 * here.tokens)
 
     def test_a_step_in_the_backward_pass_holds_gradients_of_one_block(self):
-        stage = training_memory(llama(), training(steps_in_backward=True), Parallelism())[0]
+        stage = estimate_training_memory(llama(), training(steps_in_backward=True), Parallelism())[0]
         assert stage.state.gradients == 0.0
         assert stage.block_gradients == 2 * sum(llama().blocks[0][1:4])
 
     def test_pairs_double_a_sequence(self):
         one, pair = (
-            training_memory(llama(), training(objective=objective), Parallelism())[0]
-            for objective in (Objective.SUPERVISED, Objective.SIMPO)
+            estimate_training_memory(llama(), training(objective=objective), Parallelism())[0]
+            for objective in (TrainingObjective.SUPERVISED, TrainingObjective.SIMPO)
         )
         assert pair.stored.linear == 2 * one.stored.linear
         assert pair.logits_bytes_per_token == 2 * one.logits_bytes_per_token
 
     def test_claim_m14_preference_optimization_takes_half_of_ppo(self):
         """18 against 36 bytes per parameter."""
-        profile = profile_of_count(10**9)
+        profile = build_profile_from_count(10**9)
         dpo, ppo = (
-            training_memory(profile, training(objective=objective), Parallelism())[0]
-            for objective in (Objective.DPO, Objective.PPO)
+            estimate_training_memory(profile, training(objective=objective), Parallelism())[0]
+            for objective in (TrainingObjective.DPO, TrainingObjective.PPO)
         )
         assert dpo.state.total + dpo.auxiliary_models == 18e9
         assert ppo.state.total + ppo.auxiliary_models == 36e9
 
     def test_an_average_and_a_teacher(self):
-        average = training_memory(profile_of_count(10**9), training(weight_average=True), Parallelism())[0]
+        average = estimate_training_memory(
+            build_profile_from_count(10**9), training(weight_average=True), Parallelism()
+        )[0]
         assert average.auxiliary_models == 4e9
-        taught = training(objective=Objective.DISTILLATION, teacher_parameters=10 * 10**9)
-        assert training_memory(profile_of_count(10**9), taught, Parallelism())[0].auxiliary_models == 20e9
+        taught = training(objective=TrainingObjective.DISTILLATION, teacher_parameters=10 * 10**9)
+        assert (
+            estimate_training_memory(build_profile_from_count(10**9), taught, Parallelism())[
+                0
+            ].auxiliary_models
+            == 20e9
+        )
 
 
 MODELS = {
     "dense": llama(),
     "experts": llama(experts=experts(shared_inner_size=256)),
-    "mixed": profile_of(
+    "mixed": build_profile(
         Architecture(
-            embeddings=Embeddings(size=512, vocabulary_size=1000),
+            embeddings=ModelEmbeddings(size=512, vocabulary_size=1000),
             layers=(
-                Block(layers=(Normalization(size=512), experts()), count=3),
+                LayerBlock(layers=(Normalization(size=512), experts()), count=3),
                 gpt_block(512, 8, 6),
-                Block(
+                LayerBlock(
                     layers=(
                         Normalization(size=512),
                         StateSpace(
@@ -469,7 +496,7 @@ MODELS = {
                     count=7,
                 ),
             ),
-            heads=(Head(kind="language_model", input_size=512, output_size=1000),),
+            heads=(ModelHead(kind="language_model", input_size=512, output_size=1000),),
             tied=("language_model",),
         )
     ),
@@ -479,10 +506,13 @@ choices = st.fixed_dictionaries(
         "recomputation": st.sampled_from(Recomputation),
         "kernel": st.sampled_from(AttentionKernel),
         "optimizer": st.sampled_from(Optimizer),
-        "loss": st.sampled_from(Loss),
-        "objective": st.sampled_from(Objective),
+        "loss": st.sampled_from(LossImplementation),
+        "objective": st.sampled_from(TrainingObjective),
         "offload": st.builds(
-            Offload, st.sampled_from(Place), st.sampled_from(Place), st.sampled_from([Place.NONE, Place.CPU])
+            Offload,
+            st.sampled_from(TrainingStateLocation),
+            st.sampled_from(TrainingStateLocation),
+            st.sampled_from([TrainingStateLocation.NONE, TrainingStateLocation.CPU]),
         ),
         "interval": st.integers(1, 4),
         "adaptation": st.sampled_from(
@@ -537,11 +567,11 @@ class TestProperties:
                 micro_batch_size=batch, micro_batches=micro_batches, sequence_length=length
             )
 
-        found = memory_of_layouts(
+        found = estimate_layout_memory(
             profile, at(batch, micro_batches, length), laid_out(tensor, pipeline, data, context), OVERHEAD
         )
         alone = [
-            training_memory(profile, at(b, m, s), laid_out(t, p, d, c), OVERHEAD)[0].total_bytes
+            estimate_training_memory(profile, at(b, m, s), laid_out(t, p, d, c), OVERHEAD)[0].total_bytes
             for t, p, d, c, b, m, s in many
         ]
         assert np.broadcast_to(found, len(many)).tolist() == pytest.approx(alone, rel=1e-12)
@@ -559,7 +589,7 @@ class TestProperties:
         )
 
         def total(workload, profile=MODELS[model]):
-            return training_memory(profile, workload, layout, OVERHEAD)[0].total_bytes
+            return estimate_training_memory(profile, workload, layout, OVERHEAD)[0].total_bytes
 
         for change in ({"micro_batch_size": batch + 1}, {"sequence_length": length + 1}):
             assert total(base._replace(**change)) >= total(base) * (1 - 1e-12)
@@ -575,7 +605,7 @@ class TestProperties:
         more = Parallelism(data=4 * data, sharding=sharding, sharding_group_size=2 * group if group else None)
         workload = under(framework, **chosen)
         totals = [
-            training_memory(MODELS["experts"], workload, layout, OVERHEAD)[0].total_bytes
+            estimate_training_memory(MODELS["experts"], workload, layout, OVERHEAD)[0].total_bytes
             for layout in (few, more)
         ]
         assert totals[1] <= totals[0] * (1 + 1e-12)
@@ -592,9 +622,13 @@ class TestProperties:
             micro_batches=micro_batches,
             sequence_length=length,
         )
-        workload = workload._replace(offload=workload.offload._replace(activations=Place.NONE))
+        workload = workload._replace(
+            offload=workload.offload._replace(activations=TrainingStateLocation.NONE)
+        )
         kept, again = (
-            training_memory(llama(), workload._replace(recomputation=strategy), layout)[0].total_bytes
+            estimate_training_memory(llama(), workload._replace(recomputation=strategy), layout)[
+                0
+            ].total_bytes
             for strategy in (Recomputation.NONE, workload.recomputation)
         )
         assert again <= kept * (1 + 1e-12)
@@ -604,7 +638,9 @@ class TestClaims:
     """Claims M01 to M16 and T030 to T058 of the notes that no other test has."""
 
     def state(self, count, layout=None, **changes):
-        return training_memory(profile_of_count(count), training(**changes), layout or Parallelism())[0].state
+        return estimate_training_memory(
+            build_profile_from_count(count), training(**changes), layout or Parallelism()
+        )[0].state
 
     @pytest.mark.parametrize(("count", "weights"), [(7, 14e9), (70, 140e9)])
     def test_m01_m02_and_t030_weights(self, count, weights):
@@ -618,7 +654,7 @@ class TestClaims:
     def test_m03_narrow_weights(self):
         held = [
             inference_weight_bytes(
-                profile_of_count(70 * 10**9), PLAIN_FORMATS[number_format], Parallelism()
+                build_profile_from_count(70 * 10**9), PLAIN_FORMATS[number_format], Parallelism()
             ).total
             for number_format in (NumberFormat.INT8, NumberFormat.INT4)
         ]
@@ -645,7 +681,7 @@ class TestClaims:
     @pytest.mark.parametrize(("steps", "saved"), [(4, 0.75), (10, 0.9), (128, 1 - 1 / 128)])
     def test_t041_to_t044_accumulation_divides_activations(self, steps, saved):
         whole, parts = (
-            training_memory(llama(), training(micro_batch_size=size), Parallelism())[0]
+            estimate_training_memory(llama(), training(micro_batch_size=size), Parallelism())[0]
             for size in (1280 * steps, 1280)
         )
         assert 1 - parts.components["activations"] / whole.components["activations"] == pytest.approx(saved)
@@ -664,8 +700,8 @@ class TestClaims:
 
         def stored(size, strategy):
             workload = training(micro_batch_size=size, recomputation=strategy)
-            stage = training_memory(profile, workload, Parallelism())[0]
-            return stage.stored.at(1024) * stage.tokens
+            stage = estimate_training_memory(profile, workload, Parallelism())[0]
+            return stage.stored.compute_bytes(1024) * stage.tokens
 
         both = stored(4, Recomputation.FULL) / stored(16, Recomputation.NONE)
         accumulated = stored(4, Recomputation.NONE) / stored(16, Recomputation.NONE)

@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.evidence.service import reference_curves
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.service import load_reference_curves
+from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.hardware.calibration.links import IDEAL_LINKS
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.links import Link, LinkKind
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
-from service.planning.training import changes, modelled_step, most_gain, nothing_known
+from service.planning.training import build_empty_known, compute_max_gain, estimate_step, list_changes
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
 
-CATALOG = shipped_snapshot()
-CALIBRATION = reference_curves().calibration
+CATALOG = build_shipped_snapshot()
+CALIBRATION = load_reference_curves().calibration
 PROFILE = CATALOG.models["llama-2-7b"].profile
 WORKLOAD = TrainingWorkload(
     sequence_length=4096,
@@ -53,7 +53,7 @@ def cluster(devices: int, **changes: object) -> Cluster:
 
 
 def step(layout, *, on=None, workload=WORKLOAD, calibration=CALIBRATION, profile=PROFILE):
-    found = modelled_step(
+    found = estimate_step(
         profile,
         workload,
         layout,
@@ -69,8 +69,8 @@ def step(layout, *, on=None, workload=WORKLOAD, calibration=CALIBRATION, profile
 @pytest.mark.parametrize("recomputation", [Recomputation.NONE, Recomputation.SELECTIVE, Recomputation.FULL])
 def test_phases_add_up_to_the_step(layout, recomputation):
     found = step(layout, workload=WORKLOAD._replace(recomputation=recomputation))
-    assert sum(seconds for _, seconds, _ in found.phases()) == pytest.approx(found.total, rel=1e-9)
-    assert all(seconds >= 0.0 for _, seconds, _ in found.phases())
+    assert sum(seconds for _, seconds, _ in found.list_phases()) == pytest.approx(found.total, rel=1e-9)
+    assert all(seconds >= 0.0 for _, seconds, _ in found.list_phases())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
@@ -93,7 +93,7 @@ def test_a_better_machine_is_never_slower(layout):
 
 
 def test_one_device_neither_communicates_nor_waits():
-    phases = {name: seconds for name, seconds, _ in step(LAYOUTS["one"]).phases()}
+    phases = {name: seconds for name, seconds, _ in step(LAYOUTS["one"]).list_phases()}
     communication = sum(seconds for name, seconds in phases.items() if name.endswith("_communication"))
     assert communication == phases["bubble"] == phases["stragglers"] == 0.0
 
@@ -108,7 +108,7 @@ def test_without_latency_and_at_infinite_bandwidth_only_work_is_left(name):
         inter_node_link=Link(LinkKind.INFINIBAND, 1e30, 0.0),
     )
     found = step(layout, on=on, calibration=ideal)
-    communication = sum(s for phase, s, _ in found.phases() if phase.endswith("_communication"))
+    communication = sum(s for phase, s, _ in found.list_phases() if phase.endswith("_communication"))
     assert communication == pytest.approx(0.0, abs=1e-12)
 
 
@@ -154,7 +154,7 @@ def test_layouts_at_once_are_what_each_is_alone(sharding):
 
 def test_the_constants_of_a_framework_can_be_left_out():
     steps = CALIBRATION.steps
-    pooled = steps.without_software()
+    pooled = steps.drop_software()
     assert all(framework is None for _, framework in pooled.constants)
     assert len(pooled.constants) < len(steps.constants)
 
@@ -171,20 +171,20 @@ def test_no_change_saves_more_than_its_bound(name, micro_batches):
     layout, workload = LAYOUTS[name], WORKLOAD._replace(micro_batches=micro_batches)
     on = cluster(layout.devices)
     before = step(layout, workload=workload)
-    for change in changes(workload, layout, on.accelerator):
+    for change in list_changes(workload, layout, on.accelerator):
         after = step(change.layout, workload=change.workload, on=on)
         tokens = change.workload.micro_batch_size * change.workload.micro_batches * change.layout.data
         each = micro_batches * layout.data / tokens
-        assert 1.0 - after.total * each / before.total <= most_gain(change, before) + 1e-9
+        assert 1.0 - after.total * each / before.total <= compute_max_gain(change, before) + 1e-9
 
 
 def test_what_is_known_of_a_step_changes_no_other():
     """A step asked beside others shares their collectives and operators, and takes as long as alone."""
     for layout in LAYOUTS.values():
-        known, on = nothing_known(), cluster(layout.devices)
-        for change in changes(WORKLOAD, layout, on.accelerator):
+        known, on = build_empty_known(), cluster(layout.devices)
+        for change in list_changes(WORKLOAD, layout, on.accelerator):
             alone, beside = (
-                modelled_step(
+                estimate_step(
                     PROFILE,
                     change.workload,
                     change.layout,

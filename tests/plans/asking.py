@@ -7,13 +7,13 @@ from unittest.mock import patch
 
 from pydantic import TypeAdapter
 
-from service.estimates.service import answer
+from service.estimates.service import answer_question
 from service.plans.service import estimate_plan
-from service.schemas.plan_answers import PlanAnswer
-from service.schemas.plans import PlanQuestion
+from service.schemas.plan_answers import PlanResult
+from service.schemas.plans import PlanRequest
 from tests.asking import shipped, usd
 
-_WRITE = TypeAdapter(PlanAnswer).serializer.to_json
+_WRITE = TypeAdapter(PlanResult).serializer.to_json
 
 TRAINING = {
     "model": {"source": "catalog", "id": "llama-3.1-8b"},
@@ -95,10 +95,10 @@ def with_members(question, changes):
 
 @cache
 def _planned(body):
-    question = PlanQuestion.model_validate_json(body)
+    question = PlanRequest.model_validate_json(body)
     # What the choice hangs on takes most of the time, and is looked at elsewhere.
-    with patch("service.plans.answer.sensitivities", return_value=[]):
-        return _WRITE(answer(estimate_plan, question, shipped()))
+    with patch("service.plans.answer.list_sensitivities", return_value=[]):
+        return _WRITE(answer_question(estimate_plan, question, shipped()))
 
 
 def planned(question, **changes):

@@ -4,10 +4,10 @@ import json
 import random
 from typing import Any
 
-from service.plans.runs import Runs
-from service.plans.space import NOTHING, Kept, Outcome, Space
-from service.plans.supplies import space_of
-from service.schemas.plans import PlanQuestion
+from service.plans.runs import RunCache
+from service.plans.space import NOTHING, KeptConfiguration, SearchOutcome, SearchSpace
+from service.plans.supplies import build_space
+from service.schemas.plans import PlanRequest
 from tests.asking import shipped
 
 BATCH = 256
@@ -24,19 +24,19 @@ QUESTION: dict[str, Any] = {
 }
 
 
-def question(**members: Any) -> PlanQuestion:
+def question(**members: Any) -> PlanRequest:
     """A question with some members in the place of its own."""
-    return PlanQuestion.model_validate_json(json.dumps({**QUESTION, **members}))
+    return PlanRequest.model_validate_json(json.dumps({**QUESTION, **members}))
 
 
-def space(**members: Any) -> Space:
+def space(**members: Any) -> SearchSpace:
     """The space of such a question over the shipped catalog."""
-    return space_of(question(**members), shipped())
+    return build_space(question(**members), shipped())
 
 
-def outcome(of: Space, each: int = 4, seed: int = 1) -> Outcome:
+def outcome(of: SearchSpace, each: int = 4, seed: int = 1) -> SearchOutcome:
     """Configurations of every cluster, with the time and the draw that the estimators give."""
-    rng, runs, found = random.Random(seed), Runs(), []  # noqa: S311
+    rng, runs, found = random.Random(seed), RunCache(), []  # noqa: S311
     plain = of._replace(question=of.question.model_copy(update={"assumptions": []}))
     for place, cluster in enumerate(of.clusters):
         accelerator = next(supply.accelerator_id for supply in of.supplies if place in supply.clusters)
@@ -45,7 +45,7 @@ def outcome(of: Space, each: int = 4, seed: int = 1) -> Outcome:
             data = cluster.accelerator_count // (tensor * pipeline)
             layout = {"tensor": tensor, "pipeline": pipeline, "data": data, "sharding": "zero_1"}
             size = rng.choice([1, 2])
-            kept = Kept(
+            kept = KeptConfiguration(
                 place,
                 layout,
                 {
@@ -56,7 +56,7 @@ def outcome(of: Space, each: int = 4, seed: int = 1) -> Outcome:
                 },
                 seconds=0.0,
             )
-            worked = runs.of(plain, kept, accelerator)
+            worked = runs.get_run(plain, kept, accelerator)
             productive = worked.run.interruptions.productive or worked.run.duration_seconds
             assert productive is not None
             assert worked.draw is not None

@@ -3,12 +3,12 @@
 import json
 import math
 
-from service.planning.notes import Notes
-from service.plans.serving import pieces, search
-from service.plans.space import NOTHING, Space
+from service.planning.notes import AnswerNotes
+from service.plans.serving import search_services, split_services
+from service.plans.space import NOTHING, SearchSpace
 from service.resolve.model import resolve_model
 from service.schemas.plan_answers import PruningRule
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 from service.schemas.references import ClusterInput
 from tests.asking import ask, shipped
 
@@ -31,16 +31,18 @@ def space_of(machines, catalog=None, model="llama-3.1-8b", search=None, **worklo
         "goal": "cheapest",
         "search": {"serving": search or {}},
     }
-    parsed = PlanQuestion.model_validate_json(json.dumps(question))
+    parsed = PlanRequest.model_validate_json(json.dumps(question))
     clusters = tuple(ClusterInput.model_validate_json(json.dumps(each)) for each in machines)
-    return Space(parsed, catalog, resolve_model(parsed.model, catalog, Notes()), clusters, ())
+    return SearchSpace(parsed, catalog, resolve_model(parsed.model, catalog, AnswerNotes()), clusters, ())
 
 
 def searched(space, rules=tuple(PruningRule)):
     """What became of all of a space, each of its parts after a round trip through JSON."""
     found = NOTHING
-    for piece in pieces(space):
-        found = found.plus(search(space, piece._replace(part=json.loads(json.dumps(piece.part))), rules))
+    for piece in split_services(space):
+        found = found.add(
+            search_services(space, piece._replace(part=json.loads(json.dumps(piece.part))), rules)
+        )
     return found
 
 

@@ -2,8 +2,8 @@
 
 import json
 
-from service.plans.supplies import space_of
-from service.schemas.plans import PlanQuestion
+from service.plans.supplies import build_space
+from service.schemas.plans import PlanRequest
 from tests.asking import shipped, usd
 
 WORK = {
@@ -51,5 +51,5 @@ def space(
     }
     if most:
         question["most_candidates"] = most
-    asked = PlanQuestion.model_validate_json(json.dumps(question))
-    return space_of(asked, catalog or shipped())
+    asked = PlanRequest.model_validate_json(json.dumps(question))
+    return build_space(asked, catalog or shipped())

@@ -6,12 +6,12 @@ from functools import cache
 
 import pytest
 
-from service.plans.explain import headline_of, is_within, parts_of, separation
+from service.plans.explain import build_separation, is_within, select_headline, split_headline
 from service.schemas.estimates import (
-    CostQuestion,
-    MemoryQuestion,
-    ThroughputQuestion,
-    UtilityBillQuestion,
+    CostEstimateRequest,
+    MemoryEstimateRequest,
+    ThroughputEstimateRequest,
+    UtilityBillRequest,
 )
 from tests.asking import ask, shipped, usd
 
@@ -73,10 +73,10 @@ def row(accelerator="h100-sxm", price="2.50", kind="rented", *, faults=False, **
         "facility_kwh": bill["energy"]["facility_kwh"],
         "location_based_kg_co2e": bill["carbon"]["location_based_kg_co2e"],
         "requests": {
-            "memory": MemoryQuestion.model_validate_json(json.dumps(base)),
-            "throughput": ThroughputQuestion.model_validate_json(json.dumps(base)),
-            "cost": CostQuestion.model_validate_json(json.dumps(paid)),
-            "utility_bill": UtilityBillQuestion.model_validate_json(json.dumps(paid | {"site": SITE})),
+            "memory": MemoryEstimateRequest.model_validate_json(json.dumps(base)),
+            "throughput": ThroughputEstimateRequest.model_validate_json(json.dumps(base)),
+            "cost": CostEstimateRequest.model_validate_json(json.dumps(paid)),
+            "utility_bill": UtilityBillRequest.model_validate_json(json.dumps(paid | {"site": SITE})),
         },
     }
 
@@ -89,7 +89,7 @@ class TestParts:
     @pytest.mark.parametrize("kind", ["rented", "owned"])
     def test_they_add_up(self, kind, name, faults):
         one = row(kind=kind, faults=faults, pipeline=2, data=8)
-        parts = parts_of(name, one, shipped())
+        parts = split_headline(name, one, shipped())
         value = float(one[name]["amount"]) if name == "cost" else one[name]["value"]
         assert math.fsum(parts.values()) == pytest.approx(value, rel=1e-9)
         assert len(parts) > 1 or kind == "rented"
@@ -98,13 +98,15 @@ class TestParts:
         one = row(pipeline=2, data=8)
         answer = ask(shipped(), "throughput", one["requests"]["throughput"].model_dump(mode="json"))
         steps = 20_000_000_000 / (256 * 4096)
-        parts = parts_of("duration_seconds", one, shipped())
+        parts = split_headline("duration_seconds", one, shipped())
         assert parts == pytest.approx(
             {p["phase"]: p["seconds"]["value"] * steps for p in answer["breakdown"]}
         )
 
     def test_interruptions_are_what_the_run_takes_beyond_its_steps(self):
-        quiet, troubled = (parts_of("duration_seconds", row(faults=faults), shipped()) for faults in (0, 1))
+        quiet, troubled = (
+            split_headline("duration_seconds", row(faults=faults), shipped()) for faults in (0, 1)
+        )
         assert "interruptions" not in quiet
         lost = troubled.pop("interruptions")
         assert 0.0 < lost < 0.1 * math.fsum(troubled.values())
@@ -114,24 +116,24 @@ class TestParts:
         one = row(kind="owned")
         bill = ask(shipped(), "utility-bill", one["requests"]["utility_bill"].model_dump(mode="json"))
         paid = float(bill["electricity"]["total"]["amount"])
-        assert parts_of("cost", one, shipped())["electricity"] == pytest.approx(paid, rel=1e-9)
+        assert split_headline("cost", one, shipped())["electricity"] == pytest.approx(paid, rel=1e-9)
 
     def test_a_count_has_none(self):
-        assert parts_of("accelerator_count", row(), shipped()) == {}
+        assert split_headline("accelerator_count", row(), shipped()) == {}
 
 
 class TestSeparation:
     """What a reader learns of two rows."""
 
     def test_choices_that_differ_are_named_and_no_others(self):
-        found = separation("fastest", row(), row(tensor=2, data=32), shipped())
+        found = build_separation("fastest", row(), row(tensor=2, data=32), shipped())
         assert {each["name"]: (each["first"], each["second"]) for each in found["settings"]} == {
             "tensor": (4, 2),
             "data": (16, 32),
         }
 
     def test_a_cheaper_price_is_all_that_differs(self):
-        found = separation("cheapest", row(price="2.00"), row(price="2.50"), shipped())
+        found = build_separation("cheapest", row(price="2.00"), row(price="2.50"), shipped())
         assert [each["name"] for each in found["settings"]] == ["supply"]
         assert [each["name"] for each in found["figures"]] == ["cost"]
         assert found["figures"][0]["unit"] == "USD"
@@ -140,7 +142,7 @@ class TestSeparation:
 
     def test_the_headline_of_the_goal_is_first_and_its_parts_explain_it(self):
         first, second = row(tensor=2, data=32), row(tensor=8, data=8)
-        found = separation("fastest", first, second, shipped())
+        found = build_separation("fastest", first, second, shipped())
         headline = found["figures"][0]
         assert headline["name"] == "duration_seconds"
         explained = [each.get("second", 0.0) - each.get("first", 0.0) for each in found["parts"]]
@@ -159,7 +161,7 @@ class TestSeparation:
         ],
     )
     def test_each_goal_has_its_headline(self, goal, name):
-        assert headline_of(goal, row()) == name
+        assert select_headline(goal, row()) == name
 
 
 class TestDoubt:

@@ -10,7 +10,7 @@ import pytest
 from service.planning.errors import PlanningError
 from service.plans import fleet_options
 from service.plans.fleet import estimate_fleet
-from service.schemas.fleet_plans import FleetQuestion
+from service.schemas.fleet_plans import FleetPlanRequest
 from tests.asking import ask, gaps, shipped, usd
 
 FEW_LAYOUTS = {
@@ -62,7 +62,7 @@ def fleet(*workloads, **members):
 
 
 def plan(question):
-    asked = FleetQuestion.model_validate_json(json.dumps(question))
+    asked = FleetPlanRequest.model_validate_json(json.dumps(question))
     return dict(estimate_fleet(asked, shipped()))
 
 

@@ -2,10 +2,10 @@
 
 import json
 
-from service.planning.notes import Notes
-from service.plans.hints import DESCRIBED, SETTINGS, WHOLE, launch_hints
+from service.planning.notes import AnswerNotes
+from service.plans.hints import DESCRIBED, SETTINGS, WHOLE, build_launch_hints
 from service.resolve.model import resolve_model
-from service.schemas.estimates import ThroughputQuestion
+from service.schemas.estimates import ThroughputEstimateRequest
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 from tests.asking import shipped
 
@@ -48,12 +48,12 @@ MIXTRAL = {
 
 
 def _hints(question):
-    asked = ThroughputQuestion.model_validate_json(json.dumps(question))
+    asked = ThroughputEstimateRequest.model_validate_json(json.dumps(question))
     catalog = shipped()
     row = {"requests": {"throughput": asked}}
     return {
         hint["tool"]: hint
-        for hint in launch_hints(row, resolve_model(asked.model, catalog, Notes()), catalog)
+        for hint in build_launch_hints(row, resolve_model(asked.model, catalog, AnswerNotes()), catalog)
     }
 
 

@@ -8,16 +8,16 @@ import pytest
 from sqlalchemy import func, select, update
 
 from service.app.background.plans import RANKING, SEARCHING, SWEEPING
-from service.app.backup import back_up, restore
+from service.app.backup import restore_backup, write_backup
 from service.app.examples import EXAMPLES
-from service.estimates.service import answer
+from service.estimates.service import answer_question
 from service.kit.clock import now
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, WAITING, JobRow
 from service.plans import service, stored
-from service.plans.space import Kept, Outcome
+from service.plans.space import KeptConfiguration, SearchOutcome
 from service.plans.tables import PlanPieceRow, PlanRow
 from service.schemas.plan_answers import PlanConstraint
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 from tests.applications import bearing
 from tests.faults.harness import rows
 from tests.plans import toy
@@ -51,8 +51,8 @@ def search(database, most=inf):
 
 def expected(client):
     """What one process answers that searches all by itself."""
-    question = PlanQuestion.model_validate_json(json.dumps(toy.QUESTION))
-    return answer(service.estimate_plan, question, client.app.state.snapshots.current("default"))
+    question = PlanRequest.model_validate_json(json.dumps(toy.QUESTION))
+    return answer_question(service.estimate_plan, question, client.app.state.snapshots.get_current("default"))
 
 
 def jobs(database):
@@ -120,7 +120,7 @@ def test_a_piece_that_is_searched_twice_counts_once(client, database):
     place = begun(client)
     search(database, most=2)
     done = update(JobRow).where(JobRow.state == DONE, JobRow.kind == SEARCHING.name)
-    with database.writing() as session:
+    with database.open_writer() as session:
         session.execute(done.values(state=WAITING, due_at=now(), finished_at=None))
     assert search(database) == toy.PIECES + 1
     plan = client.get(place).json()
@@ -132,7 +132,7 @@ def test_what_is_ranked_twice_is_answered_once(client, database):
     place = begun(client)
     search(database)
     plan = client.get(place).json()
-    with database.writing() as session:
+    with database.open_writer() as session:
         again = update(JobRow).where(JobRow.kind == RANKING.name)
         session.execute(again.values(state=WAITING, due_at=now(), finished_at=None))
     assert search(database) == 1
@@ -150,7 +150,7 @@ class TestCatalog:
         search(database)
         plan = client.get(place).json()
         assert plan["answer"] == expected(client)
-        revision = client.app.state.snapshots.current("default").revision
+        revision = client.app.state.snapshots.get_current("default").revision
         assert plan["answer"]["evidence"]["catalog_revision"] == revision
 
     def test_and_so_it_does_before_it_is_ranked(self, client, database):
@@ -175,13 +175,13 @@ class TestCatalog:
     def test_another_method_or_day_is_another_search(self, client, database, other):
         """Processes of two versions share a database while one replaces the other; prices end with a day."""
         place = begun(client)
-        with database.writing() as session:
+        with database.open_writer() as session:
             session.execute(update(PlanRow).values(**other))
         assert search(database) == 1 + toy.PIECES + 1
         assert client.get(place).json()["answer"] == expected(client)
         columns = (PlanRow.catalog_revision, PlanRow.method_version, PlanRow.day)
         (pinned,) = rows(database, select(*columns))
-        assert tuple(pinned) == service.pin_of(client.app.state.snapshots.current("default"))
+        assert tuple(pinned) == service.build_pin(client.app.state.snapshots.get_current("default"))
 
     def test_a_day_that_ends_while_a_piece_is_searched_ends_its_search(self, client, database, monkeypatch):
         evening = datetime(2026, 12, 1, 23, 59, tzinfo=UTC)
@@ -191,9 +191,9 @@ class TestCatalog:
 
         def past_midnight(space, piece):
             times.append(evening + timedelta(minutes=2))
-            return toy.search(space, piece)
+            return toy.search_space(space, piece)
 
-        toy.install(monkeypatch, search=past_midnight)
+        toy.install(monkeypatch, search_space=past_midnight)
         assert search(database, most=1) == 1
         assert client.get(place).json()["progress"]["pieces_done"] == 0
         assert search(database) == toy.PIECES + 1
@@ -202,7 +202,7 @@ class TestCatalog:
 
 
 class TestRefusing:
-    @pytest.mark.parametrize("stage", ["space_of", "pieces"])
+    @pytest.mark.parametrize("stage", ["build_space", "split_search"])
     def test_a_question_without_an_answer_is_refused_by_its_field(self, client, monkeypatch, stage):
         toy.install(monkeypatch, **{stage: toy.refuse})
         response = asked(client)
@@ -211,7 +211,7 @@ class TestRefusing:
         assert (error["pointer"], error["code"]) == ("/search/training/tensor", "NO_LAYOUT")
         assert client.get("/v1/plans").json()["items"] == []
 
-    @pytest.mark.parametrize("stage", ["space_of", "search", "ranked"])
+    @pytest.mark.parametrize("stage", ["build_space", "search_space", "rank_candidates"])
     def test_what_turns_out_in_the_background_lets_the_plan_fail(self, client, database, monkeypatch, stage):
         place = begun(client)
         toy.install(monkeypatch, **{stage: toy.refuse})
@@ -255,9 +255,9 @@ class TestEnding:
 
         def cancelled_meanwhile(space, piece):
             assert client.post(f"{place}:cancel").status_code == 200
-            return toy.search(space, piece)
+            return toy.search_space(space, piece)
 
-        toy.install(monkeypatch, search=cancelled_meanwhile)
+        toy.install(monkeypatch, search_space=cancelled_meanwhile)
         assert search(database) == 1
         plan = client.get(place).json()
         assert (plan["state"], plan["progress"]["pieces_done"]) == ("cancelled", 0)
@@ -267,9 +267,9 @@ class TestEnding:
 
         def deleted_meanwhile(space, piece):
             assert client.delete(place).status_code == 204
-            return toy.search(space, piece)
+            return toy.search_space(space, piece)
 
-        toy.install(monkeypatch, search=deleted_meanwhile)
+        toy.install(monkeypatch, search_space=deleted_meanwhile)
         assert search(database) == 1
         assert client.get(place).status_code == client.delete(place).status_code == 404
         assert (pieces(database), search(database)) == (0, 0)
@@ -289,7 +289,7 @@ class TestEnding:
     def test_a_search_whose_job_was_given_up_fails(self, client, database, state, error, code):
         place = begun(client)
         search(database, most=1)
-        with database.writing() as session:
+        with database.open_writer() as session:
             one = select(JobRow.id).where(JobRow.state == WAITING).limit(1).scalar_subquery()
             ended = update(JobRow).where(JobRow.id == one)
             session.execute(ended.values(state=state, due_at=None, error_code=error, error_summary=error))
@@ -314,17 +314,17 @@ class TestEnding:
         begun(client)
         search(database)
         begun(client)
-        with database.writing() as session:
+        with database.open_writer() as session:
             session.execute(update(PlanRow).where(PlanRow.state == "done").values(finished_at=now() - age))
             session.execute(update(PlanRow).values(created_at=now() - 2 * age))
-            assert stored.expire(session) == 1 - left
+            assert stored.delete_expired_plans(session) == 1 - left
         states = [plan["state"] for plan in client.get("/v1/plans").json()["items"]]
         assert sorted(states) == ["done"] * left + ["running"]
 
 
 def swept(database):
-    with database.writing() as session:
-        stored.fail_stuck(session)
+    with database.open_writer() as session:
+        stored.fail_stuck_plans(session)
     assert SWEEPING.job.name == "plans.sweep"
 
 
@@ -392,27 +392,29 @@ class TestRepeating:
 def test_a_search_goes_on_where_it_is_restored(client, database, databases, tmp_path):
     place = begun(client)
     search(database, most=2)
-    back_up(database, tmp_path / "backup")
+    write_backup(database, tmp_path / "backup")
     restored = databases.empty()
-    restore(restored, tmp_path / "backup")
+    restore_backup(restored, tmp_path / "backup")
     assert search(restored) == toy.PIECES - 2 + 1
-    with restored.reading() as session:
-        plan = stored.get(session, "default", place.rpartition("/")[2])
+    with restored.open_reader() as session:
+        plan = stored.get_plan(session, "default", place.rpartition("/")[2])
     assert plan["answer"] == expected(client)
     assert client.get(place).json()["state"] == "running"
 
 
 def test_an_outcome_that_is_stored_is_the_same():
-    kept = Kept(3, {"tensor": 8, "sequence_parallel": True}, {"micro_batch_size": 2}, 0.1 + 0.2, None)
-    other = Kept(4, {"tensor": 1}, {}, 1e22, 700.0)
-    outcome = Outcome(10, 5, 2, {PlanConstraint.MEMORY: 3}, {}, (kept, other))
-    assert stored.outcome_of(json.loads(json.dumps(stored.document_of(outcome)))) == outcome
+    kept = KeptConfiguration(
+        3, {"tensor": 8, "sequence_parallel": True}, {"micro_batch_size": 2}, 0.1 + 0.2, None
+    )
+    other = KeptConfiguration(4, {"tensor": 1}, {}, 1e22, 700.0)
+    outcome = SearchOutcome(10, 5, 2, {PlanConstraint.MEMORY: 3}, {}, (kept, other))
+    assert stored.parse_outcome(json.loads(json.dumps(stored.to_document(outcome)))) == outcome
 
 
 def test_a_question_that_is_stored_is_the_same():
-    question = PlanQuestion.model_validate_json(json.dumps(toy.QUESTION))
+    question = PlanRequest.model_validate_json(json.dumps(toy.QUESTION))
     kept = json.dumps(question.model_dump(mode="json", exclude_unset=True))
-    assert PlanQuestion.model_validate_json(kept) == question
+    assert PlanRequest.model_validate_json(kept) == question
 
 
 def test_metrics_count_plans(client, database):

@@ -7,7 +7,7 @@ import pytest
 
 from bench import plans_beside
 from bench.plans_beside import PAGE, QUESTIONS, asked, differing, figure, section
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 
 QUICK = ("gpt-175b-64-a100", "llama-3.1-8b-8-h100", "llama-3.1-70b-8-h200")
 
@@ -21,7 +21,7 @@ def beside(request):
 @pytest.mark.parametrize("path", QUESTIONS, ids=[path.stem for path in QUESTIONS])
 def test_a_file_is_a_question_with_facts_of_stated_source(path):
     file = json.loads(path.read_text())
-    question = PlanQuestion.model_validate_json(json.dumps(file["question"]))
+    question = PlanRequest.model_validate_json(json.dumps(file["question"]))
     named = {given.name for given in question.given}
     told = file["published"]
     assert told["source"]

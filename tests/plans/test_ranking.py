@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from service.app.examples import EXAMPLES
-from service.plans.answer import answer_of, row_of
-from service.plans.bounds import bounds_of
-from service.plans.pricing import Pricer
-from service.plans.ranking import first, key_of, ranked
-from service.plans.requests import currency_of
-from service.plans.runs import Runs, columns_of
-from service.plans.search import merged, pieces, search
+from service.plans.answer import build_answer, build_row
+from service.plans.bounds import compute_bounds
+from service.plans.pricing import CandidatePricer
+from service.plans.ranking import build_key, find_first_candidate, rank_candidates
+from service.plans.requests import get_currency
+from service.plans.runs import RunCache, build_columns
+from service.plans.search import merge_outcomes, search_space, split_search
 from service.schemas.plan_answers import PlanConstraint
 from tests.asking import ask, codes, gaps, shipped, usd
 from tests.plans.kept import QUESTION, outcome, question, space
@@ -73,19 +73,19 @@ VARIED = {
 }
 
 
-RUNS = Runs()
+RUNS = RunCache()
 """Shared by all, as runs depend on nothing else that these tests vary."""
 
 
 def every(of, found):
     """All candidates, each worked out in full."""
-    pricer = Pricer(of, RUNS)
+    pricer = CandidatePricer(of, RUNS)
     return [
         candidate
         for supply in of.supplies
         for kept in found.kept
         if kept.cluster in supply.clusters
-        for candidate in pricer.candidates(supply, kept)
+        for candidate in pricer.list_candidates(supply, kept)
     ]
 
 
@@ -107,21 +107,21 @@ class TestOrder:
         search = of.question.search.model_copy(update={"rows": 12, "rows_per_supply": 12})
         few, of = of.question.search, with_(of, goal=goal, search=search)
         candidates = [each for each in every(of, found) if each.ruled_out_by is None]
-        keys = sorted(key_of(goal, each) for each in candidates)
+        keys = sorted(build_key(goal, each) for each in candidates)
         self.check_few_of_each(with_(of, search=few), found, keys)
         best = keys[:12]
-        rows = ranked(of, found, RUNS).rows
-        assert [key_of(goal, row.candidate) for row in rows] == best
+        rows = rank_candidates(of, found, RUNS).rows
+        assert [build_key(goal, row.candidate) for row in rows] == best
         assert [row.rank for row in rows] == list(range(1, 13))
 
     def check_few_of_each(self, of, found, keys):
         """With a few rows of each supply, these keep their places among all."""
-        rows = ranked(of, found, RUNS).rows
+        rows = rank_candidates(of, found, RUNS).rows
         names = [row.candidate.supply.name for row in rows]
         assert len(rows) == 10
         assert max(map(names.count, names)) <= 3
         for row in rows:
-            assert keys[row.rank - 1] == key_of(of.question.goal, row.candidate)
+            assert keys[row.rank - 1] == build_key(of.question.goal, row.candidate)
 
     def test_constraints_rule_out_what_breaks_them(self, drawn, goal):
         of, found = drawn
@@ -131,16 +131,16 @@ class TestOrder:
         limits = of.question.constraints.model_copy(
             update={
                 "budget": question(
-                    constraints={"budget": usd(str(costs[len(costs) // 2]), currency_of(of.question))}
+                    constraints={"budget": usd(str(costs[len(costs) // 2]), get_currency(of.question))}
                 ).constraints.budget,
                 "duration_seconds": times[len(times) // 2],
             }
         )
         of = with_(of, constraints=limits)
         candidates = every(of, found)
-        left = sorted(key_of(goal, each) for each in candidates if each.ruled_out_by is None)
-        ranking = ranked(of, found, RUNS)
-        assert [key_of(goal, row.candidate) for row in ranking.rows][:1] == left[:1]
+        left = sorted(build_key(goal, each) for each in candidates if each.ruled_out_by is None)
+        ranking = rank_candidates(of, found, RUNS)
+        assert [build_key(goal, row.candidate) for row in ranking.rows][:1] == left[:1]
         assert 0 < len(left) < len(candidates)
         assert ranking.priced == ranking.priced_feasible + sum(ranking.priced_ruled_out.values())
         assert set(ranking.priced_ruled_out) <= {PlanConstraint.BUDGET, PlanConstraint.DEADLINE}
@@ -148,8 +148,8 @@ class TestOrder:
     def test_the_first_alone_is_the_first_row(self, drawn, goal):
         of, found = drawn
         of = with_(of, goal=goal)
-        ranking = ranked(of, found, RUNS)
-        assert first(of, found, ranking.runs) == ranking.rows[0].candidate
+        ranking = rank_candidates(of, found, RUNS)
+        assert find_first_candidate(of, found, ranking.runs) == ranking.rows[0].candidate
 
 
 MOVED = [
@@ -208,8 +208,8 @@ def shown(of, found):
     names = dict.fromkeys(supply.name for supply in of.supplies)
     search = of.question.search.model_copy(update={"rows": 4 * len(names), "rows_per_supply": 2})
     of = with_(of, search=search)
-    ranking = ranked(of, found)
-    return [row_of(of, row.candidate, row.rank, ranking.runs) for row in ranking.rows]
+    ranking = rank_candidates(of, found)
+    return [build_row(of, row.candidate, row.rank, ranking.runs) for row in ranking.rows]
 
 
 @pytest.mark.parametrize("assumptions", [[], MOVED], ids=["as_given", "moved"])
@@ -226,7 +226,7 @@ def test_every_row_is_what_its_requests_answer(varied, assumptions):
         expected, answers = figures(row)
         for name, figure in expected.items():
             assert numbers(row[name]) == pytest.approx(numbers(figure), rel=1e-9), name
-        assert Decimal(row["cost"]["amount"]) == paid(row, answers, currency_of(of.question))
+        assert Decimal(row["cost"]["amount"]) == paid(row, answers, get_currency(of.question))
         hours = row["duration_seconds"]["value"] * row["accelerator_count"] / 3600
         assert row["device_hours"]["value"] == pytest.approx(hours, rel=1e-12)
 
@@ -236,12 +236,12 @@ def test_no_candidate_is_below_its_bounds(varied):
     of = space(**VARIED[varied], assumptions=[{"kind": "time", "factor": 0.8}])
     of = with_(of, goal="cleanest")
     found = outcome(of, each=3, seed=2)
-    pricer, columns = Pricer(of), columns_of(of, found.kept)
+    pricer, columns = CandidatePricer(of), build_columns(of, found.kept)
     looked_at = 0
     for supply in of.supplies[:6]:
-        bounds = bounds_of(pricer, supply, columns)
+        bounds = compute_bounds(pricer, supply, columns)
         for place, at in enumerate(bounds.kept.tolist()):
-            exact = pricer.at(supply, found.kept[at])
+            exact = pricer.price_start(supply, found.kept[at])
             assert bounds.time[place] <= exact.time
             assert bounds.cost[place] <= float(exact.cost)
             assert bounds.kg_co2e[place] <= exact.kg_co2e
@@ -256,10 +256,10 @@ class TestAssumptions:
     def price_of(self, name, **members):
         of = space(**{**VARIED["terms"], "workload": QUESTION["workload"], **members})
         found = outcome(of, each=1)
-        pricer = Pricer(of)
+        pricer = CandidatePricer(of)
         supply = next(supply for supply in of.supplies if supply.name == name)
         kept = next(kept for kept in found.kept if kept.cluster in supply.clusters)
-        return pricer.at(supply, kept)
+        return pricer.price_start(supply, kept)
 
     def test_the_price_of_one_supply(self):
         moved = [{"kind": "price", "of": "year", "factor": 3.0}]
@@ -303,23 +303,25 @@ class TestStarts:
 
     def test_the_start_is_the_cheapest_of_all(self, of):
         found = outcome(of, each=1)
-        pricer, supply = Pricer(of), of.supplies[0]
-        [best] = pricer.candidates(supply, found.kept[-1])
+        pricer, supply = CandidatePricer(of), of.supplies[0]
+        [best] = pricer.list_candidates(supply, found.kept[-1])
         window = of.question.window
         step = (window.latest_start_at - window.earliest_start_at) / 6
-        others = [pricer.at(supply, found.kept[-1], window.earliest_start_at + n * step) for n in range(7)]
+        others = [
+            pricer.price_start(supply, found.kept[-1], window.earliest_start_at + n * step) for n in range(7)
+        ]
         assert best.cost <= min(other.cost for other in others)
         assert best.cost < max(other.cost for other in others)
-        row = row_of(of, best, 1)
+        row = build_row(of, best, 1)
         assert row["starts_at"] == f"{best.starts_at:%Y-%m-%dT%H:%M:%SZ}"
         assert Decimal(row["cost"]["amount"]) == best.cost
 
     def every_start(self, of, kept):
-        window, pricer = of.question.window, Pricer(of)
+        window, pricer = of.question.window, CandidatePricer(of)
         step, at = timedelta(minutes=window.step_minutes), window.earliest_start_at
         found = []
         while at <= window.latest_start_at:
-            found.append(pricer.at(of.supplies[0], kept, at))
+            found.append(pricer.price_start(of.supplies[0], kept, at))
             at += step
         return found
 
@@ -335,9 +337,9 @@ class TestStarts:
     def test_the_cleanest_start_is_another(self, few):
         of, kept = few
         starts = self.every_start(of, kept)
-        [clean] = Pricer(with_(of, goal="cleanest")).candidates(of.supplies[0], kept)
+        [clean] = CandidatePricer(with_(of, goal="cleanest")).list_candidates(of.supplies[0], kept)
         assert clean.kg_co2e == pytest.approx(min(each.kg_co2e for each in starts), rel=1e-9)
-        [cheap] = Pricer(of).candidates(of.supplies[0], kept)
+        [cheap] = CandidatePricer(of).list_candidates(of.supplies[0], kept)
         assert cheap.cost == min(each.cost for each in starts)
 
     def test_a_pareto_set_has_all_starts_that_no_other_betters(self, few):
@@ -346,7 +348,7 @@ class TestStarts:
         best = {
             one for one in starts if not any(o != one and o[0] <= one[0] and o[1] <= one[1] for o in starts)
         }
-        found = Pricer(with_(of, goal="pareto")).candidates(of.supplies[0], kept)
+        found = CandidatePricer(with_(of, goal="pareto")).list_candidates(of.supplies[0], kept)
         assert {(each.cost, round(each.kg_co2e, 6)) for each in found} == best
 
     def test_only_starts_in_time_count(self, few):
@@ -355,7 +357,7 @@ class TestStarts:
         starts = self.every_start(of, kept)
         done = starts[1].starts_at + timedelta(seconds=starts[1].time + 60)
         limits = of.question.constraints.model_copy(update={"finish_by": done})
-        [best] = Pricer(with_(of, constraints=limits)).candidates(of.supplies[0], kept)
+        [best] = CandidatePricer(with_(of, constraints=limits)).list_candidates(of.supplies[0], kept)
         assert best.starts_at == min(starts[:2], key=lambda each: each.kg_co2e).starts_at
         assert best.ruled_out_by is None
 
@@ -363,7 +365,7 @@ class TestStarts:
         of = few[0]
         done = of.question.window.earliest_start_at + timedelta(hours=1)
         limits = of.question.constraints.model_copy(update={"finish_by": done})
-        ranking = ranked(with_(of, constraints=limits), outcome(of, each=1))
+        ranking = rank_candidates(with_(of, constraints=limits), outcome(of, each=1))
         assert ranking.rows == ()
         assert set(ranking.priced_ruled_out) == {PlanConstraint.DEADLINE}
 
@@ -375,12 +377,12 @@ class TestPareto:
         of, found = drawn
         search = of.question.search.model_copy(update={"rows": 200})
         of = with_(of, goal="pareto", search=search)
-        keys = {key_of("pareto", each) for each in every(of, found)}
+        keys = {build_key("pareto", each) for each in every(of, found)}
         best = {
             key for key in keys if not any(other != key and all(np.less_equal(other, key)) for other in keys)
         }
-        rows = ranked(of, found, RUNS).rows
-        assert [key_of("pareto", row.candidate) for row in rows] == sorted(best)
+        rows = rank_candidates(of, found, RUNS).rows
+        assert [build_key("pareto", row.candidate) for row in rows] == sorted(best)
 
     def test_of_many_both_ends_are_shown(self):
         of = space(
@@ -390,7 +392,7 @@ class TestPareto:
         )
         found = outcome(of, each=6, seed=6)
         few = with_(of, search=of.question.search.model_copy(update={"rows": 2}))
-        every_row, rows = ranked(of, found).rows, ranked(few, found).rows
+        every_row, rows = rank_candidates(of, found).rows, rank_candidates(few, found).rows
         assert len(every_row) > 2
         assert rows == (every_row[0], every_row[-1])
 
@@ -412,18 +414,18 @@ class TestGiven:
     def test_it_has_its_place_among_all(self):
         of = self.given()
         found = outcome(of, each=3)
-        ranking = ranked(of, found)
+        ranking = rank_candidates(of, found)
         [ours] = ranking.given
         assert ours.candidate.name == "ours"
-        keys = [key_of("cheapest", each) for each in every(of, found) if each.ruled_out_by is None]
-        own = key_of("cheapest", ours.candidate)
+        keys = [build_key("cheapest", each) for each in every(of, found) if each.ruled_out_by is None]
+        own = build_key("cheapest", ours.candidate)
         assert ours.rank == 1 + sum(key < own for key in keys)
 
     def test_one_that_is_searched_too_stands_once(self):
         of = self.given()
         found = outcome(of, each=1)
         of = of._replace(supplies=tuple(supply for supply in of.supplies if supply.name == "hall"))
-        ours = ranked(of, found).given[0].candidate
+        ours = rank_candidates(of, found).given[0].candidate
         place = next(
             n
             for n, each in enumerate(of.clusters)
@@ -441,22 +443,22 @@ class TestGiven:
             seconds=ours.seconds,
             watts=None,
         )
-        rows = ranked(of, found._replace(kept=(*found.kept, twin))).rows
+        rows = rank_candidates(of, found._replace(kept=(*found.kept, twin))).rows
         assert [row.candidate.name for row in rows if row.candidate.cost == ours.cost] == ["ours"]
 
     def test_one_that_does_not_fit_says_why_and_has_no_place(self):
         of = self.given(parallelism={"data": 32}, workload={**GIVEN["workload"], "micro_batch_size": 8})
         found = outcome(of, each=1)
-        ranking = ranked(of, found)
+        ranking = rank_candidates(of, found)
         [given] = ranking.given
-        ours = row_of(of, given.candidate, given.rank, ranking.runs)
+        ours = build_row(of, given.candidate, given.rank, ranking.runs)
         assert (ours["rank"], ours["ruled_out_by"], ours["name"]) == (0, "memory", "ours")
         assert ours["headroom_bytes"] < 0
         assert "ours" not in [row.candidate.name for row in ranking.rows]
 
     def test_more_devices_than_allowed(self):
         of = space(**VARIED["owned"], given=[GIVEN], constraints={"accelerator_count": 16})
-        [ours] = ranked(of, outcome(of, each=1)).given
+        [ours] = rank_candidates(of, outcome(of, each=1)).given
         assert ours.candidate.ruled_out_by is PlanConstraint.DEVICES
 
 
@@ -466,7 +468,7 @@ class TestAnswer:
     def test_nothing_left_says_what_rules_it_out(self):
         of = space(constraints={"budget": usd("1")})
         found = outcome(of, each=1)
-        answer = answer_of(of, found, ranked(of, found))
+        answer = build_answer(of, found, rank_candidates(of, found))
         assert answer["rows"] == []
         assert gaps(answer) == {"/rows": "NONE_FEASIBLE"}
         assert "budget" in answer["gaps"][0]["detail"]
@@ -481,24 +483,24 @@ class TestAnswer:
         }
         of = space(**members)
         found = outcome(of, each=1)
-        answer = answer_of(of, found, ranked(of, found))
+        answer = build_answer(of, found, rank_candidates(of, found))
         assert "cost" not in answer["rows"][0]
         assert gaps(answer)["/rows/0/cost"] == "PRICE_UNKNOWN"
-        ranking = ranked(with_(of, goal="cheapest"), found)
+        ranking = rank_candidates(with_(of, goal="cheapest"), found)
         assert ranking.rows == ()
         assert set(ranking.priced_ruled_out) == {PlanConstraint.PRICE}
 
     def test_a_run_that_never_ends_is_late(self):
         often = {**SPOT, "rental": {**SPOT["rental"], "spot": {"interruptions_per_hour": 50.0}}}
         of = space(rented=[often], search={"offers": False}, workload=WORKLOAD)
-        ranking = ranked(of, outcome(of, each=1))
+        ranking = rank_candidates(of, outcome(of, each=1))
         assert ranking.rows == ()
         assert set(ranking.priced_ruled_out) == {PlanConstraint.DEADLINE}
 
     def test_warnings_name_the_offer_and_its_place(self):
         of = space(constraints={"providers": ["nebius"]}, search=H100)
         found = outcome(of, each=1)
-        answer = answer_of(of, found, ranked(of, found))
+        answer = build_answer(of, found, rank_candidates(of, found))
         assert "PRICE_STALE" in codes(answer["warnings"])
         of_offers = [each for each in answer["warnings"] if each["code"] == "PRICE_STALE"]
         assert [each["pointer"] for each in of_offers] == ["/search/offers"]
@@ -523,15 +525,15 @@ SERVED = {
 @pytest.mark.parametrize("goal", ["cheapest", "cleanest", "fewest_devices"])
 def test_a_row_of_a_service_is_what_its_requests_answer(goal):
     of = space(**SERVED, goal=goal, assumptions=[{"kind": "price", "of": "hall", "factor": 2.0}])
-    found = merged([search(of, piece) for piece in pieces(of)], of.question.search.depth)
+    found = merge_outcomes([search_space(of, piece) for piece in split_search(of)], of.question.search.depth)
     candidates = [each for each in every(of, found) if each.ruled_out_by is None]
-    ranking = ranked(of, found, RUNS)
-    keys = sorted(key_of(goal, each) for each in candidates)
+    ranking = rank_candidates(of, found, RUNS)
+    keys = sorted(build_key(goal, each) for each in candidates)
     assert [keys[row.rank - 1] for row in ranking.rows] == [
-        key_of(goal, row.candidate) for row in ranking.rows
+        build_key(goal, row.candidate) for row in ranking.rows
     ]
     for ranked_row in ranking.rows[:2]:
-        row = row_of(of, ranked_row.candidate, ranked_row.rank, ranking.runs)
+        row = build_row(of, ranked_row.candidate, ranked_row.rank, ranking.runs)
         answers = {
             name: ask(
                 shipped(), name.replace("_", "-"), json.loads(asked.model_dump_json(exclude_unset=True))

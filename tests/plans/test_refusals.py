@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from service.planning.errors import PlanningError
 from service.plans.service import estimate_plan
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 from tests.asking import gaps, shipped, usd
 from tests.plans.asking import SERVING, TRAINING, planned, with_members
 
@@ -59,7 +59,7 @@ BOUND_OF = {"memory": "state", "service_level": "levels"}
 
 def refusal(question, changes):
     """Code and pointer of the refusal that a question meets."""
-    asked = PlanQuestion.model_validate_json(json.dumps(with_members(question, changes)))
+    asked = PlanRequest.model_validate_json(json.dumps(with_members(question, changes)))
     with pytest.raises(PlanningError) as caught:
         estimate_plan(asked, shipped())
     assert caught.value.code
@@ -114,4 +114,4 @@ def test_what_cannot_be_done_says_what_is_in_the_way(question, changes, constrai
 )
 def test_the_schema_refuses_what_no_plan_has(changes):
     with pytest.raises(ValidationError):
-        PlanQuestion.model_validate_json(json.dumps(with_members(TRAINING, changes)))
+        PlanRequest.model_validate_json(json.dumps(with_members(TRAINING, changes)))

@@ -10,13 +10,13 @@ import pytest
 
 from service.app.examples import EXAMPLES
 from service.plans import sensitivity
-from service.plans.answer import row_of
-from service.plans.ranking import ranked
-from service.plans.search import merged, pieces, search
-from service.plans.service import estimate_plan, prepare
+from service.plans.answer import build_row
+from service.plans.ranking import rank_candidates
+from service.plans.search import merge_outcomes, search_space, split_search
+from service.plans.service import estimate_plan, prepare_plan
 from service.plans.space import REACH
-from service.plans.supplies import space_of
-from service.schemas.plans import PlanQuestion
+from service.plans.supplies import build_space
+from service.schemas.plans import PlanRequest
 from tests.asking import shipped, usd
 
 BESIDE = 1e-5
@@ -107,15 +107,17 @@ def plan(name):
 
 
 def read(question):
-    return PlanQuestion.model_validate_json(json.dumps(question))
+    return PlanRequest.model_validate_json(json.dumps(question))
 
 
 def first_of(question):
     """The first row of the whole plan, searched anew; None where nothing is left."""
-    space = space_of(read(question), shipped())
-    outcome = merged([search(space, piece) for piece in pieces(space)], space.question.search.depth)
-    rows = ranked(space, outcome).rows
-    return row_of(space, rows[0].candidate, 1) if rows else None
+    space = build_space(read(question), shipped())
+    outcome = merge_outcomes(
+        [search_space(space, piece) for piece in split_search(space)], space.question.search.depth
+    )
+    rows = rank_candidates(space, outcome).rows
+    return build_row(space, rows[0].candidate, 1) if rows else None
 
 
 def switching(name, most=None):
@@ -273,7 +275,7 @@ class TestList:
             "step_minutes": 720,
         }
         question = QUESTION | {"owned": [OWN | {"site": site}], "rented": [], "window": window}
-        assert prepare(read(question), shipped()).answer is None, "the caller waits for the bills"
+        assert prepare_plan(read(question), shipped()).answer is None, "the caller waits for the bills"
         monkeypatch.setattr(sensitivity, "_MOST_BILLS", 1)
         answer = estimate_plan(read(question), shipped())
         assert [gap["code"] for gap in answer["gaps"] if gap["pointer"] == "/sensitivities"] == [

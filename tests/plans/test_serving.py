@@ -8,8 +8,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from service.planning.errors import PlanningError
-from service.plans.serving import pieces, search, workload_of
-from service.plans.space import Kept
+from service.plans.serving import build_workload, search_services, split_services
+from service.plans.space import KeptConfiguration
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from tests.asking import ask, shipped
 from tests.calibrated import a_set, with_sets
@@ -311,7 +311,7 @@ class TestKept:
         assert len(outcome.kept) == 2
         for kept in outcome.kept:
             assert json.loads(json.dumps(dict(kept.workload))) == kept.workload
-            workload = workload_of(space.question.workload, kept)
+            workload = build_workload(space.question.workload, kept)
             settings = workload.model_dump(mode="json")
             assert {name: settings[name] for name in kept.workload} == kept.workload
             assert settings["kv_cache_precision"] == "fp8"
@@ -322,8 +322,8 @@ class TestKept:
 
     def test_what_the_search_does_not_set_stays(self):
         space = space_of([machine("h100-sxm", 8)], weight_precision="fp8", request_rate_per_second=1.0)
-        kept = Kept(0, {}, {}, 1.0)
-        assert workload_of(space.question.workload, kept) == space.question.workload
+        kept = KeptConfiguration(0, {}, {}, 1.0)
+        assert build_workload(space.question.workload, kept) == space.question.workload
 
 
 class TestPieces:
@@ -332,8 +332,8 @@ class TestPieces:
         space = space_of(
             machines, model="deepseek-v3", weight_format="fp8_block_128", request_rate_per_second=5.0
         )
-        parts = pieces(space)
-        assert parts == pieces(space)
+        parts = split_services(space)
+        assert parts == split_services(space)
         assert len(parts) == 2
         seen = [
             (place, number)
@@ -343,7 +343,7 @@ class TestPieces:
         ]
         assert len(seen) == len(set(seen)) == sum(each.candidates for each in parts)
         assert {place for place, _ in seen} == {0, 1}
-        assert search(space, parts[1]).considered == parts[1].candidates
+        assert search_services(space, parts[1]).considered == parts[1].candidates
 
     def test_a_search_has_a_size(self):
         space = space_of([machine("h100-sxm", 8)], search={"tensor": [1, 2, 4, 8]}, concurrency=1)
@@ -391,6 +391,6 @@ class TestPieces:
 
 def refusal(space):
     with pytest.raises(PlanningError) as caught:
-        pieces(space)
+        split_services(space)
     assert caught.value.detail
     return caught.value.code, caught.value.pointer

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.plans.assumptions import moved, time_factor
-from service.plans.search import merged, pieces, search
-from service.plans.supplies import space_of
+from service.planning.notes import AnswerNotes
+from service.plans.assumptions import apply_assumptions, compute_time_factor
+from service.plans.search import merge_outcomes, search_space, split_search
+from service.plans.supplies import build_space
 from service.resolve.hardware import resolve_cluster
 from service.schemas.plan_answers import PlanConstraint
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 from tests.asking import codes, shipped, usd
 from tests.plans.kept import QUESTION, space
 
@@ -42,9 +42,9 @@ def offers_of(of):
 
 
 def refusal(**members):
-    question = PlanQuestion.model_validate_json(json.dumps({**QUESTION, **members}))
+    question = PlanRequest.model_validate_json(json.dumps({**QUESTION, **members}))
     with pytest.raises(PlanningError) as caught:
-        space_of(question, shipped())
+        build_space(question, shipped())
     assert caught.value.detail
     return caught.value.code, caught.value.pointer
 
@@ -88,7 +88,7 @@ class TestOffers:
         for supply in of.supplies:
             many = of.clusters[supply.clusters[0]].model_copy(update={"accelerator_count": 64})
             size = of.catalog.offers[supply.name].accelerator_count
-            assert resolve_cluster(many, of.catalog, Notes()).domain == size, supply.name
+            assert resolve_cluster(many, of.catalog, AnswerNotes()).domain == size, supply.name
 
     @pytest.mark.parametrize(
         ("offer", "known"),
@@ -114,7 +114,9 @@ class TestOffers:
     def test_a_replica_lies_within_an_instance_where_nothing_is_known_to_join_them(self):
         accelerators = {"accelerators": ["gh200-96gb"], "serving": {"tensor": [1], "pipeline": [1, 2]}}
         of = space(search=accelerators, workload=SERVICE)
-        outcome = merged([search(of, piece) for piece in pieces(of)], of.question.search.depth)
+        outcome = merge_outcomes(
+            [search_space(of, piece) for piece in split_search(of)], of.question.search.depth
+        )
         assert {kept.parallelism["pipeline"] for kept in outcome.kept} == {1}
         assert outcome.ruled_out[PlanConstraint.LINK] >= 1
 
@@ -307,16 +309,16 @@ class TestMoved:
 
     def test_factors_multiply(self):
         of = self.of({"kind": "price", "factor": 2.0}, {"kind": "price", "of": "deal", "factor": 3.0})
-        deal = moved(of.supplies[1], of.question, of.catalog)
+        deal = apply_assumptions(of.supplies[1], of.question, of.catalog)
         assert deal.rental.price_factor == pytest.approx(5.4)
 
     def test_what_is_not_named_is_as_it_was(self):
         of = self.of({"kind": "carbon_intensity", "of": "hall", "factor": 2.0})
-        hall, deal = (moved(supply, of.question, of.catalog) for supply in of.supplies)
+        hall, deal = (apply_assumptions(supply, of.question, of.catalog) for supply in of.supplies)
         assert hall.site.carbon_intensity_factor == 2.0
         assert deal == of.supplies[1]
 
     def test_time_is_of_an_accelerator(self):
         of = self.of({"kind": "time", "of": "h100-sxm", "factor": 1.5})
-        assert time_factor(of.question, "h100-sxm") == 1.5
-        assert time_factor(of.question, "a100-sxm-80gb") == 1.0
+        assert compute_time_factor(of.question, "h100-sxm") == 1.5
+        assert compute_time_factor(of.question, "a100-sxm-80gb") == 1.0

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from service.estimates.layouts import resolve_open_training
 from service.estimates.memory import estimate_memory
-from service.estimates.own_runs import with_own_runs
+from service.estimates.own_runs import apply_own_runs
 from service.estimates.rates import plan_run
 from service.planning.errors import PlanningError
-from service.planning.estimates.layouts import TrainedLayouts
+from service.planning.estimates.layouts import TrainingLayouts
 from service.planning.estimates.power import estimate_draw
-from service.planning.search import PROOFS, Found, Shape
-from service.planning.search.layouts import grid, interleaved, under, with_batch
-from service.planning.search.shapes import allowed
+from service.planning.search import PROOFS, FoundLayout, SearchShape
+from service.planning.search.layouts import apply_batch_size, build_grid, expand_interleaved, match_choice
+from service.planning.search.shapes import apply_rules
 from service.plans import training
-from service.plans.search import best_of, merged, pieces, search, workload_of
-from service.plans.space import Kept
-from service.resolve.calibrated import calibrated
-from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.plans.search import build_workload, merge_outcomes, search_space, select_best, split_search
+from service.plans.space import KeptConfiguration
+from service.resolve.calibrated import apply_calibrations
+from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from tests.asking import shipped, usd
 from tests.calibrated import a_set, with_sets
@@ -36,13 +36,13 @@ from tests.plans.spaces import WORK, space
 
 def found(of, **changed):
     """The outcome of a whole space."""
-    parts = [training.search(of, piece, **changed) for piece in training.pieces(of)]
-    return merged(parts, of.question.search.depth)
+    parts = [training.search_training(of, piece, **changed) for piece in training.split_training(of)]
+    return merge_outcomes(parts, of.question.search.depth)
 
 
 def body(of, kept):
     """The question that a single estimate of a configuration answers."""
-    workload = workload_of(of.question.workload, kept)
+    workload = build_workload(of.question.workload, kept)
     return {
         "model": json.loads(of.question.model.model_dump_json()),
         "cluster": json.loads(of.clusters[kept.cluster].model_dump_json()),
@@ -53,12 +53,12 @@ def body(of, kept):
 
 def alone(of, asked):
     """Productive seconds, watts, bytes and verdict of a configuration by single estimates."""
-    catalog = with_own_runs(of.catalog)
-    question = ThroughputQuestion.model_validate_json(json.dumps(asked))
-    view = calibrated(catalog, question.cluster)
+    catalog = apply_own_runs(of.catalog)
+    question = ThroughputEstimateRequest.model_validate_json(json.dumps(asked))
+    view = apply_calibrations(catalog, question.cluster)
     run = plan_run(question, view)
     draw = estimate_draw(run)
-    held = estimate_memory(MemoryQuestion.model_validate_json(json.dumps(asked)), catalog)
+    held = estimate_memory(MemoryEstimateRequest.model_validate_json(json.dumps(asked)), catalog)
     return (
         run.interruptions.productive.value,
         None if draw is None else draw.watts.value,
@@ -136,17 +136,17 @@ EVERYTHING = {
 
 def sampled(of, chosen, choices):
     """A few of the layouts that the rules allow, of some choices: each as an array of several clusters."""
-    [alike] = training._all_alike(of)
-    options = training._options(of.question, alike.per_node)
+    [alike] = training._group_clusters(of)
+    options = training._build_options(of.question, alike.per_node)
     batch = of.question.workload.global_batch_size
-    shape = Shape(of.model.profile, of.question.workload.sequence_length, batch, alike.domain)
-    every = with_batch(grid(alike.many, options), batch)
-    for choice in chosen.sample(list(options.choices()), choices):
-        layouts = interleaved(every.taken(under(every, choice, options)), choice, options)
-        layouts = layouts.taken(allowed(layouts, choice, shape)[0])
+    shape = SearchShape(of.model.profile, of.question.workload.sequence_length, batch, alike.domain)
+    every = apply_batch_size(build_grid(alike.many, options), batch)
+    for choice in chosen.sample(list(options.list_choices()), choices):
+        layouts = expand_interleaved(every.select_rows(match_choice(every, choice, options)), choice, options)
+        layouts = layouts.select_rows(apply_rules(layouts, choice, shape)[0])
         if layouts:
             some = chosen.sample(range(layouts.number), min(3, layouts.number))
-            yield alike.precisions[0], choice, layouts.taken(np.array(sorted(some)))
+            yield alike.precisions[0], choice, layouts.select_rows(np.array(sorted(some)))
 
 
 @pytest.mark.parametrize(("model", "name", "is_measured"), CASES)
@@ -165,22 +165,24 @@ def test_layouts_at_once_have_the_figures_of_single_estimates(model, name, is_me
         replaced=True,
         **EVERYTHING,
     )
-    run = resolve_open_training(of.model, of.question.workload, of.clusters[-1], with_own_runs(catalog))
-    subject = TrainedLayouts(run, weighs_power=True)
+    run = resolve_open_training(of.model, of.question.workload, of.clusters[-1], apply_own_runs(catalog))
+    subject = TrainingLayouts(run, weighs_power=True)
     compared = 0
     for precision, choice, layouts in sampled(of, random.Random(name), 5):  # noqa: S311 - a sample
-        seconds, watts = subject.timed(layouts, choice)
-        held = subject.held_bytes(layouts, choice)
+        seconds, watts = subject.estimate_runs(layouts, choice)
+        held = subject.estimate_bytes(layouts, choice)
         for entry in range(layouts.number):
-            one = Found(choice, layouts.taken(slice(entry, entry + 1)), seconds[entry], watts[entry])
-            expected = alone(of, body(of, training._kept(one, precision)))
+            one = FoundLayout(
+                choice, layouts.select_rows(slice(entry, entry + 1)), seconds[entry], watts[entry]
+            )
+            expected = alone(of, body(of, training._build_kept(one, precision)))
             assert (seconds[entry], watts[entry]) == pytest.approx(expected[:2], rel=1e-9)
             # An answered memory is a sum of whole bytes.
             assert held[entry] == pytest.approx(expected[2], rel=1e-9, abs=8.0)
             compared += 1
         # The proofs hold.
-        assert np.all(subject.least_seconds(layouts, choice) <= seconds)
-        assert np.all(subject.least_bytes(layouts, choice) <= held)
+        assert np.all(subject.compute_least_seconds(layouts, choice) <= seconds)
+        assert np.all(subject.compute_least_bytes(layouts, choice) <= held)
     assert compared >= 4
 
 
@@ -270,7 +272,7 @@ def test_of_a_small_space_the_best_are_found(goal):
             "precision": "bf16",
             "recomputation": {"strategy": again},
         }
-        seconds, watts, _, fits = alone(of, body(of, Kept(0, layout, workload, 0.0)))
+        seconds, watts, _, fits = alone(of, body(of, KeptConfiguration(0, layout, workload, 0.0)))
         if fits:
             figures.append((seconds, watts if goal == "pareto" else 0.0))
     figures.sort()
@@ -353,15 +355,15 @@ def test_pieces_of_any_size_in_any_order_are_the_whole(monkeypatch):
     )  # fmt: skip
     whole = found(of)
     monkeypatch.setattr(training, "PIECE", 300)
-    parts = pieces(of)
+    parts = split_search(of)
     assert {len(piece.part["clusters"]) for piece in parts} == {1}
     assert len(parts) > 3
     assert all(json.loads(json.dumps(piece.part)) == piece.part for piece in parts)
-    outcomes = [search(of, piece) for piece in parts]
-    again = merged(reversed(outcomes), 4)
+    outcomes = [search_space(of, piece) for piece in parts]
+    again = merge_outcomes(reversed(outcomes), 4)
     assert again.kept == whole.kept
     assert again.considered == whole.considered == sum(piece.candidates for piece in parts)
-    assert merged([again], 4) == again
+    assert merge_outcomes([again], 4) == again
 
 
 @given(
@@ -371,12 +373,12 @@ def test_pieces_of_any_size_in_any_order_are_the_whole(monkeypatch):
 )
 def test_parts_that_are_thinned_first_leave_the_same(measures, depth, parts):
     kept = [
-        Kept(0, {"tensor": place}, {}, float(seconds), float(watts))
+        KeptConfiguration(0, {"tensor": place}, {}, float(seconds), float(watts))
         for place, (seconds, watts) in enumerate(measures)
     ]
-    whole = best_of(kept, depth)
-    thinned = [one for first in range(parts) for one in best_of(kept[first::parts], depth)]
-    assert best_of(thinned, depth) == whole
+    whole = select_best(kept, depth)
+    thinned = [one for first in range(parts) for one in select_best(kept[first::parts], depth)]
+    assert select_best(thinned, depth) == whole
     for one in kept:
         betters = [
             other
@@ -414,14 +416,14 @@ def test_parts_that_are_thinned_first_leave_the_same(measures, depth, parts):
 def test_what_cannot_be_searched_is_refused(work, varied, code, pointer):
     given_work = {key: value for key, value in (WORK | work).items() if value is not None}
     with pytest.raises(PlanningError) as caught:
-        pieces(space(("h100-sxm", 64), work=given_work, replaced=True, most=10_000, **varied))
+        split_search(space(("h100-sxm", 64), work=given_work, replaced=True, most=10_000, **varied))
     assert (caught.value.code, caught.value.pointer) == (code, pointer)
 
 
 def test_a_bare_number_of_parameters_has_no_layouts():
     of = space(("h100-sxm", 8), model={"source": "parameter_count", "parameter_count": 7_000_000_000})
     with pytest.raises(PlanningError) as caught:
-        pieces(of)
+        split_search(of)
     assert (caught.value.code, caught.value.pointer) == ("ARCHITECTURE_REQUIRED", "/model")
 
 
@@ -446,7 +448,7 @@ def test_each_rule_of_shape_is_counted():
 
 def test_defaults_are_those_of_practice():
     of = space(("h100-sxm", 64), model="mixtral-8x7b", counts=[64], work={"sequence_length": 65_536})
-    [alike] = training._all_alike(of)
+    [alike] = training._group_clusters(of)
     [devices] = alike.many
     assert devices.tensor == (1, 2, 4, 8)
     assert devices.pipeline == (1, 2, 4, 8, 16, 32)

@@ -2,7 +2,7 @@
 
 from service.planning.errors import PlanningError
 from service.plans import service
-from service.plans.space import Kept, Outcome, Piece, Space
+from service.plans.space import KeptConfiguration, SearchOutcome, SearchPiece, SearchSpace
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 
 PIECES = 5
@@ -22,34 +22,38 @@ QUESTION = {
 }
 
 
-def space_of(question, catalog):
-    return Space(question, catalog, None, (), ())
+def build_space(question, catalog):
+    return SearchSpace(question, catalog, None, (), ())
 
 
-def pieces(_):
-    return tuple(Piece(CANDIDATES, {"from": number, "also": [0.1 * number]}) for number in range(PIECES))
+def split_search(_):
+    return tuple(
+        SearchPiece(CANDIDATES, {"from": number, "also": [0.1 * number]}) for number in range(PIECES)
+    )
 
 
-def search(_, piece):
+def search_space(_, piece):
     number = piece.part["from"]
     watts = {} if number % 2 else {"watts": 512.25}
-    kept = Kept(number, {"tensor": 2**number}, {"micro_batch_size": 1}, seconds=1e22 / 3**number, **watts)
+    kept = KeptConfiguration(
+        number, {"tensor": 2**number}, {"micro_batch_size": 1}, seconds=1e22 / 3**number, **watts
+    )
     ruled_out, pruned = {PlanConstraint.MEMORY: 10 + number}, {PruningRule.STATE: 7}
-    return Outcome(CANDIDATES, 900, 890 - number, ruled_out, pruned, (kept,))
+    return SearchOutcome(CANDIDATES, 900, 890 - number, ruled_out, pruned, (kept,))
 
 
-def merged(outcomes, _):
+def merge_outcomes(outcomes, _):
     total, *others = outcomes
     for outcome in others:
-        total = total.plus(outcome)
+        total = total.add(outcome)
     return total
 
 
-def ranked(_, outcome):
+def rank_candidates(_, outcome):
     return sorted(outcome.kept, key=lambda kept: kept.seconds)
 
 
-def answer_of(space, outcome, ranking):
+def build_answer(space, outcome, ranking):
     revision = space.catalog.revision
     return {
         "rows": [
@@ -65,7 +69,10 @@ def refuse(*_):
     raise PlanningError("NO_LAYOUT", "/search/training/tensor", "no degree divides the heads")
 
 
-SEARCHED = {function.__name__: function for function in (space_of, pieces, search, merged, ranked, answer_of)}
+SEARCHED = {
+    function.__name__: function
+    for function in (build_space, split_search, search_space, merge_outcomes, rank_candidates, build_answer)
+}
 
 
 def install(monkeypatch, **others):

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import strategies as st
 from pydantic import MISSING
 
-from service.protocol.nodes import Gap, Software
+from service.protocol.nodes import NodeGap, NodeSoftware
 from service.protocol.results import (
-    Correctness,
-    Discarded,
-    Failure,
-    Measurement,
-    Result,
-    Spread,
-    Telemetry,
+    BenchmarkMeasurement,
+    BenchmarkResultReport,
+    CorrectnessCheck,
+    DeviceTelemetry,
+    DiscardedSamples,
+    MeasurementFailure,
+    ReadingSpread,
     ThrottleSeconds,
 )
 from service.protocol.suites import shipped_suites
@@ -40,10 +40,10 @@ def perhaps(values):
 
 
 UUIDS = st.uuids().map(str)
-SPREADS = st.builds(Spread, minimum=NUMBERS, median=NUMBERS, maximum=NUMBERS)
+SPREADS = st.builds(ReadingSpread, minimum=NUMBERS, median=NUMBERS, maximum=NUMBERS)
 THROTTLED = st.builds(ThrottleSeconds, **dict.fromkeys(ThrottleSeconds.model_fields, perhaps(SECONDS)))
 TELEMETRY = st.builds(
-    Telemetry,
+    DeviceTelemetry,
     window_seconds=SECONDS,
     sample_period_seconds=perhaps(SECONDS),
     sample_count=WHOLES,
@@ -65,7 +65,7 @@ TELEMETRY = st.builds(
     throttle_reasons=st.lists(NAMES, max_size=3),
 )
 CORRECTNESS = st.builds(
-    Correctness,
+    CorrectnessCheck,
     method=LINES,
     largest_error=AMOUNTS,
     tolerance=AMOUNTS,
@@ -82,7 +82,7 @@ MEASUREMENT = {
     "warmup_seconds": SECONDS,
     "warmup_iterations": WHOLES,
     "inner_iterations": POSITIVES,
-    "discarded": st.lists(st.builds(Discarded, reason=NAMES, count=POSITIVES), max_size=3),
+    "discarded": st.lists(st.builds(DiscardedSamples, reason=NAMES, count=POSITIVES), max_size=3),
     "stop_reason": st.sampled_from(["spread", "time_limit", "sample_limit", "single"]),
     "working_set_bytes": WHOLES,
     "flush_bytes": WHOLES,
@@ -94,10 +94,10 @@ MEASUREMENT = {
     "telemetry": perhaps(TELEMETRY),
 }
 MEASUREMENTS = st.builds(
-    Measurement, samples_ns=st.lists(POSITIVES, min_size=1, max_size=20), **MEASUREMENT
-) | st.builds(Measurement, readings=st.lists(AMOUNTS, min_size=1, max_size=20), **MEASUREMENT)
+    BenchmarkMeasurement, samples_ns=st.lists(POSITIVES, min_size=1, max_size=20), **MEASUREMENT
+) | st.builds(BenchmarkMeasurement, readings=st.lists(AMOUNTS, min_size=1, max_size=20), **MEASUREMENT)
 FAILURES = st.builds(
-    Failure,
+    MeasurementFailure,
     reason=CODES,
     detail=LINES,
     exit_code=perhaps(st.integers(-1000, 1000)),
@@ -126,10 +126,15 @@ RECORD = {
     "started_monotonic_seconds": AMOUNTS,
     "finished_monotonic_seconds": AMOUNTS,
     "clock_offset_seconds": perhaps(NUMBERS),
-    "software": st.lists(st.builds(Software, name=NAMES, version=LINES), max_size=3),
+    "software": st.lists(st.builds(NodeSoftware, name=NAMES, version=LINES), max_size=3),
     "environment": st.dictionaries(NAMES, LINES, max_size=3),
-    "gaps": st.lists(st.builds(Gap, pointer=LINES, code=NAMES, detail=LINES), max_size=3),
+    "gaps": st.lists(st.builds(NodeGap, pointer=LINES, code=NAMES, detail=LINES), max_size=3),
 }
-RESULTS = st.builds(Result, status=st.just("ok"), measurement=MEASUREMENTS, **RECORD) | st.builds(
-    Result, status=st.sampled_from(["failed", "timeout", "unsupported"]), failure=FAILURES, **RECORD
+RESULTS = st.builds(
+    BenchmarkResultReport, status=st.just("ok"), measurement=MEASUREMENTS, **RECORD
+) | st.builds(
+    BenchmarkResultReport,
+    status=st.sampled_from(["failed", "timeout", "unsupported"]),
+    failure=FAILURES,
+    **RECORD,
 )

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from pydantic import MISSING, ValidationError
 
 from service.protocol import leases, nodes, results, suites, work
-from service.protocol.base import Message, Reply
-from service.protocol.canonical import digest
-from service.protocol.leases import Claim, Lease
-from service.protocol.nodes import Accelerator, HeartbeatAnswer, Host, Inventory, Software
+from service.protocol.base import ProtocolMessage, ProtocolReply
+from service.protocol.canonical import compute_digest
+from service.protocol.leases import BenchmarkLease, LeaseClaimRequest
+from service.protocol.nodes import NodeAccelerator, NodeHost, NodeInstructions, NodeInventory, NodeSoftware
 from service.protocol.results import (
     MOST_RESULT_BYTES,
     MOST_SAMPLES,
-    Measurement,
-    Receipt,
-    Result,
+    BenchmarkMeasurement,
+    BenchmarkResultReceipt,
+    BenchmarkResultReport,
     content_sha256,
 )
-from service.protocol.suites import Suite, shipped_suites
+from service.protocol.suites import BenchmarkSuite, shipped_suites
 from tests.protocol.records import RESULTS
 
 MODULES = (leases, nodes, results, suites, work)
@@ -54,9 +54,9 @@ def has_nulls(value):
 
 
 def inventory(**changes):
-    host = Host(operating_system="Linux", kernel="6.1", architecture="x86_64", cpu_count=8)
-    accelerator = Accelerator(index=0, uuid_sha256="0" * 64, name="GPU é", memory_bytes=2**37)
-    return Inventory(**{"device": "cuda", "host": host, "accelerators": [accelerator], **changes})
+    host = NodeHost(operating_system="Linux", kernel="6.1", architecture="x86_64", cpu_count=8)
+    accelerator = NodeAccelerator(index=0, uuid_sha256="0" * 64, name="GPU é", memory_bytes=2**37)
+    return NodeInventory(**{"device": "cuda", "host": host, "accelerators": [accelerator], **changes})
 
 
 def lease_document(**changes):
@@ -79,7 +79,7 @@ def lease_document(**changes):
 @given(RESULTS)
 def test_a_record_read_back_is_the_same_bytes(result):
     content = result.to_json()
-    read = Result.model_validate_json(content)
+    read = BenchmarkResultReport.model_validate_json(content)
     assert read == result
     assert read.to_json() == content
     assert not has_nulls(json.loads(content))
@@ -89,8 +89,8 @@ def test_a_record_read_back_is_the_same_bytes(result):
 @given(RESULTS, st.randoms(use_true_random=False))
 def test_a_digest_does_not_depend_on_the_order_of_members(result, order):
     document = json.loads(result.to_json())
-    other = Result.model_validate_json(json.dumps(shuffled(document, order)))
-    assert digest(other) == digest(result)
+    other = BenchmarkResultReport.model_validate_json(json.dumps(shuffled(document, order)))
+    assert compute_digest(other) == compute_digest(result)
 
 
 def test_a_digest_is_that_of_the_sorted_document_without_spaces():
@@ -101,7 +101,7 @@ def test_a_digest_is_that_of_the_sorted_document_without_spaces():
         + '"}],"device":"cuda","gaps":[],"host":{"architecture":"x86_64","cpu_count":8,"kernel":"6.1",'
         '"operating_system":"Linux"},"software":[]}'
     )
-    assert digest(inventory()) == hashlib.sha256(written.encode()).hexdigest()
+    assert compute_digest(inventory()) == hashlib.sha256(written.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -109,29 +109,29 @@ def test_a_digest_is_that_of_the_sorted_document_without_spaces():
     [
         {"device": "cpu"},
         {"accelerators": []},
-        {"software": [Software(name="driver", version="580")]},
-        {"host": Host(operating_system="Linux", kernel="6.2", architecture="x86_64", cpu_count=8)},
+        {"software": [NodeSoftware(name="driver", version="580")]},
+        {"host": NodeHost(operating_system="Linux", kernel="6.2", architecture="x86_64", cpu_count=8)},
     ],
 )
 def test_a_digest_changes_with_what_it_names(change):
-    assert digest(inventory(**change)) != digest(inventory())
+    assert compute_digest(inventory(**change)) != compute_digest(inventory())
 
 
 def test_the_order_of_software_is_part_of_what_is_named():
-    parts = [Software(name="driver", version="1"), Software(name="nvrtc", version="2")]
-    assert digest(inventory(software=parts)) != digest(inventory(software=parts[::-1]))
+    parts = [NodeSoftware(name="driver", version="1"), NodeSoftware(name="nvrtc", version="2")]
+    assert compute_digest(inventory(software=parts)) != compute_digest(inventory(software=parts[::-1]))
 
 
 def test_bytes_are_named_by_their_sha256():
     assert content_sha256(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
-@pytest.mark.parametrize("reply", subclasses(Reply), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("reply", subclasses(ProtocolReply), ids=lambda one: one.__name__)
 def test_a_node_passes_over_what_a_newer_service_adds(reply):
     assert reply.model_config["extra"] == "ignore"
 
 
-@pytest.mark.parametrize("message", subclasses(Message), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("message", subclasses(ProtocolMessage), ids=lambda one: one.__name__)
 def test_the_service_refuses_members_that_it_does_not_know(message):
     assert message.model_config["extra"] == "forbid"
     with pytest.raises(ValidationError) as caught:
@@ -145,7 +145,9 @@ def test_replies_of_a_newer_service_are_read():
         "content_sha256": "0" * 64,
         "lease": "late",
     }
-    read = Receipt.model_validate_json(json.dumps({**receipt, "validation": {"state": "accepted"}}))
+    read = BenchmarkResultReceipt.model_validate_json(
+        json.dumps({**receipt, "validation": {"state": "accepted"}})
+    )
     assert json.loads(read.model_dump_json()) == receipt
     answer = {
         "state": "active",
@@ -155,23 +157,23 @@ def test_replies_of_a_newer_service_are_read():
         "server_time": "2026-11-21T12:00:00Z",
         "maintenance": True,
     }
-    assert HeartbeatAnswer.model_validate_json(json.dumps(answer)).heartbeat_seconds == 30
+    assert NodeInstructions.model_validate_json(json.dumps(answer)).heartbeat_seconds == 30
 
 
 def test_a_suite_that_a_node_does_not_understand_is_refused_whole():
     """Members of a lease may be new; what is to be measured may not."""
     document = lease_document(priority=3)
-    lease = Lease.model_validate_json(json.dumps(document))
+    lease = BenchmarkLease.model_validate_json(json.dumps(document))
     assert lease.suite == shipped_suites()["cpu-quick"]
     document["suite"]["benchmarks"][0]["sampling"]["outliers"] = "dropped"
     with pytest.raises(ValidationError, match="outliers"):
-        Lease.model_validate_json(json.dumps(document))
+        BenchmarkLease.model_validate_json(json.dumps(document))
 
 
 def test_a_time_is_given_or_read():
-    assert Lease.model_validate_json(json.dumps(lease_document())).server_time == NOW
+    assert BenchmarkLease.model_validate_json(json.dumps(lease_document())).server_time == NOW
     given = lease_document(server_time=NOW, suite=shipped_suites()["cpu-quick"])
-    assert Lease(**given).server_time == NOW
+    assert BenchmarkLease(**given).server_time == NOW
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_a_time_is_given_or_read():
 )
 def test_a_time_has_a_date_and_a_zone(time):
     with pytest.raises(ValidationError):
-        Lease.model_validate_json(json.dumps(lease_document(server_time=time)))
+        BenchmarkLease.model_validate_json(json.dumps(lease_document(server_time=time)))
 
 
 @pytest.mark.parametrize(
@@ -208,14 +210,14 @@ def test_a_time_has_a_date_and_a_zone(time):
 )
 def test_scalars_are_strict(member, value):
     with pytest.raises(ValidationError):
-        Lease.model_validate_json(json.dumps(lease_document(**{member: value})))
+        BenchmarkLease.model_validate_json(json.dumps(lease_document(**{member: value})))
 
 
 def test_numbers_that_are_none_are_refused():
     claim = '{"request_id": "%s", "wait_seconds": %s, "inventory_sha256": "%s"}'
     for number in ("NaN", "Infinity", "1e999", "null"):
         with pytest.raises(ValidationError):
-            Claim.model_validate_json(claim % ("0" * 32, number, "0" * 64))
+            LeaseClaimRequest.model_validate_json(claim % ("0" * 32, number, "0" * 64))
 
 
 def result_document(**changes):
@@ -268,9 +270,9 @@ def measurement(**changes):
     ],
 )
 def test_a_result_is_a_measurement_or_a_failure(changes):
-    assert Result(**result_document()).status == "ok"
+    assert BenchmarkResultReport(**result_document()).status == "ok"
     with pytest.raises(ValidationError):
-        Result(**result_document(**changes))
+        BenchmarkResultReport(**result_document(**changes))
 
 
 @pytest.mark.parametrize(
@@ -279,23 +281,23 @@ def test_a_result_is_a_measurement_or_a_failure(changes):
 )
 def test_a_measurement_has_samples_or_readings(changes):
     with pytest.raises(ValidationError):
-        Measurement(**measurement(**changes))
+        BenchmarkMeasurement(**measurement(**changes))
 
 
 def test_samples_are_read_in_seconds_and_readings_as_they_are():
-    assert Measurement(**measurement(samples_ns=[1_500_000_000, 2])).values == [1.5, 2e-9]
-    assert Measurement(**measurement(readings=[70.5])).values == [70.5]
+    assert BenchmarkMeasurement(**measurement(samples_ns=[1_500_000_000, 2])).values == [1.5, 2e-9]
+    assert BenchmarkMeasurement(**measurement(readings=[70.5])).values == [70.5]
 
 
 def test_the_largest_record_fits_into_an_upload():
     samples = [2**40 - 1] * MOST_SAMPLES
-    record = Result(**result_document(measurement=measurement(samples_ns=samples)))
+    record = BenchmarkResultReport(**result_document(measurement=measurement(samples_ns=samples)))
     assert len(record.to_json()) < MOST_RESULT_BYTES / 2
     with pytest.raises(ValidationError):
-        Measurement(**measurement(samples_ns=[1] * (MOST_SAMPLES + 1)))
+        BenchmarkMeasurement(**measurement(samples_ns=[1] * (MOST_SAMPLES + 1)))
 
 
 def test_a_suite_read_back_is_the_same_bytes():
     for suite in shipped_suites().values():
         content = suite.model_dump_json()
-        assert Suite.model_validate_json(content).model_dump_json() == content
+        assert BenchmarkSuite.model_validate_json(content).model_dump_json() == content

@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 from pydantic import ValidationError
 
-from service.protocol.suites import Suite, shipped_suites
+from service.protocol.suites import BenchmarkSuite, shipped_suites
 from service.worker import cpu
 
 FILES = sorted(
@@ -85,7 +85,7 @@ def test_what_is_planned_counts_processes_warm_up_and_samples_or_the_window_of_a
     assert by_name["gemm.bf16"].planned_seconds("cuda") == 3 * (5.0 + 2.0 + 3.0)
     assert by_name["power.idle"].planned_seconds("cuda") == 5.0 + 60.0 + 60.0
     assert by_name["memory.capacity"].planned_seconds("cuda") == 5.0
-    sustained = shipped_suites()["gpu-deep"].benchmark("gemm.bf16_sustained")
+    sustained = shipped_suites()["gpu-deep"].find_benchmark("gemm.bf16_sustained")
     assert sustained.planned_seconds("cuda") == sustained.repeats * (5.0 + 120.0 + 120.0)
 
 
@@ -111,7 +111,7 @@ def test_a_name_means_the_same_work_in_every_tier(device):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_a_file_is_named_after_its_suite_and_leaves_nothing_out(file):
     content = json.loads(file.read_text("utf-8"))
-    found = Suite.model_validate(content)
+    found = BenchmarkSuite.model_validate(content)
     assert f"{found.id}.json" == file.name
     assert shipped_suites()[found.id] == found
 
@@ -119,7 +119,7 @@ def test_a_file_is_named_after_its_suite_and_leaves_nothing_out(file):
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_a_benchmark_says_what_its_figure_means(benchmark):
     assert benchmark.formula.strip()
-    amount = benchmark.work.amount()
+    amount = benchmark.work.count_work()
     assert benchmark.metric in METRICS[benchmark.work.kind]
     is_higher = benchmark.metric in HIGHER or benchmark.work.kind == "capacity"
     assert benchmark.direction == ("higher" if is_higher else "lower")
@@ -161,22 +161,24 @@ def test_what_several_accelerators_do_together_is_not_asked_of_each_at_the_same_
         and one.work.operation == "all_reduce"
     )  # fmt: skip
     with pytest.raises(ValidationError, match="work of several accelerators"):
-        Suite.model_validate(suite(benchmarks=[{**collective.model_dump(mode="json"), "concurrent": True}]))
+        BenchmarkSuite.model_validate(
+            suite(benchmarks=[{**collective.model_dump(mode="json"), "concurrent": True}])
+        )
 
 
 def test_two_benchmarks_of_one_name_are_refused():
     twice = suite()["benchmarks"][:1] * 2
     with pytest.raises(ValidationError, match="two benchmarks of one name"):
-        Suite.model_validate(suite(benchmarks=twice))
+        BenchmarkSuite.model_validate(suite(benchmarks=twice))
 
 
 def test_a_benchmark_is_found_by_its_name():
     found = shipped_suites()["cpu-quick"]
-    assert found.benchmark("gemm.fp64").name == "gemm.fp64"
-    assert found.benchmark("gemm") is None
+    assert found.find_benchmark("gemm.fp64").name == "gemm.fp64"
+    assert found.find_benchmark("gemm") is None
 
 
 def test_the_longest_time_is_that_of_every_process_at_its_limit():
     one = suite()["benchmarks"][0]
-    found = Suite.model_validate(suite(benchmarks=[{**one, "repeats": 4, "timeout_seconds": 25.0}]))
+    found = BenchmarkSuite.model_validate(suite(benchmarks=[{**one, "repeats": 4, "timeout_seconds": 25.0}]))
     assert found.longest_seconds == 100

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.protocol.summary import CONFIDENCE, summarize
+from service.protocol.summary import CONFIDENCE, summarize_samples
 
 samples = st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=200)
 
@@ -19,7 +19,7 @@ def close(value):
 
 @given(samples)
 def test_order_statistics_are_those_of_numpy(values):
-    found = summarize(values)
+    found = summarize_samples(values)
     assert (found.minimum, found.maximum, found.size) == (min(values), max(values), len(values))
     assert [found.q1, found.median, found.q3] == close(np.percentile(values, [25, 50, 75]).tolist())
     assert found.p95 == np.percentile(values, 95, method="inverted_cdf")
@@ -30,7 +30,7 @@ def test_order_statistics_are_those_of_numpy(values):
 
 @given(samples)
 def test_moments_are_those_of_numpy(values):
-    found = summarize(values)
+    found = summarize_samples(values)
     assert found.mean == pytest.approx(np.mean(values), rel=1e-12)
     assert found.standard_deviation == pytest.approx(np.std(values), rel=1e-6, abs=1e-9 * max(values))
 
@@ -39,14 +39,14 @@ def test_moments_are_those_of_numpy(values):
 def test_drift_is_the_fitted_line_from_end_to_end(values):
     slope = np.polyfit(np.arange(len(values)), values, 1)[0]
     change = slope * (len(values) - 1) / np.median(values)
-    assert summarize(values).drift == pytest.approx(change, rel=1e-6, abs=1e-9)
+    assert summarize_samples(values).drift == pytest.approx(change, rel=1e-6, abs=1e-9)
 
 
 def test_drift_has_the_sign_of_the_change():
-    assert summarize([1.0, 1.1, 1.2]).drift == close(0.2 / 1.1)
-    assert summarize([1.2, 1.1, 1.0]).drift == close(-0.2 / 1.1)
-    assert summarize([1.0, 1.0, 1.0]).drift == 0
-    assert summarize([3.0]).drift == 0
+    assert summarize_samples([1.0, 1.1, 1.2]).drift == close(0.2 / 1.1)
+    assert summarize_samples([1.2, 1.1, 1.0]).drift == close(-0.2 / 1.1)
+    assert summarize_samples([1.0, 1.0, 1.0]).drift == 0
+    assert summarize_samples([3.0]).drift == 0
 
 
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=100).filter(lambda values: len(set(values)) > 1))
@@ -54,18 +54,20 @@ def test_autocorrelation_is_that_of_each_sample_with_the_next(values):
     centred = np.array(values) - np.mean(values)
     lagged = np.correlate(centred, centred, "full")
     middle = len(values) - 1
-    assert summarize(values).autocorrelation == pytest.approx(lagged[middle + 1] / lagged[middle], abs=1e-9)
+    assert summarize_samples(values).autocorrelation == pytest.approx(
+        lagged[middle + 1] / lagged[middle], abs=1e-9
+    )
 
 
 def test_autocorrelation_tells_apart_turns_and_runs():
-    assert summarize([1, 2] * 50).autocorrelation < -0.9
-    assert summarize([1] * 50 + [2] * 50).autocorrelation > 0.9
-    assert summarize([1.0, 1.0, 1.0]).autocorrelation == 0
+    assert summarize_samples([1, 2] * 50).autocorrelation < -0.9
+    assert summarize_samples([1] * 50 + [2] * 50).autocorrelation > 0.9
+    assert summarize_samples([1.0, 1.0, 1.0]).autocorrelation == 0
 
 
 @given(samples, st.floats(0.1, 1000))
 def test_a_summary_scales_with_its_samples(values, factor):
-    one, other = summarize(values), summarize([value * factor for value in values])
+    one, other = summarize_samples(values), summarize_samples([value * factor for value in values])
     assert other.median == pytest.approx(one.median * factor)
     assert other.relative_spread == pytest.approx(one.relative_spread, rel=1e-6, abs=1e-9)
     assert other.drift == pytest.approx(one.drift, rel=1e-6, abs=1e-6)
@@ -73,7 +75,7 @@ def test_a_summary_scales_with_its_samples(values, factor):
 
 @given(samples)
 def test_figures_stand_in_order(values):
-    found = summarize(values)
+    found = summarize_samples(values)
     assert found.minimum <= found.q1 <= found.median <= found.q3 <= found.maximum
     assert found.minimum <= found.median_low <= found.median <= found.median_high <= found.maximum
     assert found.median <= found.p95 <= found.p99 <= found.maximum
@@ -81,7 +83,7 @@ def test_figures_stand_in_order(values):
 
 def place(size):
     """Place from below of the lower end of the interval."""
-    return int(summarize(range(size)).median_low)
+    return int(summarize_samples(range(size)).median_low)
 
 
 def covered(size, low):
@@ -120,5 +122,5 @@ def test_the_interval_of_the_median_is_sure_enough_and_hardly_wider(size):
 
 
 def test_the_interval_is_the_same_from_both_ends():
-    found = summarize(range(101))
+    found = summarize_samples(range(101))
     assert found.median_low + found.median_high == 100

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import Work
+from service.protocol.work import BenchmarkWork
 
 sides = st.integers(1, 7)
-ADAPTER = TypeAdapter(Work)
+ADAPTER = TypeAdapter(BenchmarkWork)
 
 
 def amount(**work):
-    return ADAPTER.validate_python(work).amount()
+    return ADAPTER.validate_python(work).count_work()
 
 
 class Counted:
@@ -129,20 +129,20 @@ def benchmark(metric, **work):
 def test_a_figure_is_work_over_the_median_time():
     """Ten products of 2 x 2 x 2 in a sample, 16 operations each; 2 s is the middle of the samples."""
     gemm = benchmark("flops_per_second", kind="gemm", dtype="fp64", m=2, n=2, k=2)
-    assert gemm.figure([1.0, 2.0, 100.0], inner_iterations=10) == 16 * 10 / 2.0
+    assert gemm.compute_figure([1.0, 2.0, 100.0], inner_iterations=10) == 16 * 10 / 2.0
     copy = benchmark("bytes_per_second", kind="stream", pattern="copy", array_bytes=1000)
-    assert copy.figure([0.5], inner_iterations=4) == 2 * 1000 * 4 / 0.5
+    assert copy.compute_figure([0.5], inner_iterations=4) == 2 * 1000 * 4 / 0.5
 
 
 def test_a_latency_is_that_of_one_launch():
     latency = benchmark("seconds", kind="launch_latency", method="stream", launches=100)
-    assert latency.figure([0.004], inner_iterations=20) == pytest.approx(2e-6)
+    assert latency.compute_figure([0.004], inner_iterations=20) == pytest.approx(2e-6)
 
 
 @pytest.mark.parametrize(("metric", "load"), [("watts", "idle"), ("bytes", "context")])
 def test_a_reading_is_the_figure(metric, load):
     power = benchmark(metric, kind="power", load=load, window_seconds=10.0, settle_seconds=0.0)
-    assert power.figure([70.0, 72.0, 90.0], inner_iterations=1) == 72.0
+    assert power.compute_figure([70.0, 72.0, 90.0], inner_iterations=1) == 72.0
 
 
 @pytest.mark.parametrize(

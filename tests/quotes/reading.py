@@ -4,8 +4,8 @@ import json
 from functools import cache
 from html.parser import HTMLParser
 
-from service.quotes.documents import row_of, whole
-from service.quotes.freeze import QUESTIONS, Asked, freeze, owns_devices, projected
+from service.quotes.documents import build_row, to_detail
+from service.quotes.snapshot import QUESTIONS, QuoteSubject, build_quote, is_owning_devices, project_questions
 from tests.asking import shipped, usd
 
 TRAINED = {
@@ -63,9 +63,9 @@ UNKNOWN = {
 def _quoted(operation, request, terms):
     name = operation.replace("-", "_")
     question = QUESTIONS[name].model_validate_json(request)
-    asked = Asked(operation, "A run", projected(name, question), owns_devices(question))
-    frozen = freeze(asked._replace(**dict(terms)), shipped(), lambda sources: [{}] * len(sources))
-    return whole(row_of(frozen, "default", "token:alice", days=30))
+    asked = QuoteSubject(operation, "A run", project_questions(name, question), is_owning_devices(question))
+    frozen = build_quote(asked._replace(**dict(terms)), shipped(), lambda sources: [{}] * len(sources))
+    return to_detail(build_row(frozen, "default", "token:alice", days=30))
 
 
 def quoted(request, operation="utility-bill", **terms):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.cost import rounded
-from service.quotes.compare import compared
-from service.quotes.lines import lines_of
+from service.planning.cost import round_amount
+from service.quotes.compare import compare_quotes
+from service.quotes.lines import sum_lines
 from tests.quotes.asking import OWNED, RENTED, SITE
 from tests.quotes.reading import SERVED, quoted
 
@@ -52,10 +52,10 @@ class TestOfRealAnswers:
                 workload={**RENTED["workload"], "total_tokens": 2 * RENTED["workload"]["total_tokens"]},
             )
         )
-        shown = compared(before, after)
+        shown = compare_quotes(before, after)
         line = next(line for line in shown["lines"] if line["part"] == "cost")
         hours = Decimal(repr(line["before"]["quantity"]))
-        assert amount(line["by_quantity"]) == rounded(hours * Decimal("3.5"), "USD")
+        assert amount(line["by_quantity"]) == round_amount(hours * Decimal("3.5"), "USD")
         assert amount(line["by_price"]) == pytest.approx(hours * Decimal("1.5"), abs=Decimal("0.02"))
         assert line["resource"] == "h100-sxm"
         assert summed(shown) == amount(after["headlines"]["total"]) - amount(before["headlines"]["total"])
@@ -65,16 +65,16 @@ class TestOfRealAnswers:
         dearer = moved(
             SITE, electricity={"price_per_kwh": {"amount": "0.24", "currency_code": "USD"}}, pue=1.2
         )
-        owned = compared(quoted(OWNED), quoted(moved(OWNED, site=dearer)))
+        owned = compare_quotes(quoted(OWNED), quoted(moved(OWNED, site=dearer)))
         assert summed(owned) == amount(owned["total_change"]["by_price"]) > 0
-        rented = compared(quoted(RENTED), quoted(moved(RENTED, site=dearer)))
+        rented = compare_quotes(quoted(RENTED), quoted(moved(RENTED, site=dearer)))
         assert summed(rented) == 0
         assert {line["part"] for line in rented["lines"]} == {"electricity"}
 
     def test_what_one_has_alone(self):
         """Rented, and then bought: the rent goes, the years of the devices and their electricity come."""
         before, after = quoted(RENTED), quoted(OWNED)
-        shown = compared(before, after)
+        shown = compare_quotes(before, after)
         assert summed(shown) == amount(after["headlines"]["total"]) - amount(before["headlines"]["total"])
         assert shown["total_change"]["by_removed"]["amount"] == f"-{before['headlines']['total']['amount']}"
         changes = {line["name"]: line["change"] for line in shown["lines"]}
@@ -82,7 +82,7 @@ class TestOfRealAnswers:
 
     def test_charges_of_a_tariff_by_billing_period(self):
         before, after = quoted(SERVED), quoted({**SERVED, "starts_at": "2026-02-28T08:00:00Z"})
-        shown = compared(before, after)
+        shown = compare_quotes(before, after)
         months = {(line["billing_period"]["start_date"], line["change"]) for line in shown["lines"]}
         assert ("2026-01-01", "removed") in months
         assert ("2026-02-01", "changed") in months
@@ -91,7 +91,7 @@ class TestOfRealAnswers:
 
     def test_devices_of_another_kind_are_other_lines(self):
         cluster = {"accelerator": {"source": "catalog", "id": "a100-sxm-80gb"}, "accelerator_count": 64}
-        shown = compared(quoted(RENTED), quoted(moved(RENTED, cluster=cluster)))
+        shown = compare_quotes(quoted(RENTED), quoted(moved(RENTED, cluster=cluster)))
         changes = {(line["resource"], line["change"]) for line in shown["lines"] if line["part"] == "cost"}
         assert changes == {("h100-sxm", "removed"), ("a100-sxm-80gb", "new")}
         summed(shown)
@@ -102,7 +102,7 @@ class TestOfRealAnswers:
             accelerator = {"source": "specification", "specification": given}
             return moved(RENTED, cluster={"accelerator": accelerator, "accelerator_count": 8})
 
-        shown = compared(quoted(asked("one")), quoted(asked("other")))
+        shown = compare_quotes(quoted(asked("one")), quoted(asked("other")))
         rental = [line for line in shown["lines"] if line["part"] == "cost"]
         assert {(line["resource"], line["change"]) for line in rental} == {
             ("one", "removed"),
@@ -116,7 +116,7 @@ class TestOfRealAnswers:
             return moved(OWNED, site={**SITE, "electricity": euros}, currency_code="USD")
 
         before, after = quoted(asked("0.2")), quoted(asked(price))
-        shown = compared(before, after)
+        shown = compare_quotes(before, after)
         if price == "0.2":
             assert shown["lines"] == []
             return
@@ -127,7 +127,7 @@ class TestOfRealAnswers:
 
 class TestOfNumbersThatCannotBeSubtracted:
     def gap(self, before, after):
-        shown = compared(before, after)
+        shown = compare_quotes(before, after)
         assert "total_change" not in shown
         assert all("contribution" not in line for line in shown["lines"])
         (gap,) = shown["gaps"]
@@ -152,7 +152,7 @@ class TestOfNumbersThatCannotBeSubtracted:
 
     def test_a_longer_horizon_is_said(self):
         longer = {**SERVED["workload"], "horizon": {"duration_seconds": 14 * 86400.0}}
-        shown = compared(quoted(SERVED), quoted({**SERVED, "workload": longer}))
+        shown = compare_quotes(quoted(SERVED), quoted({**SERVED, "workload": longer}))
         assert [warning["code"] for warning in shown["warnings"]] == ["HORIZON_DIFFERS"]
         summed(shown)
 
@@ -167,7 +167,7 @@ def charged(draw, currency):
     """A line as an answer says it; some are no product of their quantity and price."""
     quantity = draw(st.floats(0, 1e7, allow_nan=False).map(lambda each: round(each, 6)))
     price = draw(st.decimals("-5", "500", places=6))
-    exact = rounded(Decimal(repr(quantity)) * price, currency)
+    exact = round_amount(Decimal(repr(quantity)) * price, currency)
     line = {
         "name": draw(st.sampled_from(NAMES)),
         "quantity": quantity,
@@ -201,7 +201,7 @@ def documents(draw):
     power = sum((amount(line["amount"]) for line in bill), Decimal(0))
     rate = Decimal(1) if abroad == currency else draw(st.decimals("0.01", "2", places=4))
     owns = draw(st.booleans())
-    total = whole + (rounded(power * rate, currency) if owns else 0)
+    total = whole + (round_amount(power * rate, currency) if owns else 0)
     return {
         "id": "0" * 32,
         "accelerator_id": draw(st.sampled_from(["a", "b"])),
@@ -228,7 +228,7 @@ def documents(draw):
 
 @given(before=documents(), after=documents())
 def test_contributions_are_the_change_of_the_total(before, after):
-    shown = compared(before, after)
+    shown = compare_quotes(before, after)
     if before["headlines"]["total"]["currency_code"] != after["headlines"]["total"]["currency_code"]:
         assert [gap["code"] for gap in shown["gaps"]] == ["CURRENCY_DIFFERS"]
         return
@@ -237,12 +237,12 @@ def test_contributions_are_the_change_of_the_total(before, after):
         return
     then, now = (amount(quote["headlines"]["total"]) for quote in (before, after))
     assert summed(shown) == now - then
-    assert sum(amount(line["contribution"]) for line in compared(after, before)["lines"]) == then - now
+    assert sum(amount(line["contribution"]) for line in compare_quotes(after, before)["lines"]) == then - now
 
 
 @given(quote=documents())
 def test_lines_take_all_of_the_total(quote):
-    lines = lines_of(quote).values()
+    lines = sum_lines(quote).values()
     if all(line.paid is not None for line in lines):
         assert sum(line.paid for line in lines) == amount(quote["headlines"]["total"])
-    assert compared(quote, quote)["lines"] == []
+    assert compare_quotes(quote, quote)["lines"] == []

@@ -12,12 +12,18 @@ from pydantic_core import from_json, to_json
 from sqlalchemy import select, update
 
 from service.app.examples import EXAMPLES
-from service.app.examples.quotes import quoted as example
+from service.app.examples.quotes import build_example_quote as example
 from service.audit import service as audit
-from service.estimates.service import ESTIMATES, answer
+from service.estimates.service import ESTIMATES, answer_question
 from service.quotes import documents, service
 from service.quotes.errors import QuoteNotAsFrozen
-from service.quotes.freeze import Asked, freeze, owns_devices, projected, request_of
+from service.quotes.snapshot import (
+    QuoteSubject,
+    build_quote,
+    is_owning_devices,
+    parse_request,
+    project_questions,
+)
 from service.quotes.tables import QuoteRow
 from tests.quotes.asking import OWNED, RENTED, quoted
 
@@ -55,48 +61,48 @@ def questions(draw):
 @settings(max_examples=8)
 @given(asked=questions())
 def test_what_is_stored_is_what_the_estimates_answered(snapshot, asked):
-    question = request_of("utility_bill", asked)
-    requests = projected("utility_bill", question)
-    frozen = freeze(
-        Asked("utility-bill", "a run", requests, owns_devices(question)),
+    question = parse_request("utility_bill", asked)
+    requests = project_questions("utility_bill", question)
+    frozen = build_quote(
+        QuoteSubject("utility-bill", "a run", requests, is_owning_devices(question)),
         snapshot,
         lambda sources: [{} for _ in sources],
     )
-    row = documents.row_of(frozen, "default", "local:local", days=30)
-    shown = documents.whole(row)
+    row = documents.build_row(frozen, "default", "local:local", days=30)
+    shown = documents.to_detail(row)
     assert list(shown["answers"]) == ["memory", "throughput", "cost", "utility_bill"]
     for name, stored in shown["requests"].items():
         estimate = ESTIMATES[name.replace("_", "-")]
         sent = estimate.question.model_validate_json(json.dumps(stored))
-        answered = answer(estimate.estimator, sent, snapshot)
+        answered = answer_question(estimate.estimator, sent, snapshot)
         assert to_json(answered) == to_json(shown["answers"][name])
-    assert documents.holds(row)
+    assert documents.is_intact(row)
 
 
 @settings(max_examples=8)
 @given(asked=questions())
 def test_what_is_frozen_and_read_back_is_asked_and_answered_the_same(snapshot, asked):
     """Through JSON and back: the same document, the same questions, under one catalog the same answers."""
-    question = request_of("utility_bill", asked)
+    question = parse_request("utility_bill", asked)
 
     def frozen(requests):
-        terms = Asked("utility-bill", "a run", requests, owns_devices(question), note="größer")
-        return freeze(terms, snapshot, lambda sources: [{} for _ in sources])
+        terms = QuoteSubject("utility-bill", "a run", requests, is_owning_devices(question), note="größer")
+        return build_quote(terms, snapshot, lambda sources: [{} for _ in sources])
 
-    first = projected("utility_bill", question)
-    row = documents.row_of(frozen(first), "default", "local:local", days=30)
-    shown = documents.whole(row)
+    first = project_questions("utility_bill", question)
+    row = documents.build_row(frozen(first), "default", "local:local", days=30)
+    shown = documents.to_detail(row)
     sent = from_json(to_json(shown))
     assert sent == from_json(to_json(sent)) == json.loads(to_json(shown))
-    restored = {name: request_of(name, sent["requests"][name]) for name in first}
+    restored = {name: parse_request(name, sent["requests"][name]) for name in first}
     assert [to_json(each) for each in restored.values()] == [to_json(each) for each in first.values()]
-    again = documents.row_of(
+    again = documents.build_row(
         frozen(restored), "default", "local:local", days=30, quote_id=row.id, version=row.version
     )
     moving = {"created_at", "valid_until", "content_digest"}
-    for name, value in documents.frozen_columns(again).items():
+    for name, value in documents.to_audit_columns(again).items():
         assert name in moving or value == getattr(row, name), name
-    assert documents.holds(again)
+    assert documents.is_intact(again)
 
 
 def _leaves(value, path=()):
@@ -133,13 +139,13 @@ def test_no_figure_is_edited_unseen(place):
         holder = holder[name]
     holder[last] = _edited(holder[last])
     setattr(row, column, to_json(content).decode())
-    assert not documents.holds(row)
+    assert not documents.is_intact(row)
 
 
 def example_copy():
     values = {column.key: getattr(EXAMPLE, column.key) for column in QuoteRow.__table__.columns}
     row = QuoteRow(**values)
-    assert documents.holds(row)
+    assert documents.is_intact(row)
     return row
 
 
@@ -168,18 +174,20 @@ def test_every_column_but_the_state_is_known():
 
 def faults(session, tenant="default"):
     """Versions that are not as the chain says."""
-    return list(audit.unlike_recorded(session, tenant, "quotes", service.recorded(session, tenant)))
+    return list(
+        audit.find_deviations(session, tenant, "quotes", service.list_audit_documents(session, tenant))
+    )
 
 
 def test_an_edited_row_is_found(client, database):
     made = quoted(client, cost_center_id="research")
     again = client.post(f"/v1/quotes/{made['id']}:reprice", {}).json()
     assert again["version"] == 2
-    with database.reading() as session:
+    with database.open_reader() as session:
         assert faults(session) == []
     first = (QuoteRow.id == made["id"], QuoteRow.version == 1)
     for name, edit in EDITS.items():
-        with database.writing() as session:
+        with database.open_writer() as session:
             column = getattr(QuoteRow, name)
             known = session.scalars(select(column).where(*first)).one()
             value = edit
@@ -201,18 +209,18 @@ def test_an_edited_row_is_found(client, database):
 def test_an_edit_with_all_its_digests_made_anew_is_found(client, database):
     """Whoever writes to the database can make the digests; the chain holds what was frozen, to the byte."""
     made = quoted(client)
-    with database.writing() as session:
-        row = service.locked(session, "default", made["id"])
+    with database.open_writer() as session:
+        row = service.lock_version(session, "default", made["id"])
         row.document = f"{row.document} "
         session.flush()
         assert faults(session) == [(f"quotes/{made['id']}?version=1", "CHANGED")]
         row.name, row.document = "another", row.document.rstrip()
-        row.content_digest = documents.digest_of(row)
+        row.content_digest = documents.compute_digest(row)
         session.flush()
-        assert documents.holds(row)
+        assert documents.is_intact(row)
         assert faults(session) == [(f"quotes/{made['id']}?version=1", "CHANGED")]
         session.rollback()
-    with database.reading() as session:
+    with database.open_reader() as session:
         assert faults(session) == []
 
 
@@ -220,13 +228,13 @@ def test_nothing_is_decided_about_charges_that_somebody_edited(client, database)
     """The digest that is signed covers the charges by one of their own."""
     made = quoted(client)
     signed = ("default", made["id"], 1, made["content_digest"])
-    with database.writing() as session:
-        service.check_frozen(session, *signed)
-        row = service.locked(session, "default", made["id"])
+    with database.open_writer() as session:
+        service.check_integrity(session, *signed)
+        row = service.lock_version(session, "default", made["id"])
         row.focus = row.focus.replace("Usage", "Credit")
         session.flush()
         with pytest.raises(QuoteNotAsFrozen):
-            service.check_frozen(session, *signed)
+            service.check_integrity(session, *signed)
         session.rollback()
 
 
@@ -270,5 +278,5 @@ def test_versions_keep_the_prices_that_they_were_made_with(client, database, mov
         assert {**shown, "state": "draft"} == quote
         (line,) = shown["answers"]["cost"]["lines"]
         assert Decimal(line["unit_price"]["amount"]) == price / 8
-    with database.reading() as session:
+    with database.open_reader() as session:
         assert faults(session) == []

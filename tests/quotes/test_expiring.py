@@ -8,10 +8,10 @@ from sqlalchemy import insert, select
 
 from service.app.background import quotes
 from service.kit.database.engine import Database
-from service.kit.jobs.chunks import Failed
+from service.kit.jobs.chunks import FailedChunk
 from service.kit.jobs.events import EventRow
-from service.kit.jobs.repository import enqueue
-from service.kit.jobs.schedules import Nothing
+from service.kit.jobs.repository import enqueue_job
+from service.kit.jobs.schedules import NoArguments
 from service.kit.jobs.tables import JobRow
 from service.quotes.tables import QuoteRow
 from tests import clocks
@@ -44,15 +44,15 @@ class Quotes:
             "document": "{}",
             "content_digest": "",
         }
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             session.execute(insert(QuoteRow).values(**values))
 
     def tick(self):
-        with self.database.writing() as session:
-            enqueue(session, SWEEP, Nothing(), tenant_id="system", effect_key=uuid4().hex)
+        with self.database.open_writer() as session:
+            enqueue_job(session, SWEEP, NoArguments(), tenant_id="system", effect_key=uuid4().hex)
 
     def told(self):
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             return sorted(row.data["name"] for row in session.scalars(select(EventRow)))
 
 
@@ -74,7 +74,7 @@ def test_a_tick_tells_of_all_of_them(board, monkeypatch):
     board.tick()
     do_all(board.database, SWEEP)
     assert board.told() == ["of another", *(f"soon {number}" for number in range(5))]
-    with board.database.reading() as session:
+    with board.database.open_reader() as session:
         event = next(row for row in session.scalars(select(EventRow)) if row.data["name"] == "soon 0")
         assert event.type == "quote.expires_soon"
         assert event.data["valid_until"] == "2026-03-02T11:00:00Z"
@@ -94,7 +94,7 @@ def test_each_once_over_ticks_processes_and_crashes(board, monkeypatch):
         raise OSError
 
     monkeypatch.setattr(quotes.repository, "expiring", broken)
-    with pytest.raises(AssertionError, match=Failed.__name__):
+    with pytest.raises(AssertionError, match=FailedChunk.__name__):
         do_all(board.database, SWEEP, most=1)
     monkeypatch.setattr(quotes.repository, "expiring", real)
     for _ in range(2):
@@ -102,6 +102,6 @@ def test_each_once_over_ticks_processes_and_crashes(board, monkeypatch):
         board.clock.move(hours=2)
         do_all(board.database, SWEEP)
     assert board.told() == ["soon 0", "soon 1", "soon 2"]
-    with board.database.reading() as session:
+    with board.database.open_reader() as session:
         published = session.scalars(select(JobRow).where(JobRow.kind == "events.publish")).all()
     assert len(published) == 3

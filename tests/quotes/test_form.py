@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from service.kit.security.subjects import Subject, SubjectKind
+from service.kit.security.principals import Principal, PrincipalKind
 from service.quotes.form.fields import ASKED, AT_FIRST, FIELDS, PLACES
-from service.quotes.form.question import question_from
+from service.quotes.form.question import parse_question
 from service.quotes.report.numbers import KWH, SECONDS
-from service.quotes.report.numbers import shown as in_words
+from service.quotes.report.numbers import format_value as in_words
 from tests.applications import TENANT, attach
 from tests.asking import ask, shipped, usd
 from tests.conftest import Client
@@ -231,7 +231,7 @@ def test_every_field_has_a_label_and_its_place_in_the_question(asking):
 
 
 def test_empty_fields_are_left_out_of_the_question():
-    typed = question_from({"question": "cost", "workload": "training"}, shipped())
+    typed = parse_question({"question": "cost", "workload": "training"}, shipped())
     assert typed.question == {"workload": {"kind": "training"}}
     assert set(typed.wrong) == {
         "model",
@@ -240,7 +240,7 @@ def test_empty_fields_are_left_out_of_the_question():
         "total_tokens_billions",
         "supply",
     }
-    typed = question_from({**QUICK, "site": "", "price_per_kwh": ""}, shipped())
+    typed = parse_question({**QUICK, "site": "", "price_per_kwh": ""}, shipped())
     assert "site" not in typed.question
     assert typed.wrong == {}
 
@@ -275,7 +275,7 @@ BOTH_WAYS = {
 
 
 def test_a_pasted_model_on_a_tariff_rented_and_owned_is_this_question():
-    typed = question_from({**QUICK, **BOTH_WAYS}, shipped())
+    typed = parse_question({**QUICK, **BOTH_WAYS}, shipped())
     assert typed.wrong == {}
     assert typed.question == {
         "model": {"source": "huggingface_config", "config": json.loads(CONFIG)},
@@ -351,8 +351,8 @@ def people(app, databases_of):
 
 def signed_in(client, *scopes):
     """What the browser of somebody who has signed in sends."""
-    subject = Subject(SubjectKind.TOKEN, "ada", "default", frozenset(scopes))
-    return {"Cookie": client.app.state.visitors.begin(subject).partition(";")[0]}
+    subject = Principal(PrincipalKind.TOKEN, "ada", "default", frozenset(scopes))
+    return {"Cookie": client.app.state.visitors.begin_session(subject).partition(";")[0]}
 
 
 def test_nothing_is_answered_to_those_who_are_not_signed_in(people):

@@ -11,11 +11,11 @@ import pytest
 
 from service.app.examples import EXAMPLES
 from service.audit.service import Writes
-from service.estimates.service import ESTIMATES, Estimate
+from service.estimates.service import ESTIMATES, EstimateOperation
 from service.kit.clock import now
 from service.planning.errors import PlanningError
 from service.quotes import documents, service
-from service.quotes import freeze as freezing
+from service.quotes import snapshot as freezing
 from service.quotes.errors import QuoteChanged
 from tests.quotes.asking import OWNED, PLAN, RENTED, RUN, SITE, START, body, quoted
 
@@ -304,7 +304,7 @@ def test_what_a_question_within_lacks_is_a_gap(reader, monkeypatch):
     def refuse(*_):
         raise PlanningError("NO_LAYOUT", "/parallelism", "no layout holds it")
 
-    narrow = Estimate(ESTIMATES["memory"].question, refuse)
+    narrow = EstimateOperation(ESTIMATES["memory"].question, refuse)
     monkeypatch.setattr(freezing, "ESTIMATES", {**ESTIMATES, "memory": narrow})
     quote = reader.post("/v1/quotes?validate_only=true", body(RENTED)).json()
     assert "memory" not in quote["answers"]
@@ -401,12 +401,12 @@ def test_lists_are_paged_by_the_newest_version(client):
 
 def test_what_waits_for_approval_is_not_priced_again(client, database):
     made = quoted(client)
-    with database.writing() as session:
-        service.set_state(session, service.locked(session, "default", made["id"]), "pending")
+    with database.open_writer() as session:
+        service.set_state(session, service.lock_version(session, "default", made["id"]), "pending")
     refused = client.post(f"/v1/quotes/{made['id']}:reprice", {})
     assert (refused.status_code, refused.json()["code"]) == (409, "QUOTE_PENDING")
-    with database.writing() as session:
-        row = service.locked(session, "default", made["id"])
+    with database.open_writer() as session:
+        row = service.lock_version(session, "default", made["id"])
         service.set_state(session, row, "approved")
         with pytest.raises(service.QuoteStateConflict):
             service.set_state(session, row, "pending")
@@ -418,13 +418,13 @@ def test_what_waits_for_approval_is_not_priced_again(client, database):
 
 def test_of_prices_asked_for_at_once_one_follows_what_all_have_read(client, database):
     made = quoted(client, RUN, "throughput")
-    frozen = client.app.state.freezing.again("default", made["id"])
+    frozen = client.app.state.freezing.rebuild_newest("default", made["id"])
     start, found = threading.Barrier(4), []
 
     def add():
         start.wait()
         try:
-            with database.writing() as session:
+            with database.open_writer() as session:
                 service.add_version(session, "default", made["id"], frozen, "local:local", days=30)
             found.append("added")
         except QuoteChanged:
@@ -453,8 +453,8 @@ def test_a_version_that_is_not_the_newest_is_not_priced_again(client):
 def test_a_question_that_is_none_any_more_is_named(client, database):
     """A later version of the service may take other members: the frozen request says which it does not."""
     made = quoted(client)
-    with database.writing() as session:
-        row = service.locked(session, "default", made["id"])
+    with database.open_writer() as session:
+        row = service.lock_version(session, "default", made["id"])
         row.document = row.document.replace('"total_tokens"', '"tokens_in_all"')
     place = f"/v1/quotes/{made['id']}"
     refused = client.post(f"{place}:reprice", {})

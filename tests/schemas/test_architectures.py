@@ -9,24 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import MISSING
 
-from service.catalog.shipped import shipped_documents
+from service.catalog.shipped import list_shipped_documents
 from service.planning.errors import PlanningError
 from service.planning.models import architecture as planning
-from service.planning.models.profile import profile_of
+from service.planning.models.profile import build_profile
 from service.schemas import architectures as shapes
-from service.schemas.architectures import Architecture, from_planning, to_planning
+from service.schemas.architectures import Architecture, to_document, to_planning
 
 SHAPES = {
     shape.model_fields["kind"].annotation.__args__[0]: shape
     for shape in vars(shapes).values()
-    if isinstance(shape, type) and issubclass(shape, shapes.Input) and shape.__name__.endswith("Layer")
+    if isinstance(shape, type) and issubclass(shape, shapes.StrictModel) and shape.__name__.endswith("Layer")
 }
-KINDS = {kind.kind: kind for kind in planning.LAYER_KINDS} | {"block": planning.Block}
+KINDS = {kind.kind: kind for kind in planning.LAYER_KINDS} | {"block": planning.LayerBlock}
 PARTS = [
     *((SHAPES[name], KINDS[name]) for name in KINDS),
-    (shapes.ArchitectureInput, planning.Input),
-    (shapes.ArchitectureEmbeddings, planning.Embeddings),
-    (shapes.ArchitectureHead, planning.Head),
+    (shapes.ArchitectureInputShape, planning.ModelInputShape),
+    (shapes.ArchitectureEmbeddings, planning.ModelEmbeddings),
+    (shapes.ArchitectureHead, planning.ModelHead),
 ]
 
 
@@ -81,7 +81,7 @@ architectures = st.fixed_dictionaries(
     {"layers": st.lists(layers, min_size=1, max_size=4)},
     optional={
         "inputs": st.lists(
-            values(shapes.ArchitectureInput), min_size=1, max_size=2, unique_by=lambda item: item["name"]
+            values(shapes.ArchitectureInputShape), min_size=1, max_size=2, unique_by=lambda item: item["name"]
         ),
         "embeddings": values(shapes.ArchitectureEmbeddings),
         "heads": st.lists(values(shapes.ArchitectureHead), max_size=2),
@@ -92,9 +92,9 @@ architectures = st.fixed_dictionaries(
 @given(architectures)
 def test_there_and_back(document):
     planned = to_planning(Architecture.model_validate(document))
-    again = from_planning(planned)
+    again = to_document(planned)
     assert to_planning(Architecture.model_validate(again)) == planned
-    assert from_planning(to_planning(Architecture.model_validate(again))) == again
+    assert to_document(to_planning(Architecture.model_validate(again))) == again
 
 
 TOWERS = {
@@ -115,7 +115,7 @@ TOWERS = {
 def test_blocks_name_their_inputs():
     planned = to_planning(Architecture.model_validate(TOWERS))
     assert planned.layers[0].over == ("text", "image")
-    assert from_planning(planned) == TOWERS
+    assert to_document(planned) == TOWERS
 
 
 @pytest.mark.parametrize("member", ["over", "reads", "joins"])
@@ -127,19 +127,19 @@ def test_an_input_that_is_not_there_is_refused(member):
 
 
 def test_shipped_models_come_back_as_they_are():
-    for row in shipped_documents()["models"]:
+    for row in list_shipped_documents()["models"]:
         planned = to_planning(Architecture.model_validate(row["architecture"]))
-        assert to_planning(Architecture.model_validate(from_planning(planned))) == planned
+        assert to_planning(Architecture.model_validate(to_document(planned))) == planned
 
 
 def test_depth_is_that_of_the_blocks():
     """A head's transform and norms outside blocks are no depth; blocks of matrices alone are."""
-    rows = {row["id"]: row["architecture"] for row in shipped_documents()["models"]}
+    rows = {row["id"]: row["architecture"] for row in list_shipped_documents()["models"]}
     depth = {
-        name: profile_of(to_planning(Architecture.model_validate(rows[name]))).block_count
+        name: build_profile(to_planning(Architecture.model_validate(rows[name]))).block_count
         for name in ("bert-base", "bert-large", "llama-3.1-8b", "gpt2-xl")
     }
     assert depth == {"bert-base": 12, "bert-large": 24, "llama-3.1-8b": 32, "gpt2-xl": 48}
     matrices = [{"kind": "linear", "input_size": 8, "output_size": 8}]
     plain = {"layers": [{"kind": "block", "count": 3, "layers": matrices}]}
-    assert profile_of(to_planning(Architecture.model_validate(plain))).block_count == 3
+    assert build_profile(to_planning(Architecture.model_validate(plain))).block_count == 3

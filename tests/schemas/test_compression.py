@@ -6,13 +6,13 @@ import pytest
 
 from service.estimates.memory import estimate_memory
 from service.estimates.throughput import estimate_throughput
-from service.evidence.snapshot import shipped_snapshot
-from service.planning.notes import Notes
-from service.planning.workload import Compression, CompressionKind
+from service.evidence.snapshot import build_shipped_snapshot
+from service.planning.notes import AnswerNotes
+from service.planning.workload import Compression, GradientCompressionKind
 from service.resolve import resolve_memory
-from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 
-CATALOG = shipped_snapshot()
+CATALOG = build_shipped_snapshot()
 
 
 def question(compression, **workload):
@@ -25,17 +25,17 @@ def question(compression, **workload):
     if compression:
         body["workload"]["gradient_compression"] = compression
     body["workload"].pop("sharding", None)
-    return MemoryQuestion.model_validate_json(json.dumps(body))
+    return MemoryEstimateRequest.model_validate_json(json.dumps(body))
 
 
 def resolved(compression, **workload):
-    notes = Notes()
+    notes = AnswerNotes()
     asked = question(compression, **workload)
     found = resolve_memory(asked, CATALOG, notes)
     return found.workload.compression, [warning["pointer"] for warning in notes.warnings]
 
 
-@pytest.mark.parametrize("kind", list(CompressionKind))
+@pytest.mark.parametrize("kind", list(GradientCompressionKind))
 def test_defaults(kind):
     assert resolved({"kind": kind.value}) == (Compression(kind), [])
     assert resolved(None) == (None, [])
@@ -43,7 +43,7 @@ def test_defaults(kind):
 
 def test_members_of_another_kind_are_not_used():
     found, said = resolved({"kind": "int8", "rank": 2, "kept_share": 0.1})
-    assert found.kind is CompressionKind.INT8
+    assert found.kind is GradientCompressionKind.INT8
     assert said == [f"/workload/gradient_compression/{name}" for name in ("kept_share", "rank")]
 
 
@@ -55,7 +55,7 @@ def test_gradients_that_no_replica_holds_whole_are_not_compressed(workload):
 def throughput(compression, link="infiniband-ndr", **workload):
     body = json.loads(question(compression, **workload).model_dump_json(exclude_unset=True))
     body["cluster"]["inter_node_link"] = {"source": "catalog", "id": link}
-    return estimate_throughput(ThroughputQuestion.model_validate_json(json.dumps(body)), CATALOG)
+    return estimate_throughput(ThroughputEstimateRequest.model_validate_json(json.dumps(body)), CATALOG)
 
 
 def test_compression_pays_where_it_saves_more_than_it_costs():

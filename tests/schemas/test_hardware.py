@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.errors import PlanningError
 from service.planning.hardware.links import LinkKind
-from service.planning.notes import Notes
-from service.planning.quantity import Basis
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis
 from service.resolve.hardware import resolve_cluster
 from service.schemas.references import ClusterInput
 
-CATALOG = shipped_snapshot()
+CATALOG = build_shipped_snapshot()
 GB = 1e9
 
 
@@ -22,7 +22,7 @@ def cluster(accelerator="h100-sxm", count=64, *, communicates=True, **members):
     given = ClusterInput.model_validate_json(
         json.dumps({"accelerator": accelerator, "accelerator_count": count, **members})
     )
-    notes = Notes()
+    notes = AnswerNotes()
     return resolve_cluster(given, CATALOG, notes, communicates=communicates), notes
 
 
@@ -100,7 +100,7 @@ def test_a_bridge_between_two_cards_is_no_link_of_eight(count, kind):
 
 def test_a_superchip_reaches_no_other_over_its_own_link():
     found, notes = cluster("gh200-96gb", 8)
-    assert found.intra_node_link.basis is Basis.ASSUMED
+    assert found.intra_node_link.basis is EvidenceBasis.ASSUMED
     assert ("LINK_ASSUMED", "/cluster/intra_node_link") in codes(notes)
 
 
@@ -141,5 +141,5 @@ def test_every_accelerator_of_the_catalog_has_links(accelerator):
     found, notes = cluster(accelerator, 16)
     assert found.intra_node_link.bytes_per_second > found.inter_node_link.bytes_per_second > 0.0
     for name in ("intra_node_link", "inter_node_link"):
-        assumed = getattr(found, name).basis is Basis.ASSUMED
+        assumed = getattr(found, name).basis is EvidenceBasis.ASSUMED
         assert (("LINK_ASSUMED", f"/cluster/{name}") in codes(notes)) == assumed

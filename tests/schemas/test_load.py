@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from service.planning.inference.lengths import (
     LARGEST_P95_RATIO,
-    counted_lengths,
-    lognormal_lengths,
+    build_counted_lengths,
+    build_lognormal_lengths,
     lognormal_sigma,
 )
 from service.schemas.load import MOST_SIMULATED
@@ -133,13 +133,13 @@ def test_a_simulation_has_one_length_and_a_bound(snapshot, solver, code, pointer
 
 @given(st.floats(1, 1e6), st.floats(0.01, 3), st.floats(0.01, 50))
 def test_a_lognormal_length_keeps_its_mean_until_it_is_cut(mean, sigma, most_over_mean):
-    whole = lognormal_lengths(mean, sigma)
+    whole = build_lognormal_lengths(mean, sigma)
     assert math.fsum(whole.weights) == pytest.approx(1.0)
     assert whole.mean >= mean * (1 - 1e-9)
     if whole.values[0] > 1.0:
         assert whole.mean == pytest.approx(mean)
     assert list(whole.values) == sorted(whole.values)
-    cut = lognormal_lengths(mean, sigma, max(1.0, mean * most_over_mean))
+    cut = build_lognormal_lengths(mean, sigma, max(1.0, mean * most_over_mean))
     assert cut.mean <= whole.mean * (1 + 1e-9)
     assert cut.values[-1] <= max(1.0, mean * most_over_mean) * (1 + 1e-9)
 
@@ -153,7 +153,7 @@ def test_a_lognormal_length_has_its_95th_percentile(ratio):
 
 @given(st.lists(st.tuples(st.integers(1, 100_000), st.floats(0.001, 1000)), min_size=1, max_size=256))
 def test_a_histogram_keeps_its_mean(counts):
-    lengths = counted_lengths(counts)
+    lengths = build_counted_lengths(counts)
     mean = math.fsum(t * w for t, w in counts) / math.fsum(w for _, w in counts)
     assert lengths.mean == pytest.approx(mean)
     assert math.fsum(lengths.weights) == pytest.approx(1.0)

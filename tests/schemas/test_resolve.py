@@ -4,18 +4,18 @@ import json
 
 import pytest
 
-from service.planning.memory.training import training_memory
-from service.planning.notes import Notes
+from service.planning.memory.training import estimate_training_memory
+from service.planning.notes import AnswerNotes
 from service.planning.precision import NumberFormat, TrainingPrecision
 from service.resolve import resolve_memory
 from service.resolve.hardware import resolve_cluster
-from service.schemas.estimates import MemoryQuestion
+from service.schemas.estimates import MemoryEstimateRequest
 from tests.asking import ask, codes, question, refusal
 
 
 def resolved(snapshot, body):
-    asked = MemoryQuestion.model_validate_json(json.dumps(body))
-    notes = Notes()
+    asked = MemoryEstimateRequest.model_validate_json(json.dumps(body))
+    notes = AnswerNotes()
     return resolve_memory(asked, snapshot, notes)
 
 
@@ -290,8 +290,8 @@ def test_nodes_follow_the_reference_server(snapshot):
     def nodes(accelerator, count, **cluster):
         asked = question("gpt2", accelerator, count)
         asked["cluster"] |= cluster
-        body = MemoryQuestion.model_validate_json(json.dumps(asked))
-        return resolve_cluster(body.cluster, snapshot, Notes()).node_count
+        body = MemoryEstimateRequest.model_validate_json(json.dumps(asked))
+        return resolve_cluster(body.cluster, snapshot, AnswerNotes()).node_count
 
     assert nodes("h100-sxm", 1000) == 125
     assert nodes("h100-sxm", 9) == 2
@@ -307,7 +307,7 @@ def test_training_defaults(snapshot):
     assert (workload.sequence_length, workload.micro_batch_size, workload.micro_batches) == (4096, 1, 1)
     assert (workload.optimizer.value, workload.kernel.value) == ("adamw", "flash")
     assert workload.recomputation.value == "none"
-    stage = training_memory(found.profile, workload, found.layout)[0]
+    stage = estimate_training_memory(found.profile, workload, found.layout)[0]
     # 2 weights + 2 gradients + 4 master weights + 8 Adam states, bytes per parameter
     per_parameter = (
         stage.state.weights

@@ -19,7 +19,7 @@ from service.app.examples import EXAMPLES
 from service.planning.errors import PlanningError
 from service.planning.tariff import charges as planning
 from service.schemas import tariffs as shapes
-from service.schemas.tariffs import TariffTerms, from_planning, terms_of, to_planning
+from service.schemas.tariffs import TariffTerms, parse_terms, to_document, to_planning
 
 KINDS = shapes._KINDS
 SHAPES = {
@@ -28,13 +28,13 @@ SHAPES = {
 }
 PARTS = [
     *((SHAPES[kind], KINDS[kind]) for kind in KINDS),
-    (shapes.PriceTier, planning.Tier),
-    (shapes.PricePeriod, planning.PricePeriod),
+    (shapes.TariffPriceTier, planning.PriceTier),
+    (shapes.TariffPricePeriod, planning.PricePeriod),
     (shapes.BillingDemand, planning.BillingDemand),
-    (shapes.DemandRatchet, planning.Ratchet),
-    (shapes.TariffRevision, planning.Revision),
+    (shapes.DemandRatchet, planning.DemandRatchet),
+    (shapes.TariffRevision, planning.TariffRevision),
     (shapes.TariffTerms, planning.Tariff),
-    (shapes.PeakSet, planning.PeakSet),
+    (shapes.CoincidentPeakSet, planning.CoincidentPeakSet),
 ]
 EXAMPLE = EXAMPLES["create_tariff"]
 
@@ -47,9 +47,9 @@ def test_every_kind_of_charge_has_a_shape():
     kinds = {
         kind
         for kind in vars(planning).values()
-        if isinstance(kind, type) and issubclass(kind, planning.Charge)
+        if isinstance(kind, type) and issubclass(kind, planning.TariffCharge)
     }
-    assert set(KINDS.values()) == kinds - {planning.Charge}
+    assert set(KINDS.values()) == kinds - {planning.TariffCharge}
     assert set(SHAPES) == set(KINDS)
 
 
@@ -61,9 +61,9 @@ def test_members_and_defaults_are_the_same(shape, planned):
     for name, field in planned_members.items():
         info = members[name]
         if field.default is NO_DEFAULT:
-            assert info.is_required() or (planned, name) == (planning.PeakSet, "price"), name
+            assert info.is_required() or (planned, name) == (planning.CoincidentPeakSet, "price"), name
         elif info.default is not MISSING:
-            assert shapes._READ.get(name, shapes._same)(info.default) in (
+            assert shapes._READ.get(name, shapes._to_tuple)(info.default) in (
                 field.default,
                 tuple(field.default) if field.default == frozenset() else field.default,
             ), name
@@ -72,10 +72,10 @@ def test_members_and_defaults_are_the_same(shape, planned):
 @pytest.mark.parametrize(
     ("shape", "enum"),
     [
-        (shapes.OnHolidays, planning.OnHolidays),
-        (shapes.TierUnit, planning.TierUnit),
-        (shapes.ChargedPer, planning.Per),
-        (shapes.Proration, planning.Proration),
+        (shapes.HolidayTreatment, planning.HolidayTreatment),
+        (shapes.TariffTierUnit, planning.TariffTierUnit),
+        (shapes.FixedChargePeriod, planning.FixedChargePeriod),
+        (shapes.ChargeProration, planning.ChargeProration),
     ],
 )
 def test_named_choices_are_those_of_planning(shape, enum):
@@ -99,7 +99,7 @@ def months():
 
 
 prices = st.decimals(-1000, 1000, places=6).map(lambda price: f"{price:f}")
-times = st.integers(0, 1439).map(shapes._time)
+times = st.integers(0, 1439).map(shapes._format_time)
 
 
 def object_of(required, **optional):
@@ -253,9 +253,9 @@ def complete(document):
 def test_there_and_back(document):
     """What planning was given is written as it was sent, but for members that say what is so without them."""
     planned = read(document)
-    written = from_planning(planned)
+    written = to_document(planned)
     again = read(written)
-    assert from_planning(again) == written
+    assert to_document(again) == written
     assert defaults_away(complete(written)) == defaults_away(complete(document))
 
 
@@ -303,7 +303,7 @@ def test_prices_are_exact():
     }
     (charge,) = read(document).revisions[0].charges
     assert charge.price == Decimal("-0.100000000000000001")
-    assert from_planning(read(document)) == document
+    assert to_document(read(document)) == document
 
 
 @pytest.mark.parametrize("price", ["1e3", "NaN", "Infinity", "+1", "1,5", ".5", "5.", "--1", "", "1_000"])
@@ -311,18 +311,18 @@ def test_no_other_text_is_a_price(price):
     document = {**EXAMPLE, "revisions": [{"effective_from": "2026-01-01", "charges": []}]}
     document["revisions"][0]["charges"].append({"kind": "fixed", "name": "customer", "price": price})
     with pytest.raises(ValidationError):
-        terms_of(document)
+        parse_terms(document)
 
 
 @pytest.mark.parametrize(("text", "minute"), [("00:00", 0), ("08:30", 510), ("23:59", 1439), ("24:00", 1440)])
 def test_boundaries_are_minutes(text, minute):
-    window = shapes.window_of(shapes.TariffWindow(from_time="00:01", to_time=text))
+    window = shapes.build_window(shapes.TariffWindow(from_time="00:01", to_time=text))
     assert (window.from_minute, window.to_minute) == (1, minute)
-    assert shapes._time(minute) == text
+    assert shapes._format_time(minute) == text
 
 
 def test_market_prices_are_an_array():
-    document = from_planning(
+    document = to_document(
         read(
             {
                 "currency_code": "EUR",

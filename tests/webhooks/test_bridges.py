@@ -12,13 +12,13 @@ import httpx
 import pytest
 
 from service.app.examples.webhooks import MESSAGES
-from service.schemas.events import EventType
+from service.schemas.events import WebhookEventType
 from service.webhooks import signing
 from tests.webhooks.receiving import answer, receiver
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "webhooks"
-SECRET = signing.new_secret()
+SECRET = signing.generate_secret()
 
 
 def loaded(name):
@@ -70,7 +70,7 @@ class Sender:
 
     def send(self, message, message_id="id", secret=SECRET, seconds=0, **headers):
         body = json.dumps(message).encode()
-        signed = signing.headers([secret], message_id, int(time.time()) - seconds, body)
+        signed = signing.build_headers([secret], message_id, int(time.time()) - seconds, body)
         return httpx.post(self._url, content=body, headers={**signed, **headers}, trust_env=False)
 
 
@@ -89,7 +89,7 @@ class TestABridge:
 
     def test_takes_the_signature_of_either_secret(self, bridge, api):
         sender, body = bridge("slack"), json.dumps(MESSAGES["webhook.test"]).encode()
-        rotating = signing.headers([signing.new_secret(), SECRET], "id", int(time.time()), body)
+        rotating = signing.build_headers([signing.generate_secret(), SECRET], "id", int(time.time()), body)
         taken = sender.send(MESSAGES["webhook.test"], **rotating)
         assert taken.status_code == 204
         assert len(handed_on(api)) == 1
@@ -97,7 +97,7 @@ class TestABridge:
     def test_refuses_what_is_not_signed_or_old(self, bridge, api):
         sender, message = bridge("slack"), MESSAGES["webhook.test"]
         for wrong in (
-            {"secret": signing.new_secret()},
+            {"secret": signing.generate_secret()},
             {"seconds": 330},
             {"seconds": -330},
             {"webhook-signature": "v1,"},
@@ -121,7 +121,7 @@ class TestABridge:
         assert sender.send(message).status_code == 204
 
 
-@pytest.mark.parametrize("type_", EventType)
+@pytest.mark.parametrize("type_", WebhookEventType)
 def test_slack_is_sent_what_it_takes(modules, type_):
     """https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks."""
     sent = modules["slack"].document(MESSAGES[type_])
@@ -139,7 +139,7 @@ def test_slack_is_told_nothing_to_act_on(modules):
     assert sent["blocks"][1]["elements"][0]["url"] == data["page_url"]
 
 
-@pytest.mark.parametrize("type_", EventType)
+@pytest.mark.parametrize("type_", WebhookEventType)
 def test_pagerduty_is_sent_what_it_takes(modules, type_):
     """https://developer.pagerduty.com/docs/events-api-v2/trigger-events."""
     sent = modules["pagerduty"].document("key", MESSAGES[type_])
@@ -170,7 +170,7 @@ def test_a_decision_ends_the_incident_that_the_waiting_began(bridge, api):
 
 def test_secrets_come_from_a_file_a_line_each(modules, tmp_path):
     path = tmp_path / "secret"
-    path.write_text(f"{signing.shown_secret(SECRET)}\n\n{signing.shown_secret(b'x' * 32)}\n")
+    path.write_text(f"{signing.format_secret(SECRET)}\n\n{signing.format_secret(b'x' * 32)}\n")
     assert modules["receiving"].read_secrets(path) == [SECRET, b"x" * 32]
     for wrong in ("", "whsec_***"):
         path.write_text(wrong)

@@ -7,29 +7,31 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from service.app.tenants import redact
+from service.app.tenants import erase_tenant
 from service.audit.service import Writes
 from service.audit.tables import AuditEventRow
-from service.auth.schemas import TenantInput
+from service.auth.schemas import TenantRequest
 from service.auth.service import create_tenant, set_tenant_disabled
 from service.kit.clock import now
-from service.kit.http.outbound import Outbound, parsed_networks
+from service.kit.http.outbound import OutboundClient, parse_networks
 from service.kit.jobs import leases
-from service.kit.jobs.events import EventRow, emit
+from service.kit.jobs.events import EventRow, emit_event
 from service.kit.jobs.leases import LeaseLost
 from service.kit.jobs.tables import JobRow
-from service.kit.security.subjects import LOCAL
-from service.schemas.events import EventType
+from service.kit.security.principals import LOCAL
+from service.schemas.events import WebhookEventType
 from service.webhooks import attempts, repository, service
-from service.webhooks.attempts import JITTER, WAITS_SECONDS, Result
-from service.webhooks.schemas import WebhookInput
+from service.webhooks.attempts import JITTER, WAITS_SECONDS, AttemptResult
+from service.webhooks.fair_scheduling import MOST_TO_A_WEBHOOK, FairScheduler
+from service.webhooks.schemas import WebhookRequest
 from service.webhooks.service import Webhooks
 from service.webhooks.tables import AttemptRow, DeliveryRow, WebhookRow
-from service.webhooks.turns import MOST_TO_A_WEBHOOK, Turns
 from tests import clocks
 from tests.applications import KEYRING
 
-WEBHOOKS = Webhooks.of(KEYRING, Outbound(parsed_networks("127.0.0.0/8")), "https://plan.example.com")
+WEBHOOKS = Webhooks.from_keyring(
+    KEYRING, OutboundClient(parse_networks("127.0.0.0/8")), "https://plan.example.com"
+)
 OK = {"status_code": 200}
 DOWN = {"status_code": 500, "error_code": "REFUSED_BY_RECEIVER", "answer_excerpt": "down"}
 SQLITE = pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
@@ -37,7 +39,7 @@ SQLITE = pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 DATA = {"approval_id": "a1", "quote_id": "q1", "quote_version": 1, "name": "n", "requester": "token:ann"}
 
 
-class Board:
+class WebhookDatabase:
     """The webhooks of a database, and attempts whose results the test says."""
 
     def __init__(self, database, clock):
@@ -46,32 +48,32 @@ class Board:
 
     def webhook(self, *types, tenant="default", **members):
         body = {"url": "http://127.0.0.1/", **({"event_types": types} if types else {}), **members}
-        made = WebhookInput.model_validate_json(json.dumps(body))
+        made = WebhookRequest.model_validate_json(json.dumps(body))
         subject = LOCAL._replace(tenant_id=tenant)
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             change = WEBHOOKS.create(session, subject, made)
         return change.body["webhook"]["id"]
 
-    def tell(self, type_=EventType.APPROVAL_APPROVED, tenant="default", data=DATA):
-        with self.database.writing() as session:
-            event_id = emit(session, tenant, type_, data)
-            return event_id, service.publish(session, tenant, event_id)
+    def tell(self, type_=WebhookEventType.APPROVAL_APPROVED, tenant="default", data=DATA):
+        with self.database.open_writer() as session:
+            event_id = emit_event(session, tenant, type_, data)
+            return event_id, service.publish_event(session, tenant, event_id)
 
     def queue(self):
-        with self.database.reading() as session:
-            return repository.queue(session)
+        with self.database.open_reader() as session:
+            return repository.read_queue(session)
 
     def take(self):
         """What a process that has nothing under way sends first."""
-        for turn in Turns().begin(self.queue().ready, 1):
-            with self.database.writing() as session:
-                return attempts.take(session, WEBHOOKS, turn.tenant_id, turn.webhook_id)
+        for turn in FairScheduler().begin_sends(self.queue().ready, 1):
+            with self.database.open_writer() as session:
+                return attempts.claim_delivery(session, WEBHOOKS, turn.tenant_id, turn.webhook_id)
         return None
 
     def record(self, message, **result):
-        with self.database.writing() as session:
-            made = Result(started_at=now(), milliseconds=3, **result)
-            attempts.record(session, self.writes, message, made)
+        with self.database.open_writer() as session:
+            made = AttemptResult(started_at=now(), milliseconds=3, **result)
+            attempts.record_attempt(session, self.writes, message, made)
 
     def attempt(self, **result):
         message = self.take()
@@ -80,7 +82,7 @@ class Board:
         return message
 
     def rows(self, table):
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             return session.scalars(select(table)).all()
 
     def row(self, table):
@@ -94,7 +96,7 @@ class Board:
 
 @pytest.fixture
 def board(database):
-    made = Board(database, clocks.Clock(database))
+    made = WebhookDatabase(database, clocks.Clock(database))
     yield made
     clocks.unset(database)
 
@@ -113,28 +115,28 @@ class TestPublishing:
     def test_tells_once_however_often_it_is_done(self, board):
         board.webhook()
         event_id, _ = board.tell()
-        with board.database.writing() as session:
-            service.publish(session, "default", event_id)
+        with board.database.open_writer() as session:
+            service.publish_event(session, "default", event_id)
         assert len(board.rows(DeliveryRow)) == 1
 
     def test_is_asked_for_in_the_transaction_of_the_event(self, board):
-        with contextlib.suppress(RuntimeError), board.database.writing() as session:
-            emit(session, "default", EventType.WEBHOOK_TEST, {})
+        with contextlib.suppress(RuntimeError), board.database.open_writer() as session:
+            emit_event(session, "default", WebhookEventType.WEBHOOK_TEST, {})
             raise RuntimeError
         assert board.rows(EventRow) == board.rows(JobRow) == []
 
     def test_of_what_is_told_once(self, board):
         for tenant in ("default", "default", "other"):
-            with board.database.writing() as session:
-                emit(session, tenant, EventType.BUDGET_EXCEEDED, {}, once_for="b1 1.0")
+            with board.database.open_writer() as session:
+                emit_event(session, tenant, WebhookEventType.BUDGET_EXCEEDED, {}, once_for="b1 1.0")
         assert [row.tenant_id for row in board.rows(EventRow)] == ["default", "other"]
         assert len(board.rows(JobRow)) == 2
 
     @SQLITE
     def test_leaves_out_what_is_disabled(self, board):
         webhook_id = board.webhook()
-        with board.database.writing() as session:
-            service.disable(session, service.locked(session, "default", webhook_id), "BY_OWNER")
+        with board.database.open_writer() as session:
+            service.disable_webhook(session, service.lock_webhook(session, "default", webhook_id), "BY_OWNER")
         assert board.tell()[1] == 0
 
 
@@ -159,13 +161,13 @@ class TestAMessage:
         board.tell()
 
         def rotate(**overlap):
-            with board.database.writing() as session:
+            with board.database.open_writer() as session:
                 WEBHOOKS.rotate(session, LOCAL, webhook_id, timedelta(**overlap))
 
         def secrets():
-            with board.database.reading() as session:
-                row = service.known(session, "default", webhook_id)
-                return WEBHOOKS.live_secrets(row, leases.time(session))
+            with board.database.open_reader() as session:
+                row = service.get_webhook(session, "default", webhook_id)
+                return WEBHOOKS.decrypt_live_secrets(row, leases.read_database_time(session))
 
         (old,) = secrets()
         rotate(hours=1)
@@ -186,7 +188,7 @@ class TestAMessage:
     def test_of_an_event_that_is_not_kept_any_more_is_given_up(self, board):
         board.webhook()
         board.tell()
-        with board.database.writing() as session:
+        with board.database.open_writer() as session:
             session.delete(session.scalars(select(EventRow)).one())
         assert board.take() is None
         assert board.row(DeliveryRow).state == "failed"
@@ -195,8 +197,8 @@ class TestAMessage:
     def test_is_kept_secret_from_those_who_read_the_database(self, board):
         board.webhook()
         row = board.row(WebhookRow)
-        with board.database.reading() as session:
-            (secret,) = WEBHOOKS.live_secrets(row, leases.time(session))
+        with board.database.open_reader() as session:
+            (secret,) = WEBHOOKS.decrypt_live_secrets(row, leases.read_database_time(session))
         assert secret not in row.secret
 
 
@@ -246,7 +248,7 @@ class TestAFailure:
         board.attempt(**DOWN, retry_after_seconds=600.0)
         assert 599 <= board.wait() <= 601
         board.tell()
-        board.tell(EventType.APPROVAL_REJECTED)
+        board.tell(WebhookEventType.APPROVAL_REJECTED)
         assert board.take().webhook_id == other
         assert board.take() is None
         board.clock.move(seconds=601)
@@ -300,8 +302,8 @@ class TestAFailure:
         assert event.data == {"webhook_id": gone, "description": "orders", "reason": "GONE"}
         (job,) = [row for row in board.rows(JobRow) if row.effect_key == event.id]
         assert (job.tenant_id, job.kind) == ("default", "events.publish")
-        with board.database.writing() as session:
-            service.publish(session, "default", event.id)
+        with board.database.open_writer() as session:
+            service.publish_event(session, "default", event.id)
         told = {row.webhook_id for row in board.rows(DeliveryRow) if row.event_id == event.id}
         assert told == {asks, everything}
 
@@ -321,8 +323,8 @@ class TestAFailure:
     @SQLITE
     def test_that_its_owner_ends_is_told_to_nobody(self, board):
         webhook_id = board.webhook()
-        with board.database.writing() as session:
-            service.disable(session, service.locked(session, "default", webhook_id), "BY_OWNER")
+        with board.database.open_writer() as session:
+            service.disable_webhook(session, service.lock_webhook(session, "default", webhook_id), "BY_OWNER")
         assert board.rows(EventRow) == []
 
     @SQLITE
@@ -358,7 +360,7 @@ class TestALease:
         taken = [board.take() for _ in range(MOST_TO_A_WEBHOOK)]
         assert {message.webhook_id for message in taken} == {busy}
         assert board.take() is None
-        board.tell(EventType.APPROVAL_REJECTED)
+        board.tell(WebhookEventType.APPROVAL_REJECTED)
         assert board.take().webhook_id == other
         board.record(taken[0], **OK)
         assert board.take().webhook_id == busy
@@ -367,8 +369,8 @@ class TestALease:
         webhook_id = board.webhook()
         board.tell()
         message = board.take()
-        with board.database.writing() as session:
-            service.delete(session, LOCAL, webhook_id, "*")
+        with board.database.open_writer() as session:
+            service.delete_webhook(session, LOCAL, webhook_id, "*")
         board.record(message, **OK)
         assert board.rows(DeliveryRow) == board.rows(AttemptRow) == []
 
@@ -378,8 +380,10 @@ class TestALease:
             webhook_id = board.webhook()
             event_id, _ = board.tell()
             message = next(m for m in iter(board.take, None) if m.webhook_id == webhook_id)
-            with board.database.writing() as session:
-                service.disable(session, service.locked(session, "default", webhook_id), "BY_OWNER")
+            with board.database.open_writer() as session:
+                service.disable_webhook(
+                    session, service.lock_webhook(session, "default", webhook_id), "BY_OWNER"
+                )
             board.record(message, **result)
             (row,) = [row for row in board.rows(DeliveryRow) if row.webhook_id == webhook_id]
             assert (row.event_id, row.state) == (event_id, state)
@@ -389,22 +393,22 @@ class TestALease:
         board.tell()
         board.attempt(**DOWN)
         board.clock.move(days=-30)
-        with board.database.writing() as session:
-            leases.mend(session, DeliveryRow)
+        with board.database.open_writer() as session:
+            leases.repair_spans(session, DeliveryRow)
         assert board.wait() < 10
 
 
 class TestATenantThatIsDisabled:
     @pytest.fixture
     def board(self, board):
-        with board.database.writing() as session:
-            create_tenant(session, TenantInput(id="other", name="Other"))
+        with board.database.open_writer() as session:
+            create_tenant(session, TenantRequest(id="other", name="Other"))
         board.webhook(tenant="other")
         return board
 
     @staticmethod
     def disable(board, *, disabled=True):
-        with board.database.writing() as session:
+        with board.database.open_writer() as session:
             set_tenant_disabled(session, "other", disabled=disabled)
 
     def test_is_told_nothing_until_it_is_enabled_again(self, board):
@@ -434,16 +438,16 @@ class TestATenantThatIsDisabled:
         board.tell(tenant="other")
         self.disable(board)
         board.clock.move(days=91)
-        with board.database.writing() as session:
-            assert service.expire(session) == 1
+        with board.database.open_writer() as session:
+            assert service.expire_deliveries(session) == 1
         assert board.rows(DeliveryRow) == []
 
     @SQLITE
     def test_and_redacted_keeps_nothing_to_tell(self, board):
         board.tell(tenant="other")
         message = board.take()
-        with board.database.writing() as session:
-            redact(session, "other")
+        with board.database.open_writer() as session:
+            erase_tenant(session, "other")
         board.record(message, **OK)
         assert board.take() is None
         assert board.rows(DeliveryRow) == board.rows(AttemptRow) == []
@@ -457,8 +461,8 @@ def test_what_is_old_goes(board):
     board.tell()
     board.attempt(**OK)
     board.clock.move(days=89, hours=12)
-    with board.database.writing() as session:
-        assert service.expire(session) == 1
+    with board.database.open_writer() as session:
+        assert service.expire_deliveries(session) == 1
     assert len(board.rows(DeliveryRow)) == len(board.rows(AttemptRow)) == 1
 
 

@@ -8,20 +8,20 @@ import pytest
 from sqlalchemy import select, update
 from standardwebhooks import Webhook
 
-from service.app.background.service import Means, Working
+from service.app.background.service import BackgroundWorkers, JobDependencies
 from service.audit.service import Writes
-from service.kit.http.outbound import Outbound, parsed_networks
+from service.kit.http.outbound import OutboundClient, parse_networks
 from service.kit.jobs import leases
-from service.kit.jobs.bell import ring_after_commit
-from service.kit.jobs.events import emit
-from service.kit.security.subjects import LOCAL
-from service.schemas.events import EventType
+from service.kit.jobs.events import emit_event
+from service.kit.jobs.notifier import notify_after_commit
+from service.kit.security.principals import LOCAL
+from service.schemas.events import WebhookEventType
 from service.webhooks import dispatching, service
 from service.webhooks.dispatching import Dispatcher
-from service.webhooks.schemas import WebhookInput
+from service.webhooks.fair_scheduling import MOST_AT_ONCE, MOST_TO_A_WEBHOOK
+from service.webhooks.schemas import WebhookRequest
 from service.webhooks.service import Webhooks
 from service.webhooks.tables import AttemptRow, DeliveryRow, WebhookRow
-from service.webhooks.turns import MOST_AT_ONCE, MOST_TO_A_WEBHOOK
 from tests.applications import KEYRING
 from tests.waiting import until
 from tests.webhooks import ed25519
@@ -30,8 +30,8 @@ from tests.webhooks.receiving import answer, receiver, silent, slow
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 SQLITE = pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 """Of what no database has a say in."""
-LOOPBACK = parsed_networks("127.0.0.0/8")
-WEBHOOKS = Webhooks.of(KEYRING, Outbound(LOOPBACK, timeout_seconds=2.0))
+LOOPBACK = parse_networks("127.0.0.0/8")
+WEBHOOKS = Webhooks.from_keyring(KEYRING, OutboundClient(LOOPBACK, timeout_seconds=2.0))
 
 
 @pytest.fixture
@@ -48,34 +48,36 @@ class Sending:
 
     def webhook(self, url, *types, tenant="default", **members):
         asked = {"url": url, "event_types": types or ["webhook.test"], **members}
-        body = WebhookInput.model_validate_json(json.dumps(asked))
-        with self.database.writing() as session:
+        body = WebhookRequest.model_validate_json(json.dumps(asked))
+        with self.database.open_writer() as session:
             change = WEBHOOKS.create(session, LOCAL._replace(tenant_id=tenant), body)
         shown = change.body["webhook"]
         return shown["id"], change.once.get("secret") or shown["public_key"]
 
-    def tell(self, type_=EventType.WEBHOOK_TEST, **data):
-        with self.database.writing() as session:
-            return emit(session, "default", type_, data)
+    def tell(self, type_=WebhookEventType.WEBHOOK_TEST, **data):
+        with self.database.open_writer() as session:
+            return emit_event(session, "default", type_, data)
 
     def tell_directly(self, webhook_id, tenant="default"):
-        with self.database.writing() as session:
-            return service.send_test(session, LOCAL._replace(tenant_id=tenant), webhook_id).body["event_id"]
+        with self.database.open_writer() as session:
+            return service.send_test_event(session, LOCAL._replace(tenant_id=tenant), webhook_id).body[
+                "event_id"
+            ]
 
     def due_now(self):
-        with self.database.writing() as session:
+        with self.database.open_writer() as session:
             waiting = DeliveryRow.state == "waiting"
-            session.execute(update(DeliveryRow).where(waiting).values(due_at=leases.now()))
-            ring_after_commit(session)
+            session.execute(update(DeliveryRow).where(waiting).values(due_at=leases.get_database_time()))
+            notify_after_commit(session)
 
     def attempts(self, webhook_id):
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             of_it = select(DeliveryRow.id).where(DeliveryRow.webhook_id == webhook_id)
             rows = session.scalars(select(AttemptRow).where(AttemptRow.delivery_id.in_(of_it)))
             return [(row.status_code, row.error_code) for row in rows]
 
     def states(self):
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             return sorted(session.scalars(select(DeliveryRow.state)))
 
 
@@ -96,10 +98,10 @@ def dispatcher(database):
 def test_an_event_arrives_signed_and_once(sending, there, database, monkeypatch):
     monkeypatch.setattr(dispatching, "POLL_SECONDS", 600.0)  # only the bell wakes it
     _, secret = sending.webhook(there.url("/hook"), "approval.approved")
-    means = Means(writes=Writes(database, KEYRING), webhooks=WEBHOOKS)
-    running = Working(database, means, 2)
+    means = JobDependencies(writes=Writes(database, KEYRING), webhooks=WEBHOOKS)
+    running = BackgroundWorkers(database, means, 2)
     try:
-        event_id = sending.tell(EventType.APPROVAL_APPROVED, approval_id="a1")
+        event_id = sending.tell(WebhookEventType.APPROVAL_APPROVED, approval_id="a1")
         until(lambda: sending.states() == ["delivered"])
     finally:
         running.stop()
@@ -126,7 +128,7 @@ def test_a_message_is_signed_as_its_webhook_says(sending, there):
 
 
 def test_a_receiver_that_is_slow_holds_up_nobody_else(sending, there, database):
-    patient = Webhooks.of(KEYRING, Outbound(LOOPBACK, timeout_seconds=60.0))
+    patient = Webhooks.from_keyring(KEYRING, OutboundClient(LOOPBACK, timeout_seconds=60.0))
     running = Dispatcher(database, Writes(database, KEYRING), patient)
     running.start()
     there.script["/slow"] = silent
@@ -147,7 +149,7 @@ def test_a_receiver_that_is_slow_holds_up_nobody_else(sending, there, database):
 
 @SQLITE
 def test_a_tenant_whose_receivers_all_hang_holds_up_no_other(sending, there, database):
-    patient = Webhooks.of(KEYRING, Outbound(LOOPBACK, timeout_seconds=60.0))
+    patient = Webhooks.from_keyring(KEYRING, OutboundClient(LOOPBACK, timeout_seconds=60.0))
     there.script["/slow"] = silent
     for _ in range(MOST_AT_ONCE // 2 // MOST_TO_A_WEBHOOK + 3):
         webhook_id, _ = sending.webhook(there.url("/slow"))
@@ -194,7 +196,7 @@ class TestAReceiver:
         webhook_id, _ = sending.webhook(there.url("/hook"))
         sending.tell_directly(webhook_id)
         until(lambda: sending.states() == ["failed"])
-        with database.reading() as session:
+        with database.open_reader() as session:
             row = session.scalars(select(WebhookRow)).one()
         assert row.disabled_reason == "GONE"
 
@@ -211,8 +213,8 @@ class TestAReceiver:
 
 @SQLITE
 def test_a_name_that_leads_inside_is_not_called(sending, there, database):
-    inside = Outbound(resolve=lambda *_: ["127.0.0.1"])
-    running = Dispatcher(database, Writes(database, KEYRING), Webhooks.of(KEYRING, inside))
+    inside = OutboundClient(resolve=lambda *_: ["127.0.0.1"])
+    running = Dispatcher(database, Writes(database, KEYRING), Webhooks.from_keyring(KEYRING, inside))
     running.start()
     webhook_id, _ = sending.webhook("https://inside.test/")
     sending.tell_directly(webhook_id)
@@ -244,10 +246,10 @@ def test_what_is_not_answered_by_then_is_given_back(sending, there, database):
     until(lambda: there.at("/hook"))
     running.ask_to_stop(0.1)
     running.join()
-    with database.reading() as session:
+    with database.open_reader() as session:
         row = session.scalars(select(DeliveryRow)).one()
         assert (row.state, row.failures) == ("waiting", 0)
-        assert row.due_at <= session.scalars(select(leases.now())).one()
+        assert row.due_at <= session.scalars(select(leases.get_database_time())).one()
 
 
 @SQLITE

@@ -57,12 +57,12 @@ def test_pagerduty_is_handed_what_is_shown(bridges, message):
 @pytest.mark.parametrize("scheme", ["v1", "v1a"])
 def test_signatures_are_checked_as_is_shown(scheme):
     symmetric, asymmetric = blocks("python", "Checking a signature")
-    old, new = signing.new_secret(), signing.new_secret()
+    old, new = signing.generate_secret(), signing.generate_secret()
     body = json.dumps(MESSAGES["webhook.test"]).encode()
-    headers = signing.headers([new, old], "id", int(time.time()), body, scheme)
+    headers = signing.build_headers([new, old], "id", int(time.time()), body, scheme)
     code = symmetric if scheme == "v1" else asymmetric
     for key in (new, old):
-        known = {"secret": signing.shown_secret(key), "public_key": signing.public_key(key)}
+        known = {"secret": signing.format_secret(key), "public_key": signing.derive_public_key(key)}
         known["headers"] = headers
         exec(code, {**known, "body": body})  # noqa: S102  # the page's own
     with pytest.raises(Exception) as wrong:  # noqa: PT011  # each library's own

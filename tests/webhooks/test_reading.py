@@ -9,21 +9,21 @@ from sqlalchemy import select, update
 
 from service.app.examples import EXAMPLES
 from service.app.examples.webhooks import MESSAGES
-from service.app.storage import alembic_config
+from service.app.storage import build_alembic_config
 from service.auth.tables import ApiKeyRow
 from service.kit.clock import now
-from service.kit.jobs.events import emit
-from service.kit.security.credentials import id_of
-from service.kit.security.subjects import LOCAL, Subject, SubjectKind
-from service.schemas.events import EventType
+from service.kit.jobs.events import emit_event
+from service.kit.security.credentials import parse_id
+from service.kit.security.principals import LOCAL, Principal, PrincipalKind
+from service.schemas.events import WebhookEventType
 from service.webhooks import attempts, reading, service
 from service.webhooks.tables import DeliveryRow, WebhookRow
 from tests.applications import MEANS, bearing
 
 EVENTS = {
     "audit-events:read": ["audit.head"],
-    "policy-changes:read": [type_ for type_ in EventType if type_.startswith("policy_change.")],
-    "approvals:read": [type_ for type_ in EventType if type_.startswith("approval.")],
+    "policy-changes:read": [type_ for type_ in WebhookEventType if type_.startswith("policy_change.")],
+    "approvals:read": [type_ for type_ in WebhookEventType if type_.startswith("approval.")],
     "budgets:read": ["budget.threshold_reached", "budget.exceeded"],
     "benchmark-results:read": ["benchmark.regressed"],
     "quotes:read": ["quote.expires_soon"],
@@ -60,21 +60,21 @@ class Tenant:
         return answer.headers["location"]
 
     def tell(self, type_="approval.approved"):
-        with self.database.writing() as session:
-            event_id = emit(session, "default", type_, MESSAGES[type_]["data"])
-            return service.publish(session, "default", event_id)
+        with self.database.open_writer() as session:
+            event_id = emit_event(session, "default", type_, MESSAGES[type_]["data"])
+            return service.publish_event(session, "default", event_id)
 
     def take(self, webhook):
-        with self.database.writing() as session:
-            return attempts.take(session, MEANS.webhooks, "default", webhook.rpartition("/")[2])
+        with self.database.open_writer() as session:
+            return attempts.claim_delivery(session, MEANS.webhooks, "default", webhook.rpartition("/")[2])
 
     def states(self):
-        with self.database.reading() as session:
+        with self.database.open_reader() as session:
             return sorted(session.scalars(select(DeliveryRow.state)))
 
     def set_key(self, key, **values):
-        with self.database.writing() as session:
-            session.execute(update(ApiKeyRow).where(ApiKeyRow.id == id_of(key)).values(**values))
+        with self.database.open_writer() as session:
+            session.execute(update(ApiKeyRow).where(ApiKeyRow.id == parse_id(key)).values(**values))
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def tenant(callers):
 def test_every_kind_needs_what_opens_what_it_carries():
     needed = {type_: permission.scope for type_, permission in reading.NEEDED.items()}
     assert needed == {type_: scope for scope, types in EVENTS.items() for type_ in types}
-    assert set(EventType) - needed.keys() == {EventType.WEBHOOK_TEST}
+    assert set(WebhookEventType) - needed.keys() == {WebhookEventType.WEBHOOK_TEST}
 
 
 class TestMaking:
@@ -171,7 +171,7 @@ class TestAnothersWebhook:
         same = tenant.request(other, "PATCH", webhook, body, **ANY).json()
         assert same["on_behalf_of"] == same["created_by"] == maker
         turned = tenant.request(other, "PATCH", webhook, URL, **ANY).json()
-        assert turned["on_behalf_of"] == f"api_key:{id_of(other)}"
+        assert turned["on_behalf_of"] == f"api_key:{parse_id(other)}"
         assert turned["created_by"] == maker
 
 
@@ -201,35 +201,38 @@ class TestDelivering:
         assert tenant.take(webhook).body
 
     def test_goes_no_further_than_a_token_did_when_it_made_it(self, tenant):
-        ann = Subject(SubjectKind.TOKEN, "ann", "default", frozenset({"approvals:read", "webhooks:*"}))
+        ann = Principal(PrincipalKind.TOKEN, "ann", "default", frozenset({"approvals:read", "webhooks:*"}))
         row = WebhookRow(tenant_id="default")
-        reading.hold(row, ann)
-        with tenant.database.reading() as session:
-            told = [type_ for type_ in EventType if reading.may_be_told(session, row, type_, now())]
+        reading.assign_subject(row, ann)
+        with tenant.database.open_reader() as session:
+            told = [
+                type_ for type_ in WebhookEventType if reading.is_subject_allowed(session, row, type_, now())
+            ]
         assert told == [*EVENTS["approvals:read"], "webhook.disabled", "webhook.test"]
 
 
 def test_what_was_made_before_goes_on_as_far_as_its_key_reads(databases):
     database = databases.loaded()
-    command.downgrade(alembic_config(database), "0021")
+    command.downgrade(build_alembic_config(database), "0021")
     created = {"created_at": now(), "version": 1}
     webhook = {"tenant_id": "default", "url": "https://x.example/", "signature_scheme": "v1", **created}
     keys = {"k1": ["webhooks:write", "quotes:read"], "k2": ["*:*"]}
     makers = {"a": "api_key:k1", "b": "api_key:gone", "c": "token:ann", "d": "local:local"}
     old = sa.MetaData()
     old.reflect(database.engine, only=["webhooks", "api_keys"])
-    with database.writing() as session:
+    with database.open_writer() as session:
         for key_id, scopes in keys.items():
             row = {"tenant_id": "default", "id": key_id, "name": "k", "digest": "x", "scopes": scopes}
             session.execute(sa.insert(old.tables["api_keys"]).values(**row, **created))
         for name, maker in makers.items():
             row = {**webhook, "id": name, "created_by": maker, "event_types": [], "secret": b""}
             session.execute(sa.insert(old.tables["webhooks"]).values(**row))
-    command.upgrade(alembic_config(database), "head")
-    with database.reading() as session:
+    command.upgrade(build_alembic_config(database), "head")
+    with database.open_reader() as session:
         rows = {row.id: row for row in session.scalars(select(WebhookRow))}
         told = {
-            name: reading.may_be_told(session, row, "approval.approved", now()) for name, row in rows.items()
+            name: reading.is_subject_allowed(session, row, "approval.approved", now())
+            for name, row in rows.items()
         }
     assert {name: row.on_behalf_of for name, row in rows.items()} == makers
     assert {name: row.scopes for name, row in rows.items()} == {

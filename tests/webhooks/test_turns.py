@@ -8,8 +8,8 @@ from sqlalchemy import event, insert
 
 from service.kit.jobs import leases
 from service.webhooks import repository
+from service.webhooks.fair_scheduling import MOST_AT_ONCE, MOST_TO_A_WEBHOOK, FairScheduler, ReadyWebhook
 from service.webhooks.tables import DeliveryRow, WebhookRow
-from service.webhooks.turns import MOST_AT_ONCE, MOST_TO_A_WEBHOOK, Ready, Turns
 
 QUICK, SILENT = 0.1, 20.0
 
@@ -18,7 +18,7 @@ class Process:
     """One process whose receivers take as long as the test says."""
 
     def __init__(self):
-        self.turns = Turns()
+        self.turns = FairScheduler()
         self.time = 0.0
         self.waiting = {}
         self.takes = {}
@@ -28,8 +28,8 @@ class Process:
         self._sent = []
 
     def add(self, tenant, webhook, messages, seconds):
-        self.waiting[Ready(tenant, webhook)] = messages
-        self.takes[Ready(tenant, webhook)] = seconds
+        self.waiting[ReadyWebhook(tenant, webhook)] = messages
+        self.takes[ReadyWebhook(tenant, webhook)] = seconds
 
     def run(self, until):
         while self.time < until:
@@ -37,7 +37,7 @@ class Process:
             if not self._sent:
                 return
             self.time, turn = heapq.heappop(self._sent)
-            self.turns.end(turn)
+            self.turns.end_send(turn)
             self.told[turn.webhook_id] += 1
             if not self.waiting[turn] and turn not in {sent for _, sent in self._sent}:
                 self.done_at[turn.webhook_id] = self.time
@@ -46,10 +46,10 @@ class Process:
         begun = True
         while begun:  # a process looks again at once while it finds something
             ready = [each for each, messages in self.waiting.items() if messages]
-            begun = self.turns.begin(ready, 16)
+            begun = self.turns.begin_sends(ready, 16)
             for turn in begun:
                 if not self.waiting[turn]:  # fewer than it has turns for
-                    self.turns.end(turn)
+                    self.turns.end_send(turn)
                     continue
                 self.waiting[turn] -= 1
                 heapq.heappush(self._sent, (self.time + self.takes[turn], turn))
@@ -83,10 +83,10 @@ def test_one_webhook_alone_gets_four(process):
 
 
 def test_what_others_send_to_a_webhook_counts():
-    turns = Turns()
-    assert len(turns.begin([Ready("a", "a", 3)], 16)) == 1
-    assert turns.begin([Ready("a", "a", 4)], 16) == []
-    assert len(turns.begin([Ready("a", "a", 1)], 16)) == 3
+    turns = FairScheduler()
+    assert len(turns.begin_sends([ReadyWebhook("a", "a", 3)], 16)) == 1
+    assert turns.begin_sends([ReadyWebhook("a", "a", 4)], 16) == []
+    assert len(turns.begin_sends([ReadyWebhook("a", "a", 1)], 16)) == 3
 
 
 def test_a_tenant_leaves_room_for_whoever_comes_next(process):
@@ -121,27 +121,27 @@ def test_a_receiver_that_hangs_holds_up_no_other_of_its_tenant(process):
 
 def test_ten_thousand_of_one_tenant_do_not_come_before_one_of_another():
     """Though each of them is older, and all receivers are quick."""
-    turns = Turns()
-    many, one = Ready("many", "many"), Ready("one", "one")
-    assert one in turns.begin([many, one], 2)
+    turns = FairScheduler()
+    many, one = ReadyWebhook("many", "many"), ReadyWebhook("one", "one")
+    assert one in turns.begin_sends([many, one], 2)
 
 
 def test_equals_take_turns_when_there_is_room_for_one():
-    turns = Turns()
-    ready = [Ready(str(number), "hook") for number in range(5)]
+    turns = FairScheduler()
+    ready = [ReadyWebhook(str(number), "hook") for number in range(5)]
     seen = []
     for _ in range(10):
-        (turn,) = turns.begin(ready, 1)
+        (turn,) = turns.begin_sends(ready, 1)
         seen.append(turn.tenant_id)
-        turns.end(turn)
+        turns.end_send(turn)
     assert seen == [*"01234", *"01234"]
 
 
 def test_who_is_forgotten_takes_no_memory():
-    turns = Turns()
+    turns = FairScheduler()
     for number in range(100):
-        (turn,) = turns.begin([Ready("a", str(number))], 1)
-        turns.end(turn)
+        (turn,) = turns.begin_sends([ReadyWebhook("a", str(number))], 1)
+        turns.end_send(turn)
     assert len(turns._last) == 2
     assert not turns._under_way
 
@@ -153,7 +153,7 @@ def test_looking_costs_the_same_however_much_waits(database):
     held = {"on_behalf_of": "x", "scopes": []}
 
     def webhook(session, name):
-        times = {"created_at": leases.time(session), "created_by": "x", "version": 1, **held}
+        times = {"created_at": leases.read_database_time(session), "created_by": "x", "version": 1, **held}
         row = WebhookRow(tenant_id="a", id=name, url="x", event_types=[], signature_scheme="v1", secret=b"")
         for key, value in times.items():
             setattr(row, key, value)
@@ -161,7 +161,7 @@ def test_looking_costs_the_same_however_much_waits(database):
 
     def fill(session, name, number):
         common = {"tenant_id": "a", "webhook_id": name, "event_type": "x", "state": "waiting", "attempt": 0}
-        at = leases.time(session)
+        at = leases.read_database_time(session)
         rows = [
             {"id": f"{name} {n}", "event_id": f"{n}", "due_at": at, "created_at": at, **common}
             for n in range(number)
@@ -177,18 +177,18 @@ def test_looking_costs_the_same_however_much_waits(database):
     def cost():
         database.dispose()
         steps.clear()
-        with database.reading() as session:
-            found = repository.queue(session)
-        with database.writing() as session:
-            assert repository.claim(session, "a", found.ready[0].webhook_id, 60.0) is not None
+        with database.open_reader() as session:
+            found = repository.read_queue(session)
+        with database.open_writer() as session:
+            assert repository.claim_due_delivery(session, "a", found.ready[0].webhook_id, 60.0) is not None
         return steps["ticks"]
 
-    with database.writing() as session:
+    with database.open_writer() as session:
         for name in ("one", "two"):
             webhook(session, name)
             fill(session, name, 5)
     few = cost()
-    with database.writing() as session:
+    with database.open_writer() as session:
         webhook(session, "many")
         fill(session, "many", 5000)
     assert cost() < few + 20

@@ -102,7 +102,7 @@ class TestChanging:
         assert refusal(client.post(f"{webhook}:test"))[:2] == (409, "WEBHOOK_DISABLED")
         replayed = client.post(f"{webhook}:replay", {"delivery_ids": [waiting["id"]]})
         assert refusal(replayed)[:2] == (409, "WEBHOOK_DISABLED")
-        with database.writing() as session:
+        with database.open_writer() as session:
             failing = {"disabled_reason": "FAILING", "failing_since": WebhookRow.created_at}
             session.execute(update(WebhookRow).values(**failing))
         on = client.patch(webhook, {"enabled": True}, headers={"If-Match": "*"}).json()
@@ -150,7 +150,7 @@ class TestAPublicKey:
 class TestReplaying:
     def test_lets_a_delivery_wait_again(self, client, webhook, database):
         made = [client.post(f"{webhook}:test").json()["id"] for _ in range(3)]
-        with database.writing() as session:
+        with database.open_writer() as session:
             ended = {"state": "failed", "failures": 10, "due_at": None, "finished_at": DeliveryRow.created_at}
             session.execute(update(DeliveryRow).where(DeliveryRow.id.in_(made[:2])).values(**ended))
         listed = client.get(f"{webhook}/deliveries?state=failed").json()["items"]
@@ -158,7 +158,7 @@ class TestReplaying:
         replayed = client.post(f"{webhook}:replay", {"delivery_ids": made[:2]})
         assert replayed.status_code == 202
         assert [(i["id"], i["state"]) for i in replayed.json()["items"]] == [(m, "waiting") for m in made[:2]]
-        with database.reading() as session:
+        with database.open_reader() as session:
             assert {row.failures for row in session.scalars(select(DeliveryRow))} == {0}
 
     def test_of_what_is_not_there_changes_nothing(self, client, webhook):
@@ -179,7 +179,7 @@ class TestRecovering:
         old, failed, cancelled, waits = (client.post(f"{webhook}:test").json()["id"] for _ in range(4))
 
         def end(id_, state, **members):
-            with database.writing() as session:
+            with database.open_writer() as session:
                 ended = {"state": state, "due_at": None, "finished_at": DeliveryRow.created_at, **members}
                 session.execute(update(DeliveryRow).where(DeliveryRow.id == id_).values(failures=10, **ended))
 
@@ -201,7 +201,7 @@ class TestRecovering:
                 waits: "waiting",
                 **dict.fromkeys(given_up, "waiting"),
             }
-        with database.reading() as session:
+        with database.open_reader() as session:
             again = session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(given_up))).all()
             assert [(row.failures, row.finished_at) for row in again] == [(0, None)] * 2
             assert all(row.due_at is not None for row in again)

@@ -6,7 +6,7 @@ import sys
 import time
 
 from service.worker.child import main
-from service.worker.task import Task
+from service.worker.task import RepeatTask
 from tests.worker.records import INVENTORY, measured
 
 SECRET = "ironlawnode_k3v9x2m4c7b1n5q8_" + "Z" * 49
@@ -14,11 +14,11 @@ SECRET = "ironlawnode_k3v9x2m4c7b1n5q8_" + "Z" * 49
 
 def measure(given, _):
     print("a library prints what it likes")
-    return measured(Task.model_validate_json(given)).to_json()
+    return measured(RepeatTask.model_validate_json(given)).to_json()
 
 
 def other_record(given, _):
-    return measured(Task.model_validate_json(given).model_copy(update={"nonce": "f" * 32})).to_json()
+    return measured(RepeatTask.model_validate_json(given).model_copy(update={"nonce": "f" * 32})).to_json()
 
 
 def inventory(*_):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from service.worker.credential import Credentials
+from service.worker.credential import WorkerCredentials
 from tests.worker.fake import secret
 
 
 @pytest.fixture
 def credentials(tmp_path):
-    Credentials.store(tmp_path / "credential.json", secret(1))
-    return Credentials(tmp_path / "credential.json")
+    WorkerCredentials.store(tmp_path / "credential.json", secret(1))
+    return WorkerCredentials(tmp_path / "credential.json")

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 import httpx
 
-from service.protocol.leases import Claim, Completion, Renewal
-from service.protocol.nodes import Enrolment, Heartbeat, Inventory
-from service.protocol.results import Result
-from service.worker.ids import hex_128
+from service.protocol.leases import LeaseClaimRequest, LeaseCompletionRequest, LeaseRenewalRequest
+from service.protocol.nodes import NodeEnrolmentRequest, NodeHeartbeatRequest, NodeInventory
+from service.protocol.results import BenchmarkResultReport
+from service.worker.ids import generate_hex_128
 
 NODE_ID = "aaaaaaaaaaaaaaaa"
 ADDRESS = "https://ironlaw.test"
@@ -66,7 +66,7 @@ class FakeService:
                 is_known = request.headers.get("authorization") == f"Bearer {API_KEY}"
                 return self._said(token="right") if is_known else problem(403, "FORBIDDEN")  # noqa: S106
             if path == "/v1/nodes:enrol":
-                return self._enrol(Enrolment.model_validate_json(request.content))
+                return self._enrol(NodeEnrolmentRequest.model_validate_json(request.content))
             if not self._is_known(request.headers.get("authorization", "").removeprefix("Bearer ")):
                 return problem(401, "CREDENTIALS_REQUIRED")
             return self._route(request, path)
@@ -86,11 +86,11 @@ class FakeService:
     def _route(self, request, path):
         own = f"/v1/nodes/{NODE_ID}"
         routes = {
-            ("POST", f"{own}:heartbeat"): (self._beat, Heartbeat),
-            ("PUT", f"{own}/inventory"): (self._describe, Inventory),
-            ("POST", "/v1/leases:claim"): (self._claim, Claim),
-            ("POST", "/v1/leases/run-1:renew"): (self._renew, Renewal),
-            ("POST", "/v1/leases/run-1:complete"): (self._complete, Completion),
+            ("POST", f"{own}:heartbeat"): (self._beat, NodeHeartbeatRequest),
+            ("PUT", f"{own}/inventory"): (self._describe, NodeInventory),
+            ("POST", "/v1/leases:claim"): (self._claim, LeaseClaimRequest),
+            ("POST", "/v1/leases/run-1:renew"): (self._renew, LeaseRenewalRequest),
+            ("POST", "/v1/leases/run-1:complete"): (self._complete, LeaseCompletionRequest),
         }
         if (request.method, path) in routes:
             route, shape = routes[request.method, path]
@@ -126,9 +126,9 @@ class FakeService:
         )
 
     def _describe(self, inventory):
-        from service.protocol.canonical import digest  # noqa: PLC0415
+        from service.protocol.canonical import compute_digest  # noqa: PLC0415
 
-        self.inventories[digest(inventory)] = inventory
+        self.inventories[compute_digest(inventory)] = inventory
         return self._said()
 
     def _claim(self, claim):
@@ -142,7 +142,7 @@ class FakeService:
                 return httpx.Response(204)
             self.waiting -= 1
             self.token += 1
-            self.held = (claim.request_id, hex_128())
+            self.held = (claim.request_id, generate_hex_128())
         return self._said(
             id="run-1", fencing_token=self.token, nonce=self.held[1], attempt=self.token,
             lease_seconds=self.lease_seconds, renew_seconds=self.renew_seconds, runtime_seconds=3600.0,
@@ -171,7 +171,7 @@ class FakeService:
         digest = hashlib.sha256(content)
         said = request.headers["content-digest"]
         assert said == f"sha-256=:{base64.b64encode(digest.digest()).decode()}:"
-        result = Result.model_validate_json(content)
+        result = BenchmarkResultReport.model_validate_json(content)
         assert result.result_id == result_id
         self.results[result_id] = (digest.hexdigest(), result)
         is_current = self.held is not None and result.fencing_token == self.token

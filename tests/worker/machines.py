@@ -2,14 +2,14 @@
 
 from itertools import chain, repeat
 
-from service.protocol.results import Correctness, Telemetry
+from service.protocol.results import CorrectnessCheck, DeviceTelemetry
 from service.protocol.suites import Benchmark
-from service.worker.benchmark import Facts
-from service.worker.measure import Device
-from service.worker.task import Task
+from service.worker.benchmark import MeasurementFacts
+from service.worker.measure import MeasuredDevice
+from service.worker.task import RepeatTask
 
-FACTS = Facts(library="fake 1.0", data="none", timer="host_clock")
-PASSED = Correctness(method="by eye", largest_error=0.0, tolerance=0.0, passed=True)
+FACTS = MeasurementFacts(library="fake 1.0", data="none", timer="host_clock")
+PASSED = CorrectnessCheck(method="by eye", largest_error=0.0, tolerance=0.0, passed=True)
 
 
 class FakeClock:
@@ -45,7 +45,7 @@ class FakeTimed:
 class FakeRead:
     """Readings as they are told."""
 
-    facts = Facts(library="fake 1.0", data="none", timer="nvml")
+    facts = MeasurementFacts(library="fake 1.0", data="none", timer="nvml")
 
     def __init__(self, *readings):
         self.readings = list(readings)
@@ -57,7 +57,7 @@ class FakeRead:
 class FakeWatch:
     """A window in which nothing but its length was seen."""
 
-    telemetry = Telemetry(window_seconds=1.0)
+    telemetry = DeviceTelemetry(window_seconds=1.0)
 
     def __init__(self):
         self.gaps = []
@@ -72,7 +72,7 @@ class FakeWatch:
 
 
 def fake_device(prepare, kind="gemm", watch=FakeWatch):
-    return lambda _: Device({kind: prepare}, lambda _: watch())
+    return lambda _: MeasuredDevice({kind: prepare}, lambda _: watch())
 
 
 def benchmark(work=None, metric="flops_per_second", **sampling):
@@ -97,7 +97,7 @@ def benchmark(work=None, metric="flops_per_second", **sampling):
 
 
 def task(which=None, **changes):
-    return Task.model_validate(
+    return RepeatTask.model_validate(
         {
             "benchmark": which or benchmark(),
             "suite_id": "cpu-quick",

@@ -1,13 +1,13 @@
 """Suites, tasks and records for the tests of the worker."""
 
-from service.protocol.nodes import Host, Inventory
-from service.protocol.results import Failure, Measurement, Result
-from service.protocol.suites import Suite
-from service.worker.ids import hex_128, uuid7
-from service.worker.task import Task
+from service.protocol.nodes import NodeHost, NodeInventory
+from service.protocol.results import BenchmarkMeasurement, BenchmarkResultReport, MeasurementFailure
+from service.protocol.suites import BenchmarkSuite
+from service.worker.ids import generate_hex_128, generate_uuid7
+from service.worker.task import RepeatTask
 
-INVENTORY = Inventory(
-    device="cpu", host=Host(operating_system="Linux", kernel="6.1", architecture="x86_64", cpu_count=2)
+INVENTORY = NodeInventory(
+    device="cpu", host=NodeHost(operating_system="Linux", kernel="6.1", architecture="x86_64", cpu_count=2)
 )
 
 SAMPLING = {
@@ -22,7 +22,7 @@ SAMPLING = {
 
 def suite(*, repeats=2, benchmarks=2, timeout_seconds=60.0):
     gemm = {"kind": "gemm", "dtype": "fp32", "m": 64, "n": 64, "k": 64}
-    return Suite.model_validate(
+    return BenchmarkSuite.model_validate(
         {
             "id": "tiny",
             "version": 1,
@@ -54,7 +54,7 @@ def task(**changed):
         "run_id": "run-1",
         "fencing_token": 1,
         "attempt": 1,
-        "nonce": hex_128(),
+        "nonce": generate_hex_128(),
         "node_id": "node-1",
         "boot_id_sha256": "0" * 64,
         "inventory_sha256": "0" * 64,
@@ -63,12 +63,12 @@ def task(**changed):
         "device": "cpu",
         "worker_version": "0.1.0",
     }
-    return Task(**{**told, **changed})
+    return RepeatTask(**{**told, **changed})
 
 
 def record(task, **outcome):
-    return Result(
-        result_id=uuid7(),
+    return BenchmarkResultReport(
+        result_id=generate_uuid7(),
         started_at="2026-11-21T12:00:00Z",
         finished_at="2026-11-21T12:00:01Z",
         started_monotonic_seconds=1.0,
@@ -80,7 +80,7 @@ def record(task, **outcome):
 
 def measured(task):
     """What a process that measures hands back."""
-    measurement = Measurement(
+    measurement = BenchmarkMeasurement(
         library="numpy", data="normal(0, 1)", timer="host_clock", warmup_seconds=0.1, warmup_iterations=3,
         samples_ns=[1000, 1100, 1200], stop_reason="sample_limit",
     )  # fmt: skip
@@ -88,4 +88,4 @@ def measured(task):
 
 
 def failed(task, status="failed", reason="BENCHMARK_ERROR"):
-    return record(task, status=status, failure=Failure(reason=reason))
+    return record(task, status=status, failure=MeasurementFailure(reason=reason))

@@ -10,18 +10,18 @@ import pytest
 
 from service.protocol.results import content_sha256
 from service.worker import agent as module
-from service.worker import heart, hold
-from service.worker.agent import Agent, Options
-from service.worker.board import Board
-from service.worker.client import Client
-from service.worker.credential import Credentials
-from service.worker.gate import Gate
-from service.worker.home import ClaimRequest, HeldLease, Home, Node
-from service.worker.ids import hex_128
-from service.worker.process import Ended
-from service.worker.shared import Shared
-from service.worker.spool import Spool
-from service.worker.task import Task
+from service.worker import heartbeat, hold
+from service.worker.agent import Agent, WorkerOptions
+from service.worker.client import ServiceClient
+from service.worker.credential import WorkerCredentials
+from service.worker.gate import RequestGate
+from service.worker.ids import generate_hex_128
+from service.worker.process import EndedProcess
+from service.worker.shared import WorkerParts
+from service.worker.spool import ResultSpool
+from service.worker.state_directory import ClaimRequest, HeldLease, Node, StateDirectory
+from service.worker.status import WorkerStatus
+from service.worker.task import RepeatTask
 from tests.waiting import until
 from tests.worker.fake import ADDRESS, NODE_ID, FakeService, problem, secret
 from tests.worker.records import INVENTORY, failed, measured, suite
@@ -39,8 +39,8 @@ class Stand:
 
     def run(self, words, given, interrupt, **_):
         if words[0] == "inventory":
-            return Ended(self.inventory.model_dump_json().encode(), "", 0)
-        task = Task.model_validate_json(given)
+            return EndedProcess(self.inventory.model_dump_json().encode(), "", 0)
+        task = RepeatTask.model_validate_json(given)
         self.tasks.append(task)
         self.is_measuring.set()
         try:
@@ -51,7 +51,7 @@ class Stand:
 
     @staticmethod
     def measure(task, _=None):
-        return Ended(measured(task).to_json(), "", 0)
+        return EndedProcess(measured(task).to_json(), "", 0)
 
     @staticmethod
     def hang(_, interrupt):
@@ -64,28 +64,28 @@ class Host:
 
     def __init__(self, folder, service):
         self.service = service
-        self.home = Home(folder)
+        self.home = StateDirectory(folder)
         self.children = Stand()
-        Credentials.store(self.home.credential, secret(1))
-        self.home.keep(Node(node_id=NODE_ID, service=ADDRESS, device="cpu"))
+        WorkerCredentials.store(self.home.credential, secret(1))
+        self.home.save_state(Node(node_id=NODE_ID, service=ADDRESS, device="cpu"))
         self.limits = {"most_bytes": 2**20, "least_free_bytes": 0}
         self.grace_seconds = 4.0
 
     @contextlib.contextmanager
     def works(self):
-        credentials, board = Credentials(self.home.credential), Board()
-        self.spool = Spool(self.home.spool, **self.limits)
+        credentials, board = WorkerCredentials(self.home.credential), WorkerStatus()
+        self.spool = ResultSpool(self.home.spool, **self.limits)
         self.board = board
-        shared = Shared(
-            node=self.home.load(Node),
+        shared = WorkerParts(
+            node=self.home.load_state(Node),
             home=self.home,
-            client=Client(ADDRESS, credentials=credentials, transport=self.service.transport),
+            client=ServiceClient(ADDRESS, credentials=credentials, transport=self.service.transport),
             credentials=credentials,
             spool=self.spool,
             board=board,
-            gate=Gate(board),
+            gate=RequestGate(board),
         )
-        self.agent = Agent(shared, self.children, Options(self.grace_seconds, 0))
+        self.agent = Agent(shared, self.children, WorkerOptions(self.grace_seconds, 0))
         failures = []
 
         def run():
@@ -105,7 +105,7 @@ class Host:
             assert failures == []
 
     def waiting(self):
-        return len(self.spool.waiting())
+        return len(self.spool.list_waiting())
 
 
 @pytest.fixture(autouse=True)
@@ -116,9 +116,9 @@ def quick(monkeypatch):
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(module, "RELEASE_SECONDS", 0.5)
     monkeypatch.setattr("service.worker.uploader.LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(heart, "HOLD_SECONDS", 0.1)
-    monkeypatch.setattr(heart, "SHORTEST_SECONDS", 0.05)
-    monkeypatch.setattr(heart, "_MOST_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(heartbeat, "HOLD_SECONDS", 0.1)
+    monkeypatch.setattr(heartbeat, "SHORTEST_SECONDS", 0.05)
+    monkeypatch.setattr(heartbeat, "_MOST_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(hold, "_LOOK_SECONDS", 0.05)
 
 
@@ -152,8 +152,8 @@ class TestRun:
         assert [step.state for step in completion.progress.steps] == ["done", "done"]
         assert "FLOP/s" in completion.progress.steps[0].detail
         assert host.waiting() == 0
-        assert len(host.spool.acknowledged()) == 4
-        assert host.home.load(HeldLease) is None
+        assert len(host.spool.list_acknowledged()) == 4
+        assert host.home.load_state(HeldLease) is None
 
     def test_one_run_after_the_other_each_under_a_request_of_its_own(self, host, service):
         service.waiting = 3
@@ -177,7 +177,7 @@ class TestRun:
     def test_a_benchmark_that_fails_is_a_record_and_the_run_goes_on(self, host, service):
         def behave(task, _):
             if task.benchmark.name == "gemm.0":
-                return Ended(failed(task, reason="OUT_OF_MEMORY").to_json(), "the end of it", 0)
+                return EndedProcess(failed(task, reason="OUT_OF_MEMORY").to_json(), "the end of it", 0)
             return Stand.measure(task)
 
         host.children.behave = behave
@@ -192,7 +192,7 @@ class TestRun:
         ] * 2
 
     def test_a_run_without_any_measurement_has_failed(self, host, service):
-        host.children.behave = lambda *_: Ended(b"", "segmentation fault", -11)
+        host.children.behave = lambda *_: EndedProcess(b"", "segmentation fault", -11)
         service.waiting = 1
         with host.works():
             until(lambda: service.completions)
@@ -204,8 +204,8 @@ class TestRun:
     def test_what_would_only_end_in_the_same_way_is_not_repeated(self, host, service, status):
         def behave(task, _):
             if status == "timeout":
-                return Ended(b"", "", -9, is_timeout=True)
-            return Ended(failed(task, "unsupported").to_json(), "", 0)
+                return EndedProcess(b"", "", -9, is_timeout=True)
+            return EndedProcess(failed(task, "unsupported").to_json(), "", 0)
 
         host.children.behave = behave
         service.waiting = 1
@@ -220,7 +220,7 @@ class TestRun:
     ):
         def behave(*_):
             host.children.is_stuck = True
-            return Ended(b"", "", None, is_timeout=True)
+            return EndedProcess(b"", "", None, is_timeout=True)
 
         host.children.behave = behave
         service.waiting = 2
@@ -256,7 +256,7 @@ class TestLease:
         host.children.behave = behave
         with host.works():
             until(lambda: host.children.killed == 1)
-            until(lambda: host.home.load(HeldLease) is None)
+            until(lambda: host.home.load_state(HeldLease) is None)
             until(lambda: len(service.results) == 2)
         assert service.completions == []
 
@@ -297,8 +297,8 @@ class TestLease:
         assert service.completions[0].outcome == "cancelled"
 
     def test_a_lease_of_an_earlier_process_is_given_back_before_anything_is_claimed(self, host, service):
-        service.held, service.token = ("earlier", hex_128()), 3
-        host.home.keep(HeldLease(id="run-1", fencing_token=3))
+        service.held, service.token = ("earlier", generate_hex_128()), 3
+        host.home.save_state(HeldLease(id="run-1", fencing_token=3))
         with host.works():
             until(lambda: service.completions)
             until(lambda: len(service.completions) == 2)
@@ -310,8 +310,8 @@ class TestLease:
         assert service.completions[1].fencing_token == 4
 
     def test_a_claim_of_an_earlier_process_is_asked_for_again(self, host, service):
-        service.held, service.token = ("a" * 32, hex_128()), 1
-        host.home.keep(ClaimRequest(request_id="a" * 32))
+        service.held, service.token = ("a" * 32, generate_hex_128()), 1
+        host.home.save_state(ClaimRequest(request_id="a" * 32))
         with host.works():
             until(lambda: service.completions)
         assert service.completions[0].fencing_token == 1
@@ -325,7 +325,7 @@ class TestLease:
         service.faults["run-1:complete"] = [lost]
         with host.works():
             until(lambda: service.completions)
-            until(lambda: host.home.load(HeldLease) is None)
+            until(lambda: host.home.load_state(HeldLease) is None)
         assert len(service.completions) == 1
 
     def test_results_that_the_service_has_lost_are_sent_again_before_the_run_ends(self, host, service):
@@ -381,7 +381,7 @@ class TestNetwork:
         service.waiting = 1
         with host.works():
             until(lambda: service.completions)
-            offered = set(host.spool.acknowledged())
+            offered = set(host.spool.list_acknowledged())
         lost = service.results.pop(next(iter(service.results)))[0]
         service.missing, service.heartbeats = [lost], []
         with host.works():
@@ -400,7 +400,7 @@ class TestNetwork:
             until(lambda: any(len(beat.acknowledged) == 4 for beat in service.heartbeats[count:]))
 
     def test_a_thousand_digests_fit_one_heartbeat(self, host, service):
-        Spool(host.home.spool, **host.limits)
+        ResultSpool(host.home.spool, **host.limits)
         for number in range(1001):
             content = b"%d" % number
             name = f"{number:08x}-0000-7000-8000-{0:012}.{content_sha256(content)}.json"
@@ -468,14 +468,14 @@ class TestRoom:
     def test_a_full_disk_drops_nothing(self, host, service, monkeypatch):
         from service.worker import spool as spool_module  # noqa: PLC0415
 
-        write, is_full = spool_module.write, threading.Event()
+        write, is_full = spool_module.write_file, threading.Event()
 
         def refuse(path, content):
             if is_full.is_set():
                 raise OSError(28, "No space left on device")
             write(path, content)
 
-        monkeypatch.setattr(spool_module, "write", refuse)
+        monkeypatch.setattr(spool_module, "write_file", refuse)
         is_full.set()
         service.waiting = 1
         with host.works():
@@ -488,14 +488,14 @@ class TestRoom:
         assert len(host.children.tasks) == 4
 
     def test_a_lease_that_cannot_be_noted_is_given_back(self, host, service, monkeypatch):
-        keep = Home.keep
+        keep = StateDirectory.save_state
 
         def refuse(home, message):
             if isinstance(message, HeldLease):
                 raise OSError(28, "No space left on device")
             keep(home, message)
 
-        monkeypatch.setattr(Home, "keep", refuse)
+        monkeypatch.setattr(StateDirectory, "save_state", refuse)
         service.waiting = 1
         with host.works():
             until(lambda: service.completions)
@@ -518,7 +518,7 @@ class TestStop:
         (completion,) = service.completions
         assert (completion.outcome, completion.reason) == ("released", "WORKER_STOPPED")
         assert len(completion.results) == 1
-        assert host.home.load(HeldLease) is None
+        assert host.home.load_state(HeldLease) is None
 
     def test_a_repeat_that_does_not_end_in_time_is_killed_and_the_lease_given_back(self, host, service):
         host.grace_seconds = 1.0
@@ -540,7 +540,7 @@ class TestStop:
             until(host.children.is_measuring.is_set)
             service.faults["run-1:complete"] = [httpx.ConnectError("cut")] * 100
             host.agent.stop(at_once=True)
-        assert host.home.load(HeldLease) is not None
+        assert host.home.load_state(HeldLease) is not None
         service.faults.clear()
         host.children.behave = None
         with host.works():

@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 
 from service.worker.cli import app
-from service.worker.home import lock_host
+from service.worker.state_directory import lock_host
 from tests.serving import IRONLAW, environment, run
 from tests.waiting import until
 from tests.worker.base import BASE, ROOT, link_base, server_modules

@@ -9,18 +9,18 @@ import pytest
 import uvicorn
 
 from service.cli import main as cli
-from service.protocol.leases import Claim, Completion
-from service.protocol.nodes import Enrolment, Heartbeat, SpoolState
+from service.protocol.leases import LeaseClaimRequest, LeaseCompletionRequest
+from service.protocol.nodes import NodeEnrolmentRequest, NodeHeartbeatRequest, NodeSpoolState
 from service.worker import client as module
-from service.worker.client import Client, Refused, Unanswered, Unauthorized, checked_address
-from service.worker.credential import Credentials
+from service.worker.client import NoAnswer, RequestRefused, ServiceClient, Unauthorized, validate_address
+from service.worker.credential import WorkerCredentials
 from service.worker.errors import WorkerError
-from service.worker.ids import hex_128
+from service.worker.ids import generate_hex_128
 from tests.worker.fake import ADDRESS, NODE_ID, FakeService, problem, secret
 
-BEAT = Heartbeat(
+BEAT = NodeHeartbeatRequest(
     boot_id_sha256="0" * 64, worker_version="0.1.0", inventory_sha256="0" * 64, activity="idle",
-    spool=SpoolState(waiting_count=0, waiting_bytes=0),
+    spool=NodeSpoolState(waiting_count=0, waiting_bytes=0),
 )  # fmt: skip
 
 
@@ -31,11 +31,11 @@ def service():
 
 @pytest.fixture
 def client(service, credentials):
-    return Client(ADDRESS, credentials=credentials, transport=service.transport)
+    return ServiceClient(ADDRESS, credentials=credentials, transport=service.transport)
 
 
 def beat(client):
-    return client.heartbeat(NODE_ID, BEAT)
+    return client.send_heartbeat(NODE_ID, BEAT)
 
 
 def test_an_idle_connection_is_not_used_until_the_service_closes_it(credentials):
@@ -43,7 +43,7 @@ def test_an_idle_connection_is_not_used_until_the_service_closes_it(credentials)
     closed_after_seconds = inspect.signature(uvicorn.Config).parameters["timeout_keep_alive"].default
     assert "timeout_keep_alive" not in inspect.getsource(cli.serve)
     assert closed_after_seconds / 2 > module.IDLE_SECONDS
-    client = Client(ADDRESS, credentials=credentials)
+    client = ServiceClient(ADDRESS, credentials=credentials)
     assert client._client._transport._pool._keepalive_expiry == module.IDLE_SECONDS
     client.close()
 
@@ -61,7 +61,7 @@ class TestAddress:
         ],
     )
     def test_https_or_loopback(self, address, used):
-        assert checked_address(address) == used
+        assert validate_address(address) == used
 
     @pytest.mark.parametrize(
         "address",
@@ -73,7 +73,7 @@ class TestAddress:
     )  # fmt: skip
     def test_nothing_else(self, address):
         with pytest.raises(WorkerError) as raised:
-            checked_address(address)
+            validate_address(address)
         assert "secret" not in str(raised.value)
 
     def test_proxies_of_the_environment_are_for_what_lies_beyond_this_host(self, monkeypatch):
@@ -83,26 +83,28 @@ class TestAddress:
         monkeypatch.delenv("no_proxy", raising=False)
 
         def proxies(address):
-            pools = [transport._pool for transport in Client(address)._client._mounts.values() if transport]
+            pools = [
+                transport._pool for transport in ServiceClient(address)._client._mounts.values() if transport
+            ]
             return [pool for pool in pools if hasattr(pool, "_proxy_url")]
 
         assert proxies("https://ironlaw.test")
         assert not proxies("http://127.0.0.1:8000")
 
     def test_certificates_are_always_verified(self, tmp_path):
-        context = Client("https://ironlaw.test")._client._transport._pool._ssl_context
+        context = ServiceClient("https://ironlaw.test")._client._transport._pool._ssl_context
         assert context.verify_mode == ssl.CERT_REQUIRED
         assert context.check_hostname
         (tmp_path / "none.pem").write_text("no certificate")
         with pytest.raises(WorkerError, match="holds no certificates"):
-            Client("https://ironlaw.test", ca_file=tmp_path / "none.pem")
+            ServiceClient("https://ironlaw.test", ca_file=tmp_path / "none.pem")
 
 
 class TestAnswers:
     @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 301, 304])
     def test_later(self, service, client, status):
         service.faults[f"{NODE_ID}:heartbeat"] = [problem(status, "LATER", retry_after="7")]
-        with pytest.raises(Unanswered) as raised:
+        with pytest.raises(NoAnswer) as raised:
             beat(client)
         assert raised.value.retry_after_seconds == 7
         assert beat(client).state == "active"
@@ -110,7 +112,7 @@ class TestAnswers:
     @pytest.mark.parametrize("status", [400, 403, 404, 409, 413, 422])
     def test_no(self, service, client, status):
         service.faults[f"{NODE_ID}:heartbeat"] = [problem(status, "STALE_LEASE", retry_after="3")]
-        with pytest.raises(Refused) as raised:
+        with pytest.raises(RequestRefused) as raised:
             beat(client)
         refused = raised.value
         assert (refused.status, refused.code, refused.retry_after_seconds) == (status, "STALE_LEASE", 3)
@@ -121,7 +123,7 @@ class TestAnswers:
     )
     def test_retry_after(self, service, client, said, seconds):
         service.faults[f"{NODE_ID}:heartbeat"] = [problem(503, "LATER", retry_after=said)]
-        with pytest.raises(Unanswered) as raised:
+        with pytest.raises(NoAnswer) as raised:
             beat(client)
         assert raised.value.retry_after_seconds == seconds
 
@@ -131,19 +133,22 @@ class TestAnswers:
             problem(503, "LATER", retry_after="Sat, 21 Nov 2076 12:00:00 GMT"),
         ]
         for seconds in (0, 3600):
-            with pytest.raises(Unanswered) as raised:
+            with pytest.raises(NoAnswer) as raised:
                 beat(client)
             assert raised.value.retry_after_seconds == seconds
 
     @pytest.mark.parametrize("body", [b"", b"<html>log in</html>", b"{}", b'{"state": "asleep"}'])
     def test_a_page_of_somebody_else_is_no_answer(self, service, client, body):
         service.faults[f"{NODE_ID}:heartbeat"] = [httpx.Response(200, content=body)]
-        with pytest.raises(Unanswered, match="no HeartbeatAnswer"):
+        with pytest.raises(NoAnswer, match="no NodeInstructions"):
             beat(client)
 
     def test_no_work(self, client, service):
         service.inventories["0" * 64] = None
-        assert client.claim(Claim(request_id=hex_128(), inventory_sha256="0" * 64)) is None
+        assert (
+            client.claim_lease(LeaseClaimRequest(request_id=generate_hex_128(), inventory_sha256="0" * 64))
+            is None
+        )
 
     @pytest.mark.parametrize(
         "error",
@@ -157,7 +162,7 @@ class TestAnswers:
     def test_no_connection(self, service, client, credentials, error):
         service.faults[f"{NODE_ID}:heartbeat"] = [error]
         credentials._given_up_at = float("-inf")
-        with pytest.raises(Unanswered) as raised:
+        with pytest.raises(NoAnswer) as raised:
             beat(client)
         assert not raised.value.is_reached
         assert credentials.is_settled == isinstance(error, httpx.ConnectError)
@@ -170,21 +175,26 @@ class TestCredentials:
         echo = httpx.Response(422, json={"code": "X", "detail": f"got Bearer {secret(1)}"})
         service.faults[f"{NODE_ID}:heartbeat"] = [*faults, echo]
         for _ in range(5):
-            with pytest.raises((Unauthorized, Refused, Unanswered)) as raised:
+            with pytest.raises((Unauthorized, RequestRefused, NoAnswer)) as raised:
                 beat(client)
             assert secret(1) not in f"{raised.value} {raised.value!r}"
             assert raised.value.__cause__ is None
             assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
     def test_enrolment_carries_none(self, service, client):
-        client.enrol(
-            Enrolment(token="right", installation_id=hex_128(), device="cpu", worker_version="0")  # noqa: S106
+        client.enrol_node(
+            NodeEnrolmentRequest(
+                token="right",  # noqa: S106
+                installation_id=generate_hex_128(),
+                device="cpu",
+                worker_version="0",
+            )
         )
         assert service.log == [("POST", "/v1/nodes:enrol", "")]
 
     def test_a_rotation(self, service, client):
         beat(client)
-        client.rotate(NODE_ID)
+        client.rotate_credential(NODE_ID)
         beat(client)
         assert [carried for _, _, carried in service.log] == [f"Bearer {secret(n)}" for n in (1, 1, 2)]
         assert service.generation == 2
@@ -195,11 +205,11 @@ class TestCredentials:
             return httpx.ReadTimeout("lost")
 
         service.faults[f"{NODE_ID}:rotate"] = [lost]
-        with pytest.raises(Unanswered):
-            client.rotate(NODE_ID)
+        with pytest.raises(NoAnswer):
+            client.rotate_credential(NODE_ID)
         beat(client)
         assert (service.generation, service.pending) == (1, 2)
-        client.rotate(NODE_ID)
+        client.rotate_credential(NODE_ID)
         beat(client)
         assert (service.generation, service.is_quarantined) == (3, False)
 
@@ -207,13 +217,13 @@ class TestCredentials:
     def test_after_a_crash_in_a_rotation_the_node_is_still_known(
         self, service, client, tmp_path, is_confirmed
     ):
-        client.rotate(NODE_ID)
+        client.rotate_credential(NODE_ID)
         if is_confirmed:  # but the worker was killed before it could note it
             kept = (tmp_path / "credential.json").read_bytes()
             beat(client)
             (tmp_path / "credential.json").write_bytes(kept)
-        again = Client(
-            ADDRESS, credentials=Credentials(tmp_path / "credential.json"), transport=service.transport
+        again = ServiceClient(
+            ADDRESS, credentials=WorkerCredentials(tmp_path / "credential.json"), transport=service.transport
         )
         beat(again)
         assert (service.generation, service.is_quarantined) == (2, False)
@@ -221,7 +231,7 @@ class TestCredentials:
 
     def test_a_pending_one_that_the_service_forgot(self, service, client, tmp_path):
         """A service restored from a backup may not know it: the current one still works."""
-        client.rotate(NODE_ID)
+        client.rotate_credential(NODE_ID)
         service.pending = None
         beat(client)
         assert [carried for *_, carried in service.log[-2:]] == [f"Bearer {secret(2)}", f"Bearer {secret(1)}"]
@@ -242,7 +252,7 @@ class TestCredentials:
         for sender in senders:
             sender.start()
         for _ in range(25):
-            client.rotate(NODE_ID)
+            client.rotate_credential(NODE_ID)
             beat(client)
         stop.set()
         for sender in senders:
@@ -265,10 +275,10 @@ def test_the_clock_of_the_service_is_estimated_from_the_quickest_answer(service,
 
 def test_complete_is_understood(service, client):
     service.held, service.token = ("x", "y"), 1
-    completion = Completion(fencing_token=1, outcome="released", reason="WORKER_STOPPED")
-    assert client.complete("run-1", completion).state == "waiting"
-    with pytest.raises(Refused, match="STALE_LEASE"):
-        client.complete("run-1", completion)
+    completion = LeaseCompletionRequest(fencing_token=1, outcome="released", reason="WORKER_STOPPED")
+    assert client.complete_lease("run-1", completion).state == "waiting"
+    with pytest.raises(RequestRefused, match="STALE_LEASE"):
+        client.complete_lease("run-1", completion)
 
 
 def test_no_setting_turns_verification_off():

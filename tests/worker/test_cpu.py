@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from pydantic import MISSING
 
-from service.protocol.results import Result
+from service.protocol.results import BenchmarkResultReport
 from service.worker import cpu
 from service.worker.benchmark import Unsupported
 from service.worker.cpu import blas, cache, host_timed, storage, stream, training
 from service.worker.host import file_system, usable_processors
-from service.worker.measure import measure
+from service.worker.measure import measure_repeat
 from tests.worker.machines import benchmark, task
 
 SEED = 5
@@ -128,8 +128,8 @@ def test_data_come_from_the_seed(work):
 
 def test_benchmarks_of_one_run_have_data_of_their_own():
     other = benchmark(GEMM).model_copy(update={"name": "gemm.other"})
-    first = host_timed.generator(benchmark(GEMM), SEED).random(4)
-    assert not np.array_equal(first, host_timed.generator(other, SEED).random(4))
+    first = host_timed.build_generator(benchmark(GEMM), SEED).random(4)
+    assert not np.array_equal(first, host_timed.build_generator(other, SEED).random(4))
 
 
 def spoilt(name, module=np):
@@ -168,7 +168,7 @@ def test_a_wrong_result_is_noticed(monkeypatch, work, module, name):
 
 @pytest.mark.parametrize("work", [array("read"), STRIDED], ids=identify)
 def test_a_part_that_is_not_read_is_noticed(monkeypatch, work):
-    monkeypatch.setattr(stream, "_sum", lambda view: lambda: np.add.reduce(view[:-8]))
+    monkeypatch.setattr(stream, "_build_sum", lambda view: lambda: np.add.reduce(view[:-8]))
     assert not checked(work).passed
 
 
@@ -185,7 +185,7 @@ def test_work_that_is_left_out_is_noticed(monkeypatch, work):
 
 @pytest.mark.parametrize("dtype", ["tf32", "bf16", "fp8_e4m3", "int8"])
 def test_types_that_numpy_does_not_multiply_are_unsupported(dtype):
-    result = measure(task(benchmark({**GEMM, "dtype": dtype})))
+    result = measure_repeat(task(benchmark({**GEMM, "dtype": dtype})))
     assert (result.status, result.failure.reason) == ("unsupported", "UNSUPPORTED")
     assert "NumPy" in result.failure.detail
 
@@ -207,14 +207,17 @@ def test_what_numpy_does_not_have_is_unsupported(work):
         pass
 
 
-@pytest.mark.parametrize("name", ["_update", "_back"])
+@pytest.mark.parametrize("name", ["_update_weights", "_backward_matrix"])
 def test_a_step_that_is_left_out_or_wrong_is_noticed(monkeypatch, name):
     with prepared(TRAINING) as found:
         found.execute(2)
         assert found.check().passed
-        real = training.Step._back
-        wrong = {"_update": lambda *_: None, "_back": lambda *arguments: real(*arguments) * np.float32(1.01)}
-        monkeypatch.setattr(training.Step, name, wrong[name])
+        real = training.CpuTrainingStep._backward_matrix
+        wrong = {
+            "_update_weights": lambda *_: None,
+            "_backward_matrix": lambda *arguments: real(*arguments) * np.float32(1.01),
+        }
+        monkeypatch.setattr(training.CpuTrainingStep, name, wrong[name])
         found.execute(1)
         assert not found.check().passed
 
@@ -223,14 +226,14 @@ def test_micro_batches_and_recomputation_change_no_gradient():
     """Two halves of a batch give the mean of it, and a layer that goes forward again the same."""
     gradients = []
     for change in ({"accumulation_steps": 2}, {"accumulation_steps": 2, "recomputation": "full"}):
-        step = training.Step(benchmark({**TRAINING, **change}).work, SEED)
+        step = training.CpuTrainingStep(benchmark({**TRAINING, **change}).work, SEED)
         step.run()
         gradients.append(step.gradients)
-    whole = training.Step(benchmark(TRAINING).work, SEED)
-    layer, x = whole._forward(0, whole.weights["table"][whole.ids[0]][:, :-1])
-    assert {part.dtype for part in (*layer, x, whole._backward(0, layer, x))} == {np.dtype(np.float32)}
-    whole = training.Step(benchmark(TRAINING).work, SEED)
-    whole.micro_batch(whole.ids.reshape(4, -1), 1)
+    whole = training.CpuTrainingStep(benchmark(TRAINING).work, SEED)
+    layer, x = whole._forward_layer(0, whole.weights["table"][whole.ids[0]][:, :-1])
+    assert {part.dtype for part in (*layer, x, whole._backward_layer(0, layer, x))} == {np.dtype(np.float32)}
+    whole = training.CpuTrainingStep(benchmark(TRAINING).work, SEED)
+    whole.run_micro_batch(whole.ids.reshape(4, -1), 1)
     for name, found in whole.gradients.items():
         assert np.array_equal(gradients[0][name], gradients[1][name])
         assert np.allclose(gradients[0][name], found, rtol=0, atol=1e-5 * np.abs(found).max())
@@ -250,9 +253,9 @@ def test_products_of_int8_would_wrap():
 
 SET_UP = """
 import os, sys
-from service.worker.measure import measure
-from service.worker.task import Task
-sys.stdout.buffer.write(measure(Task.model_validate_json(sys.stdin.read())).to_json())
+from service.worker.measure import measure_repeat
+from service.worker.task import RepeatTask
+sys.stdout.buffer.write(measure_repeat(RepeatTask.model_validate_json(sys.stdin.read())).to_json())
 """
 
 
@@ -266,7 +269,7 @@ def test_the_threads_of_the_matrix_library_are_those_it_has(threads):
         capture_output=True,
         check=True,
     )
-    result = Result.model_validate_json(run.stdout)
+    result = BenchmarkResultReport.model_validate_json(run.stdout)
     assert result.measurement.threads == min(threads, len(usable_processors()))
     assert result.environment["openblas_num_threads"] == str(threads)
 
@@ -281,36 +284,36 @@ def test_a_matrix_library_that_cannot_be_asked_is_a_gap(monkeypatch, tmp_path):
 
 
 def test_buffers_together_are_four_times_the_cache():
-    turns = host_timed.rotation(30_000)
+    turns = host_timed.build_rotation(30_000)
     assert (turns.count, turns.total_bytes, turns.gaps) == (14, 420_000, ())
-    assert host_timed.rotation(10**6).count == 1
+    assert host_timed.build_rotation(10**6).count == 1
 
 
 def test_buffers_take_at_most_a_quarter_of_the_memory(monkeypatch):
     monkeypatch.setattr(host_timed, "available_memory_bytes", lambda: 1_000_000)
-    turns = host_timed.rotation(60_000)
+    turns = host_timed.build_rotation(60_000)
     assert turns.count == 4
     assert [gap.code for gap in turns.gaps] == ["within-cache"]
-    assert host_timed.rotation(500_000).count == 1
+    assert host_timed.build_rotation(500_000).count == 1
     with pytest.raises(Unsupported):
-        host_timed.rotation(500_001)
+        host_timed.build_rotation(500_001)
 
 
 def test_tiny_buffers_do_not_become_millions():
-    turns = host_timed.rotation(8)
+    turns = host_timed.build_rotation(8)
     assert turns.count == 4096
     assert [gap.code for gap in turns.gaps] == ["within-cache"]
 
 
 def test_a_cache_of_unknown_size_is_a_gap(monkeypatch):
     monkeypatch.setattr(host_timed, "last_level_cache_bytes", lambda: None)
-    assert [gap.code for gap in host_timed.rotation(1000).gaps] == ["cache-unknown"]
+    assert [gap.code for gap in host_timed.build_rotation(1000).gaps] == ["cache-unknown"]
 
 
 def test_executions_take_the_buffers_in_turn():
     turns = []
     timed = host_timed.HostTimed(
-        host_timed.Facts(library="x", data="x", timer="host_clock", rotated_buffers=3),
+        host_timed.MeasurementFacts(library="x", data="x", timer="host_clock", rotated_buffers=3),
         turns.append,
         lambda index: index,
     )
@@ -323,7 +326,7 @@ def test_executions_take_the_buffers_in_turn():
 @pytest.mark.parametrize("ways", [1, 2, 3, 7, 64])
 @pytest.mark.parametrize("count", [1, 8, 9, 1000, 4096])
 def test_parts_cover_an_array_once(count, ways):
-    parts = stream.split(count, ways)
+    parts = stream.split_elements(count, ways)
     assert [place for part in parts for place in range(part.start, part.stop)] == list(range(count))
     assert len(parts) <= ways
     lengths = [part.stop - part.start for part in parts]
@@ -447,7 +450,7 @@ def test_a_folder_that_is_not_there_is_unsupported(monkeypatch, tmp_path):
 def test_a_record_of_each_kind_is_whole(monkeypatch, work):
     monkeypatch.delenv("TMPDIR")
     metric = "flops_per_second" if work["kind"] in ("gemm", "fft") else "bytes_per_second"
-    result = measure(task(benchmark(work, metric)))
+    result = measure_repeat(task(benchmark(work, metric)))
     assert result.status == "ok", result.failure
     measurement = result.measurement
     assert measurement.timer == "host_clock"
@@ -459,5 +462,7 @@ def test_a_record_of_each_kind_is_whole(monkeypatch, work):
         sum(measurement.samples_ns) / 1e9
         <= result.finished_monotonic_seconds - result.started_monotonic_seconds
     )
-    assert result.benchmark.figure(measurement.values, inner_iterations=measurement.inner_iterations) > 0
-    assert Result.model_validate_json(result.to_json()) == result
+    assert (
+        result.benchmark.compute_figure(measurement.values, inner_iterations=measurement.inner_iterations) > 0
+    )
+    assert BenchmarkResultReport.model_validate_json(result.to_json()) == result

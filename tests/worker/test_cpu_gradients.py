@@ -51,9 +51,9 @@ def test_work_that_is_left_out_is_noticed(monkeypatch, work, left_out):
 
 
 def test_passes_that_are_left_out_are_noticed(monkeypatch):
-    passes = cache._passes
+    passes = cache._build_task
     monkeypatch.setattr(
-        cache, "_passes", lambda work, *rest: passes(work.model_copy(update={"passes": 4}), *rest)
+        cache, "_build_task", lambda work, *rest: passes(work.model_copy(update={"passes": 4}), *rest)
     )
     assert not checked(READ).passed
 
@@ -81,25 +81,25 @@ def test_a_check_begins_from_the_seed_whatever_executions_have_left():
 
 def test_what_is_sent_and_what_is_lost_make_up_the_whole():
     values = np.random.default_rng(1).normal(size=4096).astype(np.float32)
-    sent, scales, lost = gradients.in_8_bits(values)
+    sent, scales, lost = gradients.quantize_int8(values)
     assert np.allclose(sent * np.repeat(scales, 1024) + lost, values, atol=1e-6)
-    below, lost = gradients.in_one_bit(values, np.float32(0.8))
+    below, lost = gradients.quantize_sign(values, np.float32(0.8))
     assert np.allclose(np.where(below, -0.8, 0.8) + lost, values, atol=1e-6)
 
 
 def test_bf16_is_rounded_to_nearest_and_even():
     ones = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -1 - 2**-9], np.float32)
-    assert gradients.from_bf16(gradients.bf16_bits(ones)).tolist() == [1, 1, 1 + 2**-6, 1 + 2**-7, -1]
+    assert gradients.decode_bf16(gradients.encode_bf16(ones)).tolist() == [1, 1, 1 + 2**-6, 1 + 2**-7, -1]
 
 
 def test_a_step_in_blocks_is_the_formula_bit_by_bit():
-    drawn = optimizer._drawn(np.random.default_rng(3), 1000, with_squares=True)
+    drawn = optimizer._generate_arrays(np.random.default_rng(3), 1000, with_squares=True)
     arrays = {name: array.copy() for name, array in drawn.items()}
-    rule = gradients.RULES["adamw"].in_fp32()
-    scratch = optimizer._scratch()
-    optimizer._task(rule, arrays, slice(0, 1000), scratch)()
+    rule = gradients.RULES["adamw"].to_fp32()
+    scratch = optimizer._allocate_scratch()
+    optimizer._build_task(rule, arrays, slice(0, 1000), scratch)()
     states = (drawn["master"], drawn["m"], drawn["v"])
-    wanted = gradients.stepped(rule, gradients.from_bf16(drawn["gradient"]), *states)
+    wanted = gradients.apply_rule(rule, gradients.decode_bf16(drawn["gradient"]), *states)
     for name, values in zip(("master", "m", "v"), wanted, strict=True):
         assert np.array_equal(arrays[name], values), name
 

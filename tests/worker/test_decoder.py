@@ -3,27 +3,34 @@
 import numpy as np
 import pytest
 
-from service.protocol.work import DecodeLoop, TrainingStep
+from service.protocol.work import DecodeLoopWork, TrainingStepWork
 from service.worker import decoder
-from service.worker.decoder import Weights, backward, entropy, forward, gradient_rows, matrices
+from service.worker.decoder import (
+    SeededWeights,
+    compute_entropy,
+    compute_gradient_rows,
+    list_matrices,
+    run_backward,
+    run_forward,
+)
 
 SMALL = {
     "layers": 2, "hidden": 24, "query_heads": 4, "kv_heads": 2, "head_size": 64, "feed_forward": 20,
     "vocabulary": 30, "dtype": "fp32",
 }  # fmt: skip
-STEP = TrainingStep(kind="training_step", sequence_length=6, micro_batch_size=1, **SMALL)
+STEP = TrainingStepWork(kind="training_step", sequence_length=6, micro_batch_size=1, **SMALL)
 SEED = 77
 
 
-class Moved(Weights):
+class Moved(SeededWeights):
     """Weights of which one element of each matrix is somewhere else."""
 
     def __init__(self, number, row, by):
         super().__init__(STEP, SEED)
         self._moved = number, row, by
 
-    def rows(self, number, columns, first, count):
-        found = super().rows(number, columns, first, count)
+    def generate_rows(self, number, columns, first, count):
+        found = super().generate_rows(number, columns, first, count)
         wanted, row, by = self._moved
         if number == wanted and first <= row < first + count:
             found[row - first, 3] += by
@@ -31,37 +38,38 @@ class Moved(Weights):
 
 
 def loss(weights, ids):
-    passed = forward(STEP, weights, ids[:-1])
-    return entropy(passed.scores, ids[1:])[0].mean()
+    passed = run_forward(STEP, weights, ids[:-1])
+    return compute_entropy(passed.scores, ids[1:])[0].mean()
 
 
 def test_its_matrices_have_the_parameters_that_the_work_counts():
-    assert sum(m.rows * m.columns for m in matrices(STEP).values()) == STEP.matrix_parameters
+    assert sum(m.rows * m.columns for m in list_matrices(STEP).values()) == STEP.matrix_parameters
 
 
 @pytest.mark.parametrize("name", ["head", "down.1", "gate_up.0", "gate_up.1", "out.0", "qkv.0", "qkv.1"])
 def test_the_way_back_is_the_slope_of_the_loss(name, monkeypatch):
     """Central differences of 1e-4: off by its square, and by 1e-16 over it."""
     monkeypatch.setattr(decoder, "CHUNK", 100)
-    ids = decoder.tokens(STEP, SEED, np.arange(7))
-    weights = Weights(STEP, SEED)
-    passed = forward(STEP, weights, ids[:-1])
-    backward(STEP, weights, passed, entropy(passed.scores, ids[1:])[1])
+    ids = decoder.generate_tokens(STEP, SEED, np.arange(7))
+    weights = SeededWeights(STEP, SEED)
+    passed = run_forward(STEP, weights, ids[:-1])
+    run_backward(STEP, weights, passed, compute_entropy(passed.scores, ids[1:])[1])
     number, last, _ = weights.matrices[name]
     for row in (0, last // 2, last - 1):
         slope = (loss(Moved(number, row, 1e-4), ids) - loss(Moved(number, row, -1e-4), ids)) / 2e-4
-        (found,) = gradient_rows(weights, passed, name, np.array([row]))
+        (found,) = compute_gradient_rows(weights, passed, name, np.array([row]))
         assert found[3] == pytest.approx(slope, rel=1e-5, abs=1e-10)
 
 
 def test_a_token_sees_none_behind_it_and_a_cache_stands_before_it():
-    ids = decoder.tokens(STEP, SEED, np.arange(6))
-    weights = Weights(STEP, SEED)
-    whole = forward(STEP, weights, ids).scores
-    assert np.allclose(forward(STEP, weights, ids[:4]).scores, whole[:4], rtol=0, atol=1e-12)
-    loop = DecodeLoop(kind="decode_loop", batch=2, context_tokens=9, steps=3, **SMALL)
+    ids = decoder.generate_tokens(STEP, SEED, np.arange(6))
+    weights = SeededWeights(STEP, SEED)
+    whole = run_forward(STEP, weights, ids).scores
+    assert np.allclose(run_forward(STEP, weights, ids[:4]).scores, whole[:4], rtol=0, atol=1e-12)
+    loop = DecodeLoopWork(kind="decode_loop", batch=2, context_tokens=9, steps=3, **SMALL)
     cached = [
-        forward(loop, Weights(loop, SEED), ids[:2], context=9, sequence=n, capacity=12).scores for n in (0, 1)
+        run_forward(loop, SeededWeights(loop, SEED), ids[:2], context=9, sequence=n, capacity=12).scores
+        for n in (0, 1)
     ]
     assert np.abs(cached[0] - whole[:2]).max() > 0.1
     assert np.abs(cached[0] - cached[1]).max() > 0.1

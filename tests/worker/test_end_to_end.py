@@ -10,8 +10,8 @@ import sys
 import httpx
 import pytest
 
-from service.app.storage import migrate
-from service.protocol.results import Result
+from service.app.storage import migrate_database
+from service.protocol.results import BenchmarkResultReport
 from tests.serving import environment
 from tests.waiting import until
 from tests.worker.base import ROOT
@@ -106,7 +106,7 @@ class Fleet:
 @pytest.fixture
 def fleet(databases, tmp_path):
     database = databases.loaded()
-    migrate(database)
+    migrate_database(database)
     fleet = Fleet(database, tmp_path)
     with fleet.serves():
         yield fleet
@@ -150,12 +150,12 @@ class TestNode:
         for result in results:
             stored = fleet.asked("GET", f"/v1/benchmark-results/{result['id']}")
             (kept,) = [path for path in fleet.spooled("acknowledged") if path.name.startswith(result["id"])]
-            record = Result.model_validate_json(kept.read_bytes())
+            record = BenchmarkResultReport.model_validate_json(kept.read_bytes())
             assert json.loads(kept.read_bytes()) == stored["record"]
             assert record.node_id == node["id"]
             assert record.inventory_sha256 == node["inventory_sha256"]
             assert abs(record.clock_offset_seconds) < 5
-            figure = record.benchmark.figure(
+            figure = record.benchmark.compute_figure(
                 record.measurement.values, inner_iterations=record.measurement.inner_iterations
             )
             assert result["figure"] == pytest.approx(figure, rel=1e-12)

@@ -4,28 +4,36 @@ import os
 
 import pytest
 
-from service.worker import home as module
+from service.worker import state_directory as module
 from service.worker.errors import WorkerError
-from service.worker.home import HeldLease, Home, Node, boot_id_sha256, is_locked, lock_home, lock_host
+from service.worker.state_directory import (
+    HeldLease,
+    Node,
+    StateDirectory,
+    boot_id_sha256,
+    is_locked,
+    lock_home,
+    lock_host,
+)
 
 
 def test_what_is_kept_is_there_for_the_next_process(tmp_path):
     held = HeldLease(id="run-1", fencing_token=3)
-    Home(tmp_path / "worker").keep(held)
-    again = Home(tmp_path / "worker")
-    assert again.load(HeldLease) == held
-    again.forget(HeldLease)
-    assert Home(tmp_path / "worker").load(HeldLease) is None
+    StateDirectory(tmp_path / "worker").save_state(held)
+    again = StateDirectory(tmp_path / "worker")
+    assert again.load_state(HeldLease) == held
+    again.delete_state(HeldLease)
+    assert StateDirectory(tmp_path / "worker").load_state(HeldLease) is None
 
 
 def test_a_file_that_cannot_be_understood_is_named(tmp_path):
-    home = Home(tmp_path / "worker")
-    home.keep(HeldLease(id="run-1", fencing_token=3))
+    home = StateDirectory(tmp_path / "worker")
+    home.save_state(HeldLease(id="run-1", fencing_token=3))
     path = home.folder / "heldlease.json"
     path.write_text("{")
     with pytest.raises(WorkerError, match=r"heldlease\.json cannot be understood"):
-        home.load(HeldLease)
-    assert home.load(Node) is None
+        home.load_state(HeldLease)
+    assert home.load_state(Node) is None
 
 
 class TestLock:
@@ -69,10 +77,10 @@ class TestLock:
             lock_host(path)
 
     def test_a_folder_has_its_own(self, tmp_path):
-        home = Home(tmp_path / "worker")
+        home = StateDirectory(tmp_path / "worker")
         held = lock_home(home)
         with pytest.raises(WorkerError):
-            lock_home(Home(tmp_path / "worker"))
+            lock_home(StateDirectory(tmp_path / "worker"))
         os.close(held)
 
 

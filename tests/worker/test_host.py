@@ -98,7 +98,7 @@ def test_clock_and_temperature_are_spread_over_the_window(root):
 
 def test_sensors_are_read_meanwhile(root, monkeypatch):
     put(root, **{host.CLOCK.format(0): "1000000"})
-    seen, number = threading.Event(), host._number
+    seen, number = threading.Event(), host._read_number
 
     def noticed(path):
         found = number(path)
@@ -106,7 +106,7 @@ def test_sensors_are_read_meanwhile(root, monkeypatch):
             seen.set()
         return found
 
-    monkeypatch.setattr(host, "_number", noticed)
+    monkeypatch.setattr(host, "_read_number", noticed)
     with host.watch(root=root, period_seconds=0.001) as window:
         put(root, **{host.CLOCK.format(0): "5000000"})
         assert seen.wait(30)

@@ -4,11 +4,11 @@ from contextlib import contextmanager
 import pytest
 from pydantic import MISSING
 
-from service.protocol.nodes import Gap, Software
-from service.protocol.results import Correctness, Result
+from service.protocol.nodes import NodeGap, NodeSoftware
+from service.protocol.results import BenchmarkResultReport, CorrectnessCheck
 from service.worker import measure as module
-from service.worker.benchmark import Facts, Unsupported
-from service.worker.measure import device, measure
+from service.worker.benchmark import MeasurementFacts, Unsupported
+from service.worker.measure import load_device, measure_repeat
 from tests.worker.machines import (
     FakeClock,
     FakeRead,
@@ -20,7 +20,7 @@ from tests.worker.machines import (
 )
 
 MILLISECOND = 1_000_000
-WRONG = Correctness(method="by eye", largest_error=0.5, tolerance=0.1, passed=False)
+WRONG = CorrectnessCheck(method="by eye", largest_error=0.5, tolerance=0.1, passed=False)
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def clock(monkeypatch):
     """Time passes only while the fake works."""
     clock = FakeClock()
     monkeypatch.setattr(module, "resolution_ns", lambda _: 1)
-    for name in ("warm_up", "take"):
+    for name in ("warm_up", "take_samples"):
         real = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *args, real=real, **kwargs: real(*args, **kwargs, clock=clock)
@@ -54,7 +54,7 @@ def failing(error):
 
 
 def measured(value, which=None, **changes):
-    return measure(task(which, **changes), find=fake_device(prepared(value)))
+    return measure_repeat(task(which, **changes), find=fake_device(prepared(value)))
 
 
 def test_a_record_says_what_was_asked_and_what_was_measured(clock):
@@ -70,14 +70,16 @@ def test_a_record_says_what_was_asked_and_what_was_measured(clock):
     assert [(gone.reason, gone.count) for gone in measurement.discarded] == [("first", 1)]
     assert measurement.first_call_seconds == 0.001
     assert measurement.library == "fake 1.0"
-    assert result.benchmark.figure(measurement.values, inner_iterations=1) == pytest.approx(210 / 1e-3)
+    assert result.benchmark.compute_figure(measurement.values, inner_iterations=1) == pytest.approx(
+        210 / 1e-3
+    )
     assert result.started_at <= result.finished_at
     assert result.started_monotonic_seconds <= result.finished_monotonic_seconds
 
 
 def test_a_record_reads_back_as_the_same_bytes(clock):
     content = measured(FakeTimed(clock, MILLISECOND)).to_json()
-    assert Result.model_validate_json(content).to_json() == content
+    assert BenchmarkResultReport.model_validate_json(content).to_json() == content
 
 
 def test_each_record_has_an_id_of_its_own(clock):
@@ -87,7 +89,7 @@ def test_each_record_has_an_id_of_its_own(clock):
 
 def test_readings_are_kept_as_read():
     which = benchmark({"kind": "context_memory", "with_library": False}, "bytes", least_samples=2)
-    result = measure(
+    result = measure_repeat(
         task(which), find=fake_device(prepared(FakeRead(512.0, 516.0, 514.0)), kind="context_memory")
     )
     assert result.measurement.readings == [512.0, 516.0, 514.0]
@@ -108,24 +110,24 @@ def test_only_the_timed_window_is_watched(clock):
             seen.append(watch.open)
             return super().check()
 
-    measure(task(), find=fake_device(prepared(Spied(clock, MILLISECOND)), watch=lambda: watch))
+    measure_repeat(task(), find=fake_device(prepared(Spied(clock, MILLISECOND)), watch=lambda: watch))
     # First call and one warm-up call; the sample that does not count and three that do; the check.
     assert seen == [False] * 2 + [True] * 4 + [False]
 
 
 def test_gaps_and_software_of_every_part_are_in_the_record(clock):
     watch = FakeWatch()
-    watch.gaps = [Gap(pointer="/measurement/telemetry/power_watts", code="no-sensor")]
+    watch.gaps = [NodeGap(pointer="/measurement/telemetry/power_watts", code="no-sensor")]
     timed = FakeTimed(clock, MILLISECOND)
-    timed.facts = Facts(
+    timed.facts = MeasurementFacts(
         library="fake 1.0",
         data="none",
         timer="host_clock",
         threads=2,
-        software=(Software(name="fake", version="1.0"),),
-        gaps=(Gap(pointer="/measurement/rotated_buffers", code="cache-unknown"),),
+        software=(NodeSoftware(name="fake", version="1.0"),),
+        gaps=(NodeGap(pointer="/measurement/rotated_buffers", code="cache-unknown"),),
     )
-    result = measure(task(), find=fake_device(prepared(timed), watch=lambda: watch))
+    result = measure_repeat(task(), find=fake_device(prepared(timed), watch=lambda: watch))
     assert [gap.code for gap in result.gaps] == ["cache-unknown", "no-sensor"]
     assert [part.name for part in result.software] == ["python", "fake"]
     assert result.measurement.threads == 2
@@ -148,7 +150,7 @@ def test_gaps_and_software_of_every_part_are_in_the_record(clock):
     ],
 )
 def test_a_failure_has_a_reason_and_no_figure(prepare, status, reason, detail):
-    result = measure(task(benchmark(most_seconds=0.0)), find=fake_device(prepare))
+    result = measure_repeat(task(benchmark(most_seconds=0.0)), find=fake_device(prepare))
     assert (result.status, result.failure.reason, result.failure.detail) == (status, reason, detail)
     assert result.measurement is MISSING
     assert b"samples_ns" not in result.to_json()
@@ -156,7 +158,7 @@ def test_a_failure_has_a_reason_and_no_figure(prepare, status, reason, detail):
 
 def test_an_unforeseen_error_leaves_its_trace_and_no_credential():
     error = ValueError("refused\nironlawnode_abc123def_SECRETSECRETSECRET\x00")
-    failure = measure(task(), find=fake_device(failing(error))).failure
+    failure = measure_repeat(task(), find=fake_device(failing(error))).failure
     assert failure.error_output.rstrip().startswith("Traceback")
     assert "ValueError: refused" in failure.error_output
     assert "\n" not in failure.detail
@@ -165,8 +167,8 @@ def test_an_unforeseen_error_leaves_its_trace_and_no_credential():
 
 def test_a_failed_measurement_keeps_what_is_known_of_the_stack(clock):
     timed = FakeTimed(clock, MILLISECOND, correctness=WRONG)
-    timed.facts = Facts(
-        library="x", data="x", timer="host_clock", software=(Software(name="blas", version="9"),)
+    timed.facts = MeasurementFacts(
+        library="x", data="x", timer="host_clock", software=(NodeSoftware(name="blas", version="9"),)
     )
     assert [part.name for part in measured(timed).software] == ["python", "blas"]
 
@@ -181,20 +183,20 @@ def test_what_was_made_ready_is_put_away_after_a_failure(clock):
         finally:
             ended.append(True)
 
-    measure(task(), find=fake_device(prepare))
+    measure_repeat(task(), find=fake_device(prepare))
     assert ended == [True]
 
 
 def test_a_kind_that_the_device_does_not_have_is_unsupported():
     which = benchmark({"kind": "launch_latency", "method": "graph", "launches": 10}, "seconds")
-    result = measure(task(which), find=device)
+    result = measure_repeat(task(which), find=load_device)
     assert result.status == "unsupported"
     assert result.failure.detail == "launch_latency is not measured on cpu"
 
 
 def test_a_device_whose_libraries_are_missing_is_unsupported(monkeypatch):
     monkeypatch.setitem(sys.modules, "service.worker.cuda", None)
-    result = measure(task(device="cuda", accelerator_index=0))
+    result = measure_repeat(task(device="cuda", accelerator_index=0))
     assert (result.status, result.failure.reason) == ("unsupported", "UNSUPPORTED")
 
 
@@ -231,6 +233,6 @@ def test_the_temperature_that_is_asked_is_that_of_the_device_measured(clock):
         return fake_device(prepared(FakeTimed(clock, 100 * MILLISECOND)))(_)._replace(thermometer=thermometer)
 
     which = benchmark(most_warmup_seconds=60.0)
-    record = measure(task(which, device="cuda", accelerator_index=3), find=find)
+    record = measure_repeat(task(which, device="cuda", accelerator_index=3), find=find)
     assert record.measurement.warmup_seconds == pytest.approx(20, abs=0.5)
     assert asked == [3] * 4

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from service.worker.interrupt import Interrupt, Interrupted
-from service.worker.process import MOST_ERROR_CHARACTERS, Children
-from service.worker.running import measured
+from service.worker.interrupt import Interrupted, InterruptSignal
+from service.worker.process import MOST_ERROR_CHARACTERS, ChildProcesses
+from service.worker.running import run_task
 from tests.waiting import until
 from tests.worker.children import SECRET
 from tests.worker.records import task
@@ -29,11 +29,11 @@ def importable(monkeypatch):
 
 @pytest.fixture
 def children():
-    return Children(module=MODULE)
+    return ChildProcesses(module=MODULE)
 
 
 def run(children, *words, interrupt=None, given=b"", seconds=30.0):
-    return children.run(words, given, interrupt or Interrupt(), seconds=seconds, most_bytes=1_000_000)
+    return children.run(words, given, interrupt or InterruptSignal(), seconds=seconds, most_bytes=1_000_000)
 
 
 def is_alive(process_id):
@@ -62,7 +62,7 @@ def test_a_hung_process_and_what_it_started_are_killed(children, tmp_path):
 
 
 def test_an_interrupt_kills_at_once(children, tmp_path):
-    interrupt = Interrupt()
+    interrupt = InterruptSignal()
 
     def interrupt_it():
         written(tmp_path / "ids")
@@ -78,9 +78,9 @@ def test_an_interrupt_kills_at_once(children, tmp_path):
 def test_a_killed_worker_takes_its_child_with_it(tmp_path):
     """Nobody is left to kill it: the kernel does."""
     script = (
-        "from service.worker.interrupt import Interrupt\n"
-        "from service.worker.process import Children\n"
-        f"Children(module={MODULE!r}).run(['hang', {str(tmp_path / 'ids')!r}], b'', Interrupt(),"
+        "from service.worker.interrupt import InterruptSignal\n"
+        "from service.worker.process import ChildProcesses\n"
+        f"ChildProcesses(module={MODULE!r}).run(['hang', {str(tmp_path / 'ids')!r}], b'', InterruptSignal(),"
         " seconds=600.0, most_bytes=1)"
     )
     worker = subprocess.Popen([sys.executable, "-c", script])
@@ -123,25 +123,25 @@ def test_a_child_is_not_told_the_enrolment_token(children, monkeypatch):
 
 def test_a_child_holds_the_lock_as_long_as_it_lives(tmp_path):
     with (tmp_path / "lock").open("w") as lock:
-        children = Children(module=MODULE, kept_open=[lock.fileno()])
+        children = ChildProcesses(module=MODULE, kept_open=[lock.fileno()])
         assert run(children, "held", str(lock.fileno())).output == b"open"
 
 
 class TestRecord:
     def test_it_is_that_of_the_process(self, children):
         asked = task()
-        result = measured(asked, children, Interrupt())
+        result = run_task(asked, children, InterruptSignal())
         assert (result.status, result.nonce, result.repeat) == ("ok", asked.nonce, 1)
         assert result.measurement.samples_ns == [1000, 1100, 1200]
 
     def test_a_process_that_dies_leaves_a_failure_that_says_so(self):
-        class Dying(Children):
+        class Dying(ChildProcesses):
             def run(self, words, *rest, **named):
                 assert words == ["measure"]
                 return super().run(["die"], *rest, **named)
 
         asked = task(accelerator_index=3, concurrent_accelerators=1, clock_offset_seconds=0.25)
-        result = measured(asked, Dying(module=MODULE), Interrupt())
+        result = run_task(asked, Dying(module=MODULE), InterruptSignal())
         assert (result.status, result.failure.reason) == ("failed", "PROCESS_DIED")
         assert result.failure.exit_code == -signal.SIGABRT
         assert "[redacted]" in result.failure.error_output
@@ -150,27 +150,27 @@ class TestRecord:
         assert result.started_at <= result.finished_at
 
     def test_a_process_that_hangs_leaves_a_timeout(self, tmp_path):
-        class Hanging(Children):
+        class Hanging(ChildProcesses):
             def run(self, _, *rest, **named):
                 return super().run(["hang", str(tmp_path / "ids")], *rest, **named)
 
         benchmark = task().benchmark.model_copy(update={"timeout_seconds": 1.0})
-        result = measured(task(benchmark=benchmark), Hanging(module=MODULE), Interrupt())
+        result = run_task(task(benchmark=benchmark), Hanging(module=MODULE), InterruptSignal())
         assert (result.status, result.failure.reason) == ("timeout", "TIMEOUT")
         assert result.failure.detail == "after 1 s: killed"
 
     def test_a_record_of_something_else_is_not_taken(self):
-        class Other(Children):
+        class Other(ChildProcesses):
             def run(self, _, *rest, **named):
                 return super().run(["other_record"], *rest, **named)
 
-        result = measured(task(), Other(module=MODULE), Interrupt())
+        result = run_task(task(), Other(module=MODULE), InterruptSignal())
         assert (result.status, result.failure.reason) == ("failed", "WRONG_RECORD")
 
     def test_too_long_a_record_is_a_failure(self):
-        class Flooding(Children):
+        class Flooding(ChildProcesses):
             def run(self, _, *rest, **named):
                 return super().run(["flood"], *rest, **named)
 
-        result = measured(task(), Flooding(module=MODULE), Interrupt())
+        result = run_task(task(), Flooding(module=MODULE), InterruptSignal())
         assert (result.status, result.failure.reason) == ("failed", "RECORD_TOO_LARGE")

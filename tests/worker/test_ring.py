@@ -11,7 +11,7 @@ import pytest
 from service.worker import cpu
 from service.worker.benchmark import Unsupported
 from service.worker.cpu import collective
-from service.worker.ring import BUFFERS, Place, Rank
+from service.worker.ring import BUFFERS, RingPlace, RingRank
 from tests.worker.machines import benchmark
 
 PAYLOAD = 60 * 4
@@ -37,17 +37,17 @@ def test_every_result_is_right_whoever_is_slow(operation, ranks):
     shared[:, 0] = np.arange(ranks * 60).reshape(ranks, 60)
     pipes = [os.pipe() for _ in range(ranks)]
 
-    class Slow(Rank):
-        def _begin(self):
+    class Slow(RingRank):
+        def _begin_step(self):
             time.sleep(chance.choice((0, 0, 0.001)))
-            super()._begin()
+            super()._begin_step()
 
     def exchange(number):
         ends = (pipes[number - 1][0], pipes[number][1])
-        rank = Slow(Place(number, ranks, operation, 60, -1, *ends), shared)
-        rank.meet()
-        rank.exchange()
-        rank.exchange()
+        rank = Slow(RingPlace(number, ranks, operation, 60, -1, *ends), shared)
+        rank.wait_for_ranks()
+        rank.run_collective()
+        rank.run_collective()
 
     threads = [threading.Thread(target=exchange, args=(number,)) for number in range(ranks)]
     for thread in threads:

@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.protocol.suites import Sampling
+from service.protocol.suites import BenchmarkSampling
 from service.worker.sampling import (
     LEAST_SAMPLE_NS,
-    TooShort,
+    WorkTooShort,
     least_sample_ns,
     resolution_ns,
-    take,
+    take_samples,
     warm_up,
 )
 from tests.worker.machines import FakeClock, FakeTimed
@@ -19,7 +19,7 @@ SECOND = 1000 * MILLISECOND
 
 
 def sampling(**changes):
-    return Sampling(**{"warmup_seconds": 0.0, "least_seconds": 0.0, "least_samples": 3, **changes})
+    return BenchmarkSampling(**{"warmup_seconds": 0.0, "least_seconds": 0.0, "least_samples": 3, **changes})
 
 
 def warmed(*durations_ns, timer_ns=1, **changes):
@@ -31,7 +31,7 @@ def warmed(*durations_ns, timer_ns=1, **changes):
 def taken(*durations_ns, inner=1, flush_ns=0, **changes):
     clock = FakeClock()
     timed = FakeTimed(clock, *durations_ns, flush_ns=flush_ns)
-    return take(timed, sampling(**changes), inner, clock=clock), timed
+    return take_samples(timed, sampling(**changes), inner, clock=clock), timed
 
 
 def test_warm_up_goes_by_time_and_not_by_count():
@@ -78,7 +78,7 @@ def test_the_most_samples_suffice_for_the_least_time():
 
 
 def test_work_without_a_time_is_refused():
-    with pytest.raises(TooShort):
+    with pytest.raises(WorkTooShort):
         warmed(0)
 
 
@@ -171,8 +171,8 @@ def test_a_sample_of_no_time_is_counted_and_not_kept():
 
 def test_only_samples_of_no_time_are_no_measurement():
     clock = FakeClock()
-    with pytest.raises(TooShort):
-        take(FakeTimed(clock, 0, flush_ns=MILLISECOND), sampling(most_seconds=0.1), 1, clock=clock)
+    with pytest.raises(WorkTooShort):
+        take_samples(FakeTimed(clock, 0, flush_ns=MILLISECOND), sampling(most_seconds=0.1), 1, clock=clock)
 
 
 @given(st.lists(st.integers(1, SECOND), min_size=2, max_size=60), st.integers(1, 40), st.floats(0.001, 1))

@@ -6,10 +6,10 @@ import logging
 import pytest
 from rich.console import Console
 
-from service.worker.board import Board
-from service.worker.figures import figure_text, unit_text
-from service.worker.redaction import last_lines, one_line, redact
-from service.worker.table import Log, render, shown
+from service.worker.figures import format_figures, format_value
+from service.worker.redaction import extract_last_lines, redact_credentials, to_one_line
+from service.worker.status import WorkerStatus
+from service.worker.table import TableLogHandler, render_view, show_progress
 from tests.worker.fake import secret
 from tests.worker.records import failed, measured, suite, task
 
@@ -29,31 +29,31 @@ from tests.worker.records import failed, measured, suite, task
     ],
 )
 def test_figures_with_their_units(value, metric, text):
-    assert unit_text(value, metric) == text
+    assert format_value(value, metric) == text
 
 
 def test_the_figure_of_repeats_is_their_median_and_says_how_far_they_lie_apart():
-    assert figure_text([100e9, 104e9, 101e9], "bytes_per_second") == "101 GB/s, repeats within 4.0%"
-    assert figure_text([100e9], "bytes_per_second") == "100 GB/s"
+    assert format_figures([100e9, 104e9, 101e9], "bytes_per_second") == "101 GB/s, repeats within 4.0%"
+    assert format_figures([100e9], "bytes_per_second") == "100 GB/s"
 
 
 def drawn(board):
     console = Console(file=io.StringIO(), width=120)
-    console.print(render(board.view))
+    console.print(render_view(board.view))
     return console.file.getvalue()
 
 
 def test_a_suite_as_it_runs():
-    board, asked = Board(), task()
-    board.say(node="aaaa (cpu)", service="https://ironlaw.test: active", spool="2 waiting")
-    board.begin(suite(), 1)
-    board.running("gemm.0")
-    board.ended(measured(asked), is_last=False)
-    board.ended(measured(asked.model_copy(update={"repeat": 2})), is_last=True)
+    board, asked = WorkerStatus(), task()
+    board.update_status(node="aaaa (cpu)", service="https://ironlaw.test: active", spool="2 waiting")
+    board.start_suite(suite(), 1)
+    board.start_repeat("gemm.0")
+    board.record_repeat(measured(asked), is_last=False)
+    board.record_repeat(measured(asked.model_copy(update={"repeat": 2})), is_last=True)
     other = asked.model_copy(update={"benchmark": suite().benchmarks[1]})
-    board.running("gemm.1")
-    board.ended(failed(other, reason="OUT_OF_MEMORY"), is_last=True)
-    board.say(notice="make some room")
+    board.start_repeat("gemm.1")
+    board.record_repeat(failed(other, reason="OUT_OF_MEMORY"), is_last=True)
+    board.update_status(notice="make some room")
     text = drawn(board)
     for line in ("node aaaa (cpu), idle", "2 waiting", "3 of 4 repeats", "out of memory", "make some room"):
         assert line in text
@@ -67,16 +67,16 @@ def test_a_suite_as_it_runs():
 
 def test_without_a_terminal_only_the_log_is_written():
     console = Console(file=io.StringIO(), width=100)
-    board = Board()
-    board.begin(suite(), 1)
-    with shown(board, console):
-        board.running("gemm.0")
+    board = WorkerStatus()
+    board.start_suite(suite(), 1)
+    with show_progress(board, console):
+        board.start_repeat("gemm.0")
     assert console.file.getvalue() == ""
 
 
 def test_a_log_holds_no_credential():
     console = Console(file=io.StringIO(), width=40)
-    handler = Log(console)
+    handler = TableLogHandler(console)
     try:
         int(f"Bearer {secret(1)}")
     except ValueError as error:
@@ -100,13 +100,13 @@ def test_a_log_holds_no_credential():
     ],
 )
 def test_credentials_are_taken_out_whole_or_cut_short(text):
-    assert "[redacted]" in redact(text)
-    assert "AAAA" not in redact(text)
-    assert "0000000" not in redact(text)
+    assert "[redacted]" in redact_credentials(text)
+    assert "AAAA" not in redact_credentials(text)
+    assert "0000000" not in redact_credentials(text)
 
 
 def test_text_of_others_is_bounded_and_printable():
-    assert last_lines(b"a\x00b\x1b[31m\xff" + b"x" * 10_000, 100) == "x" * 100
-    assert last_lines(b"a\x00b\x1b[31m\xff\n", 100) == "ab[31m\ufffd\n"
-    assert one_line("two\nlines\tand\x07 a bell" + "x" * 1000).startswith("two lines and a bell")
-    assert len(one_line("x" * 1000)) == 500
+    assert extract_last_lines(b"a\x00b\x1b[31m\xff" + b"x" * 10_000, 100) == "x" * 100
+    assert extract_last_lines(b"a\x00b\x1b[31m\xff\n", 100) == "ab[31m\ufffd\n"
+    assert to_one_line("two\nlines\tand\x07 a bell" + "x" * 1000).startswith("two lines and a bell")
+    assert len(to_one_line("x" * 1000)) == 500

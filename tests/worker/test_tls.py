@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from service.worker.client import Client, Unanswered
+from service.worker.client import NoAnswer, ServiceClient
 from tests.worker.fake import NODE_ID, FakeService
 from tests.worker.loopback import serving
 from tests.worker.test_client import beat
@@ -89,7 +89,7 @@ def authority(tmp_path):
 def test_a_private_authority_that_is_named(authority, credentials, tmp_path):
     service = FakeService()
     with serving(service, authority.context(tmp_path)) as address:
-        client = Client(address, ca_file=tmp_path / "ca.pem", credentials=credentials)
+        client = ServiceClient(address, ca_file=tmp_path / "ca.pem", credentials=credentials)
         assert beat(client).state == "active"
         client.close()
     assert service.log[0][1] == f"/v1/nodes/{NODE_ID}:heartbeat"
@@ -109,8 +109,8 @@ def test_nothing_is_said_to_anybody_else(authority, credentials, tmp_path, serve
     (tmp_path / "other.pem").write_bytes(pem(Authority().certificate))
     service = FakeService()
     with serving(service, authority.context(tmp_path, **server)) as address:
-        client = Client(address, ca_file=ca_file and tmp_path / ca_file, credentials=credentials)
-        with pytest.raises(Unanswered, match="CERTIFICATE_VERIFY_FAILED"):
+        client = ServiceClient(address, ca_file=ca_file and tmp_path / ca_file, credentials=credentials)
+        with pytest.raises(NoAnswer, match="CERTIFICATE_VERIFY_FAILED"):
             beat(client)
         client.close()
     assert service.log == []

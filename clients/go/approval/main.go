@@ -24,12 +24,12 @@ func key() string {
 
 func main() {
 	client, ctx := connection.Connect(), context.Background()
-	asked := ironlaw.NewUtilityBillQuoteInput("Pre-training, next quarter", "utility-bill", connection.Question())
-	body := ironlaw.UtilityBillQuoteInputAsQuoteInput(asked)
-	quote, _, err := client.QuotesAPI.CreateQuote(ctx).QuoteInput(body).IdempotencyKey(key()).Execute()
+	asked := ironlaw.NewUtilityBillQuoteRequest("Pre-training, next quarter", "utility-bill", connection.Question())
+	body := ironlaw.UtilityBillQuoteRequestAsQuoteRequest(asked)
+	quote, _, err := client.QuotesAPI.CreateQuote(ctx).QuoteRequest(body).IdempotencyKey(key()).Execute()
 	connection.Check(err)
 	fmt.Printf("quote %s: %s\n", quote.Id, connection.Money(quote.Headlines.Total))
-	submit := client.QuotesAPI.SubmitQuote(ctx, quote.Id).Submission(*ironlaw.NewSubmission(quote.ContentDigest))
+	submit := client.QuotesAPI.SubmitQuote(ctx, quote.Id).QuoteSubmissionRequest(*ironlaw.NewQuoteSubmissionRequest(quote.ContentDigest))
 	needed, _, err := submit.ValidateOnly(true).Execute()
 	connection.Check(err)
 	for _, step := range needed.Steps {

@@ -11,7 +11,7 @@ func Devices(accelerator string, count int64) ironlaw.ClusterInput {
 }
 
 // Question asks for a training run on a thousand devices, rented or bought.
-func Question() ironlaw.UtilityBillQuestion {
+func Question() ironlaw.UtilityBillRequest {
 	model := ironlaw.NewParameterCountModel("parameter_count", 70_000_000_000)
 	workload := ironlaw.NewTrainingWorkloadInput("training")
 	workload.SetTotalTokens(2_000_000_000_000)
@@ -19,7 +19,7 @@ func Question() ironlaw.UtilityBillQuestion {
 	half := ironlaw.NewAssumedEfficiency("assumed", 0.5)
 	rental := ironlaw.NewRental()
 	rental.SetPricePerDeviceHour(USD("3"))
-	asked := ironlaw.NewUtilityBillQuestion(
+	asked := ironlaw.NewUtilityBillRequest(
 		ironlaw.ParameterCountModelAsModelReference(model),
 		ironlaw.TrainingWorkloadInputAsWorkloadInput(workload),
 		Devices("h100-sxm", 1000),

@@ -11,7 +11,7 @@ import (
 func main() {
 	estimates := connection.Connect().EstimatesAPI
 	question := connection.Question()
-	bill, _, err := estimates.EstimateUtilityBill(context.Background()).UtilityBillQuestion(question).Execute()
+	bill, _, err := estimates.EstimateUtilityBill(context.Background()).UtilityBillRequest(question).Execute()
 	connection.Check(err)
 	fmt.Printf("rent %s, purchase %s\n", connection.Money(bill.Rent.Total), connection.Money(bill.Purchase.Total))
 	if bill.BreakEvenRuns != nil {

@@ -18,7 +18,7 @@ func rented(accelerator, price string) ironlaw.RentedDevices {
 	return *ironlaw.NewRentedDevices(name, connection.Devices(accelerator, 16), *rental)
 }
 
-func question() ironlaw.PlanQuestion {
+func question() ironlaw.PlanRequest {
 	model := ironlaw.NewCatalogModel("catalog", "llama-3.1-8b")
 	workload := ironlaw.NewTrainingWorkloadInput("training")
 	workload.SetSequenceLength(8192)
@@ -27,7 +27,7 @@ func question() ironlaw.PlanQuestion {
 	search := ironlaw.NewPlanSearch()
 	search.SetOffers(false)
 	search.SetAcceleratorCounts([]int64{8, 16})
-	asked := ironlaw.NewPlanQuestion(
+	asked := ironlaw.NewPlanRequest(
 		ironlaw.CatalogModelAsModelReference(model),
 		ironlaw.TrainingWorkloadInputAsWorkloadInput(workload),
 		ironlaw.PLANGOAL_CHEAPEST,
@@ -39,7 +39,7 @@ func question() ironlaw.PlanQuestion {
 
 func main() {
 	plans, ctx := connection.Connect().PlansAPI, context.Background()
-	plan, _, err := plans.CreatePlan(ctx).PlanQuestion(question()).Execute()
+	plan, _, err := plans.CreatePlan(ctx).PlanRequest(question()).Execute()
 	connection.Check(err)
 	for plan.State == ironlaw.PLANSTATE_RUNNING {
 		time.Sleep(500 * time.Millisecond)

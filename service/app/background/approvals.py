@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from service.approvals import deadlines
 from service.approvals.deadlines import SETTLE, ApprovalToSettle
-from service.approvals.repository import Due
+from service.approvals.repository import DueApproval
 from service.kit.database.engine import Database, Writer
 from service.kit.http.problems import Problem
-from service.kit.jobs.kinds import Done, Job, Kind
-from service.kit.jobs.schedules import Nothing, Schedule
+from service.kit.jobs.kinds import CompletedJob, JobChunk, RunnableJobType
+from service.kit.jobs.schedules import JobSchedule, NoArguments
 
 if TYPE_CHECKING:
     from service.audit.service import Writes
@@ -18,47 +18,53 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-def settling(writes: "Writes") -> Kind[ApprovalToSettle]:
+def build_settlement_kind(writes: "Writes") -> RunnableJobType[ApprovalToSettle]:
     """What is done when a deadline of an approval passes."""
 
-    def run(job: Job[ApprovalToSettle]) -> Done:
-        with job.writing() as session:
-            return Done({"done": settled(session, writes, job.tenant_id, job.arguments.approval_id)})
+    def settle_approval(job: JobChunk[ApprovalToSettle]) -> CompletedJob:
+        with job.open_writer() as session:
+            return CompletedJob(
+                {"done": settle_deadlines(session, writes, job.tenant_id, job.arguments.approval_id)}
+            )
 
-    return Kind(name=SETTLE.name, arguments=SETTLE.arguments, run=run)
+    return RunnableJobType(name=SETTLE.name, arguments=SETTLE.arguments, run=settle_approval)
 
 
-def sweeping(writes: "Writes") -> Schedule:
+def build_deadline_sweep(writes: "Writes") -> JobSchedule:
     """Acts on deadlines that no job has acted on: one was cancelled, or the clock was set."""
 
-    def run(job: Job[Nothing]) -> Done:
+    def sweep_deadlines(job: JobChunk[NoArguments]) -> CompletedJob:
         acted, last = 0, None
-        while found := _due(job.database, last):
+        while found := _list_due(job.database, last):
             for last in found:
                 # Each by itself: the head of a chain is locked after the approval, never before another one,
                 # and one that somebody has broken beside the service does not hold up those behind it.
                 try:
-                    with job.writing() as session:
-                        acted += len(settled(session, writes, last.tenant_id, last.approval_id))
+                    with job.open_writer() as session:
+                        acted += len(settle_deadlines(session, writes, last.tenant_id, last.approval_id))
                 except Problem as refused:
                     _logger.warning("a deadline of approval %s: %s", last.approval_id, refused.code)
-        return Done({"approvals": acted})
+        return CompletedJob({"approvals": acted})
 
-    kind = Kind(
-        name="approvals.sweep", arguments=Nothing, run=run, concurrency=1, retention=timedelta(hours=1)
+    kind = RunnableJobType(
+        name="approvals.sweep",
+        arguments=NoArguments,
+        run=sweep_deadlines,
+        concurrency=1,
+        retention=timedelta(hours=1),
     )
-    return Schedule(name=kind.name, every=timedelta(minutes=1), job=kind)
+    return JobSchedule(name=kind.name, every=timedelta(minutes=1), job=kind)
 
 
-def _due(database: Database, after: Due | None) -> list[Due]:
-    with database.reading() as session:
-        return deadlines.due(session, after)
+def _list_due(database: Database, after: DueApproval | None) -> list[DueApproval]:
+    with database.open_reader() as session:
+        return deadlines.list_due_approvals(session, after)
 
 
-def settled(session: Writer, writes: "Writes", tenant_id: str, approval_id: str) -> list[str]:
+def settle_deadlines(session: Writer, writes: "Writes", tenant_id: str, approval_id: str) -> list[str]:
     """Act on every deadline of an approval that has passed, and record what was done."""
     done = []
-    while acted := deadlines.settle(session, tenant_id, approval_id):
-        writes.note(session, tenant_id, *acted)
+    while acted := deadlines.settle_deadline(session, tenant_id, approval_id):
+        writes.record_own_change(session, tenant_id, *acted)
         done.append(acted[0])
     return done

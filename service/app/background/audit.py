@@ -6,15 +6,15 @@ from datetime import timedelta
 from typing import Final
 
 from service.app.recorded import HELD
-from service.audit.exports import Exports, TimeStampFailed
+from service.audit.exports import HeadExports, TimeStampFailed
 from service.audit.service import Writes
-from service.audit.verification import Head, Verification, Verifier, heads
-from service.auth.repository import tenant_states
-from service.kit.jobs.events import emit
-from service.kit.jobs.kinds import Continue, Done, Job, JobError, Kind
-from service.kit.jobs.schedules import Nothing, Schedule
-from service.schemas.events import AuditHeadEvent, EventType
-from service.webhooks.service import tenants_told
+from service.audit.verification import ChainHead, Verification, Verifier, list_heads
+from service.auth.repository import list_tenant_states
+from service.kit.jobs.events import emit_event
+from service.kit.jobs.kinds import CompletedJob, ContinueJob, JobChunk, JobError, RunnableJobType
+from service.kit.jobs.schedules import JobSchedule, NoArguments
+from service.schemas.events import AuditHeadEvent, WebhookEventType
+from service.webhooks.service import list_subscribed_tenants
 
 VERIFY: Final = "audit.verify"
 """The job whose last result the metrics show."""
@@ -22,58 +22,62 @@ _SHOWN_IN_LOG: Final = 20
 log = logging.getLogger(__name__)
 
 
-def exporting(exports: Exports) -> Schedule:
+def build_audit_export(exports: HeadExports) -> JobSchedule:
     """Every hour, tell where chains end: webhooks, the log, and a file where one is named."""
 
-    def run(job: Job[Nothing]) -> Done:
-        with job.database.reading() as session:
-            found = [head for head in heads(session) if head.sequence]
-            told = tenants_told(session, EventType.AUDIT_HEAD)
+    def export_heads(job: JobChunk[NoArguments]) -> CompletedJob:
+        with job.database.open_reader() as session:
+            found = [head for head in list_heads(session) if head.sequence]
+            told = list_subscribed_tenants(session, WebhookEventType.AUDIT_HEAD)
         for head in found:
             if head.tenant_id in told:
-                with job.writing() as session:
+                with job.open_writer() as session:
                     once = f"{head.sequence} {head.hash}"
-                    emit(session, head.tenant_id, EventType.AUDIT_HEAD, _event(head), once_for=once)
+                    emit_event(
+                        session, head.tenant_id, WebhookEventType.AUDIT_HEAD, _to_event(head), once_for=once
+                    )
         try:
             exports.write(found)
         except TimeStampFailed as failed:
             raise JobError(
                 "TIME_STAMP_FAILED", f"The heads are written without a time stamp: {failed}"
             ) from None
-        return Done({"heads": len(found)})
+        return CompletedJob({"heads": len(found)})
 
-    kind = Kind(name="audit.heads", arguments=Nothing, run=run, concurrency=1)
-    return Schedule(name=kind.name, every=timedelta(hours=1), job=kind)
+    kind = RunnableJobType(name="audit.heads", arguments=NoArguments, run=export_heads, concurrency=1)
+    return JobSchedule(name=kind.name, every=timedelta(hours=1), job=kind)
 
 
-def _event(head: Head) -> AuditHeadEvent:
+def _to_event(head: ChainHead) -> AuditHeadEvent:
     return {"sequence": head.sequence, "hash": head.hash}
 
 
-def verifying(writes: Writes) -> Schedule:
+def build_audit_verification(writes: Writes) -> JobSchedule:
     """Every day, verify the record of one tenant after the other; each is a chunk of its own."""
     verifier = Verifier(writes, HELD)
 
-    def run(job: Job[Nothing]) -> Continue | Done:
+    def verify_next_tenant(job: JobChunk[NoArguments]) -> ContinueJob | CompletedJob:
         after = job.progress.get("after", "")
-        with job.database.reading() as session:
-            known = [state.tenant_id for state in tenant_states(session)]
-            left = [name for name in verifier.tenants(session, known) if name > after]
-            found = verifier.tenant(session, left[0]) if left else None
+        with job.database.open_reader() as session:
+            known = [state.tenant_id for state in list_tenant_states(session)]
+            left = [name for name in verifier.list_tenants(session, known) if name > after]
+            found = verifier.verify_tenant(session, left[0]) if left else None
         counts = {name: job.progress.get(name, 0) for name in ("tenants", "faults", "gaps")}
         if found is None:
-            return Done(counts)
-        _tell(found)
+            return CompletedJob(counts)
+        _log_fault(found)
         counts["tenants"] += 1
         counts["faults"] += found.fault_count
         counts["gaps"] += len(found.gaps)
-        return Continue({"after": left[0], **counts})
+        return ContinueJob({"after": left[0], **counts})
 
-    kind = Kind(name=VERIFY, arguments=Nothing, run=run, concurrency=1, lease=timedelta(minutes=2))
-    return Schedule(name=kind.name, every=timedelta(days=1), job=kind)
+    kind = RunnableJobType(
+        name=VERIFY, arguments=NoArguments, run=verify_next_tenant, concurrency=1, lease=timedelta(minutes=2)
+    )
+    return JobSchedule(name=kind.name, every=timedelta(days=1), job=kind)
 
 
-def _tell(found: Verification) -> None:
+def _log_fault(found: Verification) -> None:
     """Write what is wrong to the log, the first of it."""
     tenant_id, fault = found.verdict.tenant_id, found.verdict.fault
     if fault is not None:

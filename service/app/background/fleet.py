@@ -2,20 +2,24 @@
 
 from datetime import timedelta
 
-from service.kit.jobs.kinds import Done, Job, Kind
-from service.kit.jobs.schedules import Nothing, Schedule
-from service.nodes.service import settle_abandoned
+from service.kit.jobs.kinds import CompletedJob, JobChunk, RunnableJobType
+from service.kit.jobs.schedules import JobSchedule, NoArguments
+from service.nodes.service import expire_abandoned
 
 
-def _settle(job: Job[Nothing]) -> Done:
-    with job.writing() as session:
-        return Done(settle_abandoned(session))
+def _settle_abandoned_runs(job: JobChunk[NoArguments]) -> CompletedJob:
+    with job.open_writer() as session:
+        return CompletedJob(expire_abandoned(session))
 
 
-SETTLING = Schedule(
+SETTLING = JobSchedule(
     name="leases.settle",
     every=timedelta(minutes=1),
-    job=Kind(
-        name="leases.settle", arguments=Nothing, run=_settle, concurrency=1, retention=timedelta(hours=1)
+    job=RunnableJobType(
+        name="leases.settle",
+        arguments=NoArguments,
+        run=_settle_abandoned_runs,
+        concurrency=1,
+        retention=timedelta(hours=1),
     ),
 )

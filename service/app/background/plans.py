@@ -5,88 +5,100 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from service.estimates.service import NoSoundAnswer, answer
-from service.evidence.snapshot import store_of
-from service.kit.jobs.kinds import Done, Job, Kind
-from service.kit.jobs.schedules import Nothing, Schedule
+from service.estimates.service import NoSoundEstimate, answer_question
+from service.evidence.snapshot import get_store
+from service.kit.jobs.kinds import CompletedJob, JobChunk, RunnableJobType
+from service.kit.jobs.schedules import JobSchedule, NoArguments
 from service.plans import stored
 from service.plans.jobs import LEASE, RANK, SEARCH, PieceToSearch, PlanToRank
-from service.plans.service import pieces_of, pin_of, rank, search_piece
-from service.plans.stored import Wanted
+from service.plans.service import build_pin, prepare_pieces, rank_plan, search_plan_piece
+from service.plans.stored import RunningPlan
 from service.resolve.catalog import CatalogView
-from service.schemas.plans import PlanQuestion
+from service.schemas.plans import PlanRequest
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
-def _search(job: Job[PieceToSearch]) -> Done:
-    with job.database.reading() as session:
-        plan = stored.wanted(session, job.tenant_id, job.arguments)
-        piece = stored.piece(session, job.tenant_id, job.arguments) if plan else None
+def _search_plan(job: JobChunk[PieceToSearch]) -> CompletedJob:
+    with job.database.open_reader() as session:
+        plan = stored.find_active_plan(session, job.tenant_id, job.arguments)
+        piece = stored.get_piece(session, job.tenant_id, job.arguments) if plan else None
     if plan is None or piece is None:
-        return Done()
-    outcome = _found(job, plan, partial(search_piece, piece=piece))
+        return CompletedJob()
+    outcome = _find_under_pin(job, plan, partial(search_plan_piece, piece=piece))
     if outcome is not None:
-        with job.writing() as session:
-            stored.keep(session, job.tenant_id, job.arguments, outcome)
-    return Done()
+        with job.open_writer() as session:
+            stored.record_outcome(session, job.tenant_id, job.arguments, outcome)
+    return CompletedJob()
 
 
-def _rank(job: Job[PlanToRank]) -> Done:
-    with job.database.reading() as session:
-        plan = stored.wanted(session, job.tenant_id, job.arguments)
-        outcomes = stored.outcomes(session, job.tenant_id, job.arguments.plan_id)
+def _rank_plan(job: JobChunk[PlanToRank]) -> CompletedJob:
+    with job.database.open_reader() as session:
+        plan = stored.find_active_plan(session, job.tenant_id, job.arguments)
+        outcomes = stored.list_outcomes(session, job.tenant_id, job.arguments.plan_id)
     if plan is None:
-        return Done()
-    ranked = _found(job, plan, partial(rank, outcomes=outcomes))
+        return CompletedJob()
+    ranked = _find_under_pin(job, plan, partial(rank_plan, outcomes=outcomes))
     if ranked is not None:
-        with job.writing() as session:
-            stored.finish(session, job.tenant_id, job.arguments, ranked)
-    return Done()
+        with job.open_writer() as session:
+            stored.record_answer(session, job.tenant_id, job.arguments, ranked)
+    return CompletedJob()
 
 
-def _found(job: Job[Any], plan: Wanted, find: Callable[[PlanQuestion, CatalogView], _Found]) -> _Found | None:
+def _find_under_pin(
+    job: JobChunk[Any], plan: RunningPlan, find: Callable[[PlanRequest, CatalogView], _Result]
+) -> _Result | None:
     """What is found under the pin of a plan; None where the plan fails or is begun anew instead."""
-    catalog = _catalog(job)
+    catalog = _load_catalog(job)
     try:
-        if plan.pin == pin_of(catalog):
-            found = answer(find, plan.question, catalog)
-            if plan.pin == pin_of(catalog):  # no day has ended meanwhile
+        if plan.pin == build_pin(catalog):
+            found = answer_question(find, plan.question, catalog)
+            if plan.pin == build_pin(catalog):  # no day has ended meanwhile
                 return found
-        prepared = answer(pieces_of, plan.question, catalog)
-    except NoSoundAnswer as refused:
+        prepared = answer_question(prepare_pieces, plan.question, catalog)
+    except NoSoundEstimate as refused:
         # What its question lacks is no fault of the job.
-        with job.writing() as session:
-            stored.fail(session, job.tenant_id, job.arguments, refused.errors[0])
+        with job.open_writer() as session:
+            stored.fail_plan(session, job.tenant_id, job.arguments, refused.errors[0])
     else:
-        with job.writing() as session:
-            stored.begin_again(session, job.tenant_id, job.arguments, prepared)
+        with job.open_writer() as session:
+            stored.restart_search(session, job.tenant_id, job.arguments, prepared)
     return None
 
 
-def _catalog(job: Job[Any]) -> CatalogView:
+def _load_catalog(job: JobChunk[Any]) -> CatalogView:
     """What the tenant sees now; in a process without requests nobody else keeps it fresh."""
-    store = store_of(job.database)
+    store = get_store(job.database)
     store.refresh()
-    return store.current(job.tenant_id)
+    return store.get_current(job.tenant_id)
 
 
 _LONGEST_BACKOFF = timedelta(seconds=10)
-SEARCHING = Kind(
-    name=SEARCH.name, arguments=SEARCH.arguments, run=_search, lease=LEASE, longest_backoff=_LONGEST_BACKOFF
+SEARCHING = RunnableJobType(
+    name=SEARCH.name,
+    arguments=SEARCH.arguments,
+    run=_search_plan,
+    lease=LEASE,
+    longest_backoff=_LONGEST_BACKOFF,
 )
-RANKING = Kind(
-    name=RANK.name, arguments=RANK.arguments, run=_rank, lease=LEASE, longest_backoff=_LONGEST_BACKOFF
+RANKING = RunnableJobType(
+    name=RANK.name, arguments=RANK.arguments, run=_rank_plan, lease=LEASE, longest_backoff=_LONGEST_BACKOFF
 )
 
 
-def _sweep(job: Job[Nothing]) -> Done:
-    with job.writing() as session:
-        return Done({"plans": stored.fail_stuck(session)})
+def _fail_stuck_plans(job: JobChunk[NoArguments]) -> CompletedJob:
+    with job.open_writer() as session:
+        return CompletedJob({"plans": stored.fail_stuck_plans(session)})
 
 
-SWEEPING = Schedule(
+SWEEPING = JobSchedule(
     name="plans.sweep",
     every=timedelta(minutes=1),
-    job=Kind(name="plans.sweep", arguments=Nothing, run=_sweep, concurrency=1, retention=timedelta(hours=1)),
+    job=RunnableJobType(
+        name="plans.sweep",
+        arguments=NoArguments,
+        run=_fail_stuck_plans,
+        concurrency=1,
+        retention=timedelta(hours=1),
+    ),
 )

@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from service.approvals.changes import service as changes
-from service.evidence.snapshot import store_of
+from service.evidence.snapshot import get_store
 from service.kit.http.problems import Problem
-from service.kit.jobs.kinds import Done, Job, Kind
-from service.kit.jobs.schedules import Nothing, Schedule
+from service.kit.jobs.kinds import CompletedJob, JobChunk, RunnableJobType
+from service.kit.jobs.schedules import JobSchedule, NoArguments
 
 if TYPE_CHECKING:
     from service.audit.service import Writes
@@ -16,25 +16,29 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-def applying(writes: "Writes") -> Schedule:
+def build_policy_application(writes: "Writes") -> JobSchedule:
     """Lets changes take effect that are due and that nobody has used since."""
 
-    def run(job: Job[Nothing]) -> Done:
-        applied, store = 0, store_of(job.database)
-        with job.database.reading() as session:
-            tenants = changes.tenants_due(session)
+    def apply_due_changes(job: JobChunk[NoArguments]) -> CompletedJob:
+        applied, store = 0, get_store(job.database)
+        with job.database.open_reader() as session:
+            tenants = changes.list_due_tenants(session)
         if tenants:
             store.refresh()
         for tenant_id in tenants:
             try:
-                applied += changes.settle(
-                    job.database, writes, tenant_id, lambda name: store.current(name).exchange_rates
+                applied += changes.settle_due_changes(
+                    job.database, writes, tenant_id, lambda name: store.get_current(name).exchange_rates
                 )
             except Problem as refused:
                 _logger.warning("changes of policies of tenant %s: %s", tenant_id, refused.code)
-        return Done({"policy_changes": applied})
+        return CompletedJob({"policy_changes": applied})
 
-    kind = Kind(
-        name="policy_changes.sweep", arguments=Nothing, run=run, concurrency=1, retention=timedelta(hours=1)
+    kind = RunnableJobType(
+        name="policy_changes.sweep",
+        arguments=NoArguments,
+        run=apply_due_changes,
+        concurrency=1,
+        retention=timedelta(hours=1),
     )
-    return Schedule(name=kind.name, every=timedelta(minutes=1), job=kind)
+    return JobSchedule(name=kind.name, every=timedelta(minutes=1), job=kind)

@@ -3,35 +3,37 @@
 from datetime import UTC, timedelta
 from typing import Final
 
-from service.kit.jobs.events import emit
-from service.kit.jobs.kinds import Continue, Done, Job, Kind
-from service.kit.jobs.schedules import Nothing, Schedule
+from service.kit.jobs.events import emit_event
+from service.kit.jobs.kinds import CompletedJob, ContinueJob, JobChunk, RunnableJobType
+from service.kit.jobs.schedules import JobSchedule, NoArguments
 from service.quotes import repository
 from service.quotes.tables import QuoteRow
-from service.schemas.events import EventType, QuoteEvent
+from service.schemas.events import QuoteEvent, WebhookEventType
 
 SOON: Final = timedelta(days=1)
 AT_ONCE: Final = 200
 
 
-def _sweep(job: Job[Nothing]) -> Continue | Done:
+def _report_expiring(job: JobChunk[NoArguments]) -> ContinueJob | CompletedJob:
     """Tell of a batch, and go on after it until there is no more: a tick tells of everything."""
     after = job.progress.get("after")
-    with job.database.reading() as session:
+    with job.database.open_reader() as session:
         rows = repository.expiring(session, SOON, tuple(after) if after else None, AT_ONCE)
     told = job.progress.get("quotes", 0) + len(rows)
     if not rows:
-        return Done({"quotes": told})
+        return CompletedJob({"quotes": told})
     last = [rows[-1].tenant_id, rows[-1].id, rows[-1].version]
     progress = {"after": last, "quotes": told}
-    with job.writing(progress) as session:
+    with job.open_writer(progress) as session:
         for row in rows:
             once = f"{row.id} {row.version}"
-            emit(session, row.tenant_id, EventType.QUOTE_EXPIRES_SOON, _event(row), once_for=once)
-    return Continue(progress)
+            emit_event(
+                session, row.tenant_id, WebhookEventType.QUOTE_EXPIRES_SOON, _to_event(row), once_for=once
+            )
+    return ContinueJob(progress)
 
 
-def _event(row: QuoteRow) -> QuoteEvent:
+def _to_event(row: QuoteRow) -> QuoteEvent:
     event: QuoteEvent = {
         "quote_id": row.id,
         "quote_version": row.version,
@@ -44,8 +46,8 @@ def _event(row: QuoteRow) -> QuoteEvent:
     return event
 
 
-SWEEPING: Final = Schedule(
+SWEEPING: Final = JobSchedule(
     name="quotes.sweep",
     every=timedelta(hours=1),
-    job=Kind(name="quotes.sweep", arguments=Nothing, run=_sweep, concurrency=1),
+    job=RunnableJobType(name="quotes.sweep", arguments=NoArguments, run=_report_expiring, concurrency=1),
 )

@@ -10,9 +10,9 @@ from service.app.background.schemas import (
     BackgroundJobPage,
     BackgroundJobQuery,
     JobId,
-    shown_job,
+    to_job_response,
 )
-from service.audit.service import Change, Read, Write, WriteRequest
+from service.audit.service import Read, Write, WriteOutcome, WriteRequest
 from service.kit.database.engine import Writer
 from service.kit.http.pages import NEWEST_FIRST
 from service.kit.http.web import api_router, json_response
@@ -28,7 +28,7 @@ def list_background_jobs(read: Read, query: Annotated[BackgroundJobQuery, Query(
     """A page of the tenant's jobs, the newest first."""
     page = read.page(query, NEWEST_FIRST, "background-jobs", query.kind, query.state)
     with read.session() as session:
-        rows = repository.page(
+        rows = repository.list_page(
             session,
             read.tenant_id,
             kinds=query.kind,
@@ -36,32 +36,32 @@ def list_background_jobs(read: Read, query: Annotated[BackgroundJobQuery, Query(
             after=page.after,
             limit=page.limit,
         )
-        return json_response(page.to_response([shown_job(row) for row in rows]))
+        return json_response(page.to_response([to_job_response(row) for row in rows]))
 
 
 @router.get("/{id:name}", response_model=BackgroundJob)
 def get_background_job(read: Read, id: JobPath) -> Response:
     """A job, with its progress."""
     with read.session() as session:
-        return json_response(shown_job(repository.get(session, read.tenant_id, id)))
+        return json_response(to_job_response(repository.get_job(session, read.tenant_id, id)))
 
 
 @router.post("/{id:name}:cancel", response_model=BackgroundJob)
 def cancel_background_job(write: Write, id: JobPath) -> Response:
     """Let a job end: one that runs at the end of its piece, any other at once."""
-    return _change(write, id, repository.cancel)
+    return _change(write, id, repository.cancel_job)
 
 
 @router.post("/{id:name}:retry", response_model=BackgroundJob)
 def retry_background_job(write: Write, id: JobPath) -> Response:
     """Let a dead job run again, from where it stands."""
-    return _change(write, id, repository.retry)
+    return _change(write, id, repository.retry_job)
 
 
 def _change(write: WriteRequest, job_id: str, do: Callable[[Writer, str, str], JobRow]) -> Response:
-    def change(session: Writer) -> Change:
-        before = shown_job(repository.get(session, write.tenant_id, job_id))
-        after = shown_job(do(session, write.tenant_id, job_id))
-        return Change(resource=f"background-jobs/{job_id}", body=after, before=before, after=after)
+    def change(session: Writer) -> WriteOutcome:
+        before = to_job_response(repository.get_job(session, write.tenant_id, job_id))
+        after = to_job_response(do(session, write.tenant_id, job_id))
+        return WriteOutcome(resource=f"background-jobs/{job_id}", body=after, before=before, after=after)
 
     return write.run(None, change)

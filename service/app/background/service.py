@@ -9,24 +9,24 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.app.background.approvals import settling, sweeping
-from service.app.background.audit import exporting, verifying
-from service.app.background.calibrations import drawing
+from service.app.background.approvals import build_deadline_sweep, build_settlement_kind
+from service.app.background.audit import build_audit_export, build_audit_verification
+from service.app.background.calibrations import build_calibration_kind
 from service.app.background.fleet import SETTLING
 from service.app.background.plans import RANKING, SEARCHING
 from service.app.background.plans import SWEEPING as PLANS_SWEEPING
-from service.app.background.policy_changes import applying
+from service.app.background.policy_changes import build_policy_application
 from service.app.background.quotes import SWEEPING as QUOTES_SWEEPING
 from service.app.background.regressions import COMPARING
-from service.app.background.retention import expiries
+from service.app.background.retention import list_expiries
 from service.app.background.webhooks import PUBLISHING
-from service.audit.exports import Exports
+from service.audit.exports import HeadExports
 from service.audit.service import Writes
-from service.benchmarks.validation.jobs import SWEEPING, validating
+from service.benchmarks.validation.jobs import SWEEPING, build_validation_kind
 from service.kit.database.engine import Database
-from service.kit.jobs.kinds import Kind
-from service.kit.jobs.runner import Runner
-from service.kit.jobs.schedules import Schedule, retention
+from service.kit.jobs.kinds import RunnableJobType
+from service.kit.jobs.runner import JobRunner
+from service.kit.jobs.schedules import JobSchedule, build_retention
 from service.webhooks.dispatching import Dispatcher
 from service.webhooks.service import Webhooks
 
@@ -36,41 +36,49 @@ GRACE_SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class JobDependencies:
     """What jobs need beside the database."""
 
     writes: Writes
     """Records what the service does by itself."""
     webhooks: Webhooks
     """Who is told of events, and how."""
-    exports: Exports = field(default_factory=Exports)
+    exports: HeadExports = field(default_factory=HeadExports)
     """Where the heads of the audit go."""
 
 
-def kinds(means: Means) -> tuple[Kind[Any], ...]:
+def list_kinds(means: JobDependencies) -> tuple[RunnableJobType[Any], ...]:
     """Every kind of job that there is."""
     writes = means.writes
-    jobs = (validating(writes), drawing(writes), SEARCHING, RANKING, PUBLISHING, COMPARING, settling(writes))
-    return (*jobs, *(schedule.job for schedule in _regular(means)))
+    jobs = (
+        build_validation_kind(writes),
+        build_calibration_kind(writes),
+        SEARCHING,
+        RANKING,
+        PUBLISHING,
+        COMPARING,
+        build_settlement_kind(writes),
+    )
+    return (*jobs, *(schedule.job for schedule in _list_regular_schedules(means)))
 
 
-def schedules(known: Iterable[Kind[Any]], means: Means) -> tuple[Schedule, ...]:
+def list_schedules(known: Iterable[RunnableJobType[Any]], means: JobDependencies) -> tuple[JobSchedule, ...]:
     """What is done again and again; that of finished jobs of ``known`` kinds too."""
-    return (retention(known), *_regular(means))
+    return (build_retention(known), *_list_regular_schedules(means))
 
 
-def _regular(means: Means) -> tuple[Schedule, ...]:
-    audit = (exporting(means.exports), verifying(means.writes))
-    deciding = (sweeping(means.writes), applying(means.writes))
-    return (*expiries(means.writes), *_REGULAR, *deciding, *audit)
+def _list_regular_schedules(means: JobDependencies) -> tuple[JobSchedule, ...]:
+    audit = (build_audit_export(means.exports), build_audit_verification(means.writes))
+    deciding = (build_deadline_sweep(means.writes), build_policy_application(means.writes))
+    return (*list_expiries(means.writes), *_REGULAR, *deciding, *audit)
 
 
-class Working:
+class BackgroundWorkers:
     """The threads of a process that do everything that there is to do, from now on."""
 
-    def __init__(self, database: Database, means: Means, threads: int) -> None:
-        known = kinds(means)
-        self._runner = Runner(database, known, schedules(known, means), threads=threads)
+    def __init__(self, database: Database, means: JobDependencies, threads: int) -> None:
+        known = list_kinds(means)
+        self._runner = JobRunner(database, known, list_schedules(known, means), threads=threads)
         self._dispatcher = Dispatcher(database, means.writes, means.webhooks)
         self._ends_at: float | None = None
         self._runner.start()
@@ -92,23 +100,25 @@ class Working:
 
 
 @asynccontextmanager
-async def working(database: Database, means: Means, threads: int) -> AsyncIterator[Working | None]:
+async def run_workers(
+    database: Database, means: JobDependencies, threads: int
+) -> AsyncIterator[BackgroundWorkers | None]:
     """Work beside an application; without threads, only ask for work."""
     if not threads:
         yield None
         return
-    running = Working(database, means, threads)
+    running = BackgroundWorkers(database, means, threads)
     try:
         yield running
     finally:
         await asyncio.to_thread(running.stop)
 
 
-def work(database: Database, means: Means, threads: int) -> None:
+def work_until_stopped(database: Database, means: JobDependencies, threads: int) -> None:
     """Work until asked to stop."""
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
-    running = Working(database, means, threads)
+    running = BackgroundWorkers(database, means, threads)
     asked.wait()
     running.stop()

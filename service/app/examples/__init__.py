@@ -17,7 +17,7 @@ from service.app.examples import (
 from service.app.examples.estimates import REFERENCE_QUESTION, REFERENCE_SITE
 from service.catalog.registry import RESOURCES
 
-__all__ = ["EXAMPLES", "EXAMPLE_IDS", "REFERENCE_QUESTION", "REFERENCE_SITE", "answers"]
+__all__ = ["EXAMPLES", "EXAMPLE_IDS", "REFERENCE_QUESTION", "REFERENCE_SITE", "build_answers"]
 
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **estimates.EXAMPLES,
@@ -46,18 +46,18 @@ EXAMPLE_IDS: Final[dict[str, str]] = {
 """An id for the path of each collection."""
 
 
-def answers() -> dict[str, Any]:
+def build_answers() -> dict[str, Any]:
     """What a fresh service answers to each example, by operation; by status too where it has several."""
     return {
-        **estimates.answers(),
-        **catalog.answers(),
+        **estimates.build_answers(),
+        **catalog.build_answers(),
         **access.ANSWERED,
         **nodes.ANSWERED,
-        **nodes.benchmarks(),
-        **evidence.answers(),
-        **plans.answers(),
-        **quotes.answers(),
-        **approvals.answers(),
+        **nodes.build_benchmarks(),
+        **evidence.build_answers(),
+        **plans.build_answers(),
+        **quotes.build_answers(),
+        **approvals.build_answers(),
         **budgets.ANSWERED,
         **webhooks.ANSWERED,
     }

@@ -7,7 +7,7 @@ from service.app.examples.catalog import WRITTEN_AT
 
 _ID: Final = "b9d03c5f8e7a4126a1c4e9f07d52b836"
 _DELEGATION_ID: Final = "4a7f90c2d1e34b5a8f6e0d9c7b3a2511"
-_QUOTED: Final = quotes.answers()["create_quote"]
+_QUOTED: Final = quotes.build_answers()["create_quote"]
 _DIGEST: Final[str] = _QUOTED["content_digest"]
 _ALICE: Final = "token:alice@example.com"
 _BOB: Final = "token:bob@example.com"
@@ -135,7 +135,7 @@ _STORED: Final[dict[str, Any]] = {
 }
 
 
-def change_of(resource: str, **members: Any) -> dict[str, Any]:  # noqa: ANN401
+def build_change(resource: str, **members: Any) -> dict[str, Any]:  # noqa: ANN401
     """A change that waits."""
     return {
         "id": _CHANGE_ID,
@@ -153,17 +153,17 @@ def change_of(resource: str, **members: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 _POLICY_PATH: Final = f"approval-policies/{_POLICY['id']}"
-_OF_POLICY: Final = change_of(_POLICY_PATH, policy={**_POLICY, "automatic": True, "steps": []})
+_OF_POLICY: Final = build_change(_POLICY_PATH, policy={**_POLICY, "automatic": True, "steps": []})
 _SETTINGS: Final[dict[str, Any]] = {**EXAMPLES["update_approval_settings"], "version": 1}
 _AGREED: Final = {"decided_by": _ALICE, "decided_at": WRITTEN_AT}
 
 
-def _ended(document: dict[str, Any], state: str) -> dict[str, Any]:
+def _build_ended(document: dict[str, Any], state: str) -> dict[str, Any]:
     kept = {name: value for name, value in document.items() if name != "expires_at"}
     return {**kept, "state": state, "ended_at": WRITTEN_AT, "version": 2}
 
 
-def _decided(decision: str, state: str) -> dict[str, Any]:
+def _build_decided(decision: str, state: str) -> dict[str, Any]:
     sent = EXAMPLES[f"{decision}_approval"]
     made = {
         "approver": _ALICE,
@@ -174,14 +174,14 @@ def _decided(decision: str, state: str) -> dict[str, Any]:
         "decided_at": WRITTEN_AT,
     }
     step = {**_WAITING, "state": state, "decisions": [made]}
-    return _ended({**_PENDING, "steps": [step]}, state)
+    return _build_ended({**_PENDING, "steps": [step]}, state)
 
 
-def _changed(state: str, by: str) -> dict[str, Any]:
+def _build_changed(state: str, by: str) -> dict[str, Any]:
     return {**_OF_POLICY, "state": state, "ended_at": WRITTEN_AT, "ended_by": by, "version": 2}
 
 
-def _history() -> dict[str, Any]:
+def _build_history() -> dict[str, Any]:
     event = {
         "sequence": 7,
         "occurred_at": WRITTEN_AT,
@@ -194,18 +194,18 @@ def _history() -> dict[str, Any]:
     return {"items": [event], "is_as_recorded": True}
 
 
-def answers() -> dict[str, Any]:
+def build_answers() -> dict[str, Any]:
     """An approval that waits, and what may become of it."""
-    approved = _decided("approve", "approved") | {"commitment": _COMMITTED}
+    approved = _build_decided("approve", "approved") | {"commitment": _COMMITTED}
     return {
         "submit_quote": _PENDING,
         "amend_quote": {**_PENDING, "quote_version": 2, "supersedes": _DELEGATION_ID},
-        "cancel_quote": _ended({**_PENDING, "steps": [{**_WAITING, "state": "ended"}]}, "cancelled"),
+        "cancel_quote": _build_ended({**_PENDING, "steps": [{**_WAITING, "state": "ended"}]}, "cancelled"),
         "list_approvals": {"items": [_SUMMARY], "next_page_token": None},
         "get_approval": _PENDING,
-        "get_approval_history": _history(),
+        "get_approval_history": _build_history(),
         "approve_approval": approved,
-        "reject_approval": _decided("reject", "rejected"),
+        "reject_approval": _build_decided("reject", "rejected"),
         "close_approval": {**approved, "commitment": _CLOSED, "version": 3},
         "comment_approval": {**_PENDING, "comments": [_COMMENT], "version": 2},
         "link_approval": _LINKED,
@@ -213,21 +213,21 @@ def answers() -> dict[str, Any]:
         "list_approval_policies": {"items": [_STORED], "next_page_token": None},
         "create_approval_policy": _STORED,
         "create_approval_policy 202": {
-            **change_of(_POLICY_PATH, policy=_POLICY),
+            **build_change(_POLICY_PATH, policy=_POLICY),
             "action": "create",
             "based_on_version": 0,
         },
         "get_approval_policy": _STORED,
         "update_approval_policy": {**_STORED, **EXAMPLES["update_approval_policy"], "version": 2},
         "update_approval_policy 202": _OF_POLICY,
-        "delete_approval_policy 202": change_of(_POLICY_PATH),
+        "delete_approval_policy 202": build_change(_POLICY_PATH),
         "list_policy_changes": {"items": [_OF_POLICY], "next_page_token": None},
         "get_policy_change": _OF_POLICY,
-        "approve_policy_change": _changed("effective", _ALICE) | {"approvals": [_AGREED]},
-        "reject_policy_change": _changed("rejected", _BOB),
+        "approve_policy_change": _build_changed("effective", _ALICE) | {"approvals": [_AGREED]},
+        "reject_policy_change": _build_changed("rejected", _BOB),
         "get_approval_settings": _SETTINGS,
         "update_approval_settings": _SETTINGS,
-        "update_approval_settings 202": change_of(
+        "update_approval_settings 202": build_change(
             "approval-settings/own", settings={"change_delay_seconds": 3600}
         ),
         "list_approval_delegations": {"items": [_DELEGATION], "next_page_token": None},

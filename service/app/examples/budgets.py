@@ -3,7 +3,7 @@
 from hashlib import sha256
 from typing import Any, Final
 
-from service.app.examples.approvals import change_of
+from service.app.examples.approvals import build_change
 from service.app.examples.catalog import WRITTEN_AT
 from service.app.examples.quotes import IDS as QUOTE_IDS
 
@@ -40,17 +40,17 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 _CENTER: Final[dict[str, Any]] = {**EXAMPLES["create_cost_center"], "version": 1, "created_at": WRITTEN_AT}
 
 
-def _usd(amount: str) -> dict[str, str]:
+def _build_usd(amount: str) -> dict[str, str]:
     return {"amount": amount, "currency_code": "USD"}
 
 
 _LISTED: Final[dict[str, Any]] = {
     **EXAMPLES["create_budget"],
-    "amount": _usd("2000000.00"),
-    "committed": _usd("1415571.28"),
-    "spent": _usd("18.40"),
-    "outstanding": _usd("1415571.28"),
-    "remaining": _usd("584410.32"),
+    "amount": _build_usd("2000000.00"),
+    "committed": _build_usd("1415571.28"),
+    "spent": _build_usd("18.40"),
+    "outstanding": _build_usd("1415571.28"),
+    "remaining": _build_usd("584410.32"),
     "gaps": [],
     "version": 1,
     "created_at": WRITTEN_AT,
@@ -59,29 +59,29 @@ _COMMITMENT: Final[dict[str, Any]] = {
     "approval_id": "b9d03c5f8e7a4126a1c4e9f07d52b836",
     "quote_id": _QUOTE_ID,
     "quote_version": 1,
-    "quoted": _usd("1415571.28"),
-    "amount": _usd("1415571.28"),
+    "quoted": _build_usd("1415571.28"),
+    "amount": _build_usd("1415571.28"),
     "rate": "1",
     "rate_on": "2026-11-22",
     "committed_at": WRITTEN_AT,
 }
 _BUDGET: Final = {**_LISTED, "commitments": [_COMMITMENT]}
 _UNTOUCHED: Final = {
-    "committed": _usd("0.00"),
-    "spent": _usd("0.00"),
-    "outstanding": _usd("0.00"),
-    "remaining": _usd("2000000.00"),
+    "committed": _build_usd("0.00"),
+    "spent": _build_usd("0.00"),
+    "outstanding": _build_usd("0.00"),
+    "remaining": _build_usd("2000000.00"),
     "commitments": [],
 }
-_RAISED: Final = {"amount": _usd("2500000.00"), "remaining": _usd("1084410.32"), "version": 2}
+_RAISED: Final = {"amount": _build_usd("2500000.00"), "remaining": _build_usd("1084410.32"), "version": 2}
 _PERIOD: Final = {
     "starts_at": "2027-01-01T00:00:00+00:00",
     "ends_at": "2027-02-01T00:00:00+00:00",
     "covered_until": "2027-02-01T00:00:00+00:00",
     "row_count": 2,
     "matched_row_count": 2,
-    "billed": [_usd("390.28")],
-    "effective": [_usd("390.28")],
+    "billed": [_build_usd("390.28")],
+    "effective": [_build_usd("390.28")],
 }
 _IMPORT: Final[dict[str, Any]] = {
     "id": "e7a1c05d9b3f48268d4c2b7f6a1e9053",
@@ -105,18 +105,18 @@ _OF_QUOTE: Final = {
     "ends_at": "2027-01-04T15:17:52Z",
     "covered_share": 1.0,
     "expected": _TOTAL,
-    "billed": _usd("371.88"),
-    "effective": _usd("371.88"),
-    "compared": _usd("371.88"),
+    "billed": _build_usd("371.88"),
+    "effective": _build_usd("371.88"),
+    "compared": _build_usd("371.88"),
     "left_out": [],
     "ratio": 1.018570254724733,
     "is_within_interval": True,
     "services": [
         {
             "service_category": "Compute",
-            "expected": _usd("365.10"),
-            "billed": _usd("371.88"),
-            "effective": _usd("371.88"),
+            "expected": _build_usd("365.10"),
+            "billed": _build_usd("371.88"),
+            "effective": _build_usd("371.88"),
         }
     ],
     "import_ids": [_IMPORT["id"]],
@@ -145,7 +145,7 @@ ANSWERED: Final[dict[str, Any]] = {
     "create_budget": {**_BUDGET, **_UNTOUCHED},
     "get_budget": _BUDGET,
     "update_budget": {**_BUDGET, **_RAISED},
-    "update_budget 202": change_of(
+    "update_budget 202": build_change(
         f"budgets/{_BUDGET['id']}",
         budget={
             "name": _BUDGET["name"],
@@ -154,7 +154,7 @@ ANSWERED: Final[dict[str, Any]] = {
             **EXAMPLES["update_budget"],
         },
     ),
-    "delete_budget 202": change_of(f"budgets/{_BUDGET['id']}"),
+    "delete_budget 202": build_change(f"budgets/{_BUDGET['id']}"),
     "list_actuals": {"items": [_IMPORT], "next_page_token": None},
     "import_actuals": _IMPORT,
     "get_actuals": _IMPORT,

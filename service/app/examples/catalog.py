@@ -3,20 +3,20 @@
 import json
 from typing import Any, Final
 
-from service.catalog.grids.schemas import GridImport
+from service.catalog.grids.schemas import GridImportRequest
 from service.catalog.grids.service import read_table
-from service.catalog.models.schemas import ModelImport
+from service.catalog.models.schemas import ModelImportRequest
 from service.catalog.models.service import read_config
 from service.catalog.offers import importing
-from service.catalog.offers.schemas import ImportedOffers, OfferImport
+from service.catalog.offers.schemas import ImportedOffers, OfferImportRequest
 from service.catalog.registry import GRIDS, KINDS, MODELS, TARIFFS, Resource
-from service.catalog.rows import EXAMPLE_SOURCES, Document
-from service.catalog.service import Imported
-from service.catalog.shipped import shipped_documents
-from service.catalog.tariffs.schemas import RateImport
-from service.catalog.tariffs.service import exported, read_rate
+from service.catalog.rows import EXAMPLE_SOURCES, RowDocument
+from service.catalog.service import ImportResult
+from service.catalog.shipped import list_shipped_documents
+from service.catalog.tariffs.schemas import UrdbTariffImportRequest
+from service.catalog.tariffs.service import export_rate, read_rate
 from service.catalog.token_prices import importing as token_price_importing
-from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport
+from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImportRequest
 from service.schemas.tariffs import TariffTerms
 
 WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
@@ -105,55 +105,57 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def answers() -> dict[str, Any]:
+def build_answers() -> dict[str, Any]:
     """What is answered of a row that is written, read, changed and copied, and of lists that are imported."""
     answered: dict[str, Any] = {}
     for kind, resource in KINDS.items():
         sent = resource.example
-        created = _row(resource, _complete(resource, sent), version=1)
-        changed = _complete(resource, {**sent, **resource.example_patch})
-        copied = _complete(resource, {**sent, **EXAMPLES[f"copy_{kind}"], "aliases": []})
+        created = _build_row(resource, _fill_defaults(resource, sent), version=1)
+        changed = _fill_defaults(resource, {**sent, **resource.example_patch})
+        copied = _fill_defaults(resource, {**sent, **EXAMPLES[f"copy_{kind}"], "aliases": []})
         answered |= {
             f"list_{resource.name}": {"items": [created], "next_page_token": None},
             f"create_{kind}": created,
             f"get_{kind}": created,
-            f"update_{kind}": _row(resource, changed, version=2),
-            f"copy_{kind}": _row(resource, copied, version=1),
+            f"update_{kind}": _build_row(resource, changed, version=2),
+            f"copy_{kind}": _build_row(resource, copied, version=1),
         }
-    imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
-    table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
-    rate = read_rate(RateImport.model_validate(EXAMPLES["import_tariff"]))
+    imported = read_config(ModelImportRequest.model_validate(EXAMPLES["import_model"]))
+    table = read_table(GridImportRequest.model_validate(EXAMPLES["import_grid"]))
+    rate = read_rate(UrdbTariffImportRequest.model_validate(EXAMPLES["import_tariff"]))
     return answered | {
-        "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
-        "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
-        "import_offers": _imported_offers(),
-        "import_token_prices": _imported_token_prices(),
-        "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
-        "export_tariff": exported(answered["create_tariff"], ""),
+        "import_model": imported.to_response(_build_row(MODELS, imported.document, version=1)),
+        "import_grid": table.to_response(_build_row(GRIDS, table.document, version=1)),
+        "import_offers": _build_imported_offers(),
+        "import_token_prices": _build_imported_token_prices(),
+        "import_tariff": rate.to_response(_build_row(TARIFFS, rate.document, version=1)),
+        "export_tariff": export_rate(answered["create_tariff"], ""),
     }
 
 
-def _imported_offers() -> ImportedOffers:
+def _build_imported_offers() -> ImportedOffers:
     """What becomes of the rows of a price list in a catalog that has none of them."""
-    body = OfferImport.model_validate(EXAMPLES["import_offers"])
-    listed = importing.read_list(body, body.content, importing.by_name(shipped_documents()["accelerators"]))
+    body = OfferImportRequest.model_validate(EXAMPLES["import_offers"])
+    listed = importing.read_list(
+        body, body.content, importing.index_by_name(list_shipped_documents()["accelerators"])
+    )
     created = [offer.id for offer in listed.offers]
-    return importing.answer(listed, Imported(created, [], [], [], [], revision=2))
+    return importing.to_response(listed, ImportResult(created, [], [], [], [], revision=2))
 
 
-def _imported_token_prices() -> ImportedTokenPrices:
+def _build_imported_token_prices() -> ImportedTokenPrices:
     """What becomes of the models of a list of token prices in a catalog that has none of them."""
-    body = TokenPriceImport.model_validate(EXAMPLES["import_token_prices"])
+    body = TokenPriceImportRequest.model_validate(EXAMPLES["import_token_prices"])
     listed = token_price_importing.read_list(body, {})
     created = [price.id for price in listed.prices]
-    return token_price_importing.answer(listed, Imported(created, [], [], [], [], revision=2))
+    return token_price_importing.to_response(listed, ImportResult(created, [], [], [], [], revision=2))
 
 
-def _complete(resource: Resource, sent: Document) -> Document:
+def _fill_defaults(resource: Resource, sent: RowDocument) -> RowDocument:
     """A row as sent, with the members that were left out at their defaults."""
     return resource.input.model_validate_json(json.dumps(sent)).model_dump(mode="json")
 
 
-def _row(resource: Resource, document: Document, *, version: int) -> Document:
+def _build_row(resource: Resource, document: RowDocument, *, version: int) -> RowDocument:
     added = {"version": version, "revision": version + 1, "origin": "tenant", "created_at": WRITTEN_AT}
     return {**document, **resource.derive(document), **added}

@@ -11,11 +11,11 @@ from service.estimates.service import ESTIMATES
 from service.estimates.shift import estimate_shift
 from service.estimates.site_comparison import compare_sites
 from service.estimates.tariff_bill import bill_tariff
-from service.evidence.snapshot import shipped_snapshot
-from service.schemas.estimates import CostComparison
-from service.schemas.frontier import FrontierQuestion
-from service.schemas.tariff_bills import TariffBillQuestion
-from service.schemas.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
+from service.evidence.snapshot import build_shipped_snapshot
+from service.schemas.estimates import CostComparisonRequest
+from service.schemas.frontier import ThroughputFrontierRequest
+from service.schemas.tariff_bills import TariffBillRequest
+from service.schemas.what_if import PowerCapEstimateRequest, SiteComparisonRequest, StartShiftEstimateRequest
 
 REFERENCE_QUESTION: Final[dict[str, Any]] = {
     "model": {"source": "parameter_count", "parameter_count": 70_000_000_000},
@@ -334,21 +334,21 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def answers() -> dict[str, Any]:
+def build_answers() -> dict[str, Any]:
     """What the shipped catalog answers."""
-    catalog = shipped_snapshot(1)
+    catalog = build_shipped_snapshot(1)
     answered: dict[str, Any] = {}
     for name, (question, estimate) in ESTIMATES.items():
         operation = f"estimate_{name.replace('-', '_')}"
         asked = [EXAMPLES[operation], *EXAMPLES[f"{operation}_batch"]["requests"]]
         answer, *batch = (estimate(question.model_validate_json(json.dumps(one)), catalog) for one in asked)
         answered |= {operation: answer, f"{operation}_batch": {"results": batch}}
-    searched = FrontierQuestion.model_validate_json(json.dumps(_SEARCHED))
-    compared = CostComparison.model_validate_json(json.dumps(_COMPARED))
-    charged = TariffBillQuestion.model_validate_json(json.dumps(EXAMPLES["bill_tariff"]))
-    shifted = ShiftQuestion.model_validate_json(json.dumps(_SHIFTED))
-    sited = SiteComparison.model_validate_json(json.dumps(_SITED))
-    held = PowerCapQuestion.model_validate_json(json.dumps(_CAPPED))
+    searched = ThroughputFrontierRequest.model_validate_json(json.dumps(_SEARCHED))
+    compared = CostComparisonRequest.model_validate_json(json.dumps(_COMPARED))
+    charged = TariffBillRequest.model_validate_json(json.dumps(EXAMPLES["bill_tariff"]))
+    shifted = StartShiftEstimateRequest.model_validate_json(json.dumps(_SHIFTED))
+    sited = SiteComparisonRequest.model_validate_json(json.dumps(_SITED))
+    held = PowerCapEstimateRequest.model_validate_json(json.dumps(_CAPPED))
     return answered | {
         "estimate_utility_bill_shift": estimate_shift(shifted, catalog),
         "estimate_utility_bill_comparison": compare_sites(sited, catalog),

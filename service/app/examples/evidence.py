@@ -5,8 +5,8 @@ from typing import Any, Final
 from service.app.examples.catalog import WRITTEN_AT
 from service.estimates.service import ESTIMATES
 from service.evidence.imports import service
-from service.evidence.imports.schemas import EvidenceImport
-from service.evidence.snapshot import shipped_snapshot
+from service.evidence.imports.schemas import EvidenceImportRequest
+from service.evidence.snapshot import build_shipped_snapshot
 
 _TABLE: Final = """metric,value,statistic,workload.concurrency,workload.input_tokens,workload.output_tokens
 time_per_output_token_seconds,0.0092,mean,16,1024,256
@@ -27,17 +27,17 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 IDS: Final = {"evidence": _ID}
 
 
-def answers() -> dict[str, Any]:
+def build_answers() -> dict[str, Any]:
     """An import and what becomes of it."""
-    body = EvidenceImport.model_validate(EXAMPLES["import_evidence"])
+    body = EvidenceImportRequest.model_validate(EXAMPLES["import_evidence"])
     estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
-    outcome = service.read(body, shipped_snapshot(), estimators)
+    outcome = service.read_evidence(body, build_shipped_snapshot(), estimators)
     shown = {
         "id": _ID,
         "state": "active",
         "calibration_id": "8f1e2d3c4b5a69788796a5b4c3d2e1f0",
         "created_at": WRITTEN_AT,
-        **service.shown_outcome(body, outcome),
+        **service.outcome_to_response(body, outcome),
     }
     listed = {name: value for name, value in shown.items() if name != "readings"}
     reason = EXAMPLES["withdraw_evidence"]["reason"]

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from service import __version__
 from service.app.examples.catalog import WRITTEN_AT
-from service.benchmarks.conditions import conditions
-from service.benchmarks.figures import measured
+from service.benchmarks.conditions import build_conditions
+from service.benchmarks.figures import compute_measured
 from service.benchmarks.validation.rules import RULES_VERSION
-from service.protocol.canonical import digest
-from service.protocol.nodes import Inventory
-from service.protocol.results import Result
+from service.protocol.canonical import compute_digest
+from service.protocol.nodes import NodeInventory
+from service.protocol.results import BenchmarkResultReport
 from service.protocol.suites import shipped_suites
 
 _INVENTORY: Final[dict[str, Any]] = {
@@ -27,7 +27,7 @@ _INVENTORY: Final[dict[str, Any]] = {
     "software": [{"name": "numpy", "version": "2.3.4"}],
     "gaps": [],
 }
-_INVENTORY_SHA256: Final = digest(Inventory.model_validate(_INVENTORY))
+_INVENTORY_SHA256: Final = compute_digest(NodeInventory.model_validate(_INVENTORY))
 _RUN_ID: Final = "8c1f0a6b2d7e4c5f9a3b6d8e0f1a2b3c"
 _NODE_ID: Final = "n5r8k1m4p7s0v3ya"
 _SUITE: Final = shipped_suites()["cpu-quick"]
@@ -229,7 +229,7 @@ IDS: Final = {
 }
 
 
-def benchmarks() -> dict[str, Any]:
+def build_benchmarks() -> dict[str, Any]:
     """Suites, runs and their results."""
     run = {
         **EXAMPLES["create_benchmark_run"],
@@ -246,7 +246,7 @@ def benchmarks() -> dict[str, Any]:
     ended = {"cancel_requested": True, "state": "cancelled", "finished_at": WRITTEN_AT}
     suite = _SUITE.model_dump(mode="json")
     suite["benchmarks"] = suite["benchmarks"][:1]
-    result = _result()
+    result = _build_result()
     figures = {name: result[name] for name in ("benchmark", "metric", "direction")}
     value = dict.fromkeys(("value", "lowest", "highest"), result["figure"])
     compared = {
@@ -310,9 +310,9 @@ def benchmarks() -> dict[str, Any]:
     }
 
 
-def _result() -> dict[str, Any]:
-    record = Result.model_validate_json(json.dumps(_RECORD))
-    found = measured(record)
+def _build_result() -> dict[str, Any]:
+    record = BenchmarkResultReport.model_validate_json(json.dumps(_RECORD))
+    found = compute_measured(record)
     if found is None:
         raise ValueError("the example is a record with a measurement")
     copied = (
@@ -334,12 +334,12 @@ def _result() -> dict[str, Any]:
         "is_counted": True,
         "hardware": _INVENTORY["host"]["cpu_model"],
         "hardware_sha256": "9" * 64,
-        "work_sha256": digest(_BENCHMARK.work),
+        "work_sha256": compute_digest(_BENCHMARK.work),
         "metric": _BENCHMARK.metric,
         "direction": _BENCHMARK.direction,
         "figure": found.figure,
         "summary": found.summary._asdict(),
-        "conditions": conditions(record),
+        "conditions": build_conditions(record),
         "validation": {
             "verdict": "accepted",
             "findings": [],

@@ -4,13 +4,13 @@ import json
 from typing import Any, Final
 
 from service.app.examples.catalog import WRITTEN_AT
-from service.evidence.snapshot import shipped_snapshot
-from service.kit.security.subjects import DEFAULT_TENANT
+from service.evidence.snapshot import build_shipped_snapshot
+from service.kit.security.principals import DEFAULT_TENANT
 from service.plans import stored
 from service.plans.fleet import estimate_fleet
-from service.plans.service import prepare
-from service.schemas.fleet_plans import FleetQuestion
-from service.schemas.plans import PlanQuestion
+from service.plans.service import prepare_plan
+from service.schemas.fleet_plans import FleetPlanRequest
+from service.schemas.plans import PlanRequest
 
 _ID: Final = "a4c1d7e29f3b4860b5d2c8e17f6a9031"
 # Terms of its own: those of the catalog's offers end some day, and the answer would be another one.
@@ -83,15 +83,15 @@ EXAMPLES["plan_fleet"] = _FLEET
 IDS: Final = {"plans": _ID}
 
 
-def answers() -> dict[str, Any]:
+def build_answers() -> dict[str, Any]:
     """A plan that is answered at once, one whose search takes a while, and a fleet."""
     asked = EXAMPLES["create_plan"]
-    question = PlanQuestion.model_validate_json(json.dumps(asked))
-    catalog = shipped_snapshot(1)
-    prepared = prepare(question, catalog)
-    fleet = FleetQuestion.model_validate_json(json.dumps(_FLEET))
+    question = PlanRequest.model_validate_json(json.dumps(asked))
+    catalog = build_shipped_snapshot(1)
+    prepared = prepare_plan(question, catalog)
+    fleet = FleetPlanRequest.model_validate_json(json.dumps(_FLEET))
     made = {"id": _ID, "created_at": WRITTEN_AT}
-    done = stored.whole(stored.draft(DEFAULT_TENANT, prepared)) | made | {"finished_at": WRITTEN_AT}
+    done = stored.to_detail(stored.build_draft(DEFAULT_TENANT, prepared)) | made | {"finished_at": WRITTEN_AT}
     progress = {"pieces": 34, "pieces_done": 12, "candidates": 850_476, "candidates_decided": 291_816}
     begun = {**made, "state": "running", "goal": asked["goal"], "question": asked, "progress": progress}
     listed = {name: value for name, value in done.items() if name not in ("question", "answer")}

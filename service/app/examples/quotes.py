@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from service.app.examples.catalog import WRITTEN_AT
 from service.catalog.registry import KINDS
-from service.catalog.shipped import shipped_documents
-from service.evidence.snapshot import shipped_snapshot
-from service.kit.security.subjects import DEFAULT_TENANT, LOCAL
-from service.quotes.compare import compared
-from service.quotes.documents import digest_of, row_of, summary_of, whole
-from service.quotes.freeze import Asked, freeze, owns_devices, projected
-from service.quotes.schemas import DAYS_VALID, UtilityBillQuoteInput
+from service.catalog.shipped import list_shipped_documents
+from service.evidence.snapshot import build_shipped_snapshot
+from service.kit.security.principals import DEFAULT_TENANT, LOCAL
+from service.quotes.compare import compare_quotes
+from service.quotes.documents import build_row, compute_digest, to_detail, to_summary
+from service.quotes.schemas import DAYS_VALID, UtilityBillQuoteRequest
+from service.quotes.snapshot import QuoteSubject, build_quote, is_owning_devices, project_questions
 from service.quotes.tables import QuoteRow
-from service.schemas.base import Source
+from service.schemas.base import EstimateSource
 
 _ID: Final = "5c0e7b1f4d2a4e6f8a9b3c7d1e5f2a60"
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
@@ -44,46 +44,46 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 IDS: Final = {"quotes": _ID}
 
 
-def _rows(sources: Sequence[Source]) -> list[Mapping[str, Any]]:
+def _build_rows(sources: Sequence[EstimateSource]) -> list[Mapping[str, Any]]:
     """Shipped rows as a fresh service shows them."""
     added = {"version": 1, "revision": 1, "origin": "shipped", "created_at": WRITTEN_AT}
     found: list[Mapping[str, Any]] = []
     for source in sources:
         resource = KINDS[source["kind"]]
-        row = next(row for row in shipped_documents()[resource.name] if row["id"] == source["id"])
+        row = next(row for row in list_shipped_documents()[resource.name] if row["id"] == source["id"])
         found.append({"aliases": [], **row, **resource.derive(row), **added})
     return found
 
 
-def quoted(version: int, days: int) -> QuoteRow:
+def build_example_quote(version: int, days: int) -> QuoteRow:
     """A version of the quote of the examples, as a fresh service stores it."""
-    body = UtilityBillQuoteInput.model_validate_json(json.dumps(EXAMPLES["create_quote"]))
-    asked = Asked(
+    body = UtilityBillQuoteRequest.model_validate_json(json.dumps(EXAMPLES["create_quote"]))
+    asked = QuoteSubject(
         operation=body.operation,
         name=body.name,
-        requests=projected("utility_bill", body.request),
-        owns_devices=owns_devices(body.request),
+        requests=project_questions("utility_bill", body.request),
+        owns_devices=is_owning_devices(body.request),
         cost_center_id=str(body.cost_center_id),
         note=str(body.note),
     )
-    frozen = freeze(asked, shipped_snapshot(1), _rows)
-    row = row_of(frozen, DEFAULT_TENANT, LOCAL.name, days=days, quote_id=_ID, version=version)
+    frozen = build_quote(asked, build_shipped_snapshot(1), _build_rows)
+    row = build_row(frozen, DEFAULT_TENANT, LOCAL.name, days=days, quote_id=_ID, version=version)
     row.created_at = datetime.fromisoformat(WRITTEN_AT)
     row.valid_until = row.created_at + timedelta(days=days)
-    row.content_digest = digest_of(row)
+    row.content_digest = compute_digest(row)
     return row
 
 
-def answers() -> dict[str, Any]:
+def build_answers() -> dict[str, Any]:
     """A quote, and the same under prices that have not moved."""
-    first = quoted(1, DAYS_VALID)
-    second = quoted(2, EXAMPLES["reprice_quote"]["valid_for_days"])
-    listed = {"items": [summary_of(first)], "next_page_token": None}
+    first = build_example_quote(1, DAYS_VALID)
+    second = build_example_quote(2, EXAMPLES["reprice_quote"]["valid_for_days"])
+    listed = {"items": [to_summary(first)], "next_page_token": None}
     return {
         "list_quotes": listed,
-        "create_quote": whole(first),
-        "get_quote": whole(first),
+        "create_quote": to_detail(first),
+        "get_quote": to_detail(first),
         "get_quote_versions": listed,
-        "reprice_quote": whole(second),
-        "compare_quote": compared(whole(first), whole(first)),
+        "reprice_quote": to_detail(second),
+        "compare_quote": compare_quotes(to_detail(first), to_detail(first)),
     }

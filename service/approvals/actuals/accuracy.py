@@ -6,67 +6,69 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from service.approvals.actuals import repository
-from service.approvals.actuals.comparison import compared
-from service.approvals.actuals.repository import Charged
+from service.approvals.actuals.comparison import compare_charges
+from service.approvals.actuals.repository import QuoteCharge
 from service.approvals.actuals.schemas import (
     ActualsAccuracy,
-    NamedQuoteErrors,
+    QuoteAccuracy,
+    QuoteAccuracyGroup,
     QuoteActuals,
-    QuoteErrors,
 )
 from service.kit.database.engine import Reader
 from service.quotes import service as quotes
 from service.resolve.catalog import CatalogView
 
 
-class _Compared(NamedTuple):
+class _QuoteComparison(NamedTuple):
     """A quote and what was billed for it."""
 
     quote: Mapping[str, Any]
     actuals: QuoteActuals
 
 
-def of_quote(session: Reader, tenant_id: str, quote_id: str, catalog: CatalogView) -> QuoteActuals:
+def compare_quote_actuals(
+    session: Reader, tenant_id: str, quote_id: str, catalog: CatalogView
+) -> QuoteActuals:
     """What was billed for one quote."""
-    quotes.get(session, tenant_id, quote_id)  # refuses one that there is not
-    charges = repository.charged(session, tenant_id, quote_id)
-    (found,) = _compared(session, tenant_id, {quote_id: charges}, catalog)
+    quotes.get_quote(session, tenant_id, quote_id)  # refuses one that there is not
+    charges = repository.list_charged(session, tenant_id, quote_id)
+    (found,) = _compare_quotes(session, tenant_id, {quote_id: charges}, catalog)
     return found.actuals
 
 
-def accuracy(session: Reader, tenant_id: str, catalog: CatalogView) -> ActualsAccuracy:
+def compute_accuracy(session: Reader, tenant_id: str, catalog: CatalogView) -> ActualsAccuracy:
     """The errors of every quote that was billed for."""
-    by_quote: dict[str, list[Charged]] = defaultdict(list)
-    for charge in repository.charged(session, tenant_id):
+    by_quote: dict[str, list[QuoteCharge]] = defaultdict(list)
+    for charge in repository.list_charged(session, tenant_id):
         by_quote[charge.quote_id].append(charge)
-    every = list(_compared(session, tenant_id, by_quote, catalog))
+    every = list(_compare_quotes(session, tenant_id, by_quote, catalog))
     known = [each for each in every if "ratio" in each.actuals]
     reasons = Counter(each.actuals["gaps"][0]["code"] for each in every if "ratio" not in each.actuals)
     return {
-        **_errors(known),
+        **_compute_errors(known),
         "partly_billed_count": sum(each.actuals["covered_share"] < 1.0 for each in known),
         "without_figure_count": len(every) - len(known),
         "without_figure": [{"code": code, "quote_count": count} for code, count in sorted(reasons.items())],
-        "by_operation": _named(known, "operation"),
-        "by_accelerator": _named(known, "accelerator_id"),
+        "by_operation": _group_errors(known, "operation"),
+        "by_accelerator": _group_errors(known, "accelerator_id"),
     }
 
 
-def _compared(
-    session: Reader, tenant_id: str, charges: Mapping[str, list[Charged]], catalog: CatalogView
-) -> Iterator[_Compared]:
-    periods = repository.periods(session, tenant_id)
+def _compare_quotes(
+    session: Reader, tenant_id: str, charges: Mapping[str, list[QuoteCharge]], catalog: CatalogView
+) -> Iterator[_QuoteComparison]:
+    periods = repository.list_periods(session, tenant_id)
     versions: dict[str, list[tuple[Mapping[str, Any], str | None]]] = defaultdict(list)
-    for version in quotes.exported(session, tenant_id, charges.keys()):
+    for version in quotes.list_exports(session, tenant_id, charges.keys()):
         versions[version[0]["id"]].append(version)
     for quote_id, of_quote_ in sorted(versions.items()):
         approved = [version for version in of_quote_ if version[0]["state"] == "approved"]
         quote, focus = (approved or of_quote_)[-1]
-        actuals = compared(quote, focus, charges[quote_id], periods, catalog.exchange_rates)
-        yield _Compared(quote, actuals)
+        actuals = compare_charges(quote, focus, charges[quote_id], periods, catalog.exchange_rates)
+        yield _QuoteComparison(quote, actuals)
 
 
-def _errors(compared_: Iterable[_Compared]) -> QuoteErrors:
+def _compute_errors(compared_: Iterable[_QuoteComparison]) -> QuoteAccuracy:
     actuals = [each.actuals for each in compared_]
     if not actuals:
         return {"quote_count": 0}
@@ -79,9 +81,9 @@ def _errors(compared_: Iterable[_Compared]) -> QuoteErrors:
     }
 
 
-def _named(compared_: Iterable[_Compared], member: str) -> list[NamedQuoteErrors]:
-    groups: dict[str, list[_Compared]] = defaultdict(list)
+def _group_errors(compared_: Iterable[_QuoteComparison], member: str) -> list[QuoteAccuracyGroup]:
+    groups: dict[str, list[_QuoteComparison]] = defaultdict(list)
     for each in compared_:
         if member in each.quote:
             groups[each.quote[member]].append(each)
-    return [{"name": name, **_errors(group)} for name, group in sorted(groups.items())]
+    return [{"name": name, **_compute_errors(group)} for name, group in sorted(groups.items())]

@@ -12,16 +12,21 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from service.approvals.actuals.repository import Charged
-from service.approvals.actuals.schemas import LeftOut, LeftOutCode, QuoteActuals, ServiceActuals
+from service.approvals.actuals.repository import QuoteCharge
+from service.approvals.actuals.schemas import (
+    ExcludedCharges,
+    ExcludedChargesCode,
+    QuoteActuals,
+    ServiceCategoryActuals,
+)
 from service.approvals.actuals.tables import ActualsPeriodRow
-from service.approvals.budgets.money import decimal, micros, money
-from service.approvals.budgets.periods import Period, run_of
+from service.approvals.budgets.money import to_decimal, to_micros, to_money
+from service.approvals.budgets.periods import Period, resolve_run_period
 from service.formats.focus import ONE_TIME, read_focus
 from service.planning.cost.exchange import ExchangeRates
-from service.schemas.base import Gap
+from service.schemas.base import EstimateGap
 
-_LEFT_OUT: Final[Mapping[LeftOutCode, str]] = {
+_LEFT_OUT: Final[Mapping[ExcludedChargesCode, str]] = {
     "OUTSIDE_RUN": "charges of days outside of the run as quoted, which is not billed to its end yet",
     "NOT_COVERED": "charges, such as corrections, of days of the run for which no bill speaks",
 }
@@ -35,7 +40,7 @@ _GAPS: Final = {
 }
 
 
-class Expected(NamedTuple):
+class ExpectedCharge(NamedTuple):
     """A part of what a quote says: an amount that falls due over a period, or at once at its start."""
 
     service_category: str | None
@@ -44,10 +49,10 @@ class Expected(NamedTuple):
     at_once: bool
 
 
-def compared(
+def compare_charges(
     quote: Mapping[str, Any],
     focus: str | None,
-    charges: Sequence[Charged],
+    charges: Sequence[QuoteCharge],
     periods: Iterable[ActualsPeriodRow],
     rates: ExchangeRates,
 ) -> QuoteActuals:
@@ -63,51 +68,55 @@ def compared(
         "gaps": [],
     }
     if total is None:
-        return _with_gap(answer, "TOTAL_UNKNOWN")
+        return _add_gap(answer, "TOTAL_UNKNOWN")
     answer["total"] = total
     if not charges:
-        return _with_gap(answer, "NO_ACTUALS")
-    spent = _spent(charges, total["currency_code"], rates)
+        return _add_gap(answer, "NO_ACTUALS")
+    spent = _sum_spent(charges, total["currency_code"], rates)
     if spent is None:
-        return _with_gap(answer, "RATE_UNKNOWN")
-    answer["billed"] = money(sum(each.billed for each in spent.values()), total["currency_code"])
+        return _add_gap(answer, "RATE_UNKNOWN")
+    answer["billed"] = to_money(sum(each.billed for each in spent.values()), total["currency_code"])
     effective = sum(each.effective for each in spent.values())
-    answer["effective"] = money(effective, total["currency_code"])
-    run = run_of(quote, _midnight(min(charge.day for charge in charges)))
+    answer["effective"] = to_money(effective, total["currency_code"])
+    run = resolve_run_period(quote, _to_midnight(min(charge.day for charge in charges)))
     sources = {charge.source for charge in charges}
-    covered = _covered(
+    covered = _merge_periods(
         [Period(each.starts_at, each.covered_until) for each in periods if each.source in sources]
     )
     if run.start == run.end:
-        answer["services"] = _services(spent, {}, total["currency_code"])
-        return _with_gap(answer, "DURATION_UNKNOWN")
-    parts = _parts(focus, total, run)
-    shares = [_share(part.period, covered, at_once=part.at_once) for part in parts]
+        answer["services"] = _build_services(spent, {}, total["currency_code"])
+        return _add_gap(answer, "DURATION_UNKNOWN")
+    parts = _build_expected_parts(focus, total, run)
+    shares = [_compute_covered_share(part.period, covered, at_once=part.at_once) for part in parts]
     expected: dict[str | None, Decimal] = defaultdict(Decimal)
     for part, share in zip(parts, shares, strict=True):
         expected[part.service_category] += part.amount * share
     answer["starts_at"], answer["ends_at"] = run
-    covered_share = _share(run, covered)
+    covered_share = _compute_covered_share(run, covered)
     answer["covered_share"] = float(covered_share)
     # What is bought is charged when it is ordered, whenever the run begins.
     all_counts = covered_share == 1 or any(part.at_once and part.amount for part in parts)
-    left_out = {} if all_counts else _left_out(charges, run, covered)
-    answer["left_out"] = [_told(code, each, total["currency_code"], rates) for code, each in left_out.items()]
+    left_out = {} if all_counts else _group_left_out(charges, run, covered)
+    answer["left_out"] = [
+        _build_left_out(code, each, total["currency_code"], rates) for code, each in left_out.items()
+    ]
     apart = {id(charge) for each in left_out.values() for charge in each}
-    kept = _spent((each for each in charges if id(each) not in apart), total["currency_code"], rates) or {}
+    kept = (
+        _sum_spent((each for each in charges if id(each) not in apart), total["currency_code"], rates) or {}
+    )
     comparable = sum(each.effective for each in kept.values())
-    answer["compared"] = money(comparable, total["currency_code"])
-    answer["services"] = _services(kept, expected, total["currency_code"])
-    return _set_against(answer, total, sum(expected.values(), Decimal(0)), decimal(comparable))
+    answer["compared"] = to_money(comparable, total["currency_code"])
+    answer["services"] = _build_services(kept, expected, total["currency_code"])
+    return _compare_total(answer, total, sum(expected.values(), Decimal(0)), to_decimal(comparable))
 
 
-def _left_out(
-    charges: Iterable[Charged], run: Period, covered: Sequence[Period]
-) -> dict[LeftOutCode, list[Charged]]:
+def _group_left_out(
+    charges: Iterable[QuoteCharge], run: Period, covered: Sequence[Period]
+) -> dict[ExcludedChargesCode, list[QuoteCharge]]:
     """Charges of days of which nobody can say yet what the quote expects of them."""
-    found: dict[LeftOutCode, list[Charged]] = defaultdict(list)
+    found: dict[ExcludedChargesCode, list[QuoteCharge]] = defaultdict(list)
     for charge in charges:
-        start = _midnight(charge.day)
+        start = _to_midnight(charge.day)
         within = Period(max(start, run.start), min(start + timedelta(days=1), run.end))
         if within.start >= within.end:
             found["OUTSIDE_RUN"].append(charge)
@@ -116,27 +125,29 @@ def _left_out(
     return found
 
 
-def _told(code: LeftOutCode, charges: Iterable[Charged], currency_code: str, rates: ExchangeRates) -> LeftOut:
-    spent = _spent(charges, currency_code, rates) or {}
-    effective = money(sum(each.effective for each in spent.values()), currency_code)
+def _build_left_out(
+    code: ExcludedChargesCode, charges: Iterable[QuoteCharge], currency_code: str, rates: ExchangeRates
+) -> ExcludedCharges:
+    spent = _sum_spent(charges, currency_code, rates) or {}
+    effective = to_money(sum(each.effective for each in spent.values()), currency_code)
     return {"code": code, "effective": effective, "detail": _LEFT_OUT[code]}
 
 
-def _with_gap(answer: QuoteActuals, code: str) -> QuoteActuals:
+def _add_gap(answer: QuoteActuals, code: str) -> QuoteActuals:
     pointer, detail = _GAPS[code]
-    gap: Gap = {"pointer": pointer, "code": code, "detail": detail}
+    gap: EstimateGap = {"pointer": pointer, "code": code, "detail": detail}
     answer["gaps"].append(gap)
     return answer
 
 
-def _set_against(
+def _compare_total(
     answer: QuoteActuals, total: Mapping[str, str], expected: Decimal, effective: Decimal
 ) -> QuoteActuals:
     currency, whole = total["currency_code"], Decimal(total["amount"])
     if expected <= 0 or whole <= 0:
-        return _with_gap(answer, "NOTHING_EXPECTED")
+        return _add_gap(answer, "NOTHING_EXPECTED")
     low, high = (expected * Decimal(total[end]) / whole for end in ("low", "high"))
-    texts = [money(micros(amount), currency)["amount"] for amount in (expected, low, high)]
+    texts = [to_money(to_micros(amount), currency)["amount"] for amount in (expected, low, high)]
     answer["expected"] = {
         "amount": texts[0],
         "low": texts[1],
@@ -148,34 +159,34 @@ def _set_against(
     return answer
 
 
-class _Spent(NamedTuple):
+class _BilledAmounts(NamedTuple):
     billed: int
     effective: int
 
 
-def _spent(
-    charges: Iterable[Charged], currency_code: str, rates: ExchangeRates
-) -> dict[str | None, _Spent] | None:
+def _sum_spent(
+    charges: Iterable[QuoteCharge], currency_code: str, rates: ExchangeRates
+) -> dict[str | None, _BilledAmounts] | None:
     """What was charged by category of service, in one currency; None where a rate is unknown."""
-    spent: dict[str | None, _Spent] = {}
+    spent: dict[str | None, _BilledAmounts] = {}
     for charge in charges:
         on = charge.imported_at.date()
         rate = rates.convert(Decimal(1), charge.currency_code, currency_code, on)
         if rate is None:
             return None
-        known = spent.get(charge.service_category, _Spent(0, 0))
-        spent[charge.service_category] = _Spent(
-            known.billed + micros(decimal(charge.billed_micros) * rate.rate),
-            known.effective + micros(decimal(charge.effective_micros) * rate.rate),
+        known = spent.get(charge.service_category, _BilledAmounts(0, 0))
+        spent[charge.service_category] = _BilledAmounts(
+            known.billed + to_micros(to_decimal(charge.billed_micros) * rate.rate),
+            known.effective + to_micros(to_decimal(charge.effective_micros) * rate.rate),
         )
     return spent
 
 
-def _midnight(day: str) -> datetime:
+def _to_midnight(day: str) -> datetime:
     return datetime.fromisoformat(day).replace(tzinfo=UTC)
 
 
-def _covered(periods: Iterable[Period]) -> list[Period]:
+def _merge_periods(periods: Iterable[Period]) -> list[Period]:
     """Periods one after the other, none of which meet."""
     apart: list[Period] = []
     for period in sorted(periods):
@@ -186,7 +197,7 @@ def _covered(periods: Iterable[Period]) -> list[Period]:
     return apart
 
 
-def _share(period: Period, covered: Iterable[Period], *, at_once: bool = False) -> Decimal:
+def _compute_covered_share(period: Period, covered: Iterable[Period], *, at_once: bool = False) -> Decimal:
     """How much of a period is covered; of what falls due at once all or nothing."""
     if at_once or period.start == period.end:
         return Decimal(any(each.start <= period.start < each.end for each in covered))
@@ -195,15 +206,15 @@ def _share(period: Period, covered: Iterable[Period], *, at_once: bool = False) 
     return Decimal(ticks) / Decimal((period.end - period.start) // _TICK)
 
 
-def _parts(focus: str | None, total: Mapping[str, str], run: Period) -> list[Expected]:
+def _build_expected_parts(focus: str | None, total: Mapping[str, str], run: Period) -> list[ExpectedCharge]:
     """The charges of a quote; where it has none that make its total, the total evenly over the run."""
     whole = Decimal(total["amount"])
     rows = [] if focus is None else read_focus(focus).rows
     same = all(row.currency_code == total["currency_code"] for row in rows)
     if not rows or not same or sum(row.effective for row in rows) != whole:
-        return [Expected(None, whole, run, at_once=False)]
+        return [ExpectedCharge(None, whole, run, at_once=False)]
     return [
-        Expected(
+        ExpectedCharge(
             row.service_category,
             row.effective,
             Period(row.charge_start, row.charge_end),
@@ -213,24 +224,24 @@ def _parts(focus: str | None, total: Mapping[str, str], run: Period) -> list[Exp
     ]
 
 
-def _services(
-    spent: Mapping[str | None, _Spent], expected: Mapping[str | None, Decimal], currency_code: str
-) -> list[ServiceActuals]:
+def _build_services(
+    spent: Mapping[str | None, _BilledAmounts], expected: Mapping[str | None, Decimal], currency_code: str
+) -> list[ServiceCategoryActuals]:
     # What is expected of no category in particular is that of all of them.
     by_service = {} if set(expected) == {None} else expected
     names = sorted({*spent, *by_service}, key=lambda name: name or "")
-    return [_service(name, spent.get(name), by_service.get(name), currency_code) for name in names]
+    return [_build_service(name, spent.get(name), by_service.get(name), currency_code) for name in names]
 
 
-def _service(
-    name: str | None, spent: _Spent | None, expected: Decimal | None, currency_code: str
-) -> ServiceActuals:
-    service: ServiceActuals = {}
+def _build_service(
+    name: str | None, spent: _BilledAmounts | None, expected: Decimal | None, currency_code: str
+) -> ServiceCategoryActuals:
+    service: ServiceCategoryActuals = {}
     if name is not None:
         service["service_category"] = name
     if expected is not None:
-        service["expected"] = money(micros(expected), currency_code)
+        service["expected"] = to_money(to_micros(expected), currency_code)
     if spent is not None:
-        service["billed"] = money(spent.billed, currency_code)
-        service["effective"] = money(spent.effective, currency_code)
+        service["billed"] = to_money(spent.billed, currency_code)
+        service["effective"] = to_money(spent.effective, currency_code)
     return service

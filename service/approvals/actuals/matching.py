@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 from typing import Final, NamedTuple
 
-from service.approvals.budgets.money import micros
+from service.approvals.budgets.money import to_micros
 from service.approvals.cost_centers.tables import CostCenterRow
-from service.formats.focus import ONE_TIME, PURCHASE, Billed
+from service.formats.focus import ONE_TIME, PURCHASE, BilledRow
 
 QUOTE: Final = "quote_id"
 CENTER: Final = "cost_center_id"
@@ -26,37 +26,37 @@ class TooManyDaysError(ValueError):
     """The charges of a bill go over more days than are kept of one."""
 
 
-class Owner(NamedTuple):
+class ChargeOwner(NamedTuple):
     """What a row belongs to."""
 
     quote_id: str | None
     cost_center_id: str | None
 
 
-class Key(NamedTuple):
+class ChargeKey(NamedTuple):
     """What charges are added up by."""
 
     billing_starts_at: datetime
     day: str
-    owner: Owner
+    owner: ChargeOwner
     service_category: str | None
     currency_code: str
 
 
-class Amounts(NamedTuple):
+class ChargeAmounts(NamedTuple):
     """Sums in millionths of a currency."""
 
     billed: int
     effective: int
 
 
-def own_tag(row: Billed, name: str) -> str | None:
+def get_own_tag(row: BilledRow, name: str) -> str | None:
     """A tag of ours; providers may put a word of their own and a colon or a stroke before its name."""
     found = (value for key, value in row.tags.items() if re.split(r"[:/]", key)[-1] == name)
     return row.tags.get(name) or next(found, None)
 
 
-def counted_once(rows: Sequence[Billed]) -> tuple[list[Billed], int]:
+def drop_double_commitments(rows: Sequence[BilledRow]) -> tuple[list[BilledRow], int]:
     """Rows in which no commitment counts both when it is bought and when it is used; how many were changed.
 
     The effective cost of a purchase that covers other charges is 0, as the specification says. Where a bill
@@ -71,13 +71,13 @@ def counted_once(rows: Sequence[Billed]) -> tuple[list[Billed], int]:
     return once, sum(twice)
 
 
-def quote_ids(rows: Iterable[Billed]) -> set[str]:
+def list_quote_ids(rows: Iterable[BilledRow]) -> set[str]:
     """Quotes that rows name, whether there are such quotes or not."""
-    named = {own_tag(row, QUOTE) for row in rows}
+    named = {get_own_tag(row, QUOTE) for row in rows}
     return {name for name in named if name is not None and _QUOTE_ID.fullmatch(name)}
 
 
-class Owners:
+class ChargeOwners:
     """Says what rows belong to: ``quotes`` are the cost centres of quotes that there are."""
 
     def __init__(self, centers: Sequence[CostCenterRow], quotes: Mapping[str, str | None]) -> None:
@@ -86,53 +86,53 @@ class Owners:
         self._accounts = {name: center.id for center in centers for name in center.accounts}
         self._tags = {(tag["key"], tag["value"]): center.id for center in centers for tag in center.tags}
 
-    def of(self, row: Billed) -> Owner:
+    def find_owner(self, row: BilledRow) -> ChargeOwner:
         """What one row belongs to."""
-        quote_id = own_tag(row, QUOTE)
+        quote_id = get_own_tag(row, QUOTE)
         if quote_id not in self._quotes:
             quote_id = None
-        return Owner(quote_id, next(self._named(row, quote_id), None))
+        return ChargeOwner(quote_id, next(self._list_named_centers(row, quote_id), None))
 
-    def _named(self, row: Billed, quote_id: str | None) -> Iterator[str]:
+    def _list_named_centers(self, row: BilledRow, quote_id: str | None) -> Iterator[str]:
         """Cost centres that there are and that the row names, the first one counts."""
-        names = [None if quote_id is None else self._quotes[quote_id], own_tag(row, CENTER)]
+        names = [None if quote_id is None else self._quotes[quote_id], get_own_tag(row, CENTER)]
         yield from (name for name in names if name in self._centers and name is not None)
         yield from (self._tags[tag] for tag in row.tags.items() if tag in self._tags)
         accounts = (row.sub_account, row.billing_account)
         yield from (self._accounts[name] for name in accounts if name is not None and name in self._accounts)
 
 
-def added_up(rows: Iterable[tuple[Billed, Owner]]) -> dict[Key, Amounts]:
+def sum_by_day(rows: Iterable[tuple[BilledRow, ChargeOwner]]) -> dict[ChargeKey, ChargeAmounts]:
     """What rows come to on each day, a charge of several days in parts by time.
 
     Sums are exact; of what is less than a millionth the next day takes the rest, so that the days of a bill
     together are off by half a millionth at most.
     """
     with localcontext(prec=_DIGITS):
-        exact: dict[Key, dict[str, list[Decimal]]] = {}
-        for (key, start, end), (billed, effective) in _same_period(rows).items():
-            by_day = exact.setdefault(key, defaultdict(_nothing))
-            for day, share in _days(start, end):
+        exact: dict[ChargeKey, dict[str, list[Decimal]]] = {}
+        for (key, start, end), (billed, effective) in _sum_by_period(rows).items():
+            by_day = exact.setdefault(key, defaultdict(_build_zero_sums))
+            for day, share in _split_by_day(start, end):
                 by_day[day][0] += billed * share
                 by_day[day][1] += effective * share
         return {
-            key._replace(day=day): Amounts(*amounts)
+            key._replace(day=day): ChargeAmounts(*amounts)
             for key, by_day in exact.items()
-            for day, amounts in _rounded(by_day)
+            for day, amounts in _round_by_day(by_day)
         }
 
 
-def _nothing() -> list[Decimal]:
+def _build_zero_sums() -> list[Decimal]:
     return [Decimal(0), Decimal(0)]
 
 
-def _same_period(
-    rows: Iterable[tuple[Billed, Owner]],
-) -> dict[tuple[Key, datetime, datetime], list[Decimal]]:
+def _sum_by_period(
+    rows: Iterable[tuple[BilledRow, ChargeOwner]],
+) -> dict[tuple[ChargeKey, datetime, datetime], list[Decimal]]:
     """Sums of charges for the same over the same period; refuses periods of too many days altogether."""
-    sums: dict[tuple[Key, datetime, datetime], list[Decimal]] = defaultdict(_nothing)
+    sums: dict[tuple[ChargeKey, datetime, datetime], list[Decimal]] = defaultdict(_build_zero_sums)
     for row, owner in rows:
-        key = Key(row.billing_start, "", owner, row.service_category, row.currency_code)
+        key = ChargeKey(row.billing_start, "", owner, row.service_category, row.currency_code)
         # What is paid once falls due at once, for however long it is.
         end = row.charge_start if row.frequency == ONE_TIME else row.charge_end
         amounts = sums[key, row.charge_start, end]
@@ -143,7 +143,7 @@ def _same_period(
     return sums
 
 
-def _days(start: datetime, end: datetime) -> Iterator[tuple[str, Decimal]]:
+def _split_by_day(start: datetime, end: datetime) -> Iterator[tuple[str, Decimal]]:
     """The days (UTC) of a period, each with its share of the period."""
     if (end - timedelta(microseconds=1)).date() <= start.date():
         yield start.date().isoformat(), Decimal(1)
@@ -157,12 +157,12 @@ def _days(start: datetime, end: datetime) -> Iterator[tuple[str, Decimal]]:
         start, left = midnight, left - share
 
 
-def _rounded(by_day: Mapping[str, Sequence[Decimal]]) -> Iterator[tuple[str, tuple[int, int]]]:
+def _round_by_day(by_day: Mapping[str, Sequence[Decimal]]) -> Iterator[tuple[str, tuple[int, int]]]:
     exact, kept = [Decimal(0), Decimal(0)], [0, 0]
     for day in sorted(by_day):
         amounts = []
         for place, amount in enumerate(by_day[day]):
             exact[place] += amount
-            amounts.append(micros(exact[place]) - kept[place])
+            amounts.append(to_micros(exact[place]) - kept[place])
             kept[place] += amounts[place]
         yield day, (amounts[0], amounts[1])

@@ -10,18 +10,20 @@ from sqlalchemy.orm import Session
 from service.approvals.actuals.tables import ActualChargeRow, ActualsImportRow, ActualsPeriodRow
 from service.kit.database.engine import Reader, Writer, insert_new
 
-After = tuple[datetime, str]
+PageCursor = tuple[datetime, str]
 """Time and id of the row that a page follows."""
 _UNIT = 1_000_000
 _AT_A_TIME = 1000
 
 
-def get(session: Session, tenant_id: str, import_id: str) -> ActualsImportRow | None:
+def get_import(session: Session, tenant_id: str, import_id: str) -> ActualsImportRow | None:
     """An import of a tenant."""
     return session.get(ActualsImportRow, (tenant_id, import_id))
 
 
-def page(session: Reader, tenant_id: str, after: After | None, limit: int) -> Sequence[ActualsImportRow]:
+def list_page(
+    session: Reader, tenant_id: str, after: PageCursor | None, limit: int
+) -> Sequence[ActualsImportRow]:
     """Imports of a tenant, the newest first."""
     statement = select(ActualsImportRow).where(ActualsImportRow.tenant_id == tenant_id)
     if after is not None:
@@ -32,7 +34,7 @@ def page(session: Reader, tenant_id: str, after: After | None, limit: int) -> Se
     return session.scalars(ordered.limit(limit)).all()
 
 
-def of_content(session: Session, tenant_id: str, content_sha256: str) -> ActualsImportRow | None:
+def find_by_content(session: Session, tenant_id: str, content_sha256: str) -> ActualsImportRow | None:
     """The last import of a table that is not withdrawn."""
     own = select(ActualsImportRow).where(
         ActualsImportRow.tenant_id == tenant_id,
@@ -43,7 +45,7 @@ def of_content(session: Session, tenant_id: str, content_sha256: str) -> Actuals
     return session.scalars(last).one_or_none()
 
 
-def counting(session: Session, tenant_id: str, import_ids: Collection[str]) -> set[str]:
+def list_counting_ids(session: Session, tenant_id: str, import_ids: Collection[str]) -> set[str]:
     """Those of some imports that count in a billing period."""
     own = select(ActualsPeriodRow.import_id).where(
         ActualsPeriodRow.tenant_id == tenant_id, ActualsPeriodRow.import_id.in_(import_ids)
@@ -51,7 +53,7 @@ def counting(session: Session, tenant_id: str, import_ids: Collection[str]) -> s
     return set(session.scalars(own.distinct()))
 
 
-def locked_period(session: Writer, tenant_id: str, source: str, starts_at: datetime) -> ActualsPeriodRow:
+def lock_period(session: Writer, tenant_id: str, source: str, starts_at: datetime) -> ActualsPeriodRow:
     """A billing period of a source, locked until the transaction ends; that of no import if it is new."""
     key = {"tenant_id": tenant_id, "source": source, "starts_at": starts_at}
     insert_new(session, ActualsPeriodRow, **key, covered_until=starts_at, import_id="", charges_sha256="")
@@ -63,7 +65,7 @@ def locked_period(session: Writer, tenant_id: str, source: str, starts_at: datet
     return session.scalars(own.with_for_update(), execution_options={"populate_existing": True}).one()
 
 
-def locked_imports(session: Writer, tenant_id: str, import_ids: Iterable[str]) -> Sequence[ActualsImportRow]:
+def lock_imports(session: Writer, tenant_id: str, import_ids: Iterable[str]) -> Sequence[ActualsImportRow]:
     """Imports, locked until the transaction ends; after their billing periods."""
     own = select(ActualsImportRow).where(
         ActualsImportRow.tenant_id == tenant_id, ActualsImportRow.id.in_(list(import_ids))
@@ -72,12 +74,12 @@ def locked_imports(session: Writer, tenant_id: str, import_ids: Iterable[str]) -
     return session.scalars(own.order_by(ActualsImportRow.id).with_for_update(), execution_options=fresh).all()
 
 
-def periods_of(session: Session, tenant_id: str, import_id: str) -> Sequence[ActualsPeriodRow]:
+def list_import_periods(session: Session, tenant_id: str, import_id: str) -> Sequence[ActualsPeriodRow]:
     """Billing periods in which an import counts."""
-    return session.scalars(_periods_of(tenant_id, import_id)).all()
+    return session.scalars(_select_import_periods(tenant_id, import_id)).all()
 
 
-def _periods_of(tenant_id: str, import_id: str) -> Select[ActualsPeriodRow]:
+def _select_import_periods(tenant_id: str, import_id: str) -> Select[ActualsPeriodRow]:
     own = select(ActualsPeriodRow).where(
         ActualsPeriodRow.tenant_id == tenant_id, ActualsPeriodRow.import_id == import_id
     )
@@ -85,17 +87,17 @@ def _periods_of(tenant_id: str, import_id: str) -> Select[ActualsPeriodRow]:
     return ordered.execution_options(populate_existing=True)
 
 
-def locked_periods_of(session: Writer, tenant_id: str, import_id: str) -> Sequence[ActualsPeriodRow]:
+def lock_import_periods(session: Writer, tenant_id: str, import_id: str) -> Sequence[ActualsPeriodRow]:
     """Billing periods in which an import counts, locked until the transaction ends."""
-    return session.scalars(_periods_of(tenant_id, import_id).with_for_update()).all()
+    return session.scalars(_select_import_periods(tenant_id, import_id).with_for_update()).all()
 
 
-def periods(session: Session, tenant_id: str) -> Sequence[ActualsPeriodRow]:
+def list_periods(session: Session, tenant_id: str) -> Sequence[ActualsPeriodRow]:
     """Every billing period of a tenant's bills."""
     return session.scalars(select(ActualsPeriodRow).where(ActualsPeriodRow.tenant_id == tenant_id)).all()
 
 
-def forget_charges(session: Writer, tenant_id: str, import_id: str, starts_at: datetime) -> set[str]:
+def delete_charges(session: Writer, tenant_id: str, import_id: str, starts_at: datetime) -> set[str]:
     """Delete what an import says of a billing period; cost centres that it was charged to."""
     own = delete(ActualChargeRow).where(
         ActualChargeRow.tenant_id == tenant_id,
@@ -113,7 +115,7 @@ def insert_charges(session: Writer, charges: Iterable[dict[str, Any]]) -> None:
         session.execute(insert(ActualChargeRow), rows)
 
 
-def kept_charges(session: Reader, tenant_id: str) -> Iterator[ActualChargeRow]:
+def list_all_charges(session: Reader, tenant_id: str) -> Iterator[ActualChargeRow]:
     """Every charge of a tenant, those of a billing period of an import together, some at a time."""
     row = ActualChargeRow
     own = select(row).where(row.tenant_id == tenant_id)
@@ -121,12 +123,12 @@ def kept_charges(session: Reader, tenant_id: str) -> Iterator[ActualChargeRow]:
     yield from session.scalars(ordered.execution_options(yield_per=_AT_A_TIME))
 
 
-def every(session: Reader, tenant_id: str) -> Sequence[ActualsImportRow]:
+def list_all_imports(session: Reader, tenant_id: str) -> Sequence[ActualsImportRow]:
     """All imports of a tenant."""
     return session.scalars(select(ActualsImportRow).where(ActualsImportRow.tenant_id == tenant_id)).all()
 
 
-class Charged(NamedTuple):
+class QuoteCharge(NamedTuple):
     """What an import says was charged for a quote on a day, of a category of service and in a currency."""
 
     quote_id: str
@@ -140,7 +142,7 @@ class Charged(NamedTuple):
     effective_micros: int
 
 
-def charged(session: Session, tenant_id: str, quote_id: str | None = None) -> list[Charged]:
+def list_charged(session: Session, tenant_id: str, quote_id: str | None = None) -> list[QuoteCharge]:
     """What was charged for a quote, or for every one."""
     charge, bill = ActualChargeRow, ActualsImportRow
     keys: list[Any] = [charge.quote_id, charge.import_id, bill.source, bill.created_at]
@@ -159,8 +161,10 @@ def charged(session: Session, tenant_id: str, quote_id: str | None = None) -> li
     else:
         statement = statement.where(charge.quote_id == quote_id)
     found = session.execute(statement.group_by(*keys).order_by(charge.quote_id, bill.created_at, charge.day))
-    return [Charged._make((*row[:-4], _micros(*row[-4:-2]), _micros(*row[-2:]))) for row in found]
+    return [
+        QuoteCharge._make((*row[:-4], _join_micros(*row[-4:-2]), _join_micros(*row[-2:]))) for row in found
+    ]
 
 
-def _micros(units: int, rest: int) -> int:
+def _join_micros(units: int, rest: int) -> int:
     return int(units) * _UNIT + int(rest)

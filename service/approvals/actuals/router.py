@@ -10,16 +10,16 @@ from service.approvals.actuals.schemas import (
     Actuals,
     ActualsAccuracy,
     ActualsId,
-    ActualsImport,
+    ActualsImportRequest,
     ActualsPage,
-    ActualsWithdrawal,
+    ActualsWithdrawalRequest,
     QuoteActuals,
 )
 from service.approvals.router import QuotePath
 from service.audit.service import Read, Write
 from service.evidence.snapshot import Snapshots
 from service.kit.http.pages import NEWEST_FIRST, PageQuery
-from service.kit.http.web import LOCATED, LargeAside, WorkAside, api_router, json_response
+from service.kit.http.web import LOCATED, OffloadedLargeWork, OffloadedWork, api_router, json_response
 
 router = api_router("/v1/actuals", tag="actuals")
 of_quotes = api_router("/v1/quotes", tag="actuals")
@@ -31,13 +31,17 @@ def list_actuals(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
     """A page of the tenant's imported bills, the newest first."""
     page = read.page(query, NEWEST_FIRST, "actuals")
     with read.session() as session:
-        rows = repository.page(session, read.tenant_id, page.after, page.limit)
-        return json_response(page.to_response(service.listed(session, read.tenant_id, rows)))
+        rows = repository.list_page(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response(service.list_imports(session, read.tenant_id, rows)))
 
 
 @router.post(":import", status_code=201, response_model=Actuals, responses=LOCATED)
 async def import_actuals(
-    write: Write, snapshots: Snapshots, aside: WorkAside, beside: LargeAside, body: ActualsImport
+    write: Write,
+    snapshots: Snapshots,
+    aside: OffloadedWork,
+    beside: OffloadedLargeWork,
+    body: ActualsImportRequest,
 ) -> Response:
     """Set what was billed against quotes and budgets: a table in the columns of FOCUS 1.0 to 1.3.
 
@@ -45,15 +49,15 @@ async def import_actuals(
     account. A bill with a wrong row is refused whole, each fault with its line and column; so is one that was
     imported before, unless it says which import it `replaces`.
     """
-    bill = await aside(partial(service.read, body))
+    bill = await aside(partial(service.parse_bill, body))
 
     def store() -> Response:
-        catalog = snapshots.current(write.tenant_id)
+        catalog = snapshots.get_current(write.tenant_id)
         # Matched before the transaction: an embedded database has one writer.
-        with write.transactions.reading() as session:
-            matched = service.match(session, write.tenant_id, bill)
+        with write.transactions.open_reader() as session:
+            matched = service.match_bill(session, write.tenant_id, bill)
         return write.run(
-            body, lambda session: service.store(session, write.tenant_id, body, matched, catalog)
+            body, lambda session: service.store_bill(session, write.tenant_id, body, matched, catalog)
         )
 
     return await beside(store)
@@ -63,25 +67,29 @@ async def import_actuals(
 def get_actuals_accuracy(read: Read, snapshots: Snapshots) -> Response:
     """How far quotes were off what was billed for them: error, bias, how often the interval held."""
     with read.session() as session:
-        return json_response(accuracy.accuracy(session, read.tenant_id, snapshots.current(read.tenant_id)))
+        return json_response(
+            accuracy.compute_accuracy(session, read.tenant_id, snapshots.get_current(read.tenant_id))
+        )
 
 
 @router.get("/{id:name}", response_model=Actuals)
 def get_actuals(read: Read, id: ImportPath) -> Response:
     """An imported bill: its billing periods, its sums, and how much of it belongs to something."""
     with read.session() as session:
-        return json_response(service.get(session, read.tenant_id, id))
+        return json_response(service.get_import(session, read.tenant_id, id))
 
 
 @router.post("/{id:name}:withdraw", response_model=Actuals)
-def withdraw_actuals(write: Write, id: ImportPath, body: ActualsWithdrawal) -> Response:
+def withdraw_actuals(write: Write, id: ImportPath, body: ActualsWithdrawalRequest) -> Response:
     """Let a bill count no longer; an earlier one whose place it took does not come back."""
-    return write.run(body.reason, lambda session: service.withdraw(session, write.tenant_id, id, body.reason))
+    return write.run(
+        body.reason, lambda session: service.withdraw_import(session, write.tenant_id, id, body.reason)
+    )
 
 
 @of_quotes.get("/{id:name}/actuals", response_model=QuoteActuals)
 def get_quote_actuals(read: Read, snapshots: Snapshots, id: QuotePath) -> Response:
     """What was billed for a quote so far, beside what it says of the time that is billed."""
     with read.session() as session:
-        catalog = snapshots.current(read.tenant_id)
-        return json_response(accuracy.of_quote(session, read.tenant_id, id, catalog))
+        catalog = snapshots.get_current(read.tenant_id)
+        return json_response(accuracy.compare_quote_actuals(session, read.tenant_id, id, catalog))

@@ -7,15 +7,23 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from service.kit.http.pages import NextPageToken
 from service.quotes.schemas import QuoteState
-from service.schemas.base import Gap, Input, Integer, MoneyAmount, MoneyQuantity, ResourceId, Text
+from service.schemas.base import (
+    EstimateGap,
+    Integer,
+    MoneyAmount,
+    MoneyQuantity,
+    ResourceId,
+    StrictModel,
+    Text,
+)
 
 LONGEST_CONTENT = 8 * 2**20
 ActualsId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
-LeftOutCode = TypeAliasType("LeftOutCode", Literal["OUTSIDE_RUN", "NOT_COVERED"])
+ExcludedChargesCode = TypeAliasType("ExcludedChargesCode", Literal["OUTSIDE_RUN", "NOT_COVERED"])
 ActualsState = TypeAliasType("ActualsState", Literal["active", "superseded", "withdrawn"])
 
 
-class ActualsImport(Input):
+class ActualsImportRequest(StrictModel):
     """A bill as a table in the columns of FOCUS 1.0 to 1.3, with every charge of its billing periods."""
 
     source: ResourceId
@@ -30,7 +38,7 @@ class ActualsImport(Input):
     """What to know of it."""
 
 
-class ActualsWithdrawal(Input):
+class ActualsWithdrawalRequest(StrictModel):
     """Why a bill counts no longer."""
 
     reason: Text
@@ -117,7 +125,7 @@ class ExpectedCost(TypedDict):
     """ISO 4217 code."""
 
 
-class ServiceActuals(TypedDict):
+class ServiceCategoryActuals(TypedDict):
     """One category of service."""
 
     service_category: NotRequired[str]
@@ -130,10 +138,10 @@ class ServiceActuals(TypedDict):
     """The same with what was paid in advance spread over its use."""
 
 
-class LeftOut(TypedDict):
+class ExcludedCharges(TypedDict):
     """Charges that are not compared."""
 
-    code: LeftOutCode
+    code: ExcludedChargesCode
     """Why."""
     effective: MoneyAmount
     """Their effective cost."""
@@ -166,21 +174,21 @@ class QuoteActuals(TypedDict):
     """The same with what was paid in advance spread over its use."""
     compared: NotRequired[MoneyAmount]
     """What of the effective cost is compared: all once the whole run is billed, else that of its days."""
-    left_out: list[LeftOut]
+    left_out: list[ExcludedCharges]
     """What of it is not compared, and why."""
     ratio: NotRequired[float]
     """What is compared over what was expected."""
     is_within_interval: NotRequired[bool]
     """Whether what is compared lies inside the 80% interval."""
-    services: list[ServiceActuals]
+    services: list[ServiceCategoryActuals]
     """What is compared, or all that was billed where nothing is, by category of service."""
     import_ids: list[str]
     """Bills that it is from."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
 
-class QuoteErrors(TypedDict):
+class QuoteAccuracy(TypedDict):
     """How far quotes were off what was billed for them."""
 
     quote_count: Integer
@@ -193,14 +201,14 @@ class QuoteErrors(TypedDict):
     """Share of the quotes whose cost lay inside the 80% interval."""
 
 
-class NamedQuoteErrors(QuoteErrors):
+class QuoteAccuracyGroup(QuoteAccuracy):
     """The same of some quotes."""
 
     name: str
     """What they have in common."""
 
 
-class QuotesWithoutFigure(TypedDict):
+class UncomparedQuotes(TypedDict):
     """Quotes that cannot be compared for one reason."""
 
     code: str
@@ -209,16 +217,16 @@ class QuotesWithoutFigure(TypedDict):
     """How many."""
 
 
-class ActualsAccuracy(QuoteErrors):
+class ActualsAccuracy(QuoteAccuracy):
     """How far the tenant's quotes were off, each beside what was billed for it so far."""
 
     partly_billed_count: Integer
     """Of these quotes, those whose run is not billed to its end: what is billed of it is compared."""
     without_figure_count: Integer
     """Quotes with charges that cannot be compared."""
-    without_figure: list[QuotesWithoutFigure]
+    without_figure: list[UncomparedQuotes]
     """Why: the first gap of each."""
-    by_operation: list[NamedQuoteErrors]
+    by_operation: list[QuoteAccuracyGroup]
     """By what was quoted."""
-    by_accelerator: list[NamedQuoteErrors]
+    by_accelerator: list[QuoteAccuracyGroup]
     """By what the devices are."""

@@ -15,24 +15,24 @@ from service.approvals.actuals import repository
 from service.approvals.actuals.errors import ActualsNotFound, ActualsRefused, ActualsWithdrawn, ImportedBefore
 from service.approvals.actuals.matching import (
     MOST_DAYS,
-    Amounts,
-    Key,
-    Owner,
-    Owners,
+    ChargeAmounts,
+    ChargeKey,
+    ChargeOwner,
+    ChargeOwners,
     TooManyDaysError,
-    added_up,
-    counted_once,
-    own_tag,
-    quote_ids,
+    drop_double_commitments,
+    get_own_tag,
+    list_quote_ids,
+    sum_by_day,
 )
-from service.approvals.actuals.records import charges_digest, recorded
-from service.approvals.actuals.schemas import ActualsImport
+from service.approvals.actuals.records import compute_charges_digest, to_audit_document
+from service.approvals.actuals.schemas import ActualsImportRequest
 from service.approvals.actuals.tables import ActualsImportRow
 from service.approvals.budgets.money import MOST_MICROS
-from service.approvals.budgets.thresholds import tell_of
+from service.approvals.budgets.thresholds import emit_center_events
 from service.approvals.cost_centers import repository as cost_centers
-from service.audit.service import Change
-from service.formats.focus import USAGE_BASED, Bill, Billed, Fault, read_focus
+from service.audit.service import WriteOutcome
+from service.formats.focus import USAGE_BASED, BilledRow, LineFault, ReadBill, read_focus
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError
@@ -51,58 +51,58 @@ _NOTES: Final = {
 }
 
 
-class Matched(NamedTuple):
+class MatchedBill(NamedTuple):
     """A bill, what its rows belong to and what they come to."""
 
-    bill: Bill
-    owners: Sequence[Owner]
-    charges: dict[Key, Amounts]
+    bill: ReadBill
+    owners: Sequence[ChargeOwner]
+    charges: dict[ChargeKey, ChargeAmounts]
     counted_commitments: int = 0
     """Purchases that are counted where they are used."""
 
 
-def read(body: ActualsImport) -> Bill:
+def parse_bill(body: ActualsImportRequest) -> ReadBill:
     """What a bill says; raises ActualsRefused where it is not whole."""
     bill = read_focus(body.content)
     if bill.faults:
-        raise ActualsRefused("", *map(_field, bill.faults))
+        raise ActualsRefused("", *map(_to_field_error, bill.faults))
     if len({row.billing_start for row in bill.rows}) > _MOST_PERIODS:
         detail = f"a bill has {_MOST_PERIODS} billing periods at most"
         raise ActualsRefused("", FieldError("/content", "TOO_MANY_PERIODS", detail))
     return bill
 
 
-def _field(fault: Fault) -> FieldError:
+def _to_field_error(fault: LineFault) -> FieldError:
     place = f"line {fault.line}" + (f", {fault.column}" if fault.column else "")
     return FieldError("/content", fault.code, f"{place}: {fault.detail}")
 
 
-def match(session: Reader, tenant_id: str, bill: Bill) -> Matched:
+def match_bill(session: Reader, tenant_id: str, bill: ReadBill) -> MatchedBill:
     """What the rows of a bill belong to."""
-    named = quotes.summaries(session, tenant_id, quote_ids(bill.rows))
+    named = quotes.list_summaries(session, tenant_id, list_quote_ids(bill.rows))
     # Of the versions of a quote the last one says who pays.
     known = {summary["id"]: summary.get("cost_center_id") for summary in named}
-    owners = Owners(cost_centers.every(session, tenant_id), known)
-    found = [owners.of(row) for row in bill.rows]
-    rows, counted_commitments = counted_once(bill.rows)
+    owners = ChargeOwners(cost_centers.list_all_cost_centers(session, tenant_id), known)
+    found = [owners.find_owner(row) for row in bill.rows]
+    rows, counted_commitments = drop_double_commitments(bill.rows)
     pairs = ((row, owner) for row, owner in zip(rows, found, strict=True) if owner != _NOBODY)
     try:
-        charges = added_up(pairs)
+        charges = sum_by_day(pairs)
     except TooManyDaysError as error:
         detail = f"the charges of a bill go over {MOST_DAYS:,} days at most, all together"
         raise ActualsRefused("", FieldError("/content", "TOO_MANY_DAYS", detail)) from error
     if any(abs(amount) >= MOST_MICROS for amounts in charges.values() for amount in amounts):
         detail = "a day comes to a million millions or more"
         raise ActualsRefused("", FieldError("/content", "NUMBER", detail))
-    return Matched(bill._replace(rows=rows), found, charges, counted_commitments)
+    return MatchedBill(bill._replace(rows=rows), found, charges, counted_commitments)
 
 
-_NOBODY: Final = Owner(None, None)
+_NOBODY: Final = ChargeOwner(None, None)
 
 
-def store(
-    session: Writer, tenant_id: str, body: ActualsImport, matched: Matched, catalog: CatalogView
-) -> Change:
+def store_bill(
+    session: Writer, tenant_id: str, body: ActualsImportRequest, matched: MatchedBill, catalog: CatalogView
+) -> WriteOutcome:
     """Keep what a bill charges; in its billing periods no earlier one of the same source counts any more."""
     row = ActualsImportRow(
         tenant_id=tenant_id,
@@ -112,58 +112,58 @@ def store(
         content_sha256=sha256(body.content.encode()).hexdigest(),
         row_count=len(matched.bill.rows),
         matched_row_count=sum(owner != _NOBODY for owner in matched.owners),
-        notes=list(_notes(matched)),
+        notes=list(_build_notes(matched)),
         created_at=now(),
     )
-    row.periods = list(_periods(matched, row.created_at))
-    charges = list(_rows(row, matched.charges))
-    gone, superseded = _take_places(
+    row.periods = list(_build_periods(matched, row.created_at))
+    charges = list(_build_charge_rows(row, matched.charges))
+    gone, superseded = _replace_periods(
         session, row, charges, None if body.replaces is MISSING else body.replaces
     )
     repository.insert_charges(session, charges)
     centers = (gone | {charge["cost_center_id"] for charge in charges}) - {None}
-    told = tell_of(session, tenant_id, centers, catalog.exchange_rates)
+    told = emit_center_events(session, tenant_id, centers, catalog.exchange_rates)
     path = f"actuals/{row.id}"
-    return Change(
+    return WriteOutcome(
         resource=path,
         status=201,
-        body=shown(row, {row.id}),
+        body=to_response(row, {row.id}),
         headers={"Location": f"/v1/{path}"},
-        after=recorded(session, row),
+        after=to_audit_document(session, row),
         also=(*superseded, *told),
     )
 
 
-def _take_places(
+def _replace_periods(
     session: Writer, row: ActualsImportRow, charges: Sequence[dict[str, Any]], replaces: str | None
-) -> tuple[set[str], list[Change]]:
+) -> tuple[set[str], list[WriteOutcome]]:
     """Let an import count in its billing periods; whom earlier ones were charged to, and how they change."""
     starts = {datetime.fromisoformat(period["starts_at"]): period for period in row.periods}
-    places = [repository.locked_period(session, row.tenant_id, row.source, each) for each in sorted(starts)]
-    _check_new(session, row, replaces)
+    places = [repository.lock_period(session, row.tenant_id, row.source, each) for each in sorted(starts)]
+    _check_not_imported(session, row, replaces)
     session.add(row)
-    earlier = repository.locked_imports(session, row.tenant_id, {place.import_id for place in places})
-    before = [recorded(session, each) for each in earlier]
+    earlier = repository.lock_imports(session, row.tenant_id, {place.import_id for place in places})
+    before = [to_audit_document(session, each) for each in earlier]
     centers: set[str] = set()
     of_period: dict[datetime, list[dict[str, Any]]] = defaultdict(list)
     for charge in charges:
         of_period[charge["billing_starts_at"]].append(charge)
     for place in places:
-        centers |= repository.forget_charges(session, row.tenant_id, place.import_id, place.starts_at)
+        centers |= repository.delete_charges(session, row.tenant_id, place.import_id, place.starts_at)
         place.import_id = row.id
         place.covered_until = datetime.fromisoformat(starts[place.starts_at]["covered_until"])
-        place.charges_sha256 = charges_digest(of_period[place.starts_at])
+        place.charges_sha256 = compute_charges_digest(of_period[place.starts_at])
     session.flush()
     changes = [
-        Change(resource=f"actuals/{each.id}", before=known, after=recorded(session, each))
+        WriteOutcome(resource=f"actuals/{each.id}", before=known, after=to_audit_document(session, each))
         for each, known in zip(earlier, before, strict=True)
     ]
     return centers, changes
 
 
-def _check_new(session: Writer, row: ActualsImportRow, replaces: str | None) -> None:
+def _check_not_imported(session: Writer, row: ActualsImportRow, replaces: str | None) -> None:
     """Refuse a bill that was imported before, unless it says so."""
-    known = repository.of_content(session, row.tenant_id, row.content_sha256)
+    known = repository.find_by_content(session, row.tenant_id, row.content_sha256)
     if known is not None and (replaces, row.source) != (known.id, known.source):
         detail = f"as import {known.id} of {known.source}: withdraw that, or say that this one replaces it"
         raise ImportedBefore("", FieldError("/content", "IMPORTED_BEFORE", detail))
@@ -172,7 +172,9 @@ def _check_new(session: Writer, row: ActualsImportRow, replaces: str | None) -> 
         raise ActualsRefused("", FieldError("/replaces", "UNKNOWN_REFERENCE", detail))
 
 
-def _rows(row: ActualsImportRow, charges: dict[Key, Amounts]) -> Iterator[dict[str, Any]]:
+def _build_charge_rows(
+    row: ActualsImportRow, charges: dict[ChargeKey, ChargeAmounts]
+) -> Iterator[dict[str, Any]]:
     for number, (key, amounts) in enumerate(charges.items()):
         yield {
             "tenant_id": row.tenant_id,
@@ -185,13 +187,13 @@ def _rows(row: ActualsImportRow, charges: dict[Key, Amounts]) -> Iterator[dict[s
         }
 
 
-def _notes(matched: Matched) -> Iterator[dict[str, Any]]:
+def _build_notes(matched: MatchedBill) -> Iterator[dict[str, Any]]:
     rows, owners = matched.bill.rows, matched.owners
     counts = Counter[str]()
     counts["COMMITMENT_COUNTED"] = matched.counted_commitments
     counts["NO_TAGS"] = 0 if matched.bill.has_tags else len(rows)
     for row, owner in zip(rows, owners, strict=True):
-        counts["QUOTE_UNKNOWN"] += own_tag(row, "quote_id") is not None and owner.quote_id is None
+        counts["QUOTE_UNKNOWN"] += get_own_tag(row, "quote_id") is not None and owner.quote_id is None
         counts["ESTIMATED"] += row.tags.get("estimate") == "true"
         counts["UNMATCHED"] += owner == _NOBODY
     for code, detail in _NOTES.items():
@@ -199,8 +201,8 @@ def _notes(matched: Matched) -> Iterator[dict[str, Any]]:
             yield {"code": code, "row_count": counts[code], "detail": detail}
 
 
-def _periods(matched: Matched, at: datetime) -> Iterator[dict[str, Any]]:
-    rows: dict[datetime, list[tuple[Billed, Owner]]] = defaultdict(list)
+def _build_periods(matched: MatchedBill, at: datetime) -> Iterator[dict[str, Any]]:
+    rows: dict[datetime, list[tuple[BilledRow, ChargeOwner]]] = defaultdict(list)
     for row, owner in zip(matched.bill.rows, matched.owners, strict=True):
         rows[row.billing_start].append((row, owner))
     for starts_at, of_period in sorted(rows.items()):
@@ -215,12 +217,12 @@ def _periods(matched: Matched, at: datetime) -> Iterator[dict[str, Any]]:
             "covered_until": covered.isoformat(),
             "row_count": len(of_period),
             "matched_row_count": sum(owner != _NOBODY for _, owner in of_period),
-            "billed": _sums((row.currency_code, row.billed) for row, _ in of_period),
-            "effective": _sums((row.currency_code, row.effective) for row, _ in of_period),
+            "billed": _sum_amounts((row.currency_code, row.billed) for row, _ in of_period),
+            "effective": _sum_amounts((row.currency_code, row.effective) for row, _ in of_period),
         }
 
 
-def _sums(amounts: Iterable[tuple[str, Decimal]]) -> list[MoneyAmount]:
+def _sum_amounts(amounts: Iterable[tuple[str, Decimal]]) -> list[MoneyAmount]:
     sums: dict[str, Decimal] = defaultdict(Decimal)
     with localcontext(prec=_DIGITS):
         for currency_code, amount in amounts:
@@ -237,44 +239,46 @@ _MEMBERS: Final = (
 )
 
 
-def shown(row: ActualsImportRow, counting: set[str]) -> dict[str, Any]:
+def to_response(row: ActualsImportRow, counting: set[str]) -> dict[str, Any]:
     """An import as callers see it; ``counting`` are those that count in a billing period."""
     state = "active" if row.id in counting else "superseded"
     document = {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
     return document | {"state": state if row.withdrawn_at is None else "withdrawn"}
 
 
-def listed(session: Reader, tenant_id: str, rows: Sequence[ActualsImportRow]) -> list[dict[str, Any]]:
+def list_imports(session: Reader, tenant_id: str, rows: Sequence[ActualsImportRow]) -> list[dict[str, Any]]:
     """Imports as lists show them."""
-    counting = repository.counting(session, tenant_id, [row.id for row in rows])
-    return [shown(row, counting) for row in rows]
+    counting = repository.list_counting_ids(session, tenant_id, [row.id for row in rows])
+    return [to_response(row, counting) for row in rows]
 
 
-def get(session: Reader, tenant_id: str, import_id: str) -> dict[str, Any]:
+def get_import(session: Reader, tenant_id: str, import_id: str) -> dict[str, Any]:
     """One import."""
-    return listed(session, tenant_id, [_found(session, tenant_id, import_id)])[0]
+    return list_imports(session, tenant_id, [_get_import_row(session, tenant_id, import_id)])[0]
 
 
-def _found(session: Session, tenant_id: str, import_id: str) -> ActualsImportRow:
-    row = repository.get(session, tenant_id, import_id)
+def _get_import_row(session: Session, tenant_id: str, import_id: str) -> ActualsImportRow:
+    row = repository.get_import(session, tenant_id, import_id)
     if row is None:
         raise ActualsNotFound
     return row
 
 
-def withdraw(session: Writer, tenant_id: str, import_id: str, reason: str) -> Change:
+def withdraw_import(session: Writer, tenant_id: str, import_id: str, reason: str) -> WriteOutcome:
     """Let an import count no longer; what an earlier one said of its months does not come back."""
-    _found(session, tenant_id, import_id)
-    periods = repository.locked_periods_of(session, tenant_id, import_id)
-    (row,) = repository.locked_imports(session, tenant_id, [import_id])
+    _get_import_row(session, tenant_id, import_id)
+    periods = repository.lock_import_periods(session, tenant_id, import_id)
+    (row,) = repository.lock_imports(session, tenant_id, [import_id])
     if row.withdrawn_at is not None:
         raise ActualsWithdrawn
-    before = recorded(session, row)
+    before = to_audit_document(session, row)
     for period in periods:
-        repository.forget_charges(session, tenant_id, import_id, period.starts_at)
+        repository.delete_charges(session, tenant_id, import_id, period.starts_at)
         # Kept, because another import may wait for it; of nobody it speaks for no time.
         period.import_id, period.charges_sha256, period.covered_until = "", "", period.starts_at
     row.withdrawn_at, row.reason = now(), reason
     session.flush()
-    after = recorded(session, row)
-    return Change(resource=f"actuals/{import_id}", body=shown(row, set()), before=before, after=after)
+    after = to_audit_document(session, row)
+    return WriteOutcome(
+        resource=f"actuals/{import_id}", body=to_response(row, set()), before=before, after=after
+    )

@@ -11,50 +11,50 @@ from typing import Final
 from sqlalchemy.orm import Session
 
 from service.approvals.budgets import repository
-from service.approvals.budgets.money import decimal
-from service.approvals.budgets.periods import Period, days, part
-from service.approvals.budgets.repository import Commitment, DayCharge
+from service.approvals.budgets.money import to_decimal
+from service.approvals.budgets.periods import Period, build_period, prorate_amount
+from service.approvals.budgets.repository import DayCharge, QuoteCommitment
 from service.approvals.budgets.tables import BudgetRow
-from service.kit.http.csv_tables import csv_text
+from service.kit.http.csv_tables import render_csv
 from service.planning.cost.focus import (
     COLUMNS,
-    Account,
-    Charge,
+    BillingAccount,
     ChargeCategory,
-    Frequency,
-    Service,
-    focus_rows,
+    ChargeFrequency,
+    FocusCharge,
+    ServiceCategory,
+    build_focus_rows,
 )
 
 COMMITTED: Final = "committed"
 CHARGED: Final = "charged"
 _OTHER: Final = "Other"
-_COMPUTE: Final = Service("Compute", "Other (Compute)", "Accelerators")
+_COMPUTE: Final = ServiceCategory("Compute", "Other (Compute)", "Accelerators")
 
 
-def charges_csv(session: Session, budget: BudgetRow) -> str:
+def render_charges_csv(session: Session, budget: BudgetRow) -> str:
     """Rows of what is committed of a budget and not released, and of what bills charge, as CSV."""
     tags = {"budget_id": budget.id, "cost_center_id": budget.cost_center_id}
-    account = Account(budget.tenant_id, budget.tenant_id, tags)
-    return csv_text(COLUMNS, focus_rows(_charges(session, budget), account))
+    account = BillingAccount(budget.tenant_id, budget.tenant_id, tags)
+    return render_csv(COLUMNS, build_focus_rows(_list_charges(session, budget), account))
 
 
-def _charges(session: Session, budget: BudgetRow) -> Iterator[Charge]:
-    within = days(budget.starts_on, budget.ends_on)
-    for commitment in repository.commitments(session, budget):
-        charge = _committed(commitment, within)
+def _list_charges(session: Session, budget: BudgetRow) -> Iterator[FocusCharge]:
+    within = build_period(budget.starts_on, budget.ends_on)
+    for commitment in repository.list_commitments(session, budget):
+        charge = _build_committed_charge(commitment, within)
         if charge is not None:
             yield charge
-    yield from (_charged(each) for each in repository.charges(session, budget))
+    yield from (_build_billed_charge(each) for each in repository.list_day_charges(session, budget))
 
 
-def _committed(commitment: Commitment, within: Period) -> Charge | None:
+def _build_committed_charge(commitment: QuoteCommitment, within: Period) -> FocusCharge | None:
     """What of a commitment falls into a period; None where nobody knows how much that is."""
     if commitment.micros is None or commitment.currency_code is None:
         return None
     due, at_once = commitment.due, commitment.due.start == commitment.due.end
-    amount = decimal(part(commitment.micros, due, within) or 0)
-    return Charge(
+    amount = to_decimal(prorate_amount(commitment.micros, due, within) or 0)
+    return FocusCharge(
         name=COMMITTED,
         description=f"Committed by approval {commitment.approval_id}",
         category=ChargeCategory.PURCHASE if at_once else ChargeCategory.USAGE,
@@ -66,7 +66,7 @@ def _committed(commitment: Commitment, within: Period) -> Charge | None:
         start=max(due.start, within.start),
         end=due.end if at_once else min(due.end, within.end),
         source=f"approvals/{commitment.approval_id}",
-        frequency=Frequency.ONCE if at_once else Frequency.BY_USE,
+        frequency=ChargeFrequency.ONCE if at_once else ChargeFrequency.BY_USE,
         tags={
             "approval_id": commitment.approval_id,
             "estimate": "true",
@@ -76,18 +76,18 @@ def _committed(commitment: Commitment, within: Period) -> Charge | None:
     )
 
 
-def _charged(charge: DayCharge) -> Charge:
+def _build_billed_charge(charge: DayCharge) -> FocusCharge:
     start = datetime.combine(date.fromisoformat(charge.day), datetime.min.time(), UTC)
     category = charge.service_category or _OTHER
-    return Charge(
+    return FocusCharge(
         name=CHARGED,
         description=f"Charged by the bill {charge.import_id} of {charge.source}",
         category=ChargeCategory.USAGE,
-        service=Service(category, f"Other ({category})", category),
+        service=ServiceCategory(category, f"Other ({category})", category),
         provider=charge.source,
         currency_code=charge.currency_code,
-        billed=decimal(charge.billed_micros),
-        effective=decimal(charge.effective_micros),
+        billed=to_decimal(charge.billed_micros),
+        effective=to_decimal(charge.effective_micros),
         start=start,
         end=start + timedelta(days=1),
         source=f"actuals/{charge.import_id}",

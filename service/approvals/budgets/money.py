@@ -3,7 +3,7 @@
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Final
 
-from service.planning.cost import rounded
+from service.planning.cost import round_amount
 from service.schemas.base import MoneyAmount
 
 MOST_MICROS: Final = 10**18
@@ -12,22 +12,22 @@ _UNIT: Final = Decimal(1_000_000)
 _DIGITS: Final = 60
 
 
-def micros(amount: Decimal) -> int:
+def to_micros(amount: Decimal) -> int:
     """An amount in millionths, half to even."""
     with localcontext(prec=_DIGITS):
         return int((amount * _UNIT).to_integral_value(ROUND_HALF_EVEN))
 
 
-def decimal(amount_micros: int) -> Decimal:
+def to_decimal(amount_micros: int) -> Decimal:
     """Millionths as an amount."""
     with localcontext(prec=_DIGITS):
         return amount_micros / _UNIT
 
 
-def money(amount_micros: int, currency_code: str) -> MoneyAmount:
+def to_money(amount_micros: int, currency_code: str) -> MoneyAmount:
     """Millionths as callers see them: in minor units of the currency, or as exact as it takes."""
-    amount = decimal(amount_micros)
+    amount = to_decimal(amount_micros)
     with localcontext(prec=_DIGITS):
-        short = rounded(amount, currency_code)
+        short = round_amount(amount, currency_code)
     text = f"{short:f}" if short == amount else f"{amount.normalize():f}"
     return {"amount": text, "currency_code": currency_code}

@@ -13,7 +13,7 @@ class Period(NamedTuple):
     end: datetime
 
 
-def days(starts_on: str, ends_on: str) -> Period:
+def build_period(starts_on: str, ends_on: str) -> Period:
     """The days of a budget, the last one included."""
     first, last = date.fromisoformat(starts_on), date.fromisoformat(ends_on)
     midnight = datetime.min.time()
@@ -23,7 +23,7 @@ def days(starts_on: str, ends_on: str) -> Period:
     )
 
 
-def run_of(quote: Mapping[str, Any], begun_at: datetime) -> Period:
+def resolve_run_period(quote: Mapping[str, Any], begun_at: datetime) -> Period:
     """When the run of a quote takes place: from the start that it says, else from ``begun_at``.
 
     In whole seconds, as its charges are exported; a moment where nobody knows how long it lasts.
@@ -43,13 +43,13 @@ def is_purchase(quote: Mapping[str, Any]) -> bool:
     return "purchase" in cost and "rent" not in cost and "ownership" not in cost
 
 
-def due_of(quote: Mapping[str, Any], begun_at: datetime) -> Period:
+def resolve_due_period(quote: Mapping[str, Any], begun_at: datetime) -> Period:
     """When the money of a quote falls due: evenly over its run, or in the moment in which it is bought."""
-    run = run_of(quote, begun_at)
+    run = resolve_run_period(quote, begun_at)
     return Period(run.start, run.start) if is_purchase(quote) else run
 
 
-def part(micros: int, whole: Period, within: Period) -> int | None:
+def prorate_amount(micros: int, whole: Period, within: Period) -> int | None:
     """What of an amount that is spread evenly falls into a period; None where they do not meet.
 
     Rounded at each end of the period, so that periods which follow each other share all of it.
@@ -59,10 +59,10 @@ def part(micros: int, whole: Period, within: Period) -> int | None:
     start, end = max(whole.start, within.start), min(whole.end, within.end)
     if start >= end:
         return None
-    return _until(micros, whole, end) - _until(micros, whole, start)
+    return _prorate_until(micros, whole, end) - _prorate_until(micros, whole, start)
 
 
-def _until(micros: int, whole: Period, moment: datetime) -> int:
+def _prorate_until(micros: int, whole: Period, moment: datetime) -> int:
     tick = timedelta(microseconds=1)
     passed, length = (moment - whole.start) // tick, (whole.end - whole.start) // tick
     return (2 * micros * passed + length) // (2 * length)

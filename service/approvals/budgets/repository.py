@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from service.approvals.actuals.tables import ActualChargeRow, ActualsImportRow
-from service.approvals.budgets.periods import Period, days
+from service.approvals.budgets.periods import Period, build_period
 from service.approvals.budgets.tables import BudgetRow
 from service.approvals.tables import ApprovalRow
 from service.kit.database.engine import Reader
@@ -16,12 +16,12 @@ from service.kit.database.engine import Reader
 _UNIT = 1_000_000
 
 
-def get(session: Session, tenant_id: str, budget_id: str) -> BudgetRow | None:
+def get_budget(session: Session, tenant_id: str, budget_id: str) -> BudgetRow | None:
     """A budget of a tenant, as it is stored now."""
     return session.get(BudgetRow, (tenant_id, budget_id), populate_existing=True)
 
 
-def after(
+def list_after(
     session: Reader, tenant_id: str, after_id: str, centers: Collection[str], limit: int | None
 ) -> Sequence[BudgetRow]:
     """Budgets of a tenant behind an id, in order of id; of some cost centres where any are named."""
@@ -31,14 +31,14 @@ def after(
     return session.scalars(own.order_by(BudgetRow.id).limit(limit)).all()
 
 
-def of_centers(session: Session, tenant_id: str, centers: Collection[str]) -> Sequence[BudgetRow]:
+def list_by_centers(session: Session, tenant_id: str, centers: Collection[str]) -> Sequence[BudgetRow]:
     """Every budget of some cost centres, in order of id."""
     own = select(BudgetRow).where(BudgetRow.tenant_id == tenant_id, BudgetRow.cost_center_id.in_(centers))
     fresh = own.order_by(BudgetRow.id).execution_options(populate_existing=True)
     return session.scalars(fresh).all()
 
 
-class Commitment(NamedTuple):
+class QuoteCommitment(NamedTuple):
     """What an approval has committed, in the currency of its quote; None where nobody knows how much."""
 
     approval_id: str
@@ -51,11 +51,11 @@ class Commitment(NamedTuple):
     released_at: datetime | None = None
 
 
-def commitments(
+def list_commitments(
     session: Session, budget: BudgetRow, *, with_released: bool = False, limit: int | None = None
-) -> list[Commitment]:
+) -> list[QuoteCommitment]:
     """What approvals have committed in the period of a budget, the newest first."""
-    one, within = ApprovalRow, days(budget.starts_on, budget.ends_on)
+    one, within = ApprovalRow, build_period(budget.starts_on, budget.ends_on)
     told = (one.id, one.quote_id, one.quote_version, one.committed_micros, one.committed_currency_code)
     own = select(*told, one.committed_at, one.due_from, one.due_until, one.released_at).where(
         one.tenant_id == budget.tenant_id,
@@ -68,7 +68,7 @@ def commitments(
     if not with_released:
         own = own.where(one.released_at.is_(None))
     found = session.execute(own.order_by(one.committed_at.desc(), one.id).limit(limit))
-    return [Commitment._make((*row[:-3], Period._make(row[-3:-1]), row[-1])) for row in found]
+    return [QuoteCommitment._make((*row[:-3], Period._make(row[-3:-1]), row[-1])) for row in found]
 
 
 def has_commitments(session: Session, tenant_id: str, center_id: str) -> bool:
@@ -82,7 +82,7 @@ def has_commitments(session: Session, tenant_id: str, center_id: str) -> bool:
     return session.scalars(own.limit(1)).first() is not None
 
 
-class Spent(NamedTuple):
+class SpentAmount(NamedTuple):
     """What was spent for a quote, or beside all, by the bills that were imported on a day."""
 
     quote_id: str | None
@@ -91,10 +91,10 @@ class Spent(NamedTuple):
     micros: int
 
 
-def spent(session: Session, budget: BudgetRow) -> list[Spent]:
+def list_spent(session: Session, budget: BudgetRow) -> list[SpentAmount]:
     """What a cost centre has spent in the period of a budget."""
     charge = ActualChargeRow
-    return _spent(
+    return _sum_spent(
         session,
         charge.tenant_id == budget.tenant_id,
         charge.cost_center_id == budget.cost_center_id,
@@ -115,7 +115,7 @@ class DayCharge(NamedTuple):
     effective_micros: int
 
 
-def charges(session: Session, budget: BudgetRow) -> Iterator[DayCharge]:
+def list_day_charges(session: Session, budget: BudgetRow) -> Iterator[DayCharge]:
     """What bills charge a cost centre in the period of a budget, by day."""
     one, bill = ActualChargeRow, ActualsImportRow
     told = (one.import_id, bill.source, one.day, one.quote_id, one.service_category, one.currency_code)
@@ -130,12 +130,12 @@ def charges(session: Session, budget: BudgetRow) -> Iterator[DayCharge]:
     return (DayCharge._make(row) for row in rows)
 
 
-def spent_on(session: Session, tenant_id: str, quote_id: str) -> list[Spent]:
+def list_quote_spent(session: Session, tenant_id: str, quote_id: str) -> list[SpentAmount]:
     """What was spent on a quote, whenever that was."""
-    return _spent(session, ActualChargeRow.tenant_id == tenant_id, ActualChargeRow.quote_id == quote_id)
+    return _sum_spent(session, ActualChargeRow.tenant_id == tenant_id, ActualChargeRow.quote_id == quote_id)
 
 
-def _spent(session: Session, *of_these: ColumnElement[bool]) -> list[Spent]:
+def _sum_spent(session: Session, *of_these: ColumnElement[bool]) -> list[SpentAmount]:
     charge, amount = ActualChargeRow, ActualChargeRow.effective_micros
     keys = (charge.quote_id, charge.currency_code, ActualsImportRow.created_at)
     # Units and the rest apart: no sum leaves the range of 64 bits.
@@ -143,12 +143,12 @@ def _spent(session: Session, *of_these: ColumnElement[bool]) -> list[Spent]:
     same = (ActualsImportRow.tenant_id == charge.tenant_id) & (ActualsImportRow.id == charge.import_id)
     statement = select(*keys, *sums).join(ActualsImportRow, same).where(*of_these).group_by(*keys)
     return [
-        Spent(quote_id, currency, created_at.date(), int(units) * _UNIT + int(rest))
+        SpentAmount(quote_id, currency, created_at.date(), int(units) * _UNIT + int(rest))
         for quote_id, currency, created_at, units, rest in session.execute(statement)
     ]
 
 
-def running(session: Session, today: str) -> Sequence[BudgetRow]:
+def list_running_budgets(session: Session, today: str) -> Sequence[BudgetRow]:
     """Every budget of every tenant that runs on a day."""
     own = select(BudgetRow).where(BudgetRow.starts_on <= today, BudgetRow.ends_on >= today)
     return session.scalars(own.order_by(BudgetRow.tenant_id, BudgetRow.id)).all()

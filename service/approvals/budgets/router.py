@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 
 from service.approvals.budgets import repository, service
-from service.approvals.budgets.schemas import Budget, BudgetInput, BudgetPage, BudgetPatch, BudgetQuery
+from service.approvals.budgets.schemas import Budget, BudgetPage, BudgetPatch, BudgetQuery, BudgetRequest
 from service.approvals.changes.router import PROPOSED, SettledRead, SettledWrite
 from service.audit.service import Write
 from service.evidence.snapshot import Snapshots
@@ -26,23 +26,25 @@ def list_budgets(read: SettledRead, snapshots: Snapshots, query: Annotated[Budge
     """A page of the tenant's budgets, with what is left of each."""
     page = read.page(query, BY_ID, "budgets", query.cost_center_id)
     with read.session() as session:
-        rows = repository.after(session, read.tenant_id, page.after, query.cost_center_id, page.limit)
-        budgets = service.page(session, rows, snapshots.current(read.tenant_id))
+        rows = repository.list_after(session, read.tenant_id, page.after, query.cost_center_id, page.limit)
+        budgets = service.list_summaries(session, rows, snapshots.get_current(read.tenant_id))
         return json_response(page.to_response(budgets))
 
 
 @router.post("", status_code=201, response_model=Budget, responses=_CREATED)
-def create_budget(write: Write, snapshots: Snapshots, body: BudgetInput) -> Response:
+def create_budget(write: Write, snapshots: Snapshots, body: BudgetRequest) -> Response:
     """Create a budget of a cost centre under an id that is free."""
-    catalog = snapshots.current(write.tenant_id)
-    return write.run(body, lambda session: service.create(session, write.tenant_id, body, catalog))
+    catalog = snapshots.get_current(write.tenant_id)
+    return write.run(body, lambda session: service.create_budget(session, write.tenant_id, body, catalog))
 
 
 @router.get("/{id:name}", response_model=Budget, responses=_TAGGED)
 def get_budget(read: SettledRead, snapshots: Snapshots, id: BudgetPath) -> Response:
     """A budget: what is committed, spent and left, and what approvals have committed."""
     with read.session() as session:
-        return versioned_response(service.get(session, read.tenant_id, id, snapshots.current(read.tenant_id)))
+        return versioned_response(
+            service.get_budget(session, read.tenant_id, id, snapshots.get_current(read.tenant_id))
+        )
 
 
 @router.get("/{id:name}/focus", response_class=Response, responses=_CSV)
@@ -53,7 +55,7 @@ def get_budget_focus(read: SettledRead, id: BudgetPath) -> Response:
     billed is in both.
     """
     with read.session() as session:
-        return csv_response(service.focus(session, read.tenant_id, id), f"budget-{id}")
+        return csv_response(service.render_focus_csv(session, read.tenant_id, id), f"budget-{id}")
 
 
 @router.patch("/{id:name}", response_model=Budget, responses=_TAGGED | PROPOSED)
@@ -65,10 +67,10 @@ def update_budget(
     A larger amount, or to let it block no more, waits (202) for its approval or the end of the tenant's
     delay.
     """
-    patch, catalog = body.model_dump(mode="json"), snapshots.current(write.tenant_id)
+    patch, catalog = body.model_dump(mode="json"), snapshots.get_current(write.tenant_id)
     return write.run(
         [patch, if_match],
-        lambda session: service.change(
+        lambda session: service.change_budget(
             session, write.subject, id, patch=patch, if_match=if_match, catalog=catalog
         ),
     )
@@ -80,4 +82,4 @@ def delete_budget(write: SettledWrite, id: BudgetPath, if_match: IfMatch = "") -
 
     The deletion waits (202) for its approval or the end of the tenant's delay, if there is one (else 204).
     """
-    return write.run(if_match, lambda session: service.delete(session, write.subject, id, if_match))
+    return write.run(if_match, lambda session: service.delete_budget(session, write.subject, id, if_match))

@@ -6,14 +6,23 @@ from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.kit.http.pages import NextPageToken, PageQuery
-from service.schemas.base import CurrencyCode, Gap, Input, Integer, MoneyAmount, ResourceId, Share, Text
-from service.schemas.patches import patch_of
+from service.schemas.base import (
+    CurrencyCode,
+    EstimateGap,
+    Integer,
+    MoneyAmount,
+    ResourceId,
+    Share,
+    StrictModel,
+    Text,
+)
+from service.schemas.patches import build_patch_shape
 from service.schemas.tariffs import Day
 
-Enforcement = TypeAliasType("Enforcement", Literal["warn", "block"])
+BudgetEnforcement = TypeAliasType("BudgetEnforcement", Literal["warn", "block"])
 
 
-class BudgetAmount(Input):
+class BudgetAmount(StrictModel):
     """An amount of one currency."""
 
     amount: Annotated[str, Field(pattern=r"^[0-9]{1,12}(\.[0-9]{1,6})?$", max_length=19)]
@@ -22,7 +31,7 @@ class BudgetAmount(Input):
     """ISO 4217 code."""
 
 
-class BudgetTerms(Input):
+class BudgetTerms(StrictModel):
     """What of a budget may change."""
 
     name: Text
@@ -33,11 +42,11 @@ class BudgetTerms(Input):
     """What there is; its currency stays."""
     thresholds: Annotated[list[Share], Field(max_length=10)] = [0.5, 0.8, 1.0]
     """Shares of the amount: an event is sent once when so much is committed or spent."""
-    enforcement: Enforcement = "warn"
+    enforcement: BudgetEnforcement = "warn"
     """Whether an approval that takes more than there is is refused (block) or told of (warn)."""
 
 
-class BudgetInput(BudgetTerms):
+class BudgetRequest(BudgetTerms):
     """What a cost centre may spend in a period.
 
     An approval commits the total of its quote, a run over several periods by the time in each, whether it was
@@ -57,7 +66,7 @@ class BudgetInput(BudgetTerms):
 if TYPE_CHECKING:
     BudgetPatch = BudgetTerms
 else:
-    BudgetPatch = patch_of(BudgetTerms, "BudgetPatch")
+    BudgetPatch = build_patch_shape(BudgetTerms, "BudgetPatch")
 
 
 class BudgetCommitment(TypedDict):
@@ -102,7 +111,7 @@ class BudgetSummary(TypedDict):
     """What there is."""
     thresholds: list[float]
     """Shares of the amount of which an event tells."""
-    enforcement: Enforcement
+    enforcement: BudgetEnforcement
     """Whether an approval that takes more than there is is refused."""
     committed: MoneyAmount
     """What approvals have committed."""
@@ -112,7 +121,7 @@ class BudgetSummary(TypedDict):
     """What is committed and not spent yet, of each quote by itself."""
     remaining: MoneyAmount
     """Amount less spent and outstanding: of each quote the larger of committed and spent counts."""
-    gaps: list[Gap]
+    gaps: list[EstimateGap]
     """What is not in these figures, and why."""
     version: Integer
     """Number of this version; the ETag of the resource."""

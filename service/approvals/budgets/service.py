@@ -10,26 +10,32 @@ from sqlalchemy.orm import Session
 
 from service.approvals.budgets import repository
 from service.approvals.budgets.errors import BudgetContradicts, BudgetExists, BudgetInUse, BudgetNotFound
-from service.approvals.budgets.focus import charges_csv
-from service.approvals.budgets.money import micros, money
-from service.approvals.budgets.repository import Commitment
-from service.approvals.budgets.schemas import BudgetInput, BudgetTerms
+from service.approvals.budgets.focus import render_charges_csv
+from service.approvals.budgets.money import to_micros, to_money
+from service.approvals.budgets.repository import QuoteCommitment
+from service.approvals.budgets.schemas import BudgetRequest, BudgetTerms
 from service.approvals.budgets.tables import BudgetRow
-from service.approvals.budgets.thresholds import forget, recorded_columns, tell
-from service.approvals.budgets.usage import Take, Usage, take_of, usage_of, usages_of
-from service.approvals.changes.authors import authors
-from service.approvals.changes.waiting import Wanted, check_free, guard, propose
+from service.approvals.budgets.thresholds import emit_threshold_events, reset_thresholds, to_recorded_columns
+from service.approvals.budgets.usage import (
+    BudgetTake,
+    BudgetUsage,
+    compute_take,
+    compute_usage,
+    compute_usages,
+)
+from service.approvals.changes.authors import resolve_authors
+from service.approvals.changes.waiting import ProposedChange, check_not_waiting, lock_guard, propose_change
 from service.approvals.cost_centers import repository as cost_centers
-from service.audit.service import Change
+from service.audit.service import WriteOutcome
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError
-from service.kit.http.versions import check_match, etag
-from service.kit.security.subjects import Subject
+from service.kit.http.versions import build_etag, check_version_match
+from service.kit.security.principals import Principal
 from service.planning.cost.exchange import ExchangeRates
 from service.planning.errors import PlanningError
 from service.resolve.catalog import CatalogView
-from service.schemas.tariffs import day
+from service.schemas.tariffs import parse_day
 
 _COMMITMENTS_SHOWN: Final = 100
 _FIRST_YEAR: Final = 2000
@@ -43,92 +49,96 @@ _MEMBERS: Final = (
 )
 
 
-def terms(budget: BudgetRow) -> dict[str, Any]:
+def to_terms(budget: BudgetRow) -> dict[str, Any]:
     """A budget as it was written."""
     members = {name: value for name in _MEMBERS if (value := getattr(budget, name)) is not None}
-    return members | {"amount": money(budget.amount_micros, budget.currency_code)}
+    return members | {"amount": to_money(budget.amount_micros, budget.currency_code)}
 
 
-def shown(budget: BudgetRow, usage: Usage) -> dict[str, Any]:
+def to_summary(budget: BudgetRow, usage: BudgetUsage) -> dict[str, Any]:
     """A budget as callers see it, with what is taken of it."""
     currency = budget.currency_code
-    return terms(budget) | {
-        "committed": money(usage.committed_micros, currency),
-        "spent": money(usage.spent_micros, currency),
-        "outstanding": money(usage.outstanding_micros, currency),
-        "remaining": money(budget.amount_micros - usage.taken(), currency),
+    return to_terms(budget) | {
+        "committed": to_money(usage.committed_micros, currency),
+        "spent": to_money(usage.spent_micros, currency),
+        "outstanding": to_money(usage.outstanding_micros, currency),
+        "remaining": to_money(budget.amount_micros - usage.compute_taken(), currency),
         "gaps": list(usage.gaps),
     }
 
 
-def whole(session: Session, budget: BudgetRow, catalog: CatalogView) -> dict[str, Any]:
+def to_detail(session: Session, budget: BudgetRow, catalog: CatalogView) -> dict[str, Any]:
     """A budget with what was committed of it last."""
     rates = catalog.exchange_rates
-    found = repository.commitments(session, budget, with_released=True, limit=_COMMITMENTS_SHOWN)
-    commitments = [_shown_commitment(budget, each, rates) for each in found]
-    return shown(budget, usage_of(session, budget, rates)) | {"commitments": commitments}
+    found = repository.list_commitments(session, budget, with_released=True, limit=_COMMITMENTS_SHOWN)
+    commitments = [_commitment_to_response(budget, each, rates) for each in found]
+    return to_summary(budget, compute_usage(session, budget, rates)) | {"commitments": commitments}
 
 
-def _shown_commitment(budget: BudgetRow, commitment: Commitment, rates: ExchangeRates) -> dict[str, Any]:
+def _commitment_to_response(
+    budget: BudgetRow, commitment: QuoteCommitment, rates: ExchangeRates
+) -> dict[str, Any]:
     names = ("approval_id", "quote_id", "quote_version", "committed_at", "released_at")
     document = {name: value for name in names if (value := getattr(commitment, name)) is not None}
     if commitment.micros is not None and commitment.currency_code is not None:
-        document["quoted"] = money(commitment.micros, commitment.currency_code)
-    take = take_of(budget, commitment, rates)
-    if isinstance(take, Take):
-        document |= {"amount": money(take.micros, budget.currency_code), "rate": f"{take.rate:f}"}
+        document["quoted"] = to_money(commitment.micros, commitment.currency_code)
+    take = compute_take(budget, commitment, rates)
+    if isinstance(take, BudgetTake):
+        document |= {"amount": to_money(take.micros, budget.currency_code), "rate": f"{take.rate:f}"}
         document["rate_on"] = take.rate_on.isoformat()
     return document
 
 
-def get(session: Reader, tenant_id: str, budget_id: str, catalog: CatalogView) -> dict[str, Any]:
+def get_budget(session: Reader, tenant_id: str, budget_id: str, catalog: CatalogView) -> dict[str, Any]:
     """One budget."""
-    budget = repository.get(session, tenant_id, budget_id)
+    budget = repository.get_budget(session, tenant_id, budget_id)
     if budget is None:
         raise BudgetNotFound
-    return whole(session, budget, catalog)
+    return to_detail(session, budget, catalog)
 
 
-def focus(session: Reader, tenant_id: str, budget_id: str) -> str:
+def render_focus_csv(session: Reader, tenant_id: str, budget_id: str) -> str:
     """What is committed and charged of a budget, as CSV in the columns of FOCUS."""
-    budget = repository.get(session, tenant_id, budget_id)
+    budget = repository.get_budget(session, tenant_id, budget_id)
     if budget is None:
         raise BudgetNotFound
-    return charges_csv(session, budget)
+    return render_charges_csv(session, budget)
 
 
-def page(session: Reader, rows: Sequence[BudgetRow], catalog: CatalogView) -> list[dict[str, Any]]:
+def list_summaries(session: Reader, rows: Sequence[BudgetRow], catalog: CatalogView) -> list[dict[str, Any]]:
     """Budgets as lists show them."""
-    usages = usages_of(session, rows, catalog.exchange_rates)
-    return [shown(row, usages[row.id]) for row in rows]
+    usages = compute_usages(session, rows, catalog.exchange_rates)
+    return [to_summary(row, usages[row.id]) for row in rows]
 
 
-def create(session: Writer, tenant_id: str, body: BudgetInput, catalog: CatalogView) -> Change:
+def create_budget(session: Writer, tenant_id: str, body: BudgetRequest, catalog: CatalogView) -> WriteOutcome:
     """Store a new budget; what is committed and spent in its period already counts."""
-    if cost_centers.locked(session, tenant_id, body.cost_center_id) is None:
-        raise _unknown_center()
-    if repository.get(session, tenant_id, body.id) is not None:
+    if cost_centers.lock_cost_center(session, tenant_id, body.cost_center_id) is None:
+        raise _build_unknown_center()
+    if repository.get_budget(session, tenant_id, body.id) is not None:
         raise BudgetExists("", FieldError("/id", "TAKEN", "a budget of this id exists"))
     _check_days(body)
     members = body.model_dump(mode="json", exclude={"amount"})
     members |= {"tenant_id": tenant_id, "version": 1, "created_at": now(), "told": []}
-    budget = BudgetRow(**members, **_amount(body))
+    budget = BudgetRow(**members, **_to_amount_columns(body))
     session.add(budget)
     session.flush()
-    tell(session, budget, catalog.exchange_rates)
-    path, document = f"budgets/{budget.id}", whole(session, budget, catalog)
-    headers = {"ETag": etag(budget.version), "Location": f"/v1/{path}"}
-    return Change(resource=path, status=201, body=document, headers=headers, after=recorded_columns(budget))
+    emit_threshold_events(session, budget, catalog.exchange_rates)
+    path, document = f"budgets/{budget.id}", to_detail(session, budget, catalog)
+    headers = {"ETag": build_etag(budget.version), "Location": f"/v1/{path}"}
+    return WriteOutcome(
+        resource=path, status=201, body=document, headers=headers, after=to_recorded_columns(budget)
+    )
 
 
-def _unknown_center() -> BudgetContradicts:
+def _build_unknown_center() -> BudgetContradicts:
     detail = "there is no cost centre of this id"
     return BudgetContradicts("", FieldError("/cost_center_id", "UNKNOWN_REFERENCE", detail))
 
 
-def _check_days(body: BudgetInput) -> None:
+def _check_days(body: BudgetRequest) -> None:
     try:
-        first, last = day(body.starts_on, "/starts_on"), day(body.ends_on, "/ends_on")
+        first, last = parse_day(body.starts_on, "/starts_on"), parse_day(body.ends_on, "/ends_on")
     except PlanningError as error:
         field = FieldError(error.pointer, error.code, error.detail)
         raise BudgetContradicts("", field) from error
@@ -139,107 +149,111 @@ def _check_days(body: BudgetInput) -> None:
         raise BudgetContradicts("", FieldError("/ends_on", "BEFORE_START", "it ends before it starts"))
 
 
-def _amount(body: BudgetTerms) -> dict[str, Any]:
+def _to_amount_columns(body: BudgetTerms) -> dict[str, Any]:
     amount = body.amount
-    return {"amount_micros": micros(Decimal(amount.amount)), "currency_code": amount.currency_code}
+    return {"amount_micros": to_micros(Decimal(amount.amount)), "currency_code": amount.currency_code}
 
 
-def change(
+def change_budget(
     session: Writer,
-    subject: Subject,
+    subject: Principal,
     budget_id: str,
     *,
     patch: dict[str, Any],
     if_match: str,
     catalog: CatalogView,
-) -> Change:
+) -> WriteOutcome:
     """Store members of ``patch``, or let them wait where they let more pass."""
-    guarded, resource = guard(session, subject.tenant_id), f"budgets/{budget_id}"
-    budget = _matched(session, subject.tenant_id, budget_id, if_match)
-    check_free(session, subject.tenant_id, resource)
-    known = terms(budget)
+    guarded, resource = lock_guard(session, subject.tenant_id), f"budgets/{budget_id}"
+    budget = _lock_matching_row(session, subject.tenant_id, budget_id, if_match)
+    check_not_waiting(session, subject.tenant_id, resource)
+    known = to_terms(budget)
     sent = {name: known[name] for name in BudgetTerms.model_fields if name in known} | patch
     merged = {name: value for name, value in sent.items() if value is not None}
     body = BudgetTerms.model_validate_json(json.dumps(merged))
     if body.amount.currency_code != budget.currency_code:
         detail = "a budget keeps its currency"
         raise BudgetContradicts("", FieldError("/amount/currency_code", "CURRENCY_FIXED", detail))
-    if guarded.waits and _loosens(budget, body):
-        wanted = Wanted(resource, body.model_dump_json(), budget.version, budget.cost_center_id)
-        return propose(session, subject, guarded, wanted)
-    changed = put(session, budget, body, subject.name, catalog.exchange_rates)
-    return replace(changed, body=whole(session, budget, catalog))
+    if guarded.waits and _is_looser(budget, body):
+        wanted = ProposedChange(resource, body.model_dump_json(), budget.version, budget.cost_center_id)
+        return propose_change(session, subject, guarded, wanted)
+    changed = apply_terms(session, budget, body, subject.name, catalog.exchange_rates)
+    return replace(changed, body=to_detail(session, budget, catalog))
 
 
-def _loosens(budget: BudgetRow, body: BudgetTerms) -> bool:
+def _is_looser(budget: BudgetRow, body: BudgetTerms) -> bool:
     """Whether terms may let pass what those that stand do not."""
     is_weaker = budget.enforcement == "block" and body.enforcement != "block"
-    return is_weaker or _amount(body)["amount_micros"] > budget.amount_micros
+    return is_weaker or _to_amount_columns(body)["amount_micros"] > budget.amount_micros
 
 
-def put(session: Writer, budget: BudgetRow, body: BudgetTerms, author: str, rates: ExchangeRates) -> Change:
+def apply_terms(
+    session: Writer, budget: BudgetRow, body: BudgetTerms, author: str, rates: ExchangeRates
+) -> WriteOutcome:
     """Let a budget have terms; under another amount what is no longer reached may be told of again."""
-    before = recorded_columns(budget)
-    if _loosens(budget, body):
-        budget.raised_by = authors(session, budget.tenant_id, author, budget.raised_by or ())
+    before = to_recorded_columns(budget)
+    if _is_looser(budget, body):
+        budget.raised_by = resolve_authors(session, budget.tenant_id, author, budget.raised_by or ())
     members = body.model_dump(mode="json", exclude={"amount"})
     for name in BudgetTerms.model_fields.keys() - {"amount"}:
         setattr(budget, name, members.get(name))
-    budget.amount_micros = _amount(body)["amount_micros"]
+    budget.amount_micros = _to_amount_columns(body)["amount_micros"]
     budget.version += 1
-    forget(session, budget, rates)
-    tell(session, budget, rates)
+    reset_thresholds(session, budget, rates)
+    emit_threshold_events(session, budget, rates)
     session.flush()
-    after, headers = recorded_columns(budget), {"ETag": etag(budget.version)}
-    return Change(resource=f"budgets/{budget.id}", headers=headers, before=before, after=after)
+    after, headers = to_recorded_columns(budget), {"ETag": build_etag(budget.version)}
+    return WriteOutcome(resource=f"budgets/{budget.id}", headers=headers, before=before, after=after)
 
 
-def delete(session: Writer, subject: Subject, budget_id: str, if_match: str) -> Change:
+def delete_budget(session: Writer, subject: Principal, budget_id: str, if_match: str) -> WriteOutcome:
     """No such budget any more, or once that has waited; one of which approvals have committed stays."""
-    guarded, resource = guard(session, subject.tenant_id), f"budgets/{budget_id}"
-    budget = _matched(session, subject.tenant_id, budget_id, if_match)
-    check_free(session, subject.tenant_id, resource)
+    guarded, resource = lock_guard(session, subject.tenant_id), f"budgets/{budget_id}"
+    budget = _lock_matching_row(session, subject.tenant_id, budget_id, if_match)
+    check_not_waiting(session, subject.tenant_id, resource)
     if is_committed(session, budget):
         raise BudgetInUse
     if guarded.waits:
-        wanted = Wanted(resource, None, budget.version, budget.cost_center_id)
-        return propose(session, subject, guarded, wanted)
-    return drop(session, budget)
+        wanted = ProposedChange(resource, None, budget.version, budget.cost_center_id)
+        return propose_change(session, subject, guarded, wanted)
+    return remove_budget(session, budget)
 
 
 def is_committed(session: Writer, budget: BudgetRow) -> bool:
     """Whether approvals have committed of a budget: it stays then."""
-    return bool(repository.commitments(session, budget, limit=1))
+    return bool(repository.list_commitments(session, budget, limit=1))
 
 
-def drop(session: Writer, budget: BudgetRow) -> Change:
+def remove_budget(session: Writer, budget: BudgetRow) -> WriteOutcome:
     """No such budget any more."""
-    before = recorded_columns(budget)
+    before = to_recorded_columns(budget)
     session.delete(budget)
     session.flush()
-    return Change(resource=f"budgets/{budget.id}", status=204, before=before)
+    return WriteOutcome(resource=f"budgets/{budget.id}", status=204, before=before)
 
 
-def _matched(session: Writer, tenant_id: str, budget_id: str, if_match: str) -> BudgetRow:
-    found = repository.get(session, tenant_id, budget_id)
+def _lock_matching_row(session: Writer, tenant_id: str, budget_id: str, if_match: str) -> BudgetRow:
+    found = repository.get_budget(session, tenant_id, budget_id)
     if found is not None:
-        cost_centers.locked(session, tenant_id, found.cost_center_id)
+        cost_centers.lock_cost_center(session, tenant_id, found.cost_center_id)
         # It may have changed or gone before the lock was there.
-        found = repository.get(session, tenant_id, budget_id)
+        found = repository.get_budget(session, tenant_id, budget_id)
     if found is None:
         raise BudgetNotFound
-    check_match(if_match, etag(found.version))
+    check_version_match(if_match, build_etag(found.version))
     return found
 
 
-def recorded(session: Reader, tenant_id: str) -> Iterator[tuple[str, object]]:
+def list_audit_documents(session: Reader, tenant_id: str) -> Iterator[tuple[str, object]]:
     """Every budget as its last event has to say it is, by id."""
-    return ((row.id, recorded_columns(row)) for row in repository.after(session, tenant_id, "", (), None))
+    return (
+        (row.id, to_recorded_columns(row)) for row in repository.list_after(session, tenant_id, "", (), None)
+    )
 
 
-def is_used(session: Writer, tenant_id: str) -> Callable[[str], bool]:
+def build_usage_check(session: Writer, tenant_id: str) -> Callable[[str], bool]:
     """Whether budgets or commitments are of a cost centre."""
     return lambda center_id: bool(
-        repository.of_centers(session, tenant_id, [center_id])
+        repository.list_by_centers(session, tenant_id, [center_id])
         or repository.has_commitments(session, tenant_id, center_id)
     )

@@ -5,59 +5,66 @@ from decimal import Decimal
 from typing import Any, Final
 
 from service.approvals.budgets import repository
-from service.approvals.budgets.money import money
+from service.approvals.budgets.money import to_money
 from service.approvals.budgets.tables import BudgetRow
-from service.approvals.budgets.usage import Usage, usage_of
+from service.approvals.budgets.usage import BudgetUsage, compute_usage
 from service.approvals.cost_centers import repository as cost_centers
-from service.audit.service import Change, columns_of
+from service.audit.service import WriteOutcome, to_audit_columns
 from service.kit.database.engine import Writer
-from service.kit.jobs.events import emit
+from service.kit.jobs.events import emit_event
 from service.planning.cost.exchange import ExchangeRates
-from service.schemas.events import BudgetEvent, EventType
+from service.schemas.events import BudgetEvent, WebhookEventType
 
 _EXCEEDED: Final = "exceeded"
 
 
-def tell_of(
+def emit_center_events(
     session: Writer, tenant_id: str, centers: Iterable[str], rates: ExchangeRates
-) -> tuple[Change, ...]:
+) -> tuple[WriteOutcome, ...]:
     """Tell of the budgets of cost centres what has come to be reached; waits for who commits of them."""
-    ids = [each for each in sorted(set(centers)) if cost_centers.locked(session, tenant_id, each)]
-    told = (tell(session, each, rates) for each in repository.of_centers(session, tenant_id, ids))
+    ids = [each for each in sorted(set(centers)) if cost_centers.lock_cost_center(session, tenant_id, each)]
+    told = (
+        emit_threshold_events(session, each, rates)
+        for each in repository.list_by_centers(session, tenant_id, ids)
+    )
     return tuple(change for change in told if change is not None)
 
 
-def tell(session: Writer, budget: BudgetRow, rates: ExchangeRates, approval_id: str = "") -> Change | None:
+def emit_threshold_events(
+    session: Writer, budget: BudgetRow, rates: ExchangeRates, approval_id: str = ""
+) -> WriteOutcome | None:
     """Emit the events of thresholds that are reached now; what it changed, for the audit."""
-    before, usage = recorded_columns(budget), usage_of(session, budget, rates)
-    reached = _reached(budget, usage)
+    before, usage = to_recorded_columns(budget), compute_usage(session, budget, rates)
+    reached = _list_reached_thresholds(budget, usage)
     new = [name for name in reached if name not in budget.told]
     if not new:
         return None
     for name in new:
         share = reached[name]
-        kind = EventType.BUDGET_EXCEEDED if share is None else EventType.BUDGET_THRESHOLD_REACHED
-        emit(session, budget.tenant_id, kind, _event(budget, usage, share, approval_id))
+        kind = (
+            WebhookEventType.BUDGET_EXCEEDED if share is None else WebhookEventType.BUDGET_THRESHOLD_REACHED
+        )
+        emit_event(session, budget.tenant_id, kind, _build_event(budget, usage, share, approval_id))
     budget.told = [*budget.told, *new]
     session.flush()
-    return Change(resource=f"budgets/{budget.id}", before=before, after=recorded_columns(budget))
+    return WriteOutcome(resource=f"budgets/{budget.id}", before=before, after=to_recorded_columns(budget))
 
 
-def forget(session: Writer, budget: BudgetRow, rates: ExchangeRates) -> None:
+def reset_thresholds(session: Writer, budget: BudgetRow, rates: ExchangeRates) -> None:
     """Let what is no longer reached be told of again."""
-    reached = _reached(budget, usage_of(session, budget, rates))
+    reached = _list_reached_thresholds(budget, compute_usage(session, budget, rates))
     budget.told = [name for name in budget.told if name in reached]
 
 
-def recorded_columns(budget: BudgetRow) -> dict[str, Any]:
+def to_recorded_columns(budget: BudgetRow) -> dict[str, Any]:
     """A budget as the audit holds a digest of it: of a row older than a column, without the column."""
-    columns = columns_of(budget)
+    columns = to_audit_columns(budget)
     return columns if budget.raised_by is not None else {k: v for k, v in columns.items() if k != "raised_by"}
 
 
-def _reached(budget: BudgetRow, usage: Usage) -> dict[str, float | None]:
+def _list_reached_thresholds(budget: BudgetRow, usage: BudgetUsage) -> dict[str, float | None]:
     """Thresholds that what is taken has reached, by name; None is that it is exceeded."""
-    taken = usage.taken()
+    taken = usage.compute_taken()
     reached: dict[str, float | None] = {
         str(share): share
         for share in sorted(budget.thresholds)
@@ -66,14 +73,14 @@ def _reached(budget: BudgetRow, usage: Usage) -> dict[str, float | None]:
     return reached | ({_EXCEEDED: None} if taken > budget.amount_micros else {})
 
 
-def _event(budget: BudgetRow, usage: Usage, share: float | None, approval_id: str) -> BudgetEvent:
+def _build_event(budget: BudgetRow, usage: BudgetUsage, share: float | None, approval_id: str) -> BudgetEvent:
     currency = budget.currency_code
     event: BudgetEvent = {
         "budget_id": budget.id,
         "cost_center_id": budget.cost_center_id,
-        "amount": money(budget.amount_micros, currency),
-        "committed": money(usage.committed_micros, currency),
-        "spent": money(usage.spent_micros, currency),
+        "amount": to_money(budget.amount_micros, currency),
+        "committed": to_money(usage.committed_micros, currency),
+        "spent": to_money(usage.spent_micros, currency),
     }
     if share is not None:
         event["threshold_share"] = share

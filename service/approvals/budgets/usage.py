@@ -15,23 +15,23 @@ from typing import Final, NamedTuple
 from sqlalchemy.orm import Session
 
 from service.approvals.budgets import repository
-from service.approvals.budgets.money import decimal, micros
-from service.approvals.budgets.periods import days, part
-from service.approvals.budgets.repository import Commitment, Spent
+from service.approvals.budgets.money import to_decimal, to_micros
+from service.approvals.budgets.periods import build_period, prorate_amount
+from service.approvals.budgets.repository import QuoteCommitment, SpentAmount
 from service.approvals.budgets.tables import BudgetRow
 from service.planning.cost.exchange import ExchangeRates
-from service.schemas.base import Gap
+from service.schemas.base import EstimateGap
 
 RATE_UNKNOWN: Final = "RATE_UNKNOWN"
 TOTAL_UNKNOWN: Final = "TOTAL_UNKNOWN"
 
 
-class Usage(NamedTuple):
+class BudgetUsage(NamedTuple):
     """What is taken of a budget, in millionths of its currency; ``gaps`` say what cannot be counted."""
 
     committed: Mapping[str, int]
     spent: Mapping[str | None, int]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[EstimateGap, ...]
 
     @property
     def committed_micros(self) -> int:
@@ -46,9 +46,9 @@ class Usage(NamedTuple):
     @property
     def outstanding_micros(self) -> int:
         """What is committed and not spent yet."""
-        return self.taken() - self.spent_micros
+        return self.compute_taken() - self.spent_micros
 
-    def taken(self, quote_id: str = "", instead: int = 0) -> int:
+    def compute_taken(self, quote_id: str = "", instead: int = 0) -> int:
         """What is taken, if a quote commits so much instead of what an earlier version of it has."""
         quotes = {*self.committed, *(each for each in self.spent if each is not None)} | {quote_id}
         committed = {each: self.committed.get(each, 0) for each in quotes}
@@ -57,7 +57,7 @@ class Usage(NamedTuple):
         return beside + sum(max(committed[each], self.spent.get(each, 0)) for each in quotes)
 
 
-class Take(NamedTuple):
+class BudgetTake(NamedTuple):
     """What a commitment takes of a budget, in millionths of its currency, by which rate of which day."""
 
     micros: int
@@ -65,68 +65,74 @@ class Take(NamedTuple):
     rate_on: date
 
 
-def take_of(budget: BudgetRow, commitment: Commitment, rates: ExchangeRates) -> Take | str:
+def compute_take(budget: BudgetRow, commitment: QuoteCommitment, rates: ExchangeRates) -> BudgetTake | str:
     """What falls into the period of a budget, by the rate of the day of the approval, or why nobody knows."""
     if commitment.micros is None or commitment.currency_code is None:
         return TOTAL_UNKNOWN
-    amount, on = decimal(commitment.micros), commitment.committed_at.date()
+    amount, on = to_decimal(commitment.micros), commitment.committed_at.date()
     found = rates.convert(amount, commitment.currency_code, budget.currency_code, on)
     if found is None:
         return RATE_UNKNOWN
-    taken = part(micros(found.amount), commitment.due, days(budget.starts_on, budget.ends_on))
-    return Take(taken or 0, found.rate, found.oldest_on)
+    taken = prorate_amount(
+        to_micros(found.amount), commitment.due, build_period(budget.starts_on, budget.ends_on)
+    )
+    return BudgetTake(taken or 0, found.rate, found.oldest_on)
 
 
-def usage_of(session: Session, budget: BudgetRow, rates: ExchangeRates) -> Usage:
+def compute_usage(session: Session, budget: BudgetRow, rates: ExchangeRates) -> BudgetUsage:
     """What is taken of one budget."""
-    gaps: dict[tuple[str, str, str], Gap] = {}
-    committed = _committed(budget, repository.commitments(session, budget), rates, gaps)
+    gaps: dict[tuple[str, str, str], EstimateGap] = {}
+    committed = _sum_committed(budget, repository.list_commitments(session, budget), rates, gaps)
     spent: dict[str | None, int] = defaultdict(int)
-    for each in repository.spent(session, budget):
-        amount = converted(each, budget.currency_code, rates)
+    for each in repository.list_spent(session, budget):
+        amount = convert_spent(each, budget.currency_code, rates)
         if amount is None:
-            _note(gaps, "/spent", RATE_UNKNOWN, each.currency_code)
+            _record_gap(gaps, "/spent", RATE_UNKNOWN, each.currency_code)
         else:
             spent[each.quote_id] += amount
-    return Usage(committed, spent, tuple(gaps[key] for key in sorted(gaps)))
+    return BudgetUsage(committed, spent, tuple(gaps[key] for key in sorted(gaps)))
 
 
-def usages_of(session: Session, budgets: Collection[BudgetRow], rates: ExchangeRates) -> dict[str, Usage]:
+def compute_usages(
+    session: Session, budgets: Collection[BudgetRow], rates: ExchangeRates
+) -> dict[str, BudgetUsage]:
     """What is taken of budgets of one tenant, by their ids."""
-    return {budget.id: usage_of(session, budget, rates) for budget in budgets}
+    return {budget.id: compute_usage(session, budget, rates) for budget in budgets}
 
 
-def converted(spent: Spent, currency_code: str, rates: ExchangeRates) -> int | None:
+def convert_spent(spent: SpentAmount, currency_code: str, rates: ExchangeRates) -> int | None:
     """Money that was spent, in another currency, by the rate of the day on which its bill was imported."""
-    found = rates.convert(decimal(spent.micros), spent.currency_code, currency_code, spent.imported_on)
-    return None if found is None else micros(found.amount)
+    found = rates.convert(to_decimal(spent.micros), spent.currency_code, currency_code, spent.imported_on)
+    return None if found is None else to_micros(found.amount)
 
 
-def shares(session: Session, today: str, rates_of: Callable[[str], ExchangeRates]) -> list[float]:
+def list_committed_shares(
+    session: Session, today: str, rates_of: Callable[[str], ExchangeRates]
+) -> list[float]:
     """Which share of each budget that runs today is committed, of every tenant."""
     found = []
-    for budget in repository.running(session, today):
-        held = repository.commitments(session, budget)
-        committed = sum(_committed(budget, held, rates_of(budget.tenant_id), {}).values())
+    for budget in repository.list_running_budgets(session, today):
+        held = repository.list_commitments(session, budget)
+        committed = sum(_sum_committed(budget, held, rates_of(budget.tenant_id), {}).values())
         # Of nothing, everything is committed.
         found.append(committed / budget.amount_micros if budget.amount_micros else 1.0)
     return found
 
 
-def _committed(
+def _sum_committed(
     budget: BudgetRow,
-    commitments: Iterable[Commitment],
+    commitments: Iterable[QuoteCommitment],
     rates: ExchangeRates,
-    gaps: dict[tuple[str, str, str], Gap],
+    gaps: dict[tuple[str, str, str], EstimateGap],
 ) -> dict[str, int]:
     """What is committed by quote; what cannot be counted is added to ``gaps``."""
     committed: dict[str, int] = defaultdict(int)
     for each in commitments:
-        take = take_of(budget, each, rates)
-        if isinstance(take, Take):
+        take = compute_take(budget, each, rates)
+        if isinstance(take, BudgetTake):
             committed[each.quote_id] += take.micros
         else:
-            _note(gaps, "/committed", take, each.currency_code or "")
+            _record_gap(gaps, "/committed", take, each.currency_code or "")
     return committed
 
 
@@ -137,6 +143,8 @@ _DETAILS: Final = {
 }
 
 
-def _note(gaps: dict[tuple[str, str, str], Gap], pointer: str, code: str, currency_code: str) -> None:
+def _record_gap(
+    gaps: dict[tuple[str, str, str], EstimateGap], pointer: str, code: str, currency_code: str
+) -> None:
     detail = _DETAILS[pointer, code].format(currency_code)
     gaps[pointer, code, currency_code] = {"pointer": pointer, "code": code, "detail": detail}

@@ -13,41 +13,43 @@ from service.kit.database.engine import Reader, Writer, insert_new
 _ROW = PolicyChangeRow
 
 
-def get(session: Session, tenant_id: str, change_id: str) -> PolicyChangeRow | None:
+def get_change(session: Session, tenant_id: str, change_id: str) -> PolicyChangeRow | None:
     """A change of a tenant."""
     return session.get(_ROW, (tenant_id, change_id), populate_existing=True)
 
 
-def locked(session: Writer, tenant_id: str, change_id: str) -> PolicyChangeRow | None:
+def lock_change(session: Writer, tenant_id: str, change_id: str) -> PolicyChangeRow | None:
     """A change of a tenant, locked until the transaction ends; after the cost centre of its budget."""
     return session.get(_ROW, (tenant_id, change_id), with_for_update=True, populate_existing=True)
 
 
-def waiting(session: Writer, tenant_id: str, resource: str) -> PolicyChangeRow | None:
+def find_waiting_change(session: Writer, tenant_id: str, resource: str) -> PolicyChangeRow | None:
     """The change that a resource waits for."""
     own = (_ROW.tenant_id == tenant_id, _ROW.resource == resource, _ROW.state == WAITING)
     return session.scalars(select(_ROW).where(*own)).one_or_none()
 
 
-def due(session: Session, tenant_id: str, time: datetime, center_id: str | None = None) -> Sequence[str]:
+def list_due_ids(
+    session: Session, tenant_id: str, time: datetime, center_id: str | None = None
+) -> Sequence[str]:
     """Ids of the changes of a tenant whose delay is over, in order; of the budgets of a cost centre only."""
-    own = select(_ROW.id).where(_ROW.tenant_id == tenant_id, *_is_due(time))
+    own = select(_ROW.id).where(_ROW.tenant_id == tenant_id, *_build_due_condition(time))
     if center_id is not None:
         own = own.where(_ROW.cost_center_id == center_id)
     # Cost centres are locked in order of their ids.
     return session.scalars(own.order_by(_ROW.cost_center_id, _ROW.effective_at, _ROW.id)).all()
 
 
-def tenants_due(session: Reader, time: datetime) -> Sequence[str]:
+def list_due_tenants(session: Reader, time: datetime) -> Sequence[str]:
     """Tenants with changes whose delay is over."""
-    return session.scalars(select(_ROW.tenant_id).where(*_is_due(time)).distinct()).all()
+    return session.scalars(select(_ROW.tenant_id).where(*_build_due_condition(time)).distinct()).all()
 
 
-def _is_due(time: datetime) -> tuple[ColumnElement[bool], ...]:
+def _build_due_condition(time: datetime) -> tuple[ColumnElement[bool], ...]:
     return (_ROW.state == WAITING, _ROW.effective_at <= time)
 
 
-def page(
+def list_page(
     session: Reader, tenant_id: str, states: Collection[str], after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[PolicyChangeRow]:
     """Changes of a tenant, the newest first, behind the time and id ``after``."""
@@ -61,17 +63,17 @@ def page(
     return session.scalars(own.order_by(_ROW.proposed_at.desc(), _ROW.id.desc()).limit(limit)).all()
 
 
-def every(session: Reader, tenant_id: str) -> Iterator[PolicyChangeRow]:
+def list_all_changes(session: Reader, tenant_id: str) -> Iterator[PolicyChangeRow]:
     """Every change of a tenant."""
     yield from session.scalars(select(_ROW).where(_ROW.tenant_id == tenant_id))
 
 
-def settings(session: Session, tenant_id: str) -> ApprovalSettingsRow | None:
+def get_settings(session: Session, tenant_id: str) -> ApprovalSettingsRow | None:
     """What a tenant has set, if anything."""
     return session.get(ApprovalSettingsRow, tenant_id, populate_existing=True)
 
 
-def locked_settings(session: Writer, tenant_id: str, delay_seconds: int) -> ApprovalSettingsRow:
+def lock_settings(session: Writer, tenant_id: str, delay_seconds: int) -> ApprovalSettingsRow:
     """What a tenant has set, locked until the transaction ends; of one that has set nothing the default."""
     insert_new(
         session, ApprovalSettingsRow, tenant_id=tenant_id, change_delay_seconds=delay_seconds, version=1

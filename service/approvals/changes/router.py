@@ -13,7 +13,7 @@ from service.approvals.changes.schemas import (
     PolicyChangePage,
     PolicyChangeQuery,
 )
-from service.approvals.changes.waiting import shown
+from service.approvals.changes.waiting import to_response
 from service.audit.service import Read, ReadRequest, TransactionSource, Write, WriteRequest
 from service.evidence.snapshot import Snapshots, SnapshotStore
 from service.kit.http.pages import newest_first
@@ -34,7 +34,7 @@ _SEEN: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
 
 
 def _settle(transactions: TransactionSource, tenant_id: str, snapshots: SnapshotStore) -> None:
-    service.settle(
+    service.settle_due_changes(
         transactions.database,
         transactions.writes,
         tenant_id,
@@ -63,15 +63,15 @@ def list_policy_changes(read: SettledRead, query: Annotated[PolicyChangeQuery, Q
     """A page of the tenant's changes of policies, budgets and the delay, the newest first."""
     page = read.page(query, newest_first("proposed_at"), "policy-changes", query.state)
     with read.session() as session:
-        rows = repository.page(session, read.tenant_id, query.state, page.after, page.limit)
-        return json_response(page.to_response([shown(row) for row in rows]))
+        rows = repository.list_page(session, read.tenant_id, query.state, page.after, page.limit)
+        return json_response(page.to_response([to_response(row) for row in rows]))
 
 
 @changes.get("/{id:name}", response_model=PolicyChange)
 def get_policy_change(read: SettledRead, id: PolicyChangePath) -> Response:
     """A change: what is to stand then, who wants it and when it takes effect."""
     with read.session() as session:
-        return json_response(service.get(session, read.tenant_id, id))
+        return json_response(service.get_change(session, read.tenant_id, id))
 
 
 @changes.post("/{id:name}:approve", response_model=PolicyChange)
@@ -83,20 +83,20 @@ def approve_policy_change(write: SettledWrite, snapshots: Snapshots, id: PolicyC
     counts.
     """
     rates = snapshots.newest(write.tenant_id).exchange_rates
-    return write.run(None, lambda session: service.approve(session, write.subject, id, rates))
+    return write.run(None, lambda session: service.approve_change(session, write.subject, id, rates))
 
 
 @changes.post("/{id:name}:reject", response_model=PolicyChange)
 def reject_policy_change(write: SettledWrite, id: PolicyChangePath) -> Response:
     """Let what stands go on, whoever wanted the change; a new one can be proposed then."""
-    return write.run(None, lambda session: service.reject(session, write.subject, id))
+    return write.run(None, lambda session: service.reject_change(session, write.subject, id))
 
 
 @settings.get("", response_model=ApprovalSettings, responses=_SEEN)
 def get_approval_settings(read: SettledRead) -> Response:
     """How long changes of the tenant's policies and budgets wait."""
     with read.session() as session:
-        return versioned_response(service.settings(session, read.tenant_id))
+        return versioned_response(service.get_settings(session, read.tenant_id))
 
 
 @settings.patch("", response_model=ApprovalSettings, responses=_SEEN | PROPOSED)

@@ -6,10 +6,10 @@ from pydantic import AwareDatetime, Field, with_config
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.approvals.budgets.schemas import BudgetTerms
-from service.approvals.policies.schemas import ApprovalPolicyInput
+from service.approvals.policies.schemas import ApprovalPolicyRequest
 from service.kit.http.pages import NextPageToken, PageQuery
-from service.schemas.base import Input, Integer
-from service.schemas.patches import patch_of
+from service.schemas.base import Integer, StrictModel
+from service.schemas.patches import build_patch_shape
 
 MOST_DELAY_SECONDS = 90 * 86_400
 PolicyChangeId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
@@ -18,14 +18,14 @@ PolicyChangeAction = TypeAliasType("PolicyChangeAction", Literal["create", "upda
 DelaySeconds = Annotated[int, Field(ge=0, le=MOST_DELAY_SECONDS, json_schema_extra={"format": "int64"})]
 
 
-class ApprovalSettingsInput(Input):
+class ApprovalSettingsValues(StrictModel):
     """What holds for the changes of a tenant."""
 
     change_delay_seconds: DelaySeconds
     """How long a change of a policy or a budget waits that lets more pass, unless it is approved before."""
 
 
-class ApprovalSettings(ApprovalSettingsInput):
+class ApprovalSettings(ApprovalSettingsValues):
     """What holds for the changes of a tenant."""
 
     version: Integer
@@ -33,9 +33,9 @@ class ApprovalSettings(ApprovalSettingsInput):
 
 
 if TYPE_CHECKING:
-    ApprovalSettingsPatch = ApprovalSettingsInput
+    ApprovalSettingsPatch = ApprovalSettingsValues
 else:
-    ApprovalSettingsPatch = patch_of(ApprovalSettingsInput, "ApprovalSettingsPatch")
+    ApprovalSettingsPatch = build_patch_shape(ApprovalSettingsValues, "ApprovalSettingsPatch")
 
 
 @with_config(use_attribute_docstrings=True)
@@ -58,11 +58,11 @@ class PolicyChange(TypedDict):
     """What changes: its path below `/v1/`."""
     action: PolicyChangeAction
     """Whether it is created, changed or deleted."""
-    policy: NotRequired[ApprovalPolicyInput]
+    policy: NotRequired[ApprovalPolicyRequest]
     """The policy that is to stand then."""
     budget: NotRequired[BudgetTerms]
     """The terms that a budget is to have then."""
-    settings: NotRequired[ApprovalSettingsInput]
+    settings: NotRequired[ApprovalSettingsValues]
     """The settings that are to hold then."""
     based_on_version: Integer
     """The version that stands meanwhile; 0 where there is none."""

@@ -10,7 +10,7 @@ from service.approvals.budgets import service as budgets
 from service.approvals.budgets.schemas import BudgetTerms
 from service.approvals.changes import repository
 from service.approvals.changes.authors import is_author
-from service.approvals.changes.schemas import ApprovalSettingsInput
+from service.approvals.changes.schemas import ApprovalSettingsValues
 from service.approvals.changes.tables import (
     EFFECTIVE,
     REJECTED,
@@ -21,12 +21,12 @@ from service.approvals.changes.tables import (
 from service.approvals.changes.waiting import (
     DEFAULT_DELAY_SECONDS,
     SETTINGS,
-    Wanted,
-    check_free,
-    guard,
-    propose,
-    shown,
-    tell,
+    ProposedChange,
+    check_not_waiting,
+    lock_guard,
+    propose_change,
+    to_response,
+    write_event,
 )
 from service.approvals.cost_centers import repository as cost_centers
 from service.approvals.errors import (
@@ -36,143 +36,147 @@ from service.approvals.errors import (
     OwnApproval,
     PolicyChangeNotFound,
 )
-from service.approvals.people import person
+from service.approvals.people import resolve_person
 from service.approvals.policies import service as policies
-from service.approvals.policies.schemas import ApprovalPolicyInput, PolicyStep
-from service.approvals.policies.strictness import covers
-from service.approvals.steps import able
+from service.approvals.policies.schemas import ApprovalPolicyRequest, PolicyStep
+from service.approvals.policies.strictness import is_superset
+from service.approvals.steps import count_distinct_people
 from service.audit import service as audit
-from service.audit.service import Change, Writes, columns_of
-from service.auth.service import named, works
+from service.audit.service import WriteOutcome, Writes, to_audit_columns
+from service.auth.service import build_named_subject, is_active
 from service.kit.database.engine import Database, Reader, Writer
-from service.kit.http.versions import check_match, etag
+from service.kit.http.versions import build_etag, check_version_match
 from service.kit.jobs import leases
-from service.kit.security.subjects import Subject, SubjectKind
+from service.kit.security.principals import Principal, PrincipalKind
 from service.planning.cost.exchange import ExchangeRates
-from service.schemas.events import EventType
+from service.schemas.events import WebhookEventType
 
 APPLIED = "apply_policy_change"
 """What the audit calls that a change takes effect."""
 
 
-class _End(NamedTuple):
+class _ChangeEnd(NamedTuple):
     """How a change ends, and by whom; by nobody where the delay is over."""
 
     state: str
     by: str | None = None
 
 
-def get(session: Reader, tenant_id: str, change_id: str) -> dict[str, Any]:
+def get_change(session: Reader, tenant_id: str, change_id: str) -> dict[str, Any]:
     """A change."""
-    row = repository.get(session, tenant_id, change_id)
+    row = repository.get_change(session, tenant_id, change_id)
     if row is None:
         raise PolicyChangeNotFound
-    return shown(row)
+    return to_response(row)
 
 
-def approve(session: Writer, subject: Subject, change_id: str, rates: ExchangeRates) -> Change:
+def approve_change(session: Writer, subject: Principal, change_id: str, rates: ExchangeRates) -> WriteOutcome:
     """Agree to a change, which takes effect with the last quorum; agreed before, it is the same answer."""
-    row = _waiting(session, subject.tenant_id, change_id)
-    before = columns_of(row)
-    if subject.kind == SubjectKind.LOCAL:
+    row = _lock_waiting_change(session, subject.tenant_id, change_id)
+    before = to_audit_columns(row)
+    if subject.kind == PrincipalKind.LOCAL:
         raise NobodyInOpenMode
     if is_author(session, row.tenant_id, [row.proposed_by], [subject.name]):
         raise OwnApproval
-    asked = _steps(session, row)
+    asked = _list_required_steps(session, row)
     if not any(subject.name in step.approvers for step in asked):
         raise NotAnApproverOfChange
     if not any(made["decided_by"] == subject.name for made in row.approvals):
-        at = leases.time(session).isoformat().replace("+00:00", "Z")
+        at = leases.read_database_time(session).isoformat().replace("+00:00", "Z")
         row.approvals = [*row.approvals, {"decided_by": subject.name, "decided_at": at}]
         row.version += 1
-    also: tuple[Change, ...] = ()
+    also: tuple[WriteOutcome, ...] = ()
     if all(_has_quorum(session, row, step) for step in asked):
-        also = _apply(session, row, rates, subject.name)
+        also = _apply_change(session, row, rates, subject.name)
     session.flush()
-    return _changed(row, before, also)
+    return _build_change(row, before, also)
 
 
-def reject(session: Writer, subject: Subject, change_id: str) -> Change:
+def reject_change(session: Writer, subject: Principal, change_id: str) -> WriteOutcome:
     """Let what stands go on: whoever may reject a change may, its author too."""
-    row = _waiting(session, subject.tenant_id, change_id)
-    before = columns_of(row)
-    _end(session, row, _End(REJECTED, subject.name))
-    return _changed(row, before)
+    row = _lock_waiting_change(session, subject.tenant_id, change_id)
+    before = to_audit_columns(row)
+    _end_change(session, row, _ChangeEnd(REJECTED, subject.name))
+    return _build_change(row, before)
 
 
-def _waiting(session: Writer, tenant_id: str, change_id: str) -> PolicyChangeRow:
-    row = _locked(session, tenant_id, change_id)
+def _lock_waiting_change(session: Writer, tenant_id: str, change_id: str) -> PolicyChangeRow:
+    row = _lock_change(session, tenant_id, change_id)
     if row is None:
         raise PolicyChangeNotFound
-    if row.state != WAITING or row.effective_at <= leases.time(session):
+    if row.state != WAITING or row.effective_at <= leases.read_database_time(session):
         raise ChangeEnded
     return row
 
 
-def _locked(session: Writer, tenant_id: str, change_id: str) -> PolicyChangeRow | None:
-    found = repository.get(session, tenant_id, change_id)
+def _lock_change(session: Writer, tenant_id: str, change_id: str) -> PolicyChangeRow | None:
+    found = repository.get_change(session, tenant_id, change_id)
     if found is not None and found.cost_center_id is not None:
-        cost_centers.locked(session, tenant_id, found.cost_center_id)
-    return repository.locked(session, tenant_id, change_id)
+        cost_centers.lock_cost_center(session, tenant_id, found.cost_center_id)
+    return repository.lock_change(session, tenant_id, change_id)
 
 
-def _changed(row: PolicyChangeRow, before: object, also: tuple[Change, ...] = ()) -> Change:
+def _build_change(row: PolicyChangeRow, before: object, also: tuple[WriteOutcome, ...] = ()) -> WriteOutcome:
     resource = f"policy-changes/{row.id}"
-    return Change(resource=resource, body=shown(row), before=before, after=columns_of(row), also=also)
+    return WriteOutcome(
+        resource=resource, body=to_response(row), before=before, after=to_audit_columns(row), also=also
+    )
 
 
-def _steps(session: Writer, row: PolicyChangeRow) -> list[PolicyStep]:
+def _list_required_steps(session: Writer, row: PolicyChangeRow) -> list[PolicyStep]:
     """Whom the policies that stand ask about a change.
 
     Those of the policy itself, where it gives up quotes or signatures of its own; else those of every policy,
     or of every one that can speak of the cost centre of a budget.
     """
-    standing = [each.body for each in policies.every(session, row.tenant_id)]
-    own = next((each for each in standing if policies.resource_of(each.id) == row.resource), None)
+    standing = [each.body for each in policies.list_policies(session, row.tenant_id)]
+    own = next((each for each in standing if policies.build_resource_name(each.id) == row.resource), None)
     if own is not None and own.steps and _is_within(row, own):
         return own.steps
     if row.cost_center_id is not None:
-        standing = [each for each in standing if _speaks_of(each, row.cost_center_id)]
+        standing = [each for each in standing if _is_about_center(each, row.cost_center_id)]
     return list(chain.from_iterable(each.steps for each in standing))
 
 
-def _is_within(row: PolicyChangeRow, standing: ApprovalPolicyInput) -> bool:
+def _is_within(row: PolicyChangeRow, standing: ApprovalPolicyRequest) -> bool:
     if row.document is None:
         return True
-    wanted = ApprovalPolicyInput.model_validate_json(row.document)
-    return covers(standing.conditions, wanted.conditions)
+    wanted = ApprovalPolicyRequest.model_validate_json(row.document)
+    return is_superset(standing.conditions, wanted.conditions)
 
 
-def _speaks_of(policy: ApprovalPolicyInput, center_id: str) -> bool:
+def _is_about_center(policy: ApprovalPolicyRequest, center_id: str) -> bool:
     wanted = policy.conditions.cost_center_ids
     return not isinstance(wanted, list) or center_id in wanted
 
 
 def _has_quorum(session: Writer, row: PolicyChangeRow, step: PolicyStep) -> bool:
     """Whether enough people of a step agree: one by several names counts once, and the author never."""
-    tenant_id, time = row.tenant_id, leases.time(session)
+    tenant_id, time = row.tenant_id, leases.read_database_time(session)
     agreed = {made["decided_by"] for made in row.approvals} & set(step.approvers)
-    names = [name for name in agreed if works(session, named(tenant_id, name), time)]
+    names = [name for name in agreed if is_active(session, build_named_subject(tenant_id, name), time)]
     others = [name for name in names if not is_author(session, tenant_id, [row.proposed_by], [name])]
-    return able(person(session, tenant_id, name) for name in others) >= step.quorum
+    return count_distinct_people(resolve_person(session, tenant_id, name) for name in others) >= step.quorum
 
 
-def apply_due(
+def apply_due_changes(
     session: Writer, tenant_id: str, rates: ExchangeRates, center_id: str | None = None
-) -> tuple[Change, ...]:
+) -> tuple[WriteOutcome, ...]:
     """Let every change take effect whose delay is over; of a cost centre, only those of its budgets."""
-    time = leases.time(session)
-    applied: list[Change] = []
-    for change_id in repository.due(session, tenant_id, time, center_id):
-        row = _locked(session, tenant_id, change_id)
+    time = leases.read_database_time(session)
+    applied: list[WriteOutcome] = []
+    for change_id in repository.list_due_ids(session, tenant_id, time, center_id):
+        row = _lock_change(session, tenant_id, change_id)
         if row is not None and row.state == WAITING:
-            before = columns_of(row)
-            also = _apply(session, row, rates, None)
-            applied.append(replace(_changed(row, before, also), by_service=APPLIED))
+            before = to_audit_columns(row)
+            also = _apply_change(session, row, rates, None)
+            applied.append(replace(_build_change(row, before, also), by_service=APPLIED))
     return tuple(applied)
 
 
-def _apply(session: Writer, row: PolicyChangeRow, rates: ExchangeRates, by: str | None) -> tuple[Change, ...]:
+def _apply_change(
+    session: Writer, row: PolicyChangeRow, rates: ExchangeRates, by: str | None
+) -> tuple[WriteOutcome, ...]:
     """Let a change take effect; one that has become impossible is rejected."""
     kind, _, own_id = row.resource.partition("/")
     if kind == "budgets":
@@ -181,106 +185,114 @@ def _apply(session: Writer, row: PolicyChangeRow, rates: ExchangeRates, by: str 
         made = _apply_to_policy(session, row, own_id)
     else:
         made = _apply_to_settings(session, row)
-    _end(session, row, _End(REJECTED if made is None else EFFECTIVE, by))
+    _end_change(session, row, _ChangeEnd(REJECTED if made is None else EFFECTIVE, by))
     return () if made is None else (replace(made, by_service=APPLIED),)
 
 
-def _apply_to_policy(session: Writer, row: PolicyChangeRow, policy_id: str) -> Change:
+def _apply_to_policy(session: Writer, row: PolicyChangeRow, policy_id: str) -> WriteOutcome:
     if row.document is None:
-        return policies.drop(session, row.tenant_id, policy_id)
-    body = ApprovalPolicyInput.model_validate_json(row.document)
-    return policies.put(session, row.tenant_id, body, row.proposed_by)
+        return policies.remove_policy(session, row.tenant_id, policy_id)
+    body = ApprovalPolicyRequest.model_validate_json(row.document)
+    return policies.store_policy(session, row.tenant_id, body, row.proposed_by)
 
 
 def _apply_to_budget(
     session: Writer, row: PolicyChangeRow, budget_id: str, rates: ExchangeRates
-) -> Change | None:
-    budget = budget_rows.get(session, row.tenant_id, budget_id)
+) -> WriteOutcome | None:
+    budget = budget_rows.get_budget(session, row.tenant_id, budget_id)
     if budget is None or (row.document is None and budgets.is_committed(session, budget)):
         return None
     if row.document is None:
-        return budgets.drop(session, budget)
-    return budgets.put(session, budget, BudgetTerms.model_validate_json(row.document), row.proposed_by, rates)
+        return budgets.remove_budget(session, budget)
+    return budgets.apply_terms(
+        session, budget, BudgetTerms.model_validate_json(row.document), row.proposed_by, rates
+    )
 
 
-def _apply_to_settings(session: Writer, row: PolicyChangeRow) -> Change:
-    settings = repository.locked_settings(session, row.tenant_id, DEFAULT_DELAY_SECONDS)
-    return _set(session, settings, ApprovalSettingsInput.model_validate_json(row.document or ""))
+def _apply_to_settings(session: Writer, row: PolicyChangeRow) -> WriteOutcome:
+    settings = repository.lock_settings(session, row.tenant_id, DEFAULT_DELAY_SECONDS)
+    return _store_settings(session, settings, ApprovalSettingsValues.model_validate_json(row.document or ""))
 
 
-def _end(session: Writer, row: PolicyChangeRow, end: _End) -> None:
-    row.state, row.ended_by, row.ended_at = end.state, end.by, leases.time(session)
+def _end_change(session: Writer, row: PolicyChangeRow, end: _ChangeEnd) -> None:
+    row.state, row.ended_by, row.ended_at = end.state, end.by, leases.read_database_time(session)
     row.version += 1
     is_effective = end.state == EFFECTIVE
-    tell(
-        session, row, EventType.POLICY_CHANGE_EFFECTIVE if is_effective else EventType.POLICY_CHANGE_REJECTED
+    write_event(
+        session,
+        row,
+        WebhookEventType.POLICY_CHANGE_EFFECTIVE if is_effective else WebhookEventType.POLICY_CHANGE_REJECTED,
     )
     session.flush()
 
 
-def settings(session: Reader, tenant_id: str) -> dict[str, Any]:
+def get_settings(session: Reader, tenant_id: str) -> dict[str, Any]:
     """What holds for the changes of a tenant."""
-    row = repository.settings(session, tenant_id)
+    row = repository.get_settings(session, tenant_id)
     if row is None:
         return {"change_delay_seconds": DEFAULT_DELAY_SECONDS, "version": 1}
-    return _shown_settings(row)
+    return _settings_to_response(row)
 
 
-def _shown_settings(row: ApprovalSettingsRow) -> dict[str, Any]:
+def _settings_to_response(row: ApprovalSettingsRow) -> dict[str, Any]:
     return {"change_delay_seconds": row.change_delay_seconds, "version": row.version}
 
 
-def change_settings(session: Writer, subject: Subject, patch: dict[str, Any], if_match: str) -> Change:
+def change_settings(
+    session: Writer, subject: Principal, patch: dict[str, Any], if_match: str
+) -> WriteOutcome:
     """Another delay; a shorter one waits for the end of the one that stands, or its approval."""
-    guarded, tenant_id = guard(session, subject.tenant_id), subject.tenant_id
+    guarded, tenant_id = lock_guard(session, subject.tenant_id), subject.tenant_id
     row = guarded.settings
-    check_match(if_match, etag(row.version))
-    check_free(session, tenant_id, SETTINGS)
+    check_version_match(if_match, build_etag(row.version))
+    check_not_waiting(session, tenant_id, SETTINGS)
     known = {"change_delay_seconds": row.change_delay_seconds}
-    body = ApprovalSettingsInput.model_validate({**known, **patch})
+    body = ApprovalSettingsValues.model_validate({**known, **patch})
     if guarded.waits and body.change_delay_seconds < row.change_delay_seconds:
-        return propose(session, subject, guarded, Wanted(SETTINGS, body.model_dump_json(), row.version))
-    return _set(session, row, body)
+        return propose_change(
+            session, subject, guarded, ProposedChange(SETTINGS, body.model_dump_json(), row.version)
+        )
+    return _store_settings(session, row, body)
 
 
-def _set(session: Writer, row: ApprovalSettingsRow, body: ApprovalSettingsInput) -> Change:
-    before = _shown_settings(row)
+def _store_settings(session: Writer, row: ApprovalSettingsRow, body: ApprovalSettingsValues) -> WriteOutcome:
+    before = _settings_to_response(row)
     row.change_delay_seconds, row.version = body.change_delay_seconds, row.version + 1
     session.flush()
-    after = _shown_settings(row)
-    return Change(
-        resource=SETTINGS, body=after, headers={"ETag": etag(row.version)}, before=before, after=after
+    after = _settings_to_response(row)
+    return WriteOutcome(
+        resource=SETTINGS, body=after, headers={"ETag": build_etag(row.version)}, before=before, after=after
     )
 
 
-def settle(
+def settle_due_changes(
     database: Database, writes: Writes, tenant_id: str, rates_of: Callable[[str], ExchangeRates]
 ) -> int:
     """Let the changes of a tenant take effect that are due, as the service's own act; their number."""
-    with database.reading() as session:
-        is_due = repository.due(session, tenant_id, leases.time(session))
+    with database.open_reader() as session:
+        is_due = repository.list_due_ids(session, tenant_id, leases.read_database_time(session))
     if not is_due:
         return 0
     rates = rates_of(tenant_id)
-    with database.writing() as session:
-        applied = apply_due(session, tenant_id, rates)
+    with database.open_writer() as session:
+        applied = apply_due_changes(session, tenant_id, rates)
         for change in applied:
-            writes.note(session, tenant_id, APPLIED, change)
+            writes.record_own_change(session, tenant_id, APPLIED, change)
     return len(applied)
 
 
-def tenants_due(session: Reader) -> Sequence[str]:
+def list_due_tenants(session: Reader) -> Sequence[str]:
     """Tenants with changes that are due."""
-    return repository.tenants_due(session, leases.time(session))
+    return repository.list_due_tenants(session, leases.read_database_time(session))
 
 
-def unlike_recorded(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]]:
+def find_deviations(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]]:
     """Changes that wait or have waited, and the delay, that are not as their last event says."""
-    rows = ((row.id, columns_of(row)) for row in repository.every(session, tenant_id))
-    yield from audit.unlike_recorded(session, tenant_id, "policy-changes", rows)
-    row = repository.settings(session, tenant_id)
+    rows = ((row.id, to_audit_columns(row)) for row in repository.list_all_changes(session, tenant_id))
+    yield from audit.find_deviations(session, tenant_id, "policy-changes", rows)
+    row = repository.get_settings(session, tenant_id)
     # A row that was made to be locked is as everybody's.
     own = []
     if row is not None and (row.version, row.change_delay_seconds) != (1, DEFAULT_DELAY_SECONDS):
-        own.append((SETTINGS.partition("/")[2], _shown_settings(row)))
-    yield from audit.unlike_recorded(session, tenant_id, "approval-settings", own)
+        own.append((SETTINGS.partition("/")[2], _settings_to_response(row)))
+    yield from audit.find_deviations(session, tenant_id, "approval-settings", own)

@@ -8,12 +8,12 @@ from uuid import uuid4
 from service.approvals.changes import repository
 from service.approvals.changes.tables import WAITING, ApprovalSettingsRow, PolicyChangeRow
 from service.approvals.errors import ChangeWaits
-from service.audit.service import Change, columns_of
+from service.audit.service import WriteOutcome, to_audit_columns
 from service.kit.database.engine import Writer
 from service.kit.jobs import leases
-from service.kit.jobs.events import emit
-from service.kit.security.subjects import Subject
-from service.schemas.events import EventType, PolicyChangeEvent
+from service.kit.jobs.events import emit_event
+from service.kit.security.principals import Principal
+from service.schemas.events import PolicyChangeEvent, WebhookEventType
 
 DEFAULT_DELAY_SECONDS: Final = 86_400
 SETTINGS: Final = "approval-settings/own"
@@ -24,7 +24,7 @@ _MEMBERS: Final = (
 _DOCUMENTS: Final = {"approval-policies": "policy", "budgets": "budget", "approval-settings": "settings"}
 
 
-class Guard(NamedTuple):
+class PolicyGuard(NamedTuple):
     """What guards the policies of a tenant, locked, at a time."""
 
     settings: ApprovalSettingsRow
@@ -33,7 +33,7 @@ class Guard(NamedTuple):
     """Whether what lets more pass waits now."""
 
 
-class Wanted(NamedTuple):
+class ProposedChange(NamedTuple):
     """What is to change. ``document`` is what is to stand then, None where nothing is."""
 
     resource: str
@@ -49,20 +49,22 @@ class Wanted(NamedTuple):
         return "update" if self.based_on_version else "create"
 
 
-def guard(session: Writer, tenant_id: str) -> Guard:
+def lock_guard(session: Writer, tenant_id: str) -> PolicyGuard:
     """Lock what every proposal of a tenant locks first."""
-    row = repository.locked_settings(session, tenant_id, DEFAULT_DELAY_SECONDS)
+    row = repository.lock_settings(session, tenant_id, DEFAULT_DELAY_SECONDS)
     waits = row.change_delay_seconds > 0 and repository.has_policies(session, tenant_id)
-    return Guard(row, leases.time(session), waits)
+    return PolicyGuard(row, leases.read_database_time(session), waits)
 
 
-def check_free(session: Writer, tenant_id: str, resource: str) -> None:
+def check_not_waiting(session: Writer, tenant_id: str, resource: str) -> None:
     """Refuse a change of what waits for another one: nobody could say what it is based on."""
-    if repository.waiting(session, tenant_id, resource) is not None:
+    if repository.find_waiting_change(session, tenant_id, resource) is not None:
         raise ChangeWaits
 
 
-def propose(session: Writer, subject: Subject, guarded: Guard, wanted: Wanted) -> Change:
+def propose_change(
+    session: Writer, subject: Principal, guarded: PolicyGuard, wanted: ProposedChange
+) -> WriteOutcome:
     """Let a change wait for its approval or the end of the delay."""
     row = PolicyChangeRow(
         tenant_id=subject.tenant_id,
@@ -78,13 +80,15 @@ def propose(session: Writer, subject: Subject, guarded: Guard, wanted: Wanted) -
     )
     session.add(row)
     session.flush()
-    tell(session, row, EventType.POLICY_CHANGE_PROPOSED)
+    write_event(session, row, WebhookEventType.POLICY_CHANGE_PROPOSED)
     path = f"policy-changes/{row.id}"
     location = {"Location": f"/v1/{path}"}
-    return Change(resource=path, status=202, body=shown(row), headers=location, after=columns_of(row))
+    return WriteOutcome(
+        resource=path, status=202, body=to_response(row), headers=location, after=to_audit_columns(row)
+    )
 
 
-def shown(row: PolicyChangeRow) -> dict[str, Any]:
+def to_response(row: PolicyChangeRow) -> dict[str, Any]:
     """A change as callers see it."""
     members = {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
     if row.document is not None:
@@ -92,7 +96,7 @@ def shown(row: PolicyChangeRow) -> dict[str, Any]:
     return members
 
 
-def tell(session: Writer, row: PolicyChangeRow, event: EventType) -> None:
+def write_event(session: Writer, row: PolicyChangeRow, event: WebhookEventType) -> None:
     """Write an event of a change."""
     data: PolicyChangeEvent = {
         "change_id": row.id,
@@ -103,4 +107,4 @@ def tell(session: Writer, row: PolicyChangeRow, event: EventType) -> None:
     }
     if row.ended_by is not None:
         data["ended_by"] = row.ended_by
-    emit(session, row.tenant_id, event, data)
+    emit_event(session, row.tenant_id, event, data)

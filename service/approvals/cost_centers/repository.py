@@ -9,23 +9,23 @@ from service.approvals.cost_centers.tables import CostCenterRow
 from service.kit.database.engine import Reader, Writer
 
 
-def get(session: Session, tenant_id: str, center_id: str) -> CostCenterRow | None:
+def get_cost_center(session: Session, tenant_id: str, center_id: str) -> CostCenterRow | None:
     """A cost centre of a tenant."""
     return session.get(CostCenterRow, (tenant_id, center_id))
 
 
-def locked(session: Writer, tenant_id: str, center_id: str) -> CostCenterRow | None:
+def lock_cost_center(session: Writer, tenant_id: str, center_id: str) -> CostCenterRow | None:
     """A cost centre that nobody else changes until the transaction ends."""
     return session.get(CostCenterRow, (tenant_id, center_id), with_for_update=True, populate_existing=True)
 
 
-def after(session: Reader, tenant_id: str, after_id: str, limit: int) -> Sequence[CostCenterRow]:
+def list_after(session: Reader, tenant_id: str, after_id: str, limit: int) -> Sequence[CostCenterRow]:
     """Cost centres of a tenant behind an id, in order of id."""
     own = select(CostCenterRow).where(CostCenterRow.tenant_id == tenant_id, CostCenterRow.id > after_id)
     return session.scalars(own.order_by(CostCenterRow.id).limit(limit)).all()
 
 
-def every(session: Session, tenant_id: str) -> Sequence[CostCenterRow]:
+def list_all_cost_centers(session: Session, tenant_id: str) -> Sequence[CostCenterRow]:
     """All cost centres of a tenant, in order of id."""
     own = select(CostCenterRow).where(CostCenterRow.tenant_id == tenant_id)
     return session.scalars(own.order_by(CostCenterRow.id)).all()

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
-from service.approvals.budgets.service import is_used
+from service.approvals.budgets.service import build_usage_check
 from service.approvals.cost_centers import repository, service
 from service.approvals.cost_centers.schemas import (
     CostCenter,
-    CostCenterInput,
     CostCenterPage,
     CostCenterPatch,
+    CostCenterRequest,
 )
 from service.audit.service import Read, Write
 from service.kit.http.pages import BY_ID, PageQuery
@@ -29,21 +29,21 @@ def list_cost_centers(read: Read, query: Annotated[PageQuery, Query()]) -> Respo
     """A page of the tenant's cost centres."""
     page = read.page(query, BY_ID, "cost-centers")
     with read.session() as session:
-        rows = repository.after(session, read.tenant_id, page.after, page.limit)
-        return json_response(page.to_response([service.shown(row) for row in rows]))
+        rows = repository.list_after(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response([service.to_response(row) for row in rows]))
 
 
 @router.post("", status_code=201, response_model=CostCenter, responses=_CREATED)
-def create_cost_center(write: Write, body: CostCenterInput) -> Response:
+def create_cost_center(write: Write, body: CostCenterRequest) -> Response:
     """Create a cost centre under an id that is free."""
-    return write.run(body, lambda session: service.create(session, write.tenant_id, body))
+    return write.run(body, lambda session: service.create_cost_center(session, write.tenant_id, body))
 
 
 @router.get("/{id:name}", response_model=CostCenter, responses=_TAGGED)
 def get_cost_center(read: Read, id: CostCenterPath) -> Response:
     """A cost centre."""
     with read.session() as session:
-        return versioned_response(service.get(session, read.tenant_id, id))
+        return versioned_response(service.get_cost_center(session, read.tenant_id, id))
 
 
 @router.patch("/{id:name}", response_model=CostCenter, responses=_TAGGED)
@@ -53,7 +53,8 @@ def update_cost_center(
     """Change members of a cost centre, if it is still at the version of the ETag."""
     patch = body.model_dump(mode="json")
     return write.run(
-        [patch, if_match], lambda session: service.change(session, write.tenant_id, id, patch, if_match)
+        [patch, if_match],
+        lambda session: service.change_cost_center(session, write.tenant_id, id, patch, if_match),
     )
 
 
@@ -62,7 +63,7 @@ def delete_cost_center(write: Write, id: CostCenterPath, if_match: IfMatch = "")
     """Delete a cost centre that has no budgets, if it is still at the version of the ETag."""
     return write.run(
         if_match,
-        lambda session: service.delete(
-            session, write.tenant_id, id, if_match, is_used(session, write.tenant_id)
+        lambda session: service.delete_cost_center(
+            session, write.tenant_id, id, if_match, build_usage_check(session, write.tenant_id)
         ),
     )

@@ -6,13 +6,13 @@ from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from service.kit.http.pages import NextPageToken
-from service.schemas.base import Input, Integer, ResourceId, Text
-from service.schemas.patches import patch_of
+from service.schemas.base import Integer, ResourceId, StrictModel, Text
+from service.schemas.patches import build_patch_shape
 
 BillName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
-class TagMatch(Input):
+class BillTagMatch(StrictModel):
     """A tag of a bill, key and value."""
 
     key: BillName
@@ -21,7 +21,7 @@ class TagMatch(Input):
     """The whole value."""
 
 
-class CostCenterInput(Input):
+class CostCenterRequest(StrictModel):
     """Who pays.
 
     A charge of a bill belongs to the cost centre of its quote (tag `quote_id`), else to the one that its tag
@@ -36,11 +36,11 @@ class CostCenterInput(Input):
     """What to know of it."""
     accounts: Annotated[list[BillName], Field(max_length=100)] = []
     """Sub-accounts and billing accounts (SubAccountId, BillingAccountId) whose charges are its own."""
-    tags: Annotated[list[TagMatch], Field(max_length=100)] = []
+    tags: Annotated[list[BillTagMatch], Field(max_length=100)] = []
     """Tags whose charges are its own."""
 
 
-class CostCenter(CostCenterInput):
+class CostCenter(CostCenterRequest):
     """A cost centre."""
 
     version: Integer
@@ -50,9 +50,9 @@ class CostCenter(CostCenterInput):
 
 
 if TYPE_CHECKING:
-    CostCenterPatch = CostCenterInput
+    CostCenterPatch = CostCenterRequest
 else:
-    CostCenterPatch = patch_of(CostCenterInput, "CostCenterPatch")
+    CostCenterPatch = build_patch_shape(CostCenterRequest, "CostCenterPatch")
 
 
 class CostCenterPage(TypedDict):

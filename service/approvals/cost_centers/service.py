@@ -6,98 +6,104 @@ from typing import Any
 
 from service.approvals.cost_centers import repository
 from service.approvals.cost_centers.errors import CostCenterExists, CostCenterInUse, CostCenterNotFound
-from service.approvals.cost_centers.schemas import CostCenterInput
+from service.approvals.cost_centers.schemas import CostCenterRequest
 from service.approvals.cost_centers.tables import CostCenterRow
-from service.audit.service import Change, columns_of
+from service.audit.service import WriteOutcome, to_audit_columns
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError
-from service.kit.http.versions import check_match, etag
+from service.kit.http.versions import build_etag, check_version_match
 
-_MEMBERS = (*CostCenterInput.model_fields, "version", "created_at")
+_MEMBERS = (*CostCenterRequest.model_fields, "version", "created_at")
 
 
-def shown(row: CostCenterRow) -> dict[str, Any]:
+def to_response(row: CostCenterRow) -> dict[str, Any]:
     """A cost centre as callers see it."""
     return {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
 
 
 def is_known(session: Reader | Writer, tenant_id: str, center_id: str) -> bool:
     """Whether a tenant has a cost centre of this id."""
-    return repository.get(session, tenant_id, center_id) is not None
+    return repository.get_cost_center(session, tenant_id, center_id) is not None
 
 
-def get(session: Reader, tenant_id: str, center_id: str) -> dict[str, Any]:
+def get_cost_center(session: Reader, tenant_id: str, center_id: str) -> dict[str, Any]:
     """One cost centre."""
-    row = repository.get(session, tenant_id, center_id)
+    row = repository.get_cost_center(session, tenant_id, center_id)
     if row is None:
         raise CostCenterNotFound
-    return shown(row)
+    return to_response(row)
 
 
-def create(session: Writer, tenant_id: str, body: CostCenterInput) -> Change:
+def create_cost_center(session: Writer, tenant_id: str, body: CostCenterRequest) -> WriteOutcome:
     """Store a new cost centre."""
-    if repository.get(session, tenant_id, body.id) is not None:
+    if repository.get_cost_center(session, tenant_id, body.id) is not None:
         raise CostCenterExists("", FieldError("/id", "TAKEN", "a cost centre of this id exists"))
     row = CostCenterRow(tenant_id=tenant_id, version=1, created_at=now(), **body.model_dump(mode="json"))
-    _check_apart(session, row)
+    _check_unique_matches(session, row)
     session.add(row)
     session.flush()
-    path, document = f"cost-centers/{row.id}", shown(row)
-    headers = {"ETag": etag(row.version), "Location": f"/v1/{path}"}
-    return Change(resource=path, status=201, body=document, headers=headers, after=columns_of(row))
-
-
-def change(session: Writer, tenant_id: str, center_id: str, patch: dict[str, Any], if_match: str) -> Change:
-    """Store members of ``patch``; charges that are imported already stay where they are."""
-    row = _matched(session, tenant_id, center_id, if_match)
-    before, known = columns_of(row), shown(row)
-    sent = {name: known[name] for name in CostCenterInput.model_fields if name in known} | patch
-    merged = {name: value for name, value in sent.items() if value is not None}
-    body = CostCenterInput.model_validate_json(json.dumps(merged)).model_dump(mode="json")
-    for name in CostCenterInput.model_fields:
-        setattr(row, name, body.get(name))
-    row.version += 1
-    _check_apart(session, row)
-    session.flush()
-    return Change(
-        resource=f"cost-centers/{row.id}",
-        body=shown(row),
-        headers={"ETag": etag(row.version)},
-        before=before,
-        after=columns_of(row),
+    path, document = f"cost-centers/{row.id}", to_response(row)
+    headers = {"ETag": build_etag(row.version), "Location": f"/v1/{path}"}
+    return WriteOutcome(
+        resource=path, status=201, body=document, headers=headers, after=to_audit_columns(row)
     )
 
 
-def delete(
+def change_cost_center(
+    session: Writer, tenant_id: str, center_id: str, patch: dict[str, Any], if_match: str
+) -> WriteOutcome:
+    """Store members of ``patch``; charges that are imported already stay where they are."""
+    row = _lock_matching_row(session, tenant_id, center_id, if_match)
+    before, known = to_audit_columns(row), to_response(row)
+    sent = {name: known[name] for name in CostCenterRequest.model_fields if name in known} | patch
+    merged = {name: value for name, value in sent.items() if value is not None}
+    body = CostCenterRequest.model_validate_json(json.dumps(merged)).model_dump(mode="json")
+    for name in CostCenterRequest.model_fields:
+        setattr(row, name, body.get(name))
+    row.version += 1
+    _check_unique_matches(session, row)
+    session.flush()
+    return WriteOutcome(
+        resource=f"cost-centers/{row.id}",
+        body=to_response(row),
+        headers={"ETag": build_etag(row.version)},
+        before=before,
+        after=to_audit_columns(row),
+    )
+
+
+def delete_cost_center(
     session: Writer, tenant_id: str, center_id: str, if_match: str, is_used: Callable[[str], bool]
-) -> Change:
+) -> WriteOutcome:
     """No such cost centre any more; ``is_used`` says whether something refers to it."""
-    row = _matched(session, tenant_id, center_id, if_match)
+    row = _lock_matching_row(session, tenant_id, center_id, if_match)
     if is_used(center_id):
         raise CostCenterInUse
-    before = columns_of(row)
+    before = to_audit_columns(row)
     session.delete(row)
-    return Change(resource=f"cost-centers/{center_id}", status=204, before=before)
+    return WriteOutcome(resource=f"cost-centers/{center_id}", status=204, before=before)
 
 
-def recorded(session: Reader, tenant_id: str) -> Iterator[tuple[str, object]]:
+def list_audit_documents(session: Reader, tenant_id: str) -> Iterator[tuple[str, object]]:
     """Every cost centre as its last event has to say it is, by id."""
-    return ((row.id, columns_of(row)) for row in repository.every(session, tenant_id))
+    return ((row.id, to_audit_columns(row)) for row in repository.list_all_cost_centers(session, tenant_id))
 
 
-def _matched(session: Writer, tenant_id: str, center_id: str, if_match: str) -> CostCenterRow:
-    row = repository.locked(session, tenant_id, center_id)
+def _lock_matching_row(session: Writer, tenant_id: str, center_id: str, if_match: str) -> CostCenterRow:
+    row = repository.lock_cost_center(session, tenant_id, center_id)
     if row is None:
         raise CostCenterNotFound
-    check_match(if_match, etag(row.version))
+    check_version_match(if_match, build_etag(row.version))
     return row
 
 
-def _check_apart(session: Writer, row: CostCenterRow) -> None:
+def _check_unique_matches(session: Writer, row: CostCenterRow) -> None:
     """An account or a tag is of one cost centre."""
     with session.no_autoflush:
-        others = [other for other in repository.every(session, row.tenant_id) if other.id != row.id]
+        others = [
+            other for other in repository.list_all_cost_centers(session, row.tenant_id) if other.id != row.id
+        ]
     for member in ("accounts", "tags"):
         taken = [entry for other in others for entry in getattr(other, member)]
         if any(entry in taken for entry in getattr(row, member)):

@@ -12,7 +12,7 @@ from service.kit.database.engine import Reader, Writer
 _ROW = ApprovalDelegationRow
 
 
-def locked_own(
+def lock_own_delegation(
     session: Writer, tenant_id: str, approver: str, delegation_id: str
 ) -> ApprovalDelegationRow | None:
     """A delegation of an approver's own, locked until the transaction ends."""
@@ -20,7 +20,7 @@ def locked_own(
     return session.scalars(select(_ROW).where(*own).with_for_update()).one_or_none()
 
 
-def held_by(
+def list_active_delegations(
     session: Session, tenant_id: str, delegate: str, time: datetime
 ) -> Sequence[ApprovalDelegationRow]:
     """Delegations to somebody that hold at a time, the oldest first."""
@@ -29,7 +29,7 @@ def held_by(
     return session.scalars(select(_ROW).where(*own, *holds).order_by(_ROW.created_at, _ROW.id)).all()
 
 
-def page(
+def list_page(
     session: Reader, tenant_id: str, after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[ApprovalDelegationRow]:
     """Delegations of a tenant, the newest first, behind the creation time and id ``after``."""
@@ -41,6 +41,6 @@ def page(
     return session.scalars(statement.order_by(_ROW.created_at.desc(), _ROW.id.desc()).limit(limit)).all()
 
 
-def every(session: Reader, tenant_id: str) -> Iterator[ApprovalDelegationRow]:
+def list_all_delegations(session: Reader, tenant_id: str) -> Iterator[ApprovalDelegationRow]:
     """Every delegation of a tenant."""
     yield from session.scalars(select(_ROW).where(_ROW.tenant_id == tenant_id))

@@ -7,8 +7,8 @@ from fastapi import Path, Query, Response
 from service.approvals.delegations import repository, service
 from service.approvals.delegations.schemas import (
     ApprovalDelegation,
-    ApprovalDelegationInput,
     ApprovalDelegationPage,
+    ApprovalDelegationRequest,
     DelegationId,
 )
 from service.audit.service import Read, Write
@@ -24,17 +24,17 @@ def list_approval_delegations(read: Read, query: Annotated[PageQuery, Query()]) 
     """A page of the tenant's delegations, the newest first."""
     page = read.page(query, NEWEST_FIRST, "approval-delegations")
     with read.session() as session:
-        rows = repository.page(session, read.tenant_id, page.after, page.limit)
-        return json_response(page.to_response([service.shown(row) for row in rows]))
+        rows = repository.list_page(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response([service.to_response(row) for row in rows]))
 
 
 @router.post("", status_code=201, response_model=ApprovalDelegation, responses=LOCATED)
-def create_approval_delegation(write: Write, body: ApprovalDelegationInput) -> Response:
+def create_approval_delegation(write: Write, body: ApprovalDelegationRequest) -> Response:
     """Let somebody decide in the caller's place for a time."""
-    return write.run(body, lambda session: service.create(session, write.subject, body))
+    return write.run(body, lambda session: service.create_delegation(session, write.subject, body))
 
 
 @router.delete("/{id:name}", status_code=204)
 def revoke_approval_delegation(write: Write, id: DelegationPath) -> Response:
     """End a delegation of the caller's own now; what was decided by it stays."""
-    return write.run(None, lambda session: service.revoke(session, write.subject, id))
+    return write.run(None, lambda session: service.revoke_delegation(session, write.subject, id))

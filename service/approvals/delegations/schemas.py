@@ -7,12 +7,12 @@ from typing_extensions import TypedDict
 
 from service.approvals.schemas import SubjectName
 from service.kit.http.pages import NextPageToken
-from service.schemas.base import Input, Instant, Text
+from service.schemas.base import Instant, StrictModel, Text
 
 DelegationId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 
 
-class ApprovalDelegationInput(Input):
+class ApprovalDelegationRequest(StrictModel):
     """Who may decide in the caller's place, and when."""
 
     delegate: SubjectName

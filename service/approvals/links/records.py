@@ -3,8 +3,8 @@
 from typing import Final
 
 from service.approvals.links.tables import ApprovalLinkRow
-from service.audit.records import Recorded
+from service.audit.records import RecordedTable
 
-LINKS: Final = Recorded(
+LINKS: Final = RecordedTable(
     table=ApprovalLinkRow, resource=lambda row: f"approvals/{row.approval_id}/links/{row.id}"
 )

@@ -11,20 +11,20 @@ from service.kit.database.engine import Writer
 from service.kit.jobs import leases
 
 
-def presented(session: Session, link_id: str) -> ApprovalLinkRow | None:
+def find_presented_link(session: Session, link_id: str) -> ApprovalLinkRow | None:
     """The link that somebody presents, of whichever tenant."""
     found = select(ApprovalLinkRow).where(ApprovalLinkRow.id == link_id)
     return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
 
 
-def of_approval(session: Session, tenant_id: str, approval_id: str) -> Sequence[ApprovalLinkRow]:
+def list_by_approval(session: Session, tenant_id: str, approval_id: str) -> Sequence[ApprovalLinkRow]:
     """Every link of an approval, in the order in which they were made."""
     own = (ApprovalLinkRow.tenant_id == tenant_id, ApprovalLinkRow.approval_id == approval_id)
     found = select(ApprovalLinkRow).where(*own).order_by(ApprovalLinkRow.created_at, ApprovalLinkRow.id)
     return session.scalars(found, execution_options={"populate_existing": True}).all()
 
 
-def use(session: Writer, tenant_id: str, link_id: str) -> bool:
+def mark_used(session: Writer, tenant_id: str, link_id: str) -> bool:
     """Use a link, if it is unused and not expired: one conditional statement."""
     statement = (
         update(ApprovalLinkRow)
@@ -33,15 +33,15 @@ def use(session: Writer, tenant_id: str, link_id: str) -> bool:
             ApprovalLinkRow.id == link_id,
             ApprovalLinkRow.used_at.is_(None),
             ApprovalLinkRow.revoked_at.is_(None),
-            ApprovalLinkRow.expires_at > leases.now(),
+            ApprovalLinkRow.expires_at > leases.get_database_time(),
         )
-        .values(used_at=leases.now())
+        .values(used_at=leases.get_database_time())
         .returning(ApprovalLinkRow.id)
     )
     return session.execute(statement).first() is not None
 
 
-def delete_expired(session: Writer, before: datetime) -> Sequence[ApprovalLinkRow]:
+def delete_expired_links(session: Writer, before: datetime) -> Sequence[ApprovalLinkRow]:
     """Delete the links that expired before a time."""
     old = delete(ApprovalLinkRow).where(ApprovalLinkRow.expires_at < before)
     return session.scalars(old.returning(ApprovalLinkRow)).all()

@@ -5,26 +5,30 @@ from typing import Annotated
 from fastapi import Path, Response
 
 from service.approvals.links import service
-from service.approvals.links.schemas import ApprovalLinkInput, ApprovalLinkList, IssuedApprovalLink
+from service.approvals.links.schemas import ApprovalLinkList, ApprovalLinkRequest, IssuedApprovalLink
 from service.approvals.links.service import LinkRules
 from service.approvals.router import ApprovalPath
 from service.audit.service import Read, Write
 from service.auth.schemas import KeyId
-from service.kit.http.web import api_router, json_response, route_needing
-from service.kit.security.subjects import permission
+from service.kit.http.web import api_router, build_route_class, json_response
+from service.kit.security.principals import build_permission
 
 router = api_router(
-    "/v1/approvals", tag="approvals", route_class=route_needing(permission("approval-links", "write"))
+    "/v1/approvals",
+    tag="approvals",
+    route_class=build_route_class(build_permission("approval-links", "write")),
 )
 links = api_router("/v1/approval-links", tag="approval-links")
 listing = api_router(
-    "/v1/approvals", tag="approvals", route_class=route_needing(permission("approval-links", "read"))
+    "/v1/approvals",
+    tag="approvals",
+    route_class=build_route_class(build_permission("approval-links", "read")),
 )
 LinkPath = Annotated[KeyId, Path(description="Id of the link.")]
 
 
 @router.post("/{id:name}:link", status_code=201, response_model=IssuedApprovalLink)
-def link_approval(write: Write, rules: LinkRules, id: ApprovalPath, body: ApprovalLinkInput) -> Response:
+def link_approval(write: Write, rules: LinkRules, id: ApprovalPath, body: ApprovalLinkRequest) -> Response:
     """Make an address by which one person whom the open step names decides once, without credentials.
 
     In one step, decisions by links of one maker count once, and none beside the maker's own.
@@ -36,10 +40,10 @@ def link_approval(write: Write, rules: LinkRules, id: ApprovalPath, body: Approv
 def list_approval_links(read: Read, id: ApprovalPath) -> Response:
     """The links of an approval, without their secrets, and what has become of each."""
     with read.session() as session:
-        return json_response({"items": service.listed(session, read.tenant_id, id)})
+        return json_response({"items": service.list_link_states(session, read.tenant_id, id)})
 
 
 @links.delete("/{id:name}", status_code=204)
 def revoke_approval_link(write: Write, id: LinkPath) -> Response:
     """Let a link decide nothing any more; what was decided by it stays."""
-    return write.run(None, lambda session: service.revoke(session, write.tenant_id, id))
+    return write.run(None, lambda session: service.revoke_link(session, write.tenant_id, id))

@@ -6,10 +6,10 @@ from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from service.approvals.schemas import ApprovalId, SubjectName
-from service.schemas.base import Input
+from service.schemas.base import StrictModel
 
 
-class ApprovalLinkInput(Input):
+class ApprovalLinkRequest(StrictModel):
     """A link for one person."""
 
     approver: SubjectName
@@ -37,7 +37,7 @@ class ApprovalLink(TypedDict):
     """Since when it does not work."""
 
 
-class ListedApprovalLink(ApprovalLink):
+class ApprovalLinkDetails(ApprovalLink):
     """A link and what has become of it."""
 
     state: Literal["open", "used", "revoked", "expired", "ended"]
@@ -47,7 +47,7 @@ class ListedApprovalLink(ApprovalLink):
 class ApprovalLinkList(TypedDict):
     """The links of an approval."""
 
-    items: list[ListedApprovalLink]
+    items: list[ApprovalLinkDetails]
     """Links in the order in which they were made."""
 
 

@@ -10,12 +10,17 @@ from starlette.types import Scope
 from service.approvals.links.errors import LinkNotFound
 from service.approvals.pages.service import ApprovalPages, render_inbox
 from service.approvals.schemas import ApprovalId
-from service.audit.service import Call, Transactions
-from service.auth.sessions import OwnForm, Reading, VisitedRoute, Visitors
+from service.audit.service import Transactions, WriteContext
+from service.auth.sessions import (
+    AuthenticatedPageRoute,
+    PageAuthenticator,
+    SameSessionForm,
+    VisitorDependency,
+)
 from service.kit.http.admission import Admission
 from service.kit.http.html import FormFields, PageRoute, page_response, page_router
 from service.kit.http.web import from_state
-from service.kit.security.subjects import Subject
+from service.kit.security.principals import Principal
 
 
 class LinkRoute(PageRoute):
@@ -24,7 +29,7 @@ class LinkRoute(PageRoute):
     is_public = True
 
 
-visited = page_router(tag="approvals", route_class=VisitedRoute)
+visited = page_router(tag="approvals", route_class=AuthenticatedPageRoute)
 linked = page_router(tag="approvals", route_class=LinkRoute)
 
 
@@ -34,22 +39,24 @@ TokenPath = Annotated[str, Path(max_length=200)]
 
 
 @visited.get("/approvals")
-def approvals_page(transactions: Transactions, visitor: Reading) -> Response:
+def approvals_page(transactions: Transactions, visitor: VisitorDependency) -> Response:
     """What waits for the visitor, and what they have asked for."""
-    with transactions.reading() as session:
+    with transactions.open_reader() as session:
         return page_response(render_inbox(session, visitor))
 
 
 @visited.get("/approvals/{id:name}")
-def approval_page(transactions: Transactions, pages: Pages, visitor: Reading, id: ApprovalPath) -> Response:
+def approval_page(
+    transactions: Transactions, pages: Pages, visitor: VisitorDependency, id: ApprovalPath
+) -> Response:
     """An approval, with the buttons where the visitor may decide."""
-    with transactions.reading() as session:
+    with transactions.open_reader() as session:
         return page_response(pages.render_approval(session, visitor.subject, id, visitor=visitor))
 
 
 @visited.post("/approvals/{id:name}")
 def decide_on_page(
-    request: Request, pages: Pages, visitor: Reading, id: ApprovalPath, form: OwnForm
+    request: Request, pages: Pages, visitor: VisitorDependency, id: ApprovalPath, form: SameSessionForm
 ) -> Response:
     """Decide as the visitor."""
     return pages.decide(_call(request), visitor, id, form)
@@ -60,7 +67,7 @@ def linked_approval_page(
     request: Request, transactions: Transactions, pages: Pages, token: TokenPath
 ) -> Response:
     """The approval behind a link."""
-    with _counting(request.scope), transactions.reading() as session:
+    with _counting(request.scope), transactions.open_reader() as session:
         return page_response(pages.render_linked(session, token, _reader(request)))
 
 
@@ -71,10 +78,10 @@ def decide_by_link(request: Request, pages: Pages, token: TokenPath, form: FormF
         return pages.decide_linked(request.scope["state"]["request_id"], token, form, _reader(request))
 
 
-def _reader(request: Request) -> Subject | None:
+def _reader(request: Request) -> Principal | None:
     """Whose session the browser has that opens a link, if any."""
-    visitors: Visitors = request.app.state.visitors
-    visitor = visitors.visitor(request.scope)
+    visitors: PageAuthenticator = request.app.state.visitors
+    visitor = visitors.find_visitor(request.scope)
     return visitor.subject if visitor is not None and visitor.is_signed_in else None
 
 
@@ -89,6 +96,8 @@ def _counting(scope: Scope) -> Iterator[None]:
         raise
 
 
-def _call(request: Request) -> Call:
+def _call(request: Request) -> WriteContext:
     state = request.scope["state"]
-    return Call(state["subject"], request.scope["route"].name, request.scope["path"], state["request_id"])
+    return WriteContext(
+        state["subject"], request.scope["route"].name, request.scope["path"], state["request_id"]
+    )

@@ -9,45 +9,45 @@ from pydantic import MISSING, ValidationError
 
 from service.approvals import decisions, repository, service
 from service.approvals.budgets import commitments
-from service.approvals.decisions import decide
+from service.approvals.decisions import decide_approval
 from service.approvals.errors import ApprovalNotFound, OwnApproval
 from service.approvals.links import service as links
 from service.approvals.links.service import Links
-from service.approvals.pages.consequence import Foreseen, awaited, foreseen
-from service.approvals.repository import Filters, Held
-from service.approvals.schemas import Decision, DecisionInput, DecisionKind
+from service.approvals.pages.consequence import ForeseenOutcome, find_awaited, predict_effect
+from service.approvals.presenters import to_detail, to_summary
+from service.approvals.repository import ApprovalFilters, LoadedApproval
+from service.approvals.schemas import ApprovalDecision, ApprovalDecisionKind, ApprovalDecisionRequest
 from service.approvals.tables import SUPERSEDED, ApprovalRow
-from service.approvals.telling import shown, shown_summary
-from service.audit.service import Call, Change, TransactionSource, WriteRequest
-from service.auth.sessions import Visitor
+from service.audit.service import TransactionSource, WriteContext, WriteOutcome, WriteRequest
+from service.auth.sessions import PageVisitor
 from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import Reader, Writer
-from service.kit.http.html import Form, page_response, redirect, render
+from service.kit.http.html import Form, build_redirect, page_response, render_template
 from service.kit.http.problems import BadRequest, Problem
 from service.kit.jobs import leases
-from service.kit.security.subjects import Subject, SubjectKind
+from service.kit.security.principals import Principal, PrincipalKind
 from service.quotes import service as quotes
-from service.quotes.compare import compared
-from service.quotes.report.service import report_section
+from service.quotes.compare import compare_quotes
+from service.quotes.report.service import render_report_section
 from service.quotes.schemas import QuoteComparison
 
 MOST_LISTED: Final = 100
 COMMENT_CHARACTERS: Final = 500
-_DECISIONS: Mapping[str, DecisionKind] = {"approve": "approve", "reject": "reject"}
+_DECISIONS: Mapping[str, ApprovalDecisionKind] = {"approve": "approve", "reject": "reject"}
 _TOO_LONG = "a comment has 500 characters at most"
 
 
-def render_inbox(session: Reader, visitor: Visitor) -> str:
+def render_inbox(session: Reader, visitor: PageVisitor) -> str:
     """What waits for somebody, and what they have asked for."""
     subject = visitor.subject
-    mine = Filters(requester=subject.name)
-    asked = repository.page(session, subject.tenant_id, mine, None, MOST_LISTED)
-    return render(
+    mine = ApprovalFilters(requester=subject.name)
+    asked = repository.list_page(session, subject.tenant_id, mine, None, MOST_LISTED)
+    return render_template(
         "approvals/pages/inbox.html",
         visitor=visitor,
-        waiting=service.waiting_for(session, subject),
-        asked=[shown_summary(row) for row in asked],
-        is_open_mode=subject.kind is SubjectKind.LOCAL,
+        waiting=service.list_waiting_approvals(session, subject),
+        asked=[to_summary(row) for row in asked],
+        is_open_mode=subject.kind is PrincipalKind.LOCAL,
     )
 
 
@@ -61,18 +61,20 @@ class ApprovalPages:
 
     def _foreseen(
         self,
-        subject: Subject,
+        subject: Principal,
         approval: Mapping[str, Any],
         quote: Mapping[str, Any],
         linked_by: str | None,
-    ) -> Foreseen:
+    ) -> ForeseenOutcome:
         """What an approval would do now: it is tried by the rules that decide, and undone."""
-        catalog = self.snapshots.current(subject.tenant_id)
+        catalog = self.snapshots.get_current(subject.tenant_id)
         sent = _decision_input(approval["content_digest"], "")
-        with self.transactions.writing() as session:
+        with self.transactions.open_writer() as session:
             try:
-                budgets = commitments.effects(session, subject.tenant_id, quote, catalog.exchange_rates)
-                change = decide(
+                budgets = commitments.estimate_budget_effects(
+                    session, subject.tenant_id, quote, catalog.exchange_rates
+                )
+                change = decide_approval(
                     session,
                     subject,
                     approval["id"],
@@ -82,18 +84,20 @@ class ApprovalPages:
                     linked_by=linked_by,
                 )
             except Problem as problem:
-                return Foreseen(refusal=problem)
+                return ForeseenOutcome(refusal=problem)
             finally:
                 session.rollback()
-        return foreseen(approval, change.body or {}, subject.name, budgets)
+        return predict_effect(approval, change.body or {}, subject.name, budgets)
 
-    def decide(self, call: Call, visitor: Visitor, approval_id: str, form: Form) -> Response:
+    def decide(self, call: WriteContext, visitor: PageVisitor, approval_id: str, form: Form) -> Response:
         """Decide as the visitor; what cannot be done is told on the page, as it is by then."""
         subject = visitor.subject
-        catalog = self.snapshots.current(subject.tenant_id)
+        catalog = self.snapshots.get_current(subject.tenant_id)
 
-        def decided(session: Writer, kind: DecisionKind, sent: DecisionInput) -> Change:
-            return decide(
+        def decided(
+            session: Writer, kind: ApprovalDecisionKind, sent: ApprovalDecisionRequest
+        ) -> WriteOutcome:
+            return decide_approval(
                 session, subject, approval_id, decision=kind, sent=sent, catalog=catalog, via="page"
             )
 
@@ -103,19 +107,21 @@ class ApprovalPages:
         return self._answered(call, form, f"/approvals/{approval_id}", decided, again)
 
     def decide_linked(
-        self, request_id: str, token: str, form: Form, reader: Subject | None = None
+        self, request_id: str, token: str, form: Form, reader: Principal | None = None
     ) -> Response:
         """Decide as the one for whom a link was made, once; not in the browser of whoever has asked."""
-        with self.transactions.reading() as session:
-            link = self.links.presented(session, token)
-        subject, approval_id = links.subject_of(link), link.approval_id
-        catalog = self.snapshots.current(subject.tenant_id)
+        with self.transactions.open_reader() as session:
+            link = self.links.resolve_token(session, token)
+        subject, approval_id = links.build_subject(link), link.approval_id
+        catalog = self.snapshots.get_current(subject.tenant_id)
 
-        def decided(session: Writer, kind: DecisionKind, sent: DecisionInput) -> Change:
+        def decided(
+            session: Writer, kind: ApprovalDecisionKind, sent: ApprovalDecisionRequest
+        ) -> WriteOutcome:
             if _has_asked(session, reader, approval_id):
                 raise OwnApproval
-            used = links.use(session, self.links.presented(session, token))
-            change = decide(
+            used = links.use_link(session, self.links.resolve_token(session, token))
+            change = decide_approval(
                 session,
                 subject,
                 approval_id,
@@ -130,15 +136,15 @@ class ApprovalPages:
         def again(session: Reader | Writer, **values: Any) -> str:  # noqa: ANN401
             return self.render_linked(session, token, reader, **values)
 
-        call = Call(subject, "decide_by_link", f"/approvals/{approval_id}", request_id)
+        call = WriteContext(subject, "decide_by_link", f"/approvals/{approval_id}", request_id)
         return self._answered(call, form, f"/decide/{token}", decided, again)
 
     def _answered(
         self,
-        call: Call,
+        call: WriteContext,
         form: Form,
         path: str,
-        decided: Callable[[Writer, DecisionKind, DecisionInput], Change],
+        decided: Callable[[Writer, ApprovalDecisionKind, ApprovalDecisionRequest], WriteOutcome],
         again: Callable[..., str],
     ) -> Response:
         """Where to read what was decided; or the page again, with what is wrong."""
@@ -148,38 +154,38 @@ class ApprovalPages:
         typed = form.get("comment", "")
         comment = " ".join(typed.split())
         if len(comment) > COMMENT_CHARACTERS:
-            with self.transactions.reading() as session:
+            with self.transactions.open_reader() as session:
                 return page_response(again(session, comment=typed, comment_error=_TOO_LONG), status=422)
         sent = _decision_input(form.get("content_digest", ""), comment)
         try:
             WriteRequest(self.transactions, call).run(sent, lambda session: decided(session, kind, sent))
         except Problem as problem:
-            with self.transactions.reading() as session:
+            with self.transactions.open_reader() as session:
                 page = again(session, comment=typed, problem=problem)
             return page_response(page, status=problem.status, headers=problem.headers)
-        return redirect(path)
+        return build_redirect(path)
 
     def render_approval(
         self,
         session: Reader | Writer,
-        subject: Subject,
+        subject: Principal,
         approval_id: str,
         *,
-        visitor: Visitor | None,
+        visitor: PageVisitor | None,
         action: str = "",
         linked_by: str | None = None,
-        reader: Subject | None = None,
+        reader: Principal | None = None,
         **values: Any,  # noqa: ANN401
     ) -> str:
         """The page of an approval as ``subject`` reads it, with the buttons where they may decide."""
-        held = repository.get(session, subject.tenant_id, approval_id)
+        held = repository.get_approval(session, subject.tenant_id, approval_id)
         if held is None:
             raise ApprovalNotFound
-        approval, row = shown(held), held.row
-        quote = quotes.get(session, subject.tenant_id, row.quote_id, row.quote_version)
+        approval, row = to_detail(held), held.row
+        quote = quotes.get_quote(session, subject.tenant_id, row.quote_id, row.quote_version)
         may_decide = _may_decide(session, subject, held) and not _has_asked(session, reader, approval_id)
         said = {"problem": None, "comment": "", "comment_error": "", **values}
-        return render(
+        return render_template(
             "approvals/pages/approval.html",
             visitor=visitor,
             approval=approval,
@@ -188,11 +194,11 @@ class ApprovalPages:
             changes=_changes(session, subject.tenant_id, quote),
             due_at=row.expires_at and min(row.expires_at, row.valid_until),
             amended=_amended(session, row, quote),
-            awaited=awaited(approval),
+            awaited=find_awaited(approval),
             may_decide=may_decide,
             foreseen=self._foreseen(subject, approval, quote, linked_by) if may_decide else None,
             action=action or f"/approvals/{approval_id}",
-            report=report_section(quote),
+            report=render_report_section(quote),
             **said,
         )
 
@@ -200,15 +206,15 @@ class ApprovalPages:
         self,
         session: Reader | Writer,
         token: str,
-        reader: Subject | None,
+        reader: Principal | None,
         **values: Any,  # noqa: ANN401
     ) -> str:
         """What the holder of a link reads: the approval, or that the link has ended and how.
 
         Reading it changes nothing: programs that scan mail read it too.
         """
-        link = self.links.presented(session, token)
-        subject = links.subject_of(link)
+        link = self.links.resolve_token(session, token)
+        subject = links.build_subject(link)
         if links.is_open(session, link):
             return self.render_approval(
                 session,
@@ -220,15 +226,15 @@ class ApprovalPages:
                 reader=reader,
                 **values,
             )
-        approval = service.get(session, link.tenant_id, link.approval_id)
+        approval = service.get_approval(session, link.tenant_id, link.approval_id)
         own = decisions_of(approval, subject) if link.used_at is not None else []
-        return render(
+        return render_template(
             "approvals/pages/link_ended.html",
             approval=approval,
-            awaited=awaited(approval),
+            awaited=find_awaited(approval),
             own=own,
             link=link,
-            is_expired=link.expires_at <= leases.time(session),
+            is_expired=link.expires_at <= leases.read_database_time(session),
         )
 
 
@@ -236,7 +242,7 @@ def _changes(session: Reader | Writer, tenant_id: str, quote: Mapping[str, Any])
     """What is different from the version before, if there is one."""
     if quote["version"] == 1:
         return None
-    return compared(quotes.get(session, tenant_id, quote["id"], quote["version"] - 1), quote)
+    return compare_quotes(quotes.get_quote(session, tenant_id, quote["id"], quote["version"] - 1), quote)
 
 
 class _Amended(NamedTuple):
@@ -250,34 +256,34 @@ class _Amended(NamedTuple):
 def _amended(session: Reader | Writer, row: ApprovalRow, quote: Mapping[str, Any]) -> _Amended | None:
     if row.state != SUPERSEDED:
         return None
-    newest = quotes.get(session, row.tenant_id, row.quote_id)
+    newest = quotes.get_quote(session, row.tenant_id, row.quote_id)
     if newest["version"] == row.quote_version:
         return None
-    found = repository.of_content(session, row.tenant_id, row.quote_id, newest["content_digest"])
-    return _Amended(newest["version"], found, compared(quote, newest))
+    found = repository.find_by_content(session, row.tenant_id, row.quote_id, newest["content_digest"])
+    return _Amended(newest["version"], found, compare_quotes(quote, newest))
 
 
-def decisions_of(approval: Mapping[str, Any], subject: Subject) -> list[Decision]:
+def decisions_of(approval: Mapping[str, Any], subject: Principal) -> list[ApprovalDecision]:
     """What somebody has decided, by themselves."""
     made = (decision for step in approval["steps"] for decision in step["decisions"])
     return [decision for decision in made if decision["decided_by"] == subject.name]
 
 
-def _may_decide(session: Reader | Writer, subject: Subject, held: Held) -> bool:
+def _may_decide(session: Reader | Writer, subject: Principal, held: LoadedApproval) -> bool:
     try:
-        decisions.may_decide(session, subject, held)
+        decisions.check_may_decide(session, subject, held)
     except Problem:
         return False
     return True
 
 
-def _has_asked(session: Reader | Writer, reader: Subject | None, approval_id: str) -> bool:
+def _has_asked(session: Reader | Writer, reader: Principal | None, approval_id: str) -> bool:
     """Whether the session of a browser is of somebody who may not decide what they have asked for."""
-    held = None if reader is None else repository.get(session, reader.tenant_id, approval_id)
+    held = None if reader is None else repository.get_approval(session, reader.tenant_id, approval_id)
     if reader is None or held is None:
         return False
     try:
-        decisions.may_decide(session, reader, held)
+        decisions.check_may_decide(session, reader, held)
     except OwnApproval:
         return True
     except Problem:
@@ -285,8 +291,8 @@ def _has_asked(session: Reader | Writer, reader: Subject | None, approval_id: st
     return False
 
 
-def _decision_input(content_digest: str, comment: str) -> DecisionInput:
+def _decision_input(content_digest: str, comment: str) -> ApprovalDecisionRequest:
     try:
-        return DecisionInput(content_digest=content_digest, comment=comment or MISSING)
+        return ApprovalDecisionRequest(content_digest=content_digest, comment=comment or MISSING)
     except ValidationError:
         raise BadRequest("The form does not say what was seen") from None

@@ -10,30 +10,32 @@ from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer, insert_new
 
 
-def locked(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow | None:
+def lock_policy(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow | None:
     """A policy, be it deleted, locked until the transaction ends."""
-    return session.scalars(_one(tenant_id, policy_id).with_for_update()).one_or_none()
+    return session.scalars(_select_policy(tenant_id, policy_id).with_for_update()).one_or_none()
 
 
-def begun(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow:
+def lock_or_add_policy(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow:
     """A policy, locked; of an id that nobody has used, one that is not live yet."""
     draft = {"version": 0, "is_live": False, "document": "{}", "created_at": now(), "updated_at": now()}
     insert_new(session, ApprovalPolicyRow, tenant_id=tenant_id, id=policy_id, **draft)
-    return session.scalars(_one(tenant_id, policy_id).with_for_update()).one()
+    return session.scalars(_select_policy(tenant_id, policy_id).with_for_update()).one()
 
 
-def live(session: Session, tenant_id: str, policy_id: str) -> ApprovalPolicyRow | None:
+def get_live_policy(session: Session, tenant_id: str, policy_id: str) -> ApprovalPolicyRow | None:
     """A policy that is not deleted."""
-    return session.scalars(_one(tenant_id, policy_id).where(ApprovalPolicyRow.is_live)).one_or_none()
+    return session.scalars(
+        _select_policy(tenant_id, policy_id).where(ApprovalPolicyRow.is_live)
+    ).one_or_none()
 
 
-def _one(tenant_id: str, policy_id: str) -> Select[ApprovalPolicyRow]:
+def _select_policy(tenant_id: str, policy_id: str) -> Select[ApprovalPolicyRow]:
     return select(ApprovalPolicyRow).where(
         ApprovalPolicyRow.tenant_id == tenant_id, ApprovalPolicyRow.id == policy_id
     )
 
 
-def live_after(
+def list_live_after(
     session: Session, tenant_id: str, after: str = "", limit: int | None = None
 ) -> Sequence[ApprovalPolicyRow]:
     """Policies of a tenant by id, behind the id ``after``."""
@@ -42,6 +44,6 @@ def live_after(
     return session.scalars(found.limit(limit)).all()
 
 
-def every(session: Reader, tenant_id: str) -> Iterator[ApprovalPolicyRow]:
+def list_all_policies(session: Reader, tenant_id: str) -> Iterator[ApprovalPolicyRow]:
     """Every policy of a tenant, deleted ones too."""
     yield from session.scalars(select(ApprovalPolicyRow).where(ApprovalPolicyRow.tenant_id == tenant_id))

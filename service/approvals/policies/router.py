@@ -8,10 +8,10 @@ from service.approvals.changes.router import PROPOSED, SettledRead, SettledWrite
 from service.approvals.policies import repository, service
 from service.approvals.policies.schemas import (
     ApprovalPolicy,
-    ApprovalPolicyInput,
     ApprovalPolicyPage,
     ApprovalPolicyPatch,
     ApprovalPolicyQuery,
+    ApprovalPolicyRequest,
 )
 from service.kit.http.pages import BY_ID
 from service.kit.http.versions import ETAG, IfMatch, versioned_response
@@ -29,25 +29,25 @@ def list_approval_policies(read: SettledRead, query: Annotated[ApprovalPolicyQue
     """A page of the tenant's policies, by id."""
     page = read.page(query, BY_ID, "approval-policies")
     with read.session() as session:
-        rows = repository.live_after(session, read.tenant_id, page.after, page.limit)
-        return json_response(page.to_response([service.shown(row) for row in rows]))
+        rows = repository.list_live_after(session, read.tenant_id, page.after, page.limit)
+        return json_response(page.to_response([service.to_response(row) for row in rows]))
 
 
 @router.post("", status_code=201, response_model=ApprovalPolicy, responses=_CREATED)
-def create_approval_policy(write: SettledWrite, body: ApprovalPolicyInput) -> Response:
+def create_approval_policy(write: SettledWrite, body: ApprovalPolicyRequest) -> Response:
     """Say who has to approve which quotes; it holds for what is submitted from then on.
 
     It holds at once (201) where it is the tenant's first one, or has steps and speaks only of quotes of which
     another policy with steps does. Else it waits (202) for its approval or the end of the tenant's delay.
     """
-    return write.run(body, lambda session: service.create(session, write.subject, body))
+    return write.run(body, lambda session: service.create_policy(session, write.subject, body))
 
 
 @router.get("/{id:name}", response_model=ApprovalPolicy, responses=_SEEN)
 def get_approval_policy(read: SettledRead, id: PolicyPath) -> Response:
     """The current version of a policy."""
     with read.session() as session:
-        return versioned_response(service.get(session, read.tenant_id, id))
+        return versioned_response(service.get_policy(session, read.tenant_id, id))
 
 
 @router.patch("/{id:name}", response_model=ApprovalPolicy, responses=_SEEN | PROPOSED)
@@ -61,7 +61,7 @@ def update_approval_policy(
     """
     patch = body.model_dump(mode="json")
     return write.run(
-        [patch, if_match], lambda session: service.change(session, write.subject, id, patch, if_match)
+        [patch, if_match], lambda session: service.change_policy(session, write.subject, id, patch, if_match)
     )
 
 
@@ -71,4 +71,4 @@ def delete_approval_policy(write: SettledWrite, id: PolicyPath, if_match: IfMatc
 
     The deletion waits (202) for its approval or the end of the tenant's delay, if there is one (else 204).
     """
-    return write.run(if_match, lambda session: service.delete(session, write.subject, id, if_match))
+    return write.run(if_match, lambda session: service.delete_policy(session, write.subject, id, if_match))

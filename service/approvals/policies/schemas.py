@@ -6,15 +6,15 @@ from pydantic import MISSING, AwareDatetime, Field
 
 from service.approvals.schemas import SubjectName
 from service.kit.http.pages import NextPageToken, PageQuery
-from service.schemas.base import Input, Integer, MoneyInput, NotNegative, ResourceId, Text
-from service.schemas.patches import patch_of
+from service.schemas.base import Integer, MoneyInput, NotNegative, ResourceId, StrictModel, Text
+from service.schemas.patches import build_patch_shape
 
 _YEAR_SECONDS = 366 * 86_400
 MOST_STEPS = 20
 StepSeconds = Annotated[int, Field(ge=1, le=_YEAR_SECONDS, json_schema_extra={"format": "int64"})]
 StepOrder = Annotated[int, Field(ge=0, le=1000, json_schema_extra={"format": "int64"})]
 Quorum = Annotated[int, Field(ge=1, le=50, json_schema_extra={"format": "int64"})]
-Subjects = Annotated[list[SubjectName], Field(min_length=1, max_length=50)]
+SubjectNames = Annotated[list[SubjectName], Field(min_length=1, max_length=50)]
 Providers = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]],
     Field(min_length=1, max_length=50),
@@ -22,7 +22,7 @@ Providers = Annotated[
 CostCenters = Annotated[list[ResourceId], Field(min_length=1, max_length=50)]
 
 
-class PolicyConditions(Input):
+class PolicyConditions(StrictModel):
     """All that are given have to hold; a policy without any speaks of every quote."""
 
     total_above: MoneyInput | MISSING = MISSING
@@ -34,27 +34,27 @@ class PolicyConditions(Input):
     """Emissions above this; unknown ones count as above."""
     cost_center_ids: CostCenters | MISSING = MISSING
     """Quotes that one of these pays."""
-    requesters: Subjects | MISSING = MISSING
+    requesters: SubjectNames | MISSING = MISSING
     """Quotes that one of these asks for, be it by a key that they made."""
     providers: Providers | MISSING = MISSING
     """Quotes with devices that one of these rents out."""
 
 
-class Escalation(Input):
+class ApprovalEscalation(StrictModel):
     """Who may decide too, once a step has waited."""
 
     after_seconds: StepSeconds
     """Since the step opened."""
-    to: Subjects
+    to: SubjectNames
     """Who may decide then, beside the approvers."""
 
 
-class PolicyStep(Input):
+class PolicyStep(StrictModel):
     """Somebody to ask."""
 
     name: Text
     """What the step is called."""
-    approvers: Subjects
+    approvers: SubjectNames
     """Who may decide."""
     quorum: Quorum = 1
     """How many of them have to approve; one rejection rejects."""
@@ -62,14 +62,14 @@ class PolicyStep(Input):
     """Steps of all policies that match open one after the other by this number, then by id of the policy."""
     expires_after_seconds: StepSeconds | MISSING = MISSING
     """After so long without its decisions the approval expires; a quote's end of validity ends it anyway."""
-    escalation: Escalation | MISSING = MISSING
+    escalation: ApprovalEscalation | MISSING = MISSING
     """Who may decide too, once it has waited."""
 
 
 PolicySteps = Annotated[list[PolicyStep], Field(max_length=MOST_STEPS)]
 
 
-class ApprovalPolicyInput(Input):
+class ApprovalPolicyRequest(StrictModel):
     """Which quotes a policy speaks of, and who has to approve those."""
 
     id: ResourceId
@@ -83,7 +83,7 @@ class ApprovalPolicyInput(Input):
     """Has to be true where there are no steps, and only there: quotes pass without anybody being asked."""
 
 
-class ApprovalPolicy(ApprovalPolicyInput):
+class ApprovalPolicy(ApprovalPolicyRequest):
     """A policy as it is now; approvals keep the steps that they were submitted under."""
 
     version: Integer
@@ -97,12 +97,12 @@ class ApprovalPolicy(ApprovalPolicyInput):
 
 
 if TYPE_CHECKING:
-    ApprovalPolicyPatch = ApprovalPolicyInput
+    ApprovalPolicyPatch = ApprovalPolicyRequest
 else:
-    ApprovalPolicyPatch = patch_of(ApprovalPolicyInput, "ApprovalPolicyPatch")
+    ApprovalPolicyPatch = build_patch_shape(ApprovalPolicyRequest, "ApprovalPolicyPatch")
 
 
-class ApprovalPolicyPage(Input):
+class ApprovalPolicyPage(StrictModel):
     """A page of policies."""
 
     items: list[ApprovalPolicy]

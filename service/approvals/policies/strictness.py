@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from pydantic import MISSING
 
-from service.approvals.policies.schemas import ApprovalPolicyInput, PolicyConditions
+from service.approvals.policies.schemas import ApprovalPolicyRequest, PolicyConditions
 
 if TYPE_CHECKING:
     from service.schemas.base import MoneyInput
 
 
-def asks_more(policy: ApprovalPolicyInput, standing: ApprovalPolicyInput) -> bool:
+def has_more_steps(policy: ApprovalPolicyRequest, standing: ApprovalPolicyRequest) -> bool:
     """Whether a new policy asks somebody more about quotes of which ``standing`` asks somebody already."""
-    return bool(policy.steps and standing.steps) and covers(standing.conditions, policy.conditions)
+    return bool(policy.steps and standing.steps) and is_superset(standing.conditions, policy.conditions)
 
 
-def only_adds(before: ApprovalPolicyInput, after: ApprovalPolicyInput) -> bool:
+def is_only_stricter(before: ApprovalPolicyRequest, after: ApprovalPolicyRequest) -> bool:
     """Whether a policy speaks of the same quotes as before and asks whom it asked, others too perhaps."""
     left = list(after.steps)
     for step in before.steps:
@@ -29,7 +29,7 @@ def only_adds(before: ApprovalPolicyInput, after: ApprovalPolicyInput) -> bool:
     return after.conditions == before.conditions and bool(before.steps or not after.steps)
 
 
-def covers(wide: PolicyConditions, narrow: PolicyConditions) -> bool:
+def is_superset(wide: PolicyConditions, narrow: PolicyConditions) -> bool:
     """Whether ``wide`` speaks of every quote that ``narrow`` does, be it for something that is unknown."""
     sets = (
         (wide.cost_center_ids, narrow.cost_center_ids),

@@ -8,10 +8,10 @@ from fastapi import Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from starlette.types import Scope
 
-from service.audit.service import Call, TransactionSource, WriteRequest
-from service.auth.ending import Endings
+from service.audit.service import TransactionSource, WriteContext, WriteRequest
 from service.auth.errors import SignInFailed, SignInUnavailable
 from service.auth.router import SessionEndings
+from service.auth.session_revocation import SessionRevocations
 from service.auth.sessions import (
     CALLBACK_PATH,
     LOGIN_COOKIE,
@@ -20,21 +20,21 @@ from service.auth.sessions import (
     MOST_COOKIE_CHARACTERS,
     MOST_LOGINS,
     SIGNED_OUT_PATH,
-    OwnForm,
-    Reading,
-    VisitedRoute,
-    Visitors,
+    AuthenticatedPageRoute,
+    PageAuthenticator,
+    SameSessionForm,
+    VisitorDependency,
     is_own_path,
 )
 from service.kit.http.admission import Admission
-from service.kit.http.html import PageRoute, page_response, page_router, redirect, render
+from service.kit.http.html import PageRoute, build_redirect, page_response, page_router, render_template
 from service.kit.http.problems import BadRequest
 from service.kit.http.web import from_state
-from service.kit.security.subjects import Subject, SubjectKind
+from service.kit.security.principals import Principal, PrincipalKind
 
 if TYPE_CHECKING:
-    from service.auth.login import Login
-    from service.auth.oidc import Claims
+    from service.auth.login import SignIn
+    from service.auth.oidc import TokenClaims
 
 
 class SignInRoute(PageRoute):
@@ -51,12 +51,12 @@ class SignInRoute(PageRoute):
         admission.count_sign_in(scope)
 
 
-class SessionRoute(VisitedRoute):
+class SessionRoute(AuthenticatedPageRoute):
     """A route for everybody who has a session, whatever they may do."""
 
     async def let_in(self, scope: Scope) -> None:
         """Refuse whoever has none."""
-        visitors: Visitors = scope["app"].state.visitors
+        visitors: PageAuthenticator = scope["app"].state.visitors
         visitors.admit(scope, None)
 
 
@@ -70,13 +70,13 @@ async def login(request: Request, path: Annotated[str, Query(alias="next")] = "/
     """Go to the issuer."""
     if not is_own_path(path):
         raise BadRequest("The address to go to afterwards is not of this service")
-    login: Login = request.app.state.login
-    visitors: Visitors = request.app.state.visitors
-    begun = await login.begin(path)
-    response, cookies = redirect(begun.address), visitors.cookies
-    response.headers.append("Set-Cookie", cookies.header(begun.cookie, begun.kept, LOGIN_SECONDS))
-    for name in cookies.names(request.scope, LOGIN_COOKIE)[: 1 - MOST_LOGINS]:
-        response.headers.append("Set-Cookie", cookies.header(name, "", 0))
+    login: SignIn = request.app.state.login
+    visitors: PageAuthenticator = request.app.state.visitors
+    begun = await login.begin_sign_in(path)
+    response, cookies = build_redirect(begun.address), visitors.cookies
+    response.headers.append("Set-Cookie", cookies.build_header(begun.cookie, begun.kept, LOGIN_SECONDS))
+    for name in cookies.list_names(request.scope, LOGIN_COOKIE)[: 1 - MOST_LOGINS]:
+        response.headers.append("Set-Cookie", cookies.build_header(name, "", 0))
     return response
 
 
@@ -87,39 +87,39 @@ def _answer(request: Request) -> dict[str, str]:
     return {name: value if times[name] == 1 else "" for name, value in pairs}
 
 
-def _subject_of(claims: "Claims") -> Subject:
-    return Subject(SubjectKind.TOKEN, claims.subject_id, claims.tenant_id, claims.scopes, claims.person)
+def _subject_of(claims: "TokenClaims") -> Principal:
+    return Principal(PrincipalKind.TOKEN, claims.subject_id, claims.tenant_id, claims.scopes, claims.person)
 
 
 @signing_in.get(CALLBACK_PATH)
 async def login_callback(request: Request) -> Response:
     """Come back from the issuer."""
     state = request.app.state
-    login: Login = state.login
-    visitors: Visitors = state.visitors
+    login: SignIn = state.login
+    visitors: PageAuthenticator = state.visitors
     answer = _answer(request)
-    kept_in = login.cookie(answer.get("state", ""))
+    kept_in = login.get_cookie_name(answer.get("state", ""))
     try:
-        claims, path = await login.finish(answer, visitors.cookies.given(request.scope, kept_in))
+        claims, path = await login.finish_sign_in(answer, visitors.cookies.get_value(request.scope, kept_in))
         subject = _subject_of(claims)
         visitors.check_may_begin(subject)
     except SignInFailed:
         admission: Admission = state.admission
         admission.count_refusal(request.scope)
         raise
-    cookie = visitors.begin(subject)
+    cookie = visitors.begin_session(subject)
     if len(cookie) > MOST_COOKIE_CHARACTERS:
         raise SignInFailed("The token of the issuer lists more scopes than a browser keeps")
-    response = redirect(path)
+    response = build_redirect(path)
     response.headers.append("Set-Cookie", cookie)
-    response.headers.append("Set-Cookie", visitors.cookies.header(kept_in, "", 0))
+    response.headers.append("Set-Cookie", visitors.cookies.build_header(kept_in, "", 0))
     return response
 
 
 @signing_in.get(SIGNED_OUT_PATH)
 async def signed_out() -> Response:
     """Come back from the issuer without a session there."""
-    return page_response(render("auth/pages/signed_out_at_issuer.html", visitor=None))
+    return page_response(render_template("auth/pages/signed_out_at_issuer.html", visitor=None))
 
 
 @signing_out.post("/logout")
@@ -127,8 +127,8 @@ async def logout(
     request: Request,
     transactions: AuthTransactions,
     endings: SessionEndings,
-    visitor: Reading,
-    form: OwnForm,
+    visitor: VisitorDependency,
+    form: SameSessionForm,
 ) -> Response:
     """End the session of this browser, or all of the visitor's, and offer to end the issuer's own."""
     everywhere = form.get("everywhere") == "yes"
@@ -136,19 +136,21 @@ async def logout(
     if visitor.is_signed_in:
         operation, session_id = ("end_sessions", None) if everywhere else ("end_session", visitor.session_id)
         scope = request.scope
-        call = Call(visitor.subject, operation, scope["path"], scope["state"]["request_id"])
+        call = WriteContext(visitor.subject, operation, scope["path"], scope["state"]["request_id"])
         await run_in_threadpool(_end, WriteRequest(transactions, call), endings, session_id)
-        login: Login | None = request.app.state.login
-        at_issuer = await login.end_address() if login is not None else None
-    visitors: Visitors = request.app.state.visitors
-    page = render("auth/pages/signed_out.html", visitor=None, everywhere=everywhere, at_issuer=at_issuer)
-    return page_response(page, headers={"Set-Cookie": visitors.forget()})
+        login: SignIn | None = request.app.state.login
+        at_issuer = await login.get_end_address() if login is not None else None
+    visitors: PageAuthenticator = request.app.state.visitors
+    page = render_template(
+        "auth/pages/signed_out.html", visitor=None, everywhere=everywhere, at_issuer=at_issuer
+    )
+    return page_response(page, headers={"Set-Cookie": visitors.build_removal_cookie()})
 
 
-def _end(request: WriteRequest, endings: Endings, session_id: str | None) -> None:
+def _end(request: WriteRequest, endings: SessionRevocations, session_id: str | None) -> None:
     """End one session of somebody, or all that they act by."""
     own = request.subject
     if session_id is None:
         request.run(own.id, lambda session: endings.end_sessions(session, own.tenant_id, own.id))
     else:
-        request.run(None, lambda session: endings.end(session, own.tenant_id, session_id))
+        request.run(None, lambda session: endings.end_session(session, own.tenant_id, session_id))

@@ -9,15 +9,15 @@ from typing import NamedTuple, TypeVar
 from pydantic import MISSING
 
 from service.benchmarks.datasheets import Datasheet
-from service.benchmarks.validation.limits import ON_HOST, Limits, limits_of
-from service.benchmarks.verdicts import Finding, Unchecked
-from service.protocol.nodes import Accelerator
-from service.protocol.results import Measurement, Result, Telemetry
-from service.protocol.summary import Summary
-from service.protocol.work import Work
+from service.benchmarks.validation.limits import ON_HOST, SpreadLimits, resolve_limits
+from service.benchmarks.verdicts import RuleFinding, UncheckedRule
+from service.protocol.nodes import NodeAccelerator
+from service.protocol.results import BenchmarkMeasurement, BenchmarkResultReport, DeviceTelemetry
+from service.protocol.summary import SampleStatistics
+from service.protocol.work import BenchmarkWork
 
 T = TypeVar("T")
-Said = Iterator[Finding | Unchecked]
+RuleOutcomes = Iterator[RuleFinding | UncheckedRule]
 """What a rule says: nothing where all is well or it does not apply."""
 
 MOVING = frozenset(
@@ -41,17 +41,17 @@ LEAST_BITS = 64.0
 """Samples that say less than this may be equal by chance."""
 
 
-def known(value: "T | MISSING") -> T | None:
+def get_known(value: "T | MISSING") -> T | None:
     """A member of a record; None where it is absent."""
     return None if value is MISSING else value
 
 
-class Sibling(NamedTuple):
+class SiblingResult(NamedTuple):
     """Another result of the same attempt, of any benchmark."""
 
     benchmark: str
     repeat: int
-    work: Work
+    work: BenchmarkWork
     metric: str
     figure: float
     accelerator_index: int | None
@@ -60,7 +60,7 @@ class Sibling(NamedTuple):
     finished_at: datetime
 
 
-class Earlier(NamedTuple):
+class EarlierResults(NamedTuple):
     """What is known of other results of the tenant that look like this one."""
 
     with_these_samples: str | None = None
@@ -70,13 +70,13 @@ class Earlier(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ValidationCase:
     """One result that has a measurement, and what the service knows around it."""
 
-    result: Result
-    measurement: Measurement
+    result: BenchmarkResultReport
+    measurement: BenchmarkMeasurement
     figure: float
-    summary: Summary
+    summary: SampleStatistics
     lease: str
     """As it was at receipt: ``current``, ``late`` or ``unknown``."""
     is_displaced: bool = False
@@ -85,17 +85,17 @@ class Case:
     granted_at: datetime | None = None
     """When the lease was granted."""
     is_inventory_known: bool = True
-    accelerator: Accelerator | None = None
+    accelerator: NodeAccelerator | None = None
     """As the inventory describes it."""
     datasheet: Datasheet | None = None
-    siblings: Sequence[Sibling] = ()
+    siblings: Sequence[SiblingResult] = ()
     """The other results of the attempt."""
     peers: Sequence[float] = ()
     """Accepted figures of other nodes with equal hardware for equal work, one a node."""
-    earlier: Earlier = field(default_factory=Earlier)
+    earlier: EarlierResults = field(default_factory=EarlierResults)
 
     @property
-    def work(self) -> Work:
+    def work(self) -> BenchmarkWork:
         """What one execution does."""
         return self.result.benchmark.work
 
@@ -105,19 +105,19 @@ class Case:
         return self.result.device == "cuda" and self.work.kind not in ON_HOST
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> SpreadLimits:
         """How far samples and repeats may spread."""
-        return limits_of(self.result.device, self.work.kind)
+        return resolve_limits(self.result.device, self.work.kind)
 
     @property
-    def telemetry(self) -> Telemetry | None:
+    def telemetry(self) -> DeviceTelemetry | None:
         """The device over the timed window."""
-        return known(self.measurement.telemetry)
+        return get_known(self.measurement.telemetry)
 
     @property
     def clock_offset_seconds(self) -> float | None:
         """The service's clock less the node's."""
-        return known(self.result.clock_offset_seconds)
+        return get_known(self.result.clock_offset_seconds)
 
     @property
     def elapsed_seconds(self) -> float:
@@ -132,31 +132,31 @@ class Case:
     @property
     def flops_per_second(self) -> float:
         """FLOP of one execution over its time; 0 where none are counted."""
-        return self.work.amount().flops / self.execution_seconds if self.execution_seconds else 0.0
+        return self.work.count_work().flops / self.execution_seconds if self.execution_seconds else 0.0
 
     @property
     def bytes_per_second(self) -> float:
         """Bytes of one execution over its time; 0 where none are counted."""
-        return self.work.amount().moved_bytes / self.execution_seconds if self.execution_seconds else 0.0
+        return self.work.count_work().moved_bytes / self.execution_seconds if self.execution_seconds else 0.0
 
     @property
     def index(self) -> int | None:
         """Which accelerator of the node."""
-        return known(self.result.accelerator_index)
+        return get_known(self.result.accelerator_index)
 
     @property
-    def device_siblings(self) -> list[Sibling]:
+    def device_siblings(self) -> list[SiblingResult]:
         """Those that were measured on the same device."""
         return [sibling for sibling in self.siblings if sibling.accelerator_index == self.index]
 
     @property
-    def repeats(self) -> list[Sibling]:
+    def repeats(self) -> list[SiblingResult]:
         """The other repeats of the same benchmark on the same device."""
         name = self.result.benchmark.name
         return [sibling for sibling in self.device_siblings if sibling.benchmark == name]
 
 
-def information_bits(measurement: Measurement, summary: Summary) -> float:
+def compute_information_bits(measurement: BenchmarkMeasurement, summary: SampleStatistics) -> float:
     """How much the samples say: their number times the bits of each within the interquartile range.
 
     Times as exact as their timer; two measurements that agree in 64 bits are one.

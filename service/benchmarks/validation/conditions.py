@@ -6,10 +6,17 @@ Asked of accelerators; of a processor only that its data are no zeros.
 import re
 from typing import Final
 
-from service.benchmarks.validation.case import COMPUTING, KERNELS, MOVING, Case, Said, known
-from service.benchmarks.verdicts import Finding, Unchecked, Verdict
-from service.protocol.nodes import Accelerator
-from service.protocol.results import Telemetry
+from service.benchmarks.validation.case import (
+    COMPUTING,
+    KERNELS,
+    MOVING,
+    RuleOutcomes,
+    ValidationCase,
+    get_known,
+)
+from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
+from service.protocol.nodes import NodeAccelerator
+from service.protocol.results import DeviceTelemetry
 
 THROTTLED_SHARE = 0.01
 """Of the window (benchmark-worker.md, 10.5, stage 4)."""
@@ -21,25 +28,25 @@ _THERMAL = {"sw_thermal", "hw_thermal", "hw_power_brake"}
 _THERMAL_REASONS: Final = frozenset({"sw-thermal", "hw-thermal", "hw-power-brake", "hw-slowdown"})
 
 
-def check(case: Case) -> Said:
+def check_conditions(case: ValidationCase) -> RuleOutcomes:
     """Data, throttling, clocks, neighbours, errors of memory and the width of the link."""
-    yield from _data(case)
+    yield from _check_constant_data(case)
     if not case.is_accelerator:
         return
     if case.telemetry is None:
-        yield Unchecked("conditions.telemetry", "nothing was read of the device while it was measured")
+        yield UncheckedRule("conditions.telemetry", "nothing was read of the device while it was measured")
     else:
-        yield from _throttled(case, case.telemetry)
-        yield from _power_capped(case.telemetry)
-        yield from _clock(case, case.telemetry)
-        yield from _neighbours(case.telemetry)
-        yield from _memory_errors(case.telemetry)
+        yield from _check_throttled(case, case.telemetry)
+        yield from _check_power_capped(case.telemetry)
+        yield from _check_low_clock(case, case.telemetry)
+        yield from _check_other_processes(case.telemetry)
+        yield from _check_memory_errors(case.telemetry)
     if case.accelerator is not None:
-        yield from _partitioned(case.accelerator)
-        yield from _link(case, case.accelerator)
+        yield from _check_partitioned(case.accelerator)
+        yield from _check_link_width(case, case.accelerator)
 
 
-def _data(case: Case) -> Said:
+def _check_constant_data(case: ValidationCase) -> RuleOutcomes:
     """``conditions.constant_data``: zeros draw less power and run faster, 13% on H200 (pitfall 1)."""
     data, work = case.measurement.data, case.work
     needs_numbers = work.kind in COMPUTING | MOVING - {"divergence", "occupancy"} or (
@@ -50,83 +57,87 @@ def _data(case: Case) -> Said:
         is_constant = is_constant or not _RANDOM.search(data)
     if is_constant:
         detail = "the data are not random: fewer bits flip than in use"
-        yield Finding("conditions.constant_data", Verdict.EVIDENCE_ONLY, detail)
+        yield RuleFinding("conditions.constant_data", ResultVerdict.EVIDENCE_ONLY, detail)
 
 
-def _throttled(case: Case, telemetry: Telemetry) -> Said:
+def _check_throttled(case: ValidationCase, telemetry: DeviceTelemetry) -> RuleOutcomes:
     """``conditions.throttled``: held down by heat or the power supply for over 1% of the window."""
-    seconds = [known(getattr(telemetry.throttle_seconds, name)) for name in sorted(_THERMAL)]
+    seconds = [get_known(getattr(telemetry.throttle_seconds, name)) for name in sorted(_THERMAL)]
     counted = [one for one in seconds if one is not None]
     share = sum(counted) / telemetry.window_seconds if telemetry.window_seconds else 0.0
     if share > THROTTLED_SHARE:
         detail = "share of the window at a lower clock for heat or the power supply"
-        yield Finding("conditions.throttled", Verdict.SUSPECT, detail, share, THROTTLED_SHARE)
+        yield RuleFinding("conditions.throttled", ResultVerdict.SUSPECT, detail, share, THROTTLED_SHARE)
     elif len(counted) < len(seconds):
         # Readings that saw a reason say that there was one; that they saw none says little.
         if _THERMAL_REASONS.intersection(telemetry.throttle_reasons):
             detail = "a reading saw it held down for heat or the power supply"
-            yield Finding("conditions.throttled", Verdict.SUSPECT, detail)
+            yield RuleFinding("conditions.throttled", ResultVerdict.SUSPECT, detail)
         elif case.work.kind in KERNELS or case.work.kind == "power":
-            yield Unchecked("conditions.throttled", "the driver does not count every kind of throttling")
+            yield UncheckedRule("conditions.throttled", "the driver does not count every kind of throttling")
 
 
-def _power_capped(telemetry: Telemetry) -> Said:
+def _check_power_capped(telemetry: DeviceTelemetry) -> RuleOutcomes:
     """``conditions.power_capped``, a label: large products of random numbers reach the power limit."""
-    seconds = known(telemetry.throttle_seconds.sw_power_cap)
+    seconds = get_known(telemetry.throttle_seconds.sw_power_cap)
     if seconds and telemetry.window_seconds and seconds / telemetry.window_seconds > THROTTLED_SHARE:
         detail = "share of the window at a lower clock for the power limit: expected, and part of the figure"
         share = seconds / telemetry.window_seconds
-        yield Finding("conditions.power_capped", Verdict.ACCEPTED, detail, share, THROTTLED_SHARE)
+        yield RuleFinding("conditions.power_capped", ResultVerdict.ACCEPTED, detail, share, THROTTLED_SHARE)
 
 
-def _clock(case: Case, telemetry: Telemetry) -> Said:
+def _check_low_clock(case: ValidationCase, telemetry: DeviceTelemetry) -> RuleOutcomes:
     """``conditions.low_clock``: below 75% of the default clock though the power limit did not ask for it."""
     if case.work.kind not in KERNELS:
         return
     part = case.accelerator
-    default = part and (known(part.sm_clock_application_hz) or known(part.sm_clock_maximum_hz))
-    clock = known(telemetry.sm_clock_hz)
+    default = part and (get_known(part.sm_clock_application_hz) or get_known(part.sm_clock_maximum_hz))
+    clock = get_known(telemetry.sm_clock_hz)
     if not default or clock is None:
-        yield Unchecked("conditions.low_clock", "the clock under load or its default is unknown")
+        yield UncheckedRule("conditions.low_clock", "the clock under load or its default is unknown")
         return
-    capped = known(telemetry.throttle_seconds.sw_power_cap) or 0.0
+    capped = get_known(telemetry.throttle_seconds.sw_power_cap) or 0.0
     is_capped = capped > THROTTLED_SHARE * telemetry.window_seconds
     if clock.median < LOWEST_CLOCK_SHARE * default and not is_capped:
         detail = "middle clock in Hz, and the power limit did not ask for it"
         limit = LOWEST_CLOCK_SHARE * default
-        yield Finding("conditions.low_clock", Verdict.SUSPECT, detail, clock.median, limit)
+        yield RuleFinding("conditions.low_clock", ResultVerdict.SUSPECT, detail, clock.median, limit)
 
 
-def _neighbours(telemetry: Telemetry) -> Said:
+def _check_other_processes(telemetry: DeviceTelemetry) -> RuleOutcomes:
     """``conditions.other_processes``: the device was not alone (pitfall 21)."""
-    others = known(telemetry.other_processes)
+    others = get_known(telemetry.other_processes)
     if others is None:
-        yield Unchecked("conditions.other_processes", "whether others used the device is unknown")
+        yield UncheckedRule("conditions.other_processes", "whether others used the device is unknown")
     elif others:
         detail = "processes of others on the device"
-        yield Finding("conditions.other_processes", Verdict.EVIDENCE_ONLY, detail, float(others), 0.0)
+        yield RuleFinding(
+            "conditions.other_processes", ResultVerdict.EVIDENCE_ONLY, detail, float(others), 0.0
+        )
 
 
-def _memory_errors(telemetry: Telemetry) -> Said:
+def _check_memory_errors(telemetry: DeviceTelemetry) -> RuleOutcomes:
     """``conditions.memory_errors``: errors that were not corrected (pitfall 22)."""
-    errors = known(telemetry.ecc_uncorrected)
+    errors = get_known(telemetry.ecc_uncorrected)
     if errors is None:
-        yield Unchecked("conditions.memory_errors", "the device does not count errors of its memory")
+        yield UncheckedRule("conditions.memory_errors", "the device does not count errors of its memory")
     elif errors:
         detail = "errors of memory that were not corrected"
-        yield Finding("conditions.memory_errors", Verdict.EVIDENCE_ONLY, detail, float(errors), 0.0)
+        yield RuleFinding("conditions.memory_errors", ResultVerdict.EVIDENCE_ONLY, detail, float(errors), 0.0)
 
 
-def _partitioned(part: Accelerator) -> Said:
+def _check_partitioned(part: NodeAccelerator) -> RuleOutcomes:
     """``conditions.partitioned``: a part of a device is not the device (pitfall 21)."""
-    mode = known(part.mig_mode)
+    mode = get_known(part.mig_mode)
     if mode is None:
-        yield Unchecked("conditions.partitioned", "whether the device is partitioned is unknown")
+        yield UncheckedRule("conditions.partitioned", "whether the device is partitioned is unknown")
     elif mode:
-        yield Finding("conditions.partitioned", Verdict.EVIDENCE_ONLY, "the device is partitioned (MIG)")
+        yield RuleFinding(
+            "conditions.partitioned", ResultVerdict.EVIDENCE_ONLY, "the device is partitioned (MIG)"
+        )
 
 
-def _link(case: Case, part: Accelerator) -> Said:
+def _check_link_width(case: ValidationCase, part: NodeAccelerator) -> RuleOutcomes:
     """``conditions.narrow_link``: copies over fewer lanes or an older generation than there are."""
     if case.work.kind != "host_link" or case.telemetry is None:
         return
@@ -135,9 +146,11 @@ def _link(case: Case, part: Accelerator) -> Said:
         ("generation", case.telemetry.pcie_generation, part.pcie_generation_maximum),
     )
     for name, found, most in pairs:
-        now, best = known(found), known(most)
+        now, best = get_known(found), get_known(most)
         if now is None or best is None:
-            yield Unchecked("conditions.narrow_link", f"the {name} of the link under load are unknown")
+            yield UncheckedRule("conditions.narrow_link", f"the {name} of the link under load are unknown")
         elif now < best:
             detail = f"{name} of the link under load"
-            yield Finding("conditions.narrow_link", Verdict.EVIDENCE_ONLY, detail, float(now), float(best))
+            yield RuleFinding(
+                "conditions.narrow_link", ResultVerdict.EVIDENCE_ONLY, detail, float(now), float(best)
+            )

@@ -1,19 +1,19 @@
 """Envelope: whether the record is of this run. Schema, size and digest were checked when it came."""
 
-from service.benchmarks.validation.case import Case, Said
-from service.benchmarks.verdicts import Finding, Unchecked, Verdict
+from service.benchmarks.validation.case import RuleOutcomes, ValidationCase
+from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 
 
-def check(case: Case) -> Said:
+def check_envelope(case: ValidationCase) -> RuleOutcomes:
     """What the lease under which it says it was measured makes of it."""
     if case.lease == "unknown":
         detail = "no lease with this token and nonce was granted to the node"
-        yield Finding("envelope.unknown_lease", Verdict.REJECTED, detail)
+        yield RuleFinding("envelope.unknown_lease", ResultVerdict.REJECTED, detail)
     if case.lease == "late":
         detail = "the lease had ended when the result came: whether the node was alone is unknown"
-        yield Finding("envelope.late", Verdict.EVIDENCE_ONLY, detail)
+        yield RuleFinding("envelope.late", ResultVerdict.EVIDENCE_ONLY, detail)
     if case.is_displaced:
         detail = "another result came first for this repeat of this attempt"
-        yield Finding("envelope.second_payload", Verdict.REJECTED, detail)
+        yield RuleFinding("envelope.second_payload", ResultVerdict.REJECTED, detail)
     if not case.is_inventory_known:
-        yield Unchecked("envelope.hardware", "the inventory that the record names never came")
+        yield UncheckedRule("envelope.hardware", "the inventory that the record names never came")

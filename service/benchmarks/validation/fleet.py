@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from service.benchmarks.validation.case import Case, Said
-from service.benchmarks.verdicts import Finding, Unchecked, Verdict
+from service.benchmarks.validation.case import RuleOutcomes, ValidationCase
+from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 
 FEWEST_PEERS = 5
 """Nodes that make a baseline (benchmark-worker.md, 7.9)."""
@@ -13,31 +13,31 @@ LARGEST_Z = 3.5
 MAD_TO_DEVIATION = 1.4826
 
 
-class Baseline(NamedTuple):
+class FleetBaseline(NamedTuple):
     """Where figures of equal devices lie."""
 
     middle: float
     scale: float
 
-    def z(self, figure: float) -> float:
+    def compute_z_score(self, figure: float) -> float:
         """Robust distance from the middle."""
         return abs(figure - self.middle) / self.scale
 
 
-def check(case: Case) -> Said:
+def check_fleet(case: ValidationCase) -> RuleOutcomes:
     """``fleet.outlier`` among at least five peers, ``fleet.outside_window`` before that."""
     if len(case.peers) >= FEWEST_PEERS:
-        beside = baseline(case.peers, least_spread=case.limits.repeat_spread)
-        z = beside.z(case.figure)
+        beside = compute_baseline(case.peers, least_spread=case.limits.repeat_spread)
+        z = beside.compute_z_score(case.figure)
         if z > LARGEST_Z:
             detail = f"robust z among {len(case.peers)} nodes of equal hardware around {beside.middle:.6g}"
-            yield Finding("fleet.outlier", Verdict.SUSPECT, detail, z, LARGEST_Z)
+            yield RuleFinding("fleet.outlier", ResultVerdict.SUSPECT, detail, z, LARGEST_Z)
         return
     windows = case.result.benchmark.windows
     if not case.is_accelerator or not windows:
         return
     if case.datasheet is None:
-        yield Unchecked("fleet.outside_window", "which accelerator of the catalog it is, is unknown")
+        yield UncheckedRule("fleet.outside_window", "which accelerator of the catalog it is, is unknown")
         return
     for window in windows:
         if window.accelerator_id != case.datasheet.accelerator_id:
@@ -46,10 +46,10 @@ def check(case: Case) -> Said:
         if not low <= case.figure <= window.high:
             limit = window.high if case.figure > window.high else low
             detail = f"figure outside of what is published: {window.source}"
-            yield Finding("fleet.outside_window", Verdict.SUSPECT, detail, case.figure, limit)
+            yield RuleFinding("fleet.outside_window", ResultVerdict.SUSPECT, detail, case.figure, limit)
 
 
-def baseline(figures: Sequence[float], *, least_spread: float) -> Baseline:
+def compute_baseline(figures: Sequence[float], *, least_spread: float) -> FleetBaseline:
     """Middle and scale of figures, without those that lie outside, until none does.
 
     As SuperBench draws its baselines (2.5), with median and 1.4826 MAD (7.9). What lies within
@@ -59,8 +59,8 @@ def baseline(figures: Sequence[float], *, least_spread: float) -> Baseline:
     while True:
         middle = median(kept)
         deviation = MAD_TO_DEVIATION * median(abs(figure - middle) for figure in kept)
-        found = Baseline(middle, max(deviation, least_spread * middle / LARGEST_Z))
-        inside = [figure for figure in kept if found.z(figure) <= LARGEST_Z]
+        found = FleetBaseline(middle, max(deviation, least_spread * middle / LARGEST_Z))
+        inside = [figure for figure in kept if found.compute_z_score(figure) <= LARGEST_Z]
         if len(inside) == len(kept):
             return found
         kept = inside

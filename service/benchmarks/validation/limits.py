@@ -7,7 +7,7 @@ ON_HOST = frozenset({"host_stream", "storage"})
 """Kinds of work that the host does, also where it has accelerators."""
 
 
-class Limits(NamedTuple):
+class SpreadLimits(NamedTuple):
     """How far samples and repeats may spread, as shares of their median."""
 
     sample_spread: float
@@ -19,16 +19,16 @@ class Limits(NamedTuple):
     fewest_samples: int
 
 
-_LIMITS: Mapping[str, Limits] = {
+_LIMITS: Mapping[str, SpreadLimits] = {
     # 1% is where sampling ends (benchmark-worker.md 7.3); 5% is SuperBench's gate (2.5), 3% that of 10.5.
-    "cuda": Limits(sample_spread=0.05, drift=0.05, repeat_spread=0.03, fewest_samples=10),
+    "cuda": SpreadLimits(sample_spread=0.05, drift=0.05, repeat_spread=0.03, fewest_samples=10),
     # A processor is shared with whoever else works there. On two cores under a load of five, repeats of the
     # CPU suite differed by up to 0.41 and quartiles by up to 0.49 (docs/methods/validation.md); calibrations
     # keep that range, so that it is shown and not lost.
-    "cpu": Limits(sample_spread=1.0, drift=1.0, repeat_spread=0.5, fewest_samples=2),
+    "cpu": SpreadLimits(sample_spread=1.0, drift=1.0, repeat_spread=0.5, fewest_samples=2),
 }
 
 
-def limits_of(device: str, kind: str) -> Limits:
+def resolve_limits(device: str, kind: str) -> SpreadLimits:
     """The limits of work of a kind on a device."""
     return _LIMITS["cpu" if kind in ON_HOST else device]

@@ -6,9 +6,9 @@ Every limit is the data sheet's with 2% for clocks and timers, 5% for power sens
 
 from collections.abc import Mapping
 
-from service.benchmarks.validation.case import KERNELS, Case, Said, known
-from service.benchmarks.verdicts import Finding, Unchecked, Verdict
-from service.protocol.work import Collective, DType, HostLink, PeerLink, StridedRead
+from service.benchmarks.validation.case import KERNELS, RuleOutcomes, ValidationCase, get_known
+from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
+from service.protocol.work import CollectiveWork, DType, HostLinkWork, PeerLinkWork, StridedReadWork
 
 SLACK = 1.02
 POWER_SLACK = 1.05
@@ -38,188 +38,198 @@ _FROM_MEMORY = frozenset(
 )
 
 
-def check(case: Case) -> Said:
+def check_physics(case: ValidationCase) -> RuleOutcomes:
     """Every ceiling that applies to the work; of a processor only what holds everywhere."""
-    yield from _units(case)
+    yield from _check_units(case)
     if not case.is_accelerator:
-        yield from _host_cache(case)
+        yield from _check_host_cache(case)
         return
-    yield from _clock(case)
-    yield from _peak(case)
-    yield from _memory_bandwidth(case)
-    yield from _cache(case)
-    yield from _launch(case)
-    yield from _link(case)
-    yield from _power(case)
-    yield from _memory(case)
+    yield from _check_clock(case)
+    yield from _check_peak(case)
+    yield from _check_memory_bandwidth(case)
+    yield from _check_cache(case)
+    yield from _check_launch(case)
+    yield from _check_link(case)
+    yield from _check_power(case)
+    yield from _check_memory(case)
 
 
-def _units(case: Case) -> Said:
+def _check_units(case: ValidationCase) -> RuleOutcomes:
     """``physics.swapped_units``: a figure that is a thousand times off another one of the same record."""
     telemetry, metric = case.telemetry, case.result.benchmark.metric
     if telemetry is None:
-        yield Unchecked("physics.swapped_units", "the record has no window to hold samples against")
+        yield UncheckedRule("physics.swapped_units", "the record has no window to hold samples against")
         return
     pairs: list[tuple[str, float, float | None]] = []
     if case.measurement.samples_ns and case.work.kind != "external_tool":
         pairs.append(("samples", sum(case.measurement.samples_ns) / 1e9, telemetry.window_seconds))
-    if metric == "watts" and (sensor := known(telemetry.power_watts)):
+    if metric == "watts" and (sensor := get_known(telemetry.power_watts)):
         pairs.append(("power by the counter", case.figure, sensor.median))
     if case.accelerator is not None and case.work.kind == "capacity":
-        pairs.append(("memory", case.figure, known(case.accelerator.memory_bytes)))
-    if case.accelerator is not None and (clock := known(telemetry.sm_clock_hz)):
-        pairs.append(("clock", clock.maximum, known(case.accelerator.sm_clock_maximum_hz)))
+        pairs.append(("memory", case.figure, get_known(case.accelerator.memory_bytes)))
+    if case.accelerator is not None and (clock := get_known(telemetry.sm_clock_hz)):
+        pairs.append(("clock", clock.maximum, get_known(case.accelerator.sm_clock_maximum_hz)))
     for name, one, other in pairs:
         if other and not 1 / SWAP < one / other < SWAP:
             detail = f"{name}: hundreds of times off what else the record says of it"
-            yield Finding("physics.swapped_units", Verdict.REJECTED, detail, one, other)
+            yield RuleFinding("physics.swapped_units", ResultVerdict.REJECTED, detail, one, other)
 
 
-def _host_cache(case: Case) -> Said:
+def _check_host_cache(case: ValidationCase) -> RuleOutcomes:
     """Of a processor: whether its buffers left the cache is only known where the system names the cache."""
     for gap in case.result.gaps:
         if gap.code in {"within-cache", "cache-unknown"}:
-            yield Unchecked("physics.cache_resident", gap.detail)
+            yield UncheckedRule("physics.cache_resident", gap.detail)
 
 
-def _clock(case: Case) -> Said:
+def _check_clock(case: ValidationCase) -> RuleOutcomes:
     """``physics.clock_above_maximum``: no clock is above the highest that the driver names."""
-    clock = known(case.telemetry.sm_clock_hz) if case.telemetry else None
-    highest = known(case.accelerator.sm_clock_maximum_hz) if case.accelerator else None
+    clock = get_known(case.telemetry.sm_clock_hz) if case.telemetry else None
+    highest = get_known(case.accelerator.sm_clock_maximum_hz) if case.accelerator else None
     if clock is None or highest is None:
         if case.work.kind in KERNELS:
-            yield Unchecked("physics.clock_above_maximum", "the clock or its maximum is unknown")
+            yield UncheckedRule("physics.clock_above_maximum", "the clock or its maximum is unknown")
     elif clock.maximum > highest * SLACK:
         detail = "clock of the multiprocessors in Hz"
-        yield Finding("physics.clock_above_maximum", Verdict.REJECTED, detail, clock.maximum, highest * SLACK)
+        yield RuleFinding(
+            "physics.clock_above_maximum", ResultVerdict.REJECTED, detail, clock.maximum, highest * SLACK
+        )
 
 
-def _peak(case: Case) -> Said:
+def _check_peak(case: ValidationCase) -> RuleOutcomes:
     """``physics.above_dense_peak``: FLOP/s <= dense rate x highest clock / clock of that rate x 1.02."""
     if not case.flops_per_second:
         return
     dtype: DType = getattr(case.work, "dtype", "fp32")
-    peak = case.datasheet.peak(dtype) if case.datasheet else None
+    peak = case.datasheet.find_peak(dtype) if case.datasheet else None
     if peak is None:
-        yield Unchecked("physics.above_dense_peak", f"no data sheet gives the dense rate in {dtype}")
+        yield UncheckedRule("physics.above_dense_peak", f"no data sheet gives the dense rate in {dtype}")
         return
-    limit = peak * _clock_ratio(case) * SLACK
+    limit = peak * _compute_clock_ratio(case) * SLACK
     if case.flops_per_second > limit:
         detail = f"FLOP/s in {dtype}; the limit is dense, a 2:4 sparse rate is up to twice as high"
-        yield Finding("physics.above_dense_peak", Verdict.REJECTED, detail, case.flops_per_second, limit)
+        yield RuleFinding(
+            "physics.above_dense_peak", ResultVerdict.REJECTED, detail, case.flops_per_second, limit
+        )
 
 
-def _clock_ratio(case: Case) -> float:
+def _compute_clock_ratio(case: ValidationCase) -> float:
     """By how much the highest observed clock is above that of the data sheet's rate; at least 1."""
-    part, peak = case.accelerator, case.datasheet.peak("bf16") if case.datasheet else None
-    clock = known(case.telemetry.sm_clock_hz) if case.telemetry else None
-    capability = known(part.compute_capability) if part else None
-    count = known(part.multiprocessor_count) if part else None
+    part, peak = case.accelerator, case.datasheet.find_peak("bf16") if case.datasheet else None
+    clock = get_known(case.telemetry.sm_clock_hz) if case.telemetry else None
+    capability = get_known(part.compute_capability) if part else None
+    count = get_known(part.multiprocessor_count) if part else None
     each = SM_FLOPS_PER_CLOCK.get(capability or "")
     if clock is None or count is None or each is None or peak is None:
         return UNKNOWN_BOOST
     return max(clock.maximum / (peak / (count * each)), 1.0)
 
 
-def _memory_bandwidth(case: Case) -> Said:
+def _check_memory_bandwidth(case: ValidationCase) -> RuleOutcomes:
     """``physics.above_memory_bandwidth``: bytes from memory once, at most at the data sheet's rate."""
     work, rate = case.work, case.bytes_per_second
-    if isinstance(work, StridedRead):
+    if isinstance(work, StridedReadWork):
         rate *= min(work.stride_bytes, SECTOR_BYTES) / 4
     elif work.kind not in _FROM_MEMORY and not (work.kind == "attention" and work.phase == "decode"):
         return
     peak = case.datasheet.memory_bytes_per_second if case.datasheet else None
     if peak is None:
-        yield Unchecked("physics.above_memory_bandwidth", "no data sheet gives the rate of the memory")
+        yield UncheckedRule("physics.above_memory_bandwidth", "no data sheet gives the rate of the memory")
     elif rate > peak * SLACK:
         detail = "bytes per second; data that stay in a cache look like this"
-        yield Finding("physics.above_memory_bandwidth", Verdict.REJECTED, detail, rate, peak * SLACK)
+        yield RuleFinding(
+            "physics.above_memory_bandwidth", ResultVerdict.REJECTED, detail, rate, peak * SLACK
+        )
 
 
-def _cache(case: Case) -> Said:
+def _check_cache(case: ValidationCase) -> RuleOutcomes:
     """``physics.cache_resident``: buffers are 20 times the cache, or flushed before each sample."""
     work, measurement = case.work, case.measurement
     is_streamed = work.kind in _FROM_MEMORY or work.kind == "strided_read"
     if not is_streamed or (work.kind == "gemm" and case.result.benchmark.metric != "bytes_per_second"):
         return
-    cache = known(case.accelerator.l2_bytes) if case.accelerator else None
+    cache = get_known(case.accelerator.l2_bytes) if case.accelerator else None
     if cache is None or not measurement.working_set_bytes:
-        yield Unchecked("physics.cache_resident", "the size of the cache or of the buffers is unknown")
+        yield UncheckedRule("physics.cache_resident", "the size of the cache or of the buffers is unknown")
     elif measurement.working_set_bytes < CACHE_MULTIPLE * cache and measurement.flush_bytes < cache:
         detail = "bytes of buffers that nothing flushes, against 20 times the second-level cache"
         limit = float(CACHE_MULTIPLE * cache)
         observed = float(measurement.working_set_bytes)
-        yield Finding("physics.cache_resident", Verdict.REJECTED, detail, observed, limit)
+        yield RuleFinding("physics.cache_resident", ResultVerdict.REJECTED, detail, observed, limit)
 
 
-def _launch(case: Case) -> Said:
+def _check_launch(case: ValidationCase) -> RuleOutcomes:
     """``physics.below_launch_floor``: an execution that takes no time did not happen in its window."""
     seconds = case.execution_seconds
     if case.work.kind in KERNELS and seconds is not None and seconds < LAUNCH_FLOOR_SECONDS:
         detail = "seconds of one execution; was the device waited for?"
-        yield Finding("physics.below_launch_floor", Verdict.REJECTED, detail, seconds, LAUNCH_FLOOR_SECONDS)
+        yield RuleFinding(
+            "physics.below_launch_floor", ResultVerdict.REJECTED, detail, seconds, LAUNCH_FLOOR_SECONDS
+        )
 
 
-def pcie_bytes_per_second(case: Case) -> float | None:
+def compute_pcie_rate(case: ValidationCase) -> float | None:
     """The link to the host in one direction, as it was under load or as it is at most."""
     part, telemetry = case.accelerator, case.telemetry
-    generation = known(telemetry.pcie_generation) if telemetry else None
-    width = known(telemetry.pcie_width) if telemetry else None
+    generation = get_known(telemetry.pcie_generation) if telemetry else None
+    width = get_known(telemetry.pcie_width) if telemetry else None
     if part is not None:
-        generation = generation or known(part.pcie_generation_maximum)
-        width = width or known(part.pcie_width_maximum)
+        generation = generation or get_known(part.pcie_generation_maximum)
+        width = width or get_known(part.pcie_width_maximum)
     lane = PCIE_LANE_BYTES_PER_SECOND.get(generation or 0)
     return None if lane is None or width is None else lane * width
 
 
-def _link(case: Case) -> Said:
+def _check_link(case: ValidationCase) -> RuleOutcomes:
     """``physics.above_link``: payload of both directions over links, bus bytes of collectives."""
     work = case.work
-    if not isinstance(work, HostLink | PeerLink | Collective):
+    if not isinstance(work, HostLinkWork | PeerLinkWork | CollectiveWork):
         return
     peer = case.datasheet.link_bytes_per_second if case.datasheet else None
-    one_way = pcie_bytes_per_second(case) if isinstance(work, HostLink) else peer
+    one_way = compute_pcie_rate(case) if isinstance(work, HostLinkWork) else peer
     if one_way is None:
-        yield Unchecked("physics.above_link", "the rate of the link is unknown")
+        yield UncheckedRule("physics.above_link", "the rate of the link is unknown")
         return
-    limit = one_way * SLACK * _directions(work)
+    limit = one_way * SLACK * _count_directions(work)
     if case.bytes_per_second > limit:
         detail = "bytes per second over the link"
-        yield Finding("physics.above_link", Verdict.REJECTED, detail, case.bytes_per_second, limit)
+        yield RuleFinding("physics.above_link", ResultVerdict.REJECTED, detail, case.bytes_per_second, limit)
 
 
-def _directions(work: HostLink | PeerLink | Collective) -> float:
+def _count_directions(work: HostLinkWork | PeerLinkWork | CollectiveWork) -> float:
     """How often the rate of one direction counts.
 
     Where switches add up (NVLS), a device sends and receives its payload once, so that the bus bytes of an
     all-reduce, 2 (n - 1) / n of it, go beyond the link: 480 of 450 GB/s are published.
     """
-    if not isinstance(work, Collective):
+    if not isinstance(work, CollectiveWork):
         return 2.0 if work.direction == "both" else 1.0
     if work.operation == "all_reduce" and work.algorithm in {"default", "nvls"}:
         return 2 * (work.devices - 1) / work.devices
     return 1.0
 
 
-def _power(case: Case) -> Said:
+def _check_power(case: ValidationCase) -> RuleOutcomes:
     """``physics.above_power_limit``: energy over time at most the enforced limit x 1.05."""
-    counted = known(case.telemetry.energy_power_watts) if case.telemetry else None
+    counted = get_known(case.telemetry.energy_power_watts) if case.telemetry else None
     watts = case.figure if case.result.benchmark.metric == "watts" else counted
     if watts is None:
         return
-    limit = known(case.accelerator.power_limit_watts) if case.accelerator else None
+    limit = get_known(case.accelerator.power_limit_watts) if case.accelerator else None
     if limit is None:
-        yield Unchecked("physics.above_power_limit", "the enforced power limit is unknown")
+        yield UncheckedRule("physics.above_power_limit", "the enforced power limit is unknown")
     elif watts > limit * POWER_SLACK:
-        yield Finding("physics.above_power_limit", Verdict.REJECTED, "watts", watts, limit * POWER_SLACK)
+        yield RuleFinding(
+            "physics.above_power_limit", ResultVerdict.REJECTED, "watts", watts, limit * POWER_SLACK
+        )
 
 
-def _memory(case: Case) -> Said:
+def _check_memory(case: ValidationCase) -> RuleOutcomes:
     """``physics.above_memory``: no process has more memory than the device."""
     if case.result.benchmark.metric != "bytes":
         return
-    there = known(case.accelerator.memory_bytes) if case.accelerator else None
+    there = get_known(case.accelerator.memory_bytes) if case.accelerator else None
     if there is None:
-        yield Unchecked("physics.above_memory", "the memory of the device is unknown")
+        yield UncheckedRule("physics.above_memory", "the memory of the device is unknown")
     elif case.figure > there:
-        yield Finding("physics.above_memory", Verdict.REJECTED, "bytes", case.figure, float(there))
+        yield RuleFinding("physics.above_memory", ResultVerdict.REJECTED, "bytes", case.figure, float(there))

@@ -2,9 +2,9 @@
 
 from statistics import median
 
-from service.benchmarks.validation.case import Case, Said, known
-from service.benchmarks.validation.limits import Limits
-from service.benchmarks.verdicts import Finding, Unchecked, Verdict
+from service.benchmarks.validation.case import RuleOutcomes, ValidationCase, get_known
+from service.benchmarks.validation.limits import SpreadLimits
+from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 
 SECONDS_REPEAT_SPREAD = 0.10
 """Of times of single launches and small copies, which differ more from process to process."""
@@ -16,42 +16,46 @@ TREND_SAMPLES = 10
 IDENTICAL_SAMPLES = 10
 
 
-def check(case: Case) -> Said:
+def check_quality(case: ValidationCase) -> RuleOutcomes:
     """Number, spread and drift of samples, spread of repeats, counter against sensor."""
     limits = case.limits
     if case.measurement.samples_ns and case.work.kind != "external_tool":
-        yield from _samples(case, limits)
-    yield from _repeats(case, limits)
+        yield from _check_samples(case, limits)
+    yield from _check_repeats(case, limits)
     if case.result.benchmark.metric == "watts":
-        yield from _energy(case)
+        yield from _check_energy(case)
 
 
-def _samples(case: Case, limits: Limits) -> Said:
+def _check_samples(case: ValidationCase, limits: SpreadLimits) -> RuleOutcomes:
     summary, sampling = case.summary, case.result.benchmark.sampling
     fewest = min(limits.fewest_samples, sampling.least_samples)
     if summary.size < fewest:
         detail = "samples"
-        yield Finding("quality.few_samples", Verdict.SUSPECT, detail, float(summary.size), float(fewest))
+        yield RuleFinding(
+            "quality.few_samples", ResultVerdict.SUSPECT, detail, float(summary.size), float(fewest)
+        )
     most = max(limits.sample_spread, sampling.relative_spread)
     if summary.relative_spread > most:
         detail = "interquartile range over the median"
-        yield Finding("quality.sample_spread", Verdict.SUSPECT, detail, summary.relative_spread, most)
+        yield RuleFinding(
+            "quality.sample_spread", ResultVerdict.SUSPECT, detail, summary.relative_spread, most
+        )
     if summary.size >= TREND_SAMPLES and abs(summary.drift) > limits.drift:
         detail = "change over the window as a share of the median"
-        yield Finding("quality.drift", Verdict.SUSPECT, detail, summary.drift, limits.drift)
+        yield RuleFinding("quality.drift", ResultVerdict.SUSPECT, detail, summary.drift, limits.drift)
     if summary.size >= IDENTICAL_SAMPLES and summary.minimum == summary.maximum:
         # Nanoseconds of a host are never equal so often; events are read in steps.
-        verdict = Verdict.REJECTED if case.measurement.timer == "host_clock" else Verdict.SUSPECT
+        verdict = ResultVerdict.REJECTED if case.measurement.timer == "host_clock" else ResultVerdict.SUSPECT
         detail = "samples that are all equal: no clock does that"
-        yield Finding("quality.identical_samples", verdict, detail, float(summary.size))
+        yield RuleFinding("quality.identical_samples", verdict, detail, float(summary.size))
 
 
-def _repeats(case: Case, limits: Limits) -> Said:
+def _check_repeats(case: ValidationCase, limits: SpreadLimits) -> RuleOutcomes:
     """``quality.repeat_spread``: processes that measure the same thing."""
     figures = [case.figure, *(sibling.figure for sibling in case.repeats)]
     if len(figures) == 1:
         if case.result.benchmark.repeats > 1:
-            yield Unchecked("quality.repeat_spread", "no other repeat of the attempt counts")
+            yield UncheckedRule("quality.repeat_spread", "no other repeat of the attempt counts")
         return
     is_latency = case.is_accelerator and case.result.benchmark.metric == "seconds"
     most = SECONDS_REPEAT_SPREAD if is_latency else limits.repeat_spread
@@ -59,25 +63,27 @@ def _repeats(case: Case, limits: Limits) -> Said:
     spread = (max(figures) - min(figures)) / middle if middle else 0.0
     if spread > most:
         detail = "highest less lowest figure of the repeats over the middle one"
-        yield Finding("quality.repeat_spread", Verdict.SUSPECT, detail, spread, most)
+        yield RuleFinding("quality.repeat_spread", ResultVerdict.SUSPECT, detail, spread, most)
 
 
-def _energy(case: Case) -> Said:
+def _check_energy(case: ValidationCase) -> RuleOutcomes:
     """``quality.short_window`` and ``quality.energy_disagrees``: counters step, sensors average."""
     telemetry = case.telemetry
     if telemetry is None:
-        yield Unchecked("quality.short_window", "the record has no window")
+        yield UncheckedRule("quality.short_window", "the record has no window")
         return
     if telemetry.window_seconds < SHORTEST_ENERGY_SECONDS:
         detail = "seconds over which energy was counted"
         observed = telemetry.window_seconds
         limit = SHORTEST_ENERGY_SECONDS
-        yield Finding("quality.short_window", Verdict.EVIDENCE_ONLY, detail, observed, limit)
-    sensor = known(telemetry.power_watts)
+        yield RuleFinding("quality.short_window", ResultVerdict.EVIDENCE_ONLY, detail, observed, limit)
+    sensor = get_known(telemetry.power_watts)
     is_steady = case.work.kind == "power" and case.work.duty == 1.0
     if sensor is None:
-        yield Unchecked("quality.energy_disagrees", "there is no reading of the power sensor")
+        yield UncheckedRule("quality.energy_disagrees", "there is no reading of the power sensor")
     elif is_steady and sensor.median and abs(case.figure / sensor.median - 1) > ENERGY_DISAGREEMENT:
         detail = "watts by the counter over those by the sensor, less one"
         observed = case.figure / sensor.median - 1
-        yield Finding("quality.energy_disagrees", Verdict.SUSPECT, detail, observed, ENERGY_DISAGREEMENT)
+        yield RuleFinding(
+            "quality.energy_disagrees", ResultVerdict.SUSPECT, detail, observed, ENERGY_DISAGREEMENT
+        )

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, undefer
 from service.benchmarks.repository import COUNTS
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
-from service.benchmarks.verdicts import Verdict
+from service.benchmarks.verdicts import ResultVerdict
 from service.kit.database.engine import Reader, Writer, insert_new
 from service.kit.jobs import leases
 
@@ -18,10 +18,10 @@ _OF_RESULT = and_(
     BenchmarkValidationRow.tenant_id == BenchmarkResultRow.tenant_id,
     BenchmarkValidationRow.result_id == BenchmarkResultRow.id,
 )
-_IS_ACCEPTED = BenchmarkValidationRow.verdict == Verdict.ACCEPTED
+_IS_ACCEPTED = BenchmarkValidationRow.verdict == ResultVerdict.ACCEPTED
 
 
-def accepted(session: Session, tenant_id: str, node_id: str) -> Sequence[BenchmarkResultRow]:
+def list_accepted_results(session: Session, tenant_id: str, node_id: str) -> Sequence[BenchmarkResultRow]:
     """The results of a node that a calibration may rest on, without their content, in the order received."""
     statement = (
         select(BenchmarkResultRow)
@@ -36,7 +36,7 @@ def accepted(session: Session, tenant_id: str, node_id: str) -> Sequence[Benchma
     return session.scalars(statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)).all()
 
 
-def plausible(
+def list_plausible_results(
     session: Reader, tenant_id: str, benchmarks: Collection[str], *, limit: int
 ) -> Sequence[BenchmarkResultRow]:
     """The last results of a tenant that are accepted or suspect, the first received first."""
@@ -45,7 +45,7 @@ def plausible(
         .join(BenchmarkValidationRow, _OF_RESULT)
         .where(
             BenchmarkResultRow.tenant_id == tenant_id,
-            BenchmarkValidationRow.verdict.in_((Verdict.ACCEPTED, Verdict.SUSPECT)),
+            BenchmarkValidationRow.verdict.in_((ResultVerdict.ACCEPTED, ResultVerdict.SUSPECT)),
             *COUNTS,
         )
     )
@@ -55,7 +55,7 @@ def plausible(
     return list(reversed(session.scalars(ordered.limit(limit)).all()))
 
 
-def is_of_verdict(verdicts: Collection[str]) -> ColumnElement[bool]:
+def build_verdict_condition(verdicts: Collection[str]) -> ColumnElement[bool]:
     """For a listing of results: whether one has a verdict among these."""
     found = select(BenchmarkValidationRow.result_id).where(
         _OF_RESULT, BenchmarkValidationRow.verdict.in_(verdicts)
@@ -63,7 +63,7 @@ def is_of_verdict(verdicts: Collection[str]) -> ColumnElement[bool]:
     return found.exists()
 
 
-def of_results(
+def get_validations(
     session: Session, tenant_id: str, result_ids: Collection[str]
 ) -> dict[str, BenchmarkValidationRow]:
     """Validations by the id of their result."""
@@ -73,7 +73,9 @@ def of_results(
     return {row.result_id: row for row in session.scalars(statement)}
 
 
-def measured(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequence[BenchmarkResultRow]:
+def list_measured_results(
+    session: Session, tenant_id: str, run_ids: Collection[str]
+) -> Sequence[BenchmarkResultRow]:
     """Every result of runs that has a measurement, without its content, the first received first."""
     statement = select(BenchmarkResultRow).where(
         BenchmarkResultRow.tenant_id == tenant_id,
@@ -83,7 +85,7 @@ def measured(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequ
     return session.scalars(statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)).all()
 
 
-def validated(session: Session, tenant_id: str, run_id: str, rules_version: int) -> set[str]:
+def list_validated_ids(session: Session, tenant_id: str, run_id: str, rules_version: int) -> set[str]:
     """Ids of the results of a run that these rules have been applied to."""
     statement = (
         select(BenchmarkResultRow.id)
@@ -97,7 +99,7 @@ def validated(session: Session, tenant_id: str, run_id: str, rules_version: int)
     return set(session.scalars(statement))
 
 
-def peers(session: Reader, row: BenchmarkResultRow) -> Iterator[tuple[str, float]]:
+def list_peer_figures(session: Reader, row: BenchmarkResultRow) -> Iterator[tuple[str, float]]:
     """Node and figure of the last accepted results of other nodes for equal work on equal hardware."""
     statement = (
         select(BenchmarkResultRow.node_id, BenchmarkResultRow.figure)
@@ -119,14 +121,16 @@ def peers(session: Reader, row: BenchmarkResultRow) -> Iterator[tuple[str, float
             yield node_id, figure
 
 
-def with_samples(session: Reader, tenant_id: str, samples_sha256: str, result_id: str) -> str | None:
+def find_same_samples(session: Reader, tenant_id: str, samples_sha256: str, result_id: str) -> str | None:
     """Another result of a tenant with the same samples."""
-    return _other(session, tenant_id, result_id, BenchmarkValidationRow.samples_sha256 == samples_sha256)
+    return _find_other_result(
+        session, tenant_id, result_id, BenchmarkValidationRow.samples_sha256 == samples_sha256
+    )
 
 
-def with_checksum(session: Reader, row: BenchmarkResultRow, *, checksum: str, seed: int) -> str | None:
+def find_same_checksum(session: Reader, row: BenchmarkResultRow, *, checksum: str, seed: int) -> str | None:
     """Another result of the same work that computed the same from another seed."""
-    return _other(
+    return _find_other_result(
         session,
         row.tenant_id,
         row.id,
@@ -136,7 +140,9 @@ def with_checksum(session: Reader, row: BenchmarkResultRow, *, checksum: str, se
     )
 
 
-def _other(session: Reader, tenant_id: str, result_id: str, *conditions: ColumnElement[bool]) -> str | None:
+def _find_other_result(
+    session: Reader, tenant_id: str, result_id: str, *conditions: ColumnElement[bool]
+) -> str | None:
     statement = (
         select(BenchmarkResultRow.id)
         .join(BenchmarkValidationRow, _OF_RESULT)
@@ -146,17 +152,17 @@ def _other(session: Reader, tenant_id: str, result_id: str, *conditions: ColumnE
     return session.scalars(statement.limit(1)).one_or_none()
 
 
-def put(session: Writer, tenant_id: str, result_id: str, values: Mapping[str, Any]) -> None:
+def store_validation(session: Writer, tenant_id: str, result_id: str, values: Mapping[str, Any]) -> None:
     """Keep what the rules say of a result, in place of what they said before."""
     key = {"tenant_id": tenant_id, "result_id": result_id}
-    stored = {**values, "validated_at": leases.now()}
+    stored = {**values, "validated_at": leases.get_database_time()}
     if insert_new(session, BenchmarkValidationRow, **key, **stored):
         return
     own = [getattr(BenchmarkValidationRow, name) == value for name, value in key.items()]
     session.execute(update(BenchmarkValidationRow).where(*own).values(**stored))
 
 
-def family(session: Session, tenant_id: str, root_id: str) -> Sequence[BenchmarkRunRow]:
+def list_run_family(session: Session, tenant_id: str, root_id: str) -> Sequence[BenchmarkRunRow]:
     """A run and those that measure its suspects again, the first one first."""
     own = or_(BenchmarkRunRow.id == root_id, BenchmarkRunRow.re_run_of == root_id)
     statement = select(BenchmarkRunRow).where(BenchmarkRunRow.tenant_id == tenant_id, own)
@@ -164,7 +170,7 @@ def family(session: Session, tenant_id: str, root_id: str) -> Sequence[Benchmark
     return session.scalars(ordered.options(undefer(BenchmarkRunRow.suite))).all()
 
 
-class Left(NamedTuple):
+class UnvalidatedRun(NamedTuple):
     """A run with results that the rules have not been applied to."""
 
     tenant_id: str
@@ -172,9 +178,9 @@ class Left(NamedTuple):
     last_id: str
 
 
-def left(
+def list_unvalidated_runs(
     session: Session, rules_version: int, *conditions: ColumnElement[bool], before_seconds: float, limit: int
-) -> list[Left]:
+) -> list[UnvalidatedRun]:
     """Runs with results received long ago that these rules have not been applied to."""
     columns = (BenchmarkResultRow.tenant_id, BenchmarkResultRow.run_id)
     statement = (
@@ -182,7 +188,7 @@ def left(
         .outerjoin(BenchmarkValidationRow, _OF_RESULT)
         .where(
             BenchmarkResultRow.status == "ok",
-            BenchmarkResultRow.received_at < leases.after(-before_seconds),
+            BenchmarkResultRow.received_at < leases.get_time_after(-before_seconds),
             or_(
                 BenchmarkValidationRow.rules_version.is_(None),
                 BenchmarkValidationRow.rules_version < rules_version,
@@ -193,4 +199,4 @@ def left(
         .order_by(*columns)
         .limit(limit)
     )
-    return [Left(*row) for row in session.execute(statement)]
+    return [UnvalidatedRun(*row) for row in session.execute(statement)]

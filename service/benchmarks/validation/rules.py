@@ -13,50 +13,51 @@ from service.benchmarks.validation import (
     quality,
     replay,
 )
-from service.benchmarks.validation.case import Case, Said
-from service.benchmarks.verdicts import Finding, Unchecked, Verdict, verdict_of
+from service.benchmarks.validation.case import RuleOutcomes, ValidationCase
+from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule, compute_verdict
 
 RULES_VERSION = 1
 """Rises when a rule or a limit changes: a verdict is of its version."""
-STAGES: tuple[Callable[[Case], Said], ...] = (
-    envelope.check,
-    replay.check,
-    physics.check,
-    conditions.check,
-    quality.check,
-    correctness.check,
-    fleet.check,
-    cross_metric.check,
+STAGES: tuple[Callable[[ValidationCase], RuleOutcomes], ...] = (
+    envelope.check_envelope,
+    replay.check_replay,
+    physics.check_physics,
+    conditions.check_conditions,
+    quality.check_quality,
+    correctness.check_correctness,
+    fleet.check_fleet,
+    cross_metric.check_cross_metric,
 )
 CONFIRMABLE = ("quality.", "fleet.", "cross_metric.")
 """Suspicions by statistics: they fall where runs agree. What is wrong with the conditions is not cured so."""
 
 
-class Validation(NamedTuple):
+class RuleVerdict(NamedTuple):
     """What the rules say of one result."""
 
-    findings: list[Finding]
-    unchecked: list[Unchecked]
+    findings: list[RuleFinding]
+    unchecked: list[UncheckedRule]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ResultVerdict:
         """The verdict of all findings."""
-        return verdict_of(self.findings)
+        return compute_verdict(self.findings)
 
 
-def validate(case: Case) -> Validation:
+def validate_case(case: ValidationCase) -> RuleVerdict:
     """Apply every rule to one result."""
     said = [one for stage in STAGES for one in stage(case)]
-    return Validation(
-        [one for one in said if isinstance(one, Finding)], [one for one in said if isinstance(one, Unchecked)]
+    return RuleVerdict(
+        [one for one in said if isinstance(one, RuleFinding)],
+        [one for one in said if isinstance(one, UncheckedRule)],
     )
 
 
-def confirmed(findings: list[Finding]) -> Verdict:
+def compute_confirmed_verdict(findings: list[RuleFinding]) -> ResultVerdict:
     """The verdict once two of three runs agree: suspicions by statistics do not count."""
-    return verdict_of(one for one in findings if not is_confirmable(one))
+    return compute_verdict(one for one in findings if not is_confirmable(one))
 
 
-def is_confirmable(finding: Finding) -> bool:
+def is_confirmable(finding: RuleFinding) -> bool:
     """Whether agreement of another run lifts it."""
-    return finding.verdict is Verdict.SUSPECT and finding.rule.startswith(CONFIRMABLE)
+    return finding.verdict is ResultVerdict.SUSPECT and finding.rule.startswith(CONFIRMABLE)

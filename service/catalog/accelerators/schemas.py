@@ -5,18 +5,18 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType
 
-from service.catalog.rows import EXAMPLE_SOURCES, DateText, Document, RowInput, Versioned
-from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words
-from service.schemas.base import Count, Degree, Input, Positive, ResourceId, Text
+from service.catalog.rows import EXAMPLE_SOURCES, DateText, RowDocument, RowInput, Versioned
+from service.catalog.shapes import LARGEST_BOUND, ListQuery, NumberBound, TextFilter
+from service.schemas.base import Degree, Positive, PositiveInteger, ResourceId, StrictModel, Text
 
 PeakFormat = TypeAliasType(
     "PeakFormat", Literal["fp64", "fp64_tensor", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"]
 )
 PeakRates = TypeAliasType("PeakRates", Annotated[dict[PeakFormat, Positive], Field(max_length=9)])
-LabelReading = TypeAliasType("LabelReading", Literal["binary", "decimal", "unknown"])
+MemoryLabelReading = TypeAliasType("MemoryLabelReading", Literal["binary", "decimal", "unknown"])
 
 
-class ReferenceServer(Input):
+class ReferenceServer(StrictModel):
     """The vendor's server for this accelerator."""
 
     name: Text
@@ -26,7 +26,7 @@ class ReferenceServer(Input):
     """The most that the whole server draws."""
 
 
-class EmbodiedFigure(Input):
+class EmbodiedEmissionsFigure(StrictModel):
     """An assessment with the range of others."""
 
     value: Positive
@@ -37,7 +37,7 @@ class EmbodiedFigure(Input):
     """The most."""
 
 
-class AcceleratorInput(RowInput):
+class AcceleratorRequest(RowInput):
     """One accelerator as sold. Rates are dense, for the whole part, and absent where unknown."""
 
     vendor: Text
@@ -50,11 +50,11 @@ class AcceleratorInput(RowInput):
     """When it was announced or first sold."""
     memory_label_gb: Positive | MISSING = MISSING
     """The figure on the label."""
-    memory_label_reading: LabelReading | MISSING = MISSING
+    memory_label_reading: MemoryLabelReading | MISSING = MISSING
     """Whether the label counts 2^30 or 10^9 bytes."""
     memory_kind: Text | MISSING = MISSING
     """Kind of its memory, such as HBM3e."""
-    memory_reported_bytes: Count | MISSING = MISSING
+    memory_reported_bytes: PositiveInteger | MISSING = MISSING
     """What the driver reports to a process."""
     memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING
     """Peak rate of its own memory."""
@@ -78,30 +78,30 @@ class AcceleratorInput(RowInput):
     """Devices that software sees for one part, where more than one."""
     server: ReferenceServer | MISSING = MISSING
     """The vendor's server for it."""
-    embodied_kg_co2e: EmbodiedFigure | MISSING = MISSING
+    embodied_kg_co2e: EmbodiedEmissionsFigure | MISSING = MISSING
     """What making one emits."""
 
 
-class Accelerator(AcceleratorInput, Versioned):
+class Accelerator(AcceleratorRequest, Versioned):
     """An accelerator of the catalog."""
 
 
 class AcceleratorQuery(ListQuery):
     """Filters of accelerators."""
 
-    vendor: Words = []
+    vendor: TextFilter = []
     """Vendors to list."""
-    generation: Words = []
+    generation: TextFilter = []
     """Generations to list."""
-    min_memory_reported_bytes: Bound = 0.0
+    min_memory_reported_bytes: NumberBound = 0.0
     """Least memory that the driver reports."""
-    min_memory_bandwidth_bytes_per_second: Bound = 0.0
+    min_memory_bandwidth_bytes_per_second: NumberBound = 0.0
     """Least memory bandwidth."""
-    max_power_limit_watts: Bound = LARGEST_BOUND
+    max_power_limit_watts: NumberBound = LARGEST_BOUND
     """Highest power limit."""
 
 
-EXAMPLE: Document = {
+EXAMPLE: RowDocument = {
     "id": "example-96gb",
     "name": "Example 96GB",
     "vendor": "example",
@@ -111,4 +111,4 @@ EXAMPLE: Document = {
     "power_limit_watts": 600.0,
     "sources": EXAMPLE_SOURCES,
 }
-EXAMPLE_PATCH: Document = {"power_limit_watts": 550.0}
+EXAMPLE_PATCH: RowDocument = {"power_limit_watts": 550.0}

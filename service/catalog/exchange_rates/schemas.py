@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
+from service.catalog.rows import EXAMPLE_SOURCES, RowDocument, RowInput, Versioned
 from service.catalog.shapes import ListQuery
 from service.schemas.base import CurrencyCode
 from service.schemas.tariffs import Day
 
-Rate = Annotated[
+RateText = Annotated[
     str,
     Field(pattern=r"^([0-9]*[1-9][0-9]*(\.[0-9]+)?|[0-9]+\.[0-9]*[1-9][0-9]*)$", max_length=32),
 ]
@@ -17,20 +17,20 @@ Rate = Annotated[
 CurrencyCodes = Annotated[list[CurrencyCode], Field(max_length=50)]
 
 
-class ExchangeRateInput(RowInput):
+class ExchangeRateRequest(RowInput):
     """What one unit of a currency was worth in another on a day."""
 
     from_currency_code: CurrencyCode
     """Currency of the one unit (ISO 4217)."""
     to_currency_code: CurrencyCode
     """Currency that the rate counts."""
-    rate: Rate
+    rate: RateText
     """Units of the second currency for one of the first, as decimal text above zero."""
     as_of: Day
     """Day of the rate. It holds until a newer one of the same pair."""
 
 
-class ExchangeRate(ExchangeRateInput, Versioned):
+class ExchangeRate(ExchangeRateRequest, Versioned):
     """An exchange rate of the catalog."""
 
 
@@ -43,7 +43,7 @@ class ExchangeRateQuery(ListQuery):
     """Currencies to list rates into."""
 
 
-EXAMPLE: Document = {
+EXAMPLE: RowDocument = {
     "id": "example-eur-usd-2026-11-20",
     "name": "Example rate, euro in US dollars",
     "from_currency_code": "EUR",
@@ -52,4 +52,4 @@ EXAMPLE: Document = {
     "as_of": "2026-11-20",
     "sources": EXAMPLE_SOURCES,
 }
-EXAMPLE_PATCH: Document = {"rate": "1.1521"}
+EXAMPLE_PATCH: RowDocument = {"rate": "1.1521"}

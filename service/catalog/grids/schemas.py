@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
-from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words
+from service.catalog.rows import EXAMPLE_SOURCES, RowDocument, RowInput, Versioned
+from service.catalog.shapes import LARGEST_BOUND, ListQuery, NumberBound, TextFilter
 from service.schemas.base import AnswerWarning, NotNegative, Text
-from service.schemas.carbon import Accounting, EmissionRate, IntensitySeriesInput, ZoneName
+from service.schemas.carbon import CarbonIntensitySeriesInput, EmissionAccounting, EmissionRate, ZoneName
 
 MOST_CHARACTERS = 4_000_000
 """Of a file: a year of hours of 100 regions."""
@@ -18,7 +18,7 @@ GridKind = TypeAliasType(
 GreenhouseGases = TypeAliasType("GreenhouseGases", Literal["co2e", "co2"])
 
 
-class GridInput(RowInput):
+class GridRequest(RowInput):
     """An electricity grid with its yearly mean, and its intensity in time where that is known."""
 
     code: Text
@@ -31,19 +31,19 @@ class GridInput(RowInput):
         MISSING
     )
     """Year that the mean is of."""
-    accounting: Accounting
+    accounting: EmissionAccounting
     """What is counted: emissions of generation, of the life cycle, or as the provider publishes."""
     emission_rate: EmissionRate = "average"
     """Emissions of the average kWh, or of one more."""
     greenhouse_gases: GreenhouseGases = "co2e"
     """Whether all greenhouse gases are counted, or carbon dioxide alone."""
-    series: IntensitySeriesInput | MISSING = MISSING
+    series: CarbonIntensitySeriesInput | MISSING = MISSING
     """Intensity in time."""
     water_liters_per_kwh: NotNegative | MISSING = MISSING
     """Water evaporated off the site for each kWh."""
 
 
-class GridImport(RowInput):
+class GridImportRequest(RowInput):
     """A grid from a published table of hourly intensities."""
 
     code: Text
@@ -56,7 +56,7 @@ class GridImport(RowInput):
     """The file."""
     time_zone: ZoneName
     """Clock by which its hours count."""
-    accounting: Accounting = "generation"
+    accounting: EmissionAccounting = "generation"
     """What is counted."""
     data_year: Annotated[int, Field(ge=1990, le=2100, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
@@ -66,7 +66,7 @@ class GridImport(RowInput):
     """Water evaporated off the site for each kWh."""
 
 
-class Grid(GridInput, Versioned):
+class Grid(GridRequest, Versioned):
     """A grid of the catalog."""
 
 
@@ -82,19 +82,19 @@ class ImportedGrid(TypedDict):
 class GridQuery(ListQuery):
     """Filters of grids."""
 
-    code: Words = []
+    code: TextFilter = []
     """Codes to list."""
     kind: Annotated[list[GridKind], Field(max_length=50)] = []
     """Kinds to list."""
-    accounting: Annotated[list[Accounting], Field(max_length=50)] = []
+    accounting: Annotated[list[EmissionAccounting], Field(max_length=50)] = []
     """Ways of accounting to list."""
     emission_rate: Annotated[list[EmissionRate], Field(max_length=50)] = []
     """Kinds of emission rate to list."""
-    max_carbon_intensity_kg_co2e_per_kwh: Bound = LARGEST_BOUND
+    max_carbon_intensity_kg_co2e_per_kwh: NumberBound = LARGEST_BOUND
     """Highest carbon intensity."""
 
 
-EXAMPLE: Document = {
+EXAMPLE: RowDocument = {
     "id": "example-grid",
     "name": "Example grid",
     "code": "EX",
@@ -103,4 +103,4 @@ EXAMPLE: Document = {
     "accounting": "generation",
     "sources": EXAMPLE_SOURCES,
 }
-EXAMPLE_PATCH: Document = {"carbon_intensity_kg_co2e_per_kwh": 0.19}
+EXAMPLE_PATCH: RowDocument = {"carbon_intensity_kg_co2e_per_kwh": 0.19}

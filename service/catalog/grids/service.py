@@ -2,40 +2,40 @@
 
 from typing import NamedTuple
 
-from service.catalog.grids.schemas import GridImport, ImportedGrid
-from service.catalog.rows import Document
-from service.formats.grid import avert_regions, month_hours
+from service.catalog.grids.schemas import GridImportRequest, ImportedGrid
+from service.catalog.rows import RowDocument
+from service.formats.grid import read_avert_regions, read_month_hours
 from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
-from service.planning.tariff.calendar import zone_of
+from service.planning.tariff.calendar import resolve_zone
 from service.schemas.base import AnswerWarning
 
 _WHOLE_YEAR_HOURS = 8760
 
 
-def check_grid(document: Document) -> Document:
+def check_grid(document: RowDocument) -> RowDocument:
     """Nothing to add; :class:`PlanningError` for a series by the clock of a zone that does not exist."""
     if zone := document.get("series", {}).get("time_zone"):
-        zone_of(zone, "/series/time_zone")
+        resolve_zone(zone, "/series/time_zone")
     return {}
 
 
 class ReadTable(NamedTuple):
     """A table as a catalog row, with what it leaves open."""
 
-    document: Document
+    document: RowDocument
     warnings: list[AnswerWarning]
 
-    def answer(self, stored: Document) -> ImportedGrid:
+    def to_response(self, stored: RowDocument) -> ImportedGrid:
         """The stored row beside the warnings."""
         return {"grid": stored, "warnings": self.warnings}  # type: ignore[typeddict-item]
 
 
-def read_table(body: GridImport) -> ReadTable:
+def read_table(body: GridImportRequest) -> ReadTable:
     """The row that a published table describes."""
     try:
-        zone_of(body.time_zone)
-        values, counted = _values(body)
+        resolve_zone(body.time_zone)
+        values, counted = _read_values(body)
     except PlanningError as error:
         field = FieldError(error.pointer, error.code, error.detail)
         raise Unprocessable("The table cannot be imported", field) from error
@@ -50,11 +50,11 @@ def read_table(body: GridImport) -> ReadTable:
     return ReadTable(document, warnings)
 
 
-def _values(body: GridImport) -> tuple[tuple[float, ...], Document]:
+def _read_values(body: GridImportRequest) -> tuple[tuple[float, ...], RowDocument]:
     """The series, and what it counts."""
     if body.format == "month_hour_csv":
-        return month_hours(body.content), {"emission_rate": "average", "greenhouse_gases": "co2e"}
-    regions = avert_regions(body.content)
+        return read_month_hours(body.content), {"emission_rate": "average", "greenhouse_gases": "co2e"}
+    regions = read_avert_regions(body.content)
     if body.code not in regions:
         raise PlanningError("REGION_UNKNOWN", "/code", "the file has no column of this name")
     return regions[body.code], {"emission_rate": "marginal", "greenhouse_gases": "co2"}

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType
 
-from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
-from service.catalog.shapes import Bound, ListQuery
+from service.catalog.rows import EXAMPLE_SOURCES, RowDocument, RowInput, Versioned
+from service.catalog.shapes import ListQuery, NumberBound
 from service.schemas.base import Degree, Positive
 
 LinkKind = TypeAliasType(
@@ -27,7 +27,7 @@ LinkKind = TypeAliasType(
 LinkScope = TypeAliasType("LinkScope", Literal["intra_node", "inter_node"])
 
 
-class LinkInput(RowInput):
+class LinkRequest(RowInput):
     """A link between accelerators of a node, or between nodes."""
 
     kind: LinkKind
@@ -46,7 +46,7 @@ class LinkInput(RowInput):
     """Whether its switches reduce what passes through them."""
 
 
-class Link(LinkInput, Versioned):
+class Link(LinkRequest, Versioned):
     """A link of the catalog."""
 
 
@@ -57,11 +57,11 @@ class LinkQuery(ListQuery):
     """Kinds to list."""
     scope: Annotated[list[LinkScope], Field(max_length=50)] = []
     """Scopes to list."""
-    min_bandwidth_bytes_per_second: Bound = 0.0
+    min_bandwidth_bytes_per_second: NumberBound = 0.0
     """Least bandwidth in one direction."""
 
 
-EXAMPLE: Document = {
+EXAMPLE: RowDocument = {
     "id": "example-fabric",
     "name": "Example fabric",
     "kind": "ethernet",
@@ -69,4 +69,4 @@ EXAMPLE: Document = {
     "bandwidth_bytes_per_second": 5e10,
     "sources": EXAMPLE_SOURCES,
 }
-EXAMPLE_PATCH: Document = {"latency_seconds": 5e-6}
+EXAMPLE_PATCH: RowDocument = {"latency_seconds": 5e-6}

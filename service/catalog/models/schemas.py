@@ -3,13 +3,13 @@
 from pydantic import MISSING
 from typing_extensions import TypedDict
 
-from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
-from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery
+from service.catalog.rows import EXAMPLE_SOURCES, RowDocument, RowInput, Versioned
+from service.catalog.shapes import LARGEST_BOUND, ListQuery, NumberBound
 from service.schemas.architectures import Architecture
 from service.schemas.base import AnswerWarning, ForeignObject, Integer, Size
 
 
-class ModelInput(RowInput):
+class ModelRequest(RowInput):
     """An architecture with a name."""
 
     architecture: Architecture
@@ -18,7 +18,7 @@ class ModelInput(RowInput):
     """Longest sequence that the model was built for."""
 
 
-class Model(ModelInput, Versioned):
+class Model(ModelRequest, Versioned):
     """A model of the catalog."""
 
     parameter_count: Integer
@@ -27,7 +27,7 @@ class Model(ModelInput, Versioned):
     """Parameters that one token uses."""
 
 
-class ModelImport(RowInput):
+class ModelImportRequest(RowInput):
     """A model by its published config.json."""
 
     config: ForeignObject
@@ -46,13 +46,13 @@ class ImportedModel(TypedDict):
 class ModelQuery(ListQuery):
     """Filters of models."""
 
-    min_parameter_count: Bound = 0.0
+    min_parameter_count: NumberBound = 0.0
     """Fewest parameters."""
-    max_parameter_count: Bound = LARGEST_BOUND
+    max_parameter_count: NumberBound = LARGEST_BOUND
     """Most parameters."""
 
 
-EXAMPLE: Document = {
+EXAMPLE: RowDocument = {
     "id": "example-decoder",
     "name": "Example decoder",
     "architecture": {
@@ -81,4 +81,4 @@ EXAMPLE: Document = {
     "context_tokens": 8192,
     "sources": EXAMPLE_SOURCES,
 }
-EXAMPLE_PATCH: Document = {"context_tokens": 16384}
+EXAMPLE_PATCH: RowDocument = {"context_tokens": 16384}

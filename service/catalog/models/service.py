@@ -2,20 +2,20 @@
 
 from typing import NamedTuple
 
-from service.catalog.models.schemas import ImportedModel, ModelImport
-from service.catalog.rows import Document
+from service.catalog.models.schemas import ImportedModel, ModelImportRequest
+from service.catalog.rows import RowDocument
 from service.formats.huggingface import import_config
 from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
-from service.planning.models.profile import profile_of
-from service.schemas.architectures import Architecture, from_planning, to_planning
+from service.planning.models.profile import build_profile
+from service.schemas.architectures import Architecture, to_document, to_planning
 from service.schemas.base import AnswerWarning
 
 
-def count_parameters(document: Document) -> Document:
+def count_parameters(document: RowDocument) -> RowDocument:
     """The counts that the row keeps; :class:`PlanningError` for an architecture that contradicts itself."""
     try:
-        profile = profile_of(to_planning(Architecture.model_validate(document["architecture"])))
+        profile = build_profile(to_planning(Architecture.model_validate(document["architecture"])))
     except PlanningError as error:
         raise PlanningError(error.code, f"/architecture{error.pointer}", error.detail) from error
     return {
@@ -24,12 +24,12 @@ def count_parameters(document: Document) -> Document:
     }
 
 
-def add_architecture(row: Document) -> Document:
+def add_architecture(row: RowDocument) -> RowDocument:
     """A shipped model is a published configuration, from which its architecture follows, or a description."""
     if "config" not in row:
         return row
     imported = import_config(row.pop("config"))
-    derived: Document = {"architecture": from_planning(imported.architecture)}
+    derived: RowDocument = {"architecture": to_document(imported.architecture)}
     if imported.context_tokens is not None:
         derived["context_tokens"] = imported.context_tokens
     return {**row, **derived}
@@ -38,15 +38,15 @@ def add_architecture(row: Document) -> Document:
 class ReadConfig(NamedTuple):
     """A configuration as a catalog row, with what it left open."""
 
-    document: Document
+    document: RowDocument
     warnings: list[AnswerWarning]
 
-    def answer(self, stored: Document) -> ImportedModel:
+    def to_response(self, stored: RowDocument) -> ImportedModel:
         """The stored row beside the warnings."""
         return {"model": stored, "warnings": self.warnings}  # type: ignore[typeddict-item]
 
 
-def read_config(body: ModelImport) -> ReadConfig:
+def read_config(body: ModelImportRequest) -> ReadConfig:
     """The row that a published configuration describes."""
     try:
         imported = import_config(body.config)
@@ -54,7 +54,7 @@ def read_config(body: ModelImport) -> ReadConfig:
         field = FieldError(f"/config{error.pointer}", error.code, error.detail)
         raise Unprocessable("The configuration cannot be imported", field) from error
     document = body.model_dump(mode="json", exclude={"config"})
-    architecture = Architecture.model_validate(from_planning(imported.architecture))
+    architecture = Architecture.model_validate(to_document(imported.architecture))
     document["architecture"] = architecture.model_dump(mode="json")
     if imported.context_tokens is not None:
         document["context_tokens"] = imported.context_tokens

@@ -10,20 +10,20 @@ from pydantic import MISSING
 from service.catalog import repository
 from service.catalog.offers.schemas import (
     ImportedOffers,
-    OfferInput,
+    OfferRequest,
     PriceList,
-    RefusedReason,
     RefusedRow,
+    RefusedRowCount,
 )
 from service.catalog.registry import ACCELERATORS, OFFERS
-from service.catalog.rows import Document
-from service.catalog.service import Imported, import_rows
+from service.catalog.rows import RowDocument
+from service.catalog.service import ImportResult, import_rows
 from service.formats.offers import PROVIDERS, READERS
-from service.formats.offers.listed import ListedOffer, OfferImport, Refused
-from service.formats.offers.names import Accelerators, Asked, named
+from service.formats.offers.listed import ListedOffer, ReadOffers, RefusedOffer
+from service.formats.offers.names import ListedAccelerators, PriceListContext, build_accelerators
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError, Unprocessable
-from service.planning.cost.prices import Term, last_day, written
+from service.planning.cost.prices import CommitmentTerm, format_price, parse_last_day
 from service.planning.errors import PlanningError
 
 MOST_OFFERS: Final = 20_000
@@ -31,68 +31,70 @@ REFUSED_LISTED: Final = 1000
 _NAME_LENGTH: Final = 500
 
 
-def known_accelerators(session: Reader, tenant_id: str) -> Accelerators:
+def list_known_accelerators(session: Reader, tenant_id: str) -> ListedAccelerators:
     """The accelerators that a tenant sees, by every name."""
-    return by_name(repository.visible_rows(session, ACCELERATORS, tenant_id))
+    return index_by_name(repository.list_visible_rows(session, ACCELERATORS, tenant_id))
 
 
-def by_name(rows: Iterable[Document]) -> Accelerators:
+def index_by_name(rows: Iterable[RowDocument]) -> ListedAccelerators:
     """Accelerators by every name."""
-    return named(
+    return build_accelerators(
         {row["id"]: (row.get("memory_label_gb"), (row["name"], *row.get("aliases", ()))) for row in rows}
     )
 
 
-def read_list(body: PriceList, content: str, accelerators: Accelerators) -> OfferImport:
+def read_list(body: PriceList, content: str, accelerators: ListedAccelerators) -> ReadOffers:
     """The offers of a price list; 422 where the content is no such list."""
     check_as_of(body.as_of)
     provider = PROVIDERS.get(body.format, "") if body.provider is MISSING else body.provider
     if not provider:
-        raise _refused("/provider", "PROVIDER_REQUIRED", "this format does not say whose prices it holds")
+        raise _build_refusal(
+            "/provider", "PROVIDER_REQUIRED", "this format does not say whose prices it holds"
+        )
     accelerator = None if body.accelerator_id is MISSING else body.accelerator_id
     try:
-        listed = READERS[body.format](content, Asked(provider, accelerators, accelerator))
+        listed = READERS[body.format](content, PriceListContext(provider, accelerators, accelerator))
     except PlanningError as error:
-        raise _refused(error.pointer, error.code, error.detail) from error
+        raise _build_refusal(error.pointer, error.code, error.detail) from error
     if len(listed.offers) > MOST_OFFERS:
         detail = f"the list has more than {MOST_OFFERS} offers; send it in parts"
-        raise _refused("/content", "TOO_MANY_OFFERS", detail)
+        raise _build_refusal("/content", "TOO_MANY_OFFERS", detail)
     return listed
 
 
 def check_as_of(as_of: str) -> None:
     """422 for a date that no calendar has."""
     try:
-        last_day(as_of)
+        parse_last_day(as_of)
     except ValueError as error:
-        raise _refused("/as_of", "DATE_INVALID", "there is no such day") from error
+        raise _build_refusal("/as_of", "DATE_INVALID", "there is no such day") from error
 
 
-def _refused(pointer: str, code: str, detail: str) -> Unprocessable:
+def _build_refusal(pointer: str, code: str, detail: str) -> Unprocessable:
     return Unprocessable("The price list cannot be imported", FieldError(pointer, code, detail))
 
 
-def store_list(session: Writer, tenant_id: str, body: PriceList, listed: OfferImport) -> Imported:
+def store_list(session: Writer, tenant_id: str, body: PriceList, listed: ReadOffers) -> ImportResult:
     """Create or version the offers of a list; one that the catalog has from a later day stays."""
-    documents = [_document(offer, body) for offer in listed.offers]
+    documents = [_to_document(offer, body) for offer in listed.offers]
     return import_rows(session, OFFERS, tenant_id, documents, is_older=is_older)
 
 
-def is_older(sent: Document, seen: Document) -> bool:
+def is_older(sent: RowDocument, seen: RowDocument) -> bool:
     """Whether a price that is sent held before the one that is there."""
     try:
-        return bool(last_day(sent["as_of"]) < last_day(seen["as_of"]))
+        return bool(parse_last_day(sent["as_of"]) < parse_last_day(seen["as_of"]))
     except ValueError:
         # Rows of earlier versions may hold a day that no calendar has.
         return False
 
 
-def _document(offer: ListedOffer, body: PriceList) -> Document:
+def _to_document(offer: ListedOffer, body: PriceList) -> RowDocument:
     """An offer as a row, with the same checks as one that a caller sends."""
     source = body.source.model_dump(mode="json")
     row = {
         "id": offer.id,
-        "name": _name(offer),
+        "name": _build_name(offer),
         "provider": offer.provider,
         "region": offer.region,
         "zone": offer.zone,
@@ -100,8 +102,8 @@ def _document(offer: ListedOffer, body: PriceList) -> Document:
         "accelerator_id": offer.accelerator_id,
         "accelerator_count": offer.accelerator_count,
         "purchase_option": offer.purchase_option,
-        "price_per_instance_hour": _money(offer.price, offer.currency_code),
-        "commitment": _commitment(offer.term, offer.currency_code),
+        "price_per_instance_hour": _to_money(offer.price, offer.currency_code),
+        "commitment": _to_commitment(offer.term, offer.currency_code),
         "includes": None if offer.includes is None else list(offer.includes),
         "as_of": body.as_of,
         "valid_until": None if body.valid_until is MISSING else body.valid_until,
@@ -110,32 +112,32 @@ def _document(offer: ListedOffer, body: PriceList) -> Document:
         "sources": [{**source, "pointers": [""], "as_of": body.as_of}],
     }
     given = {name: value for name, value in row.items() if value is not None}
-    return OfferInput.model_validate(given).model_dump(mode="json")
+    return OfferRequest.model_validate(given).model_dump(mode="json")
 
 
-def _name(offer: ListedOffer) -> str:
+def _build_name(offer: ListedOffer) -> str:
     what = offer.instance_type or f"{offer.accelerator_count} x {offer.accelerator_id}"
     option = offer.purchase_option.replace("_", " ")
     return f"{offer.provider} {what}, {option}"[:_NAME_LENGTH]
 
 
-def _money(amount: Decimal | None, code: str) -> Document | None:
-    return None if amount is None else {"amount": written(amount), "currency_code": code}
+def _to_money(amount: Decimal | None, code: str) -> RowDocument | None:
+    return None if amount is None else {"amount": format_price(amount), "currency_code": code}
 
 
-def _commitment(term: Term | None, code: str) -> Document | None:
+def _to_commitment(term: CommitmentTerm | None, code: str) -> RowDocument | None:
     if term is None:
         return None
     parts = {
-        "upfront_per_instance": _money(term.upfront, code),
-        "hourly_per_instance": _money(term.hourly, code),
+        "upfront_per_instance": _to_money(term.upfront, code),
+        "hourly_per_instance": _to_money(term.hourly, code),
     }
     return {"term_days": term.days} | {name: part for name, part in parts.items() if part is not None}
 
 
-def answer(listed: OfferImport, imported: Imported) -> ImportedOffers:
+def to_response(listed: ReadOffers, imported: ImportResult) -> ImportedOffers:
     """What became of every row of a list."""
-    refused, reasons = list_refusals([*listed.refused, *_not_stored(listed, imported)])
+    refused, reasons = list_refusals([*listed.refused, *_list_not_stored(listed, imported)])
     return {
         "created": imported.created,
         "changed": imported.changed,
@@ -146,7 +148,7 @@ def answer(listed: OfferImport, imported: Imported) -> ImportedOffers:
     }
 
 
-def list_refusals(refused: Sequence[Refused]) -> tuple[list[RefusedRow], list[RefusedReason]]:
+def list_refusals(refused: Sequence[RefusedOffer]) -> tuple[list[RefusedRow], list[RefusedRowCount]]:
     """The first refusals with their reasons, and how many there are for each."""
     first: list[RefusedRow] = [
         {"pointer": one.pointer, "code": one.code, "detail": one.detail} for one in refused[:REFUSED_LISTED]
@@ -155,11 +157,11 @@ def list_refusals(refused: Sequence[Refused]) -> tuple[list[RefusedRow], list[Re
     return first, [{"code": code, "row_count": count} for code, count in counted.most_common()]
 
 
-def _not_stored(listed: OfferImport, imported: Imported) -> Iterator[Refused]:
+def _list_not_stored(listed: ReadOffers, imported: ImportResult) -> Iterator[RefusedOffer]:
     older, clashing = set(imported.older), set(imported.clashing)
     for offer in listed.offers:
         if offer.id in older:
             detail = "the catalog has a newer price of this offer"
-            yield Refused(offer.pointer, "OLDER_THAN_CATALOG", detail)
+            yield RefusedOffer(offer.pointer, "OLDER_THAN_CATALOG", detail)
         elif offer.id in clashing:
-            yield Refused(offer.pointer, "ID_TAKEN", "the id of this offer is an alias of another")
+            yield RefusedOffer(offer.pointer, "ID_TAKEN", "the id of this offer is an alias of another")

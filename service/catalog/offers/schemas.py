@@ -5,20 +5,20 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field, with_config
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.catalog.rows import EXAMPLE_SOURCES, DateText, Document, RowInput, Versioned
-from service.catalog.shapes import Identifiers, ListQuery, Words
-from service.schemas.base import Degree, Input, Integer, MoneyInput, ResourceId, Size, Text
+from service.catalog.rows import EXAMPLE_SOURCES, DateText, RowDocument, RowInput, Versioned
+from service.catalog.shapes import IdentifierFilter, ListQuery, TextFilter
+from service.schemas.base import Degree, Integer, MoneyInput, ResourceId, Size, StrictModel, Text
 
 PurchaseOption = TypeAliasType(
     "PurchaseOption", Literal["on_demand", "spot", "reserved", "committed", "capacity_block"]
 )
-Included = TypeAliasType(
-    "Included", Literal["host", "local_storage", "network_storage", "network", "software", "support"]
+OfferInclusion = TypeAliasType(
+    "OfferInclusion", Literal["host", "local_storage", "network_storage", "network", "software", "support"]
 )
 LONGEST_TERM_DAYS = 3660
 
 
-class Commitment(Input):
+class OfferCommitment(StrictModel):
     """What is agreed before the first hour; amounts are for one instance, in the currency of the price."""
 
     term_days: Annotated[int, Field(ge=1, le=LONGEST_TERM_DAYS, json_schema_extra={"format": "int64"})]
@@ -33,7 +33,7 @@ class Commitment(Input):
     """Least spend of an hour that the term is sold for."""
 
 
-class OfferInput(RowInput):
+class OfferRequest(RowInput):
     """A dated price of renting an instance."""
 
     provider: Text
@@ -54,13 +54,13 @@ class OfferInput(RowInput):
     price_per_instance_hour: MoneyInput | MISSING = MISSING
     """Price of the whole instance, with all its accelerators; under a commitment everything that is paid
     over its hours. Left out where the commitment states its parts."""
-    commitment: Commitment | MISSING = MISSING
+    commitment: OfferCommitment | MISSING = MISSING
     """Length and parts of a reserved or committed term, or of a capacity block."""
     billing_increment_seconds: Size | MISSING = MISSING
     """Use is rounded up to a multiple of it."""
     minimum_billed_seconds: Size | MISSING = MISSING
     """Least use that is billed."""
-    includes: Annotated[list[Included], Field(max_length=6)] | MISSING = MISSING
+    includes: Annotated[list[OfferInclusion], Field(max_length=6)] | MISSING = MISSING
     """What the price covers beside the accelerators; left out where that is not known."""
     as_of: DateText
     """When the price held."""
@@ -72,7 +72,7 @@ class OfferInput(RowInput):
     """Why the figure may be wrong; estimates that use it say so."""
 
 
-class Offer(OfferInput, Versioned):
+class Offer(OfferRequest, Versioned):
     """An offer of the catalog."""
 
     effective_price_per_instance_hour: MoneyInput
@@ -84,11 +84,11 @@ class Offer(OfferInput, Versioned):
 class OfferQuery(ListQuery):
     """Filters of offers."""
 
-    provider: Words = []
+    provider: TextFilter = []
     """Providers to list."""
-    region: Words = []
+    region: TextFilter = []
     """Regions to list."""
-    accelerator_id: Identifiers = []
+    accelerator_id: IdentifierFilter = []
     """Accelerators to list offers of."""
     purchase_option: Annotated[list[PurchaseOption], Field(max_length=50)] = []
     """Purchase options to list."""
@@ -101,7 +101,7 @@ OfferFormat = TypeAliasType(
 LONGEST_CONTENT = 8 * 2**20
 
 
-class ListSource(Input):
+class PriceListSource(StrictModel):
     """Where a price list comes from."""
 
     citation: Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -110,7 +110,7 @@ class ListSource(Input):
     licence: Text | MISSING = MISSING
 
 
-class PriceList(Input):
+class PriceList(StrictModel):
     """What a price list in the format of its publisher does not say itself."""
 
     format: OfferFormat
@@ -124,10 +124,10 @@ class PriceList(Input):
     """When the prices held."""
     valid_until: DateText | MISSING = MISSING
     """Last day, month or year in which they hold."""
-    source: ListSource
+    source: PriceListSource
 
 
-class OfferImport(PriceList):
+class OfferImportRequest(PriceList):
     """A price list in the format of its publisher."""
 
     content: Annotated[str, Field(min_length=1, max_length=LONGEST_CONTENT)]
@@ -147,7 +147,7 @@ class RefusedRow(TypedDict):
 
 
 @with_config(use_attribute_docstrings=True)
-class RefusedReason(TypedDict):
+class RefusedRowCount(TypedDict):
     """How many rows were refused for one reason."""
 
     code: str
@@ -168,13 +168,13 @@ class ImportedOffers(TypedDict):
     """Ids of offers that were stored like this already."""
     refused: list[RefusedRow]
     """The first thousand rows that are no offers, with the reason."""
-    refused_reasons: list[RefusedReason]
+    refused_reasons: list[RefusedRowCount]
     """All that were refused, by reason."""
     row_count: Integer
     """Rows, or prices of a document, that were read."""
 
 
-EXAMPLE: Document = {
+EXAMPLE: RowDocument = {
     "id": "example-cloud-h100-8x",
     "name": "Example Cloud, 8 x H100",
     "provider": "example-cloud",
@@ -186,7 +186,7 @@ EXAMPLE: Document = {
     "as_of": "2026-11-20",
     "sources": EXAMPLE_SOURCES,
 }
-EXAMPLE_PATCH: Document = {
+EXAMPLE_PATCH: RowDocument = {
     "price_per_instance_hour": {"amount": "18.80", "currency_code": "USD"},
     "as_of": "2026-11-21",
 }

@@ -3,35 +3,44 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from service.catalog.rows import Document
-from service.planning.cost.prices import Term, device_price, effective_price, first_day, last_day, written
+from service.catalog.rows import RowDocument
+from service.planning.cost.prices import (
+    CommitmentTerm,
+    compute_effective_price,
+    device_price,
+    format_price,
+    parse_first_day,
+    parse_last_day,
+)
 from service.planning.errors import PlanningError
 
 _AMOUNTS = ("upfront_per_instance", "hourly_per_instance", "minimum_spend_per_hour")
 _WITHOUT_TERM = ("on_demand", "spot")
 
 
-def _amount(holder: Document, member: str) -> Decimal | None:
+def _get_amount(holder: RowDocument, member: str) -> Decimal | None:
     return Decimal(holder[member]["amount"]) if member in holder else None
 
 
-def term_of(document: Document) -> Term | None:
+def parse_term(document: RowDocument) -> CommitmentTerm | None:
     """The term of an offer, if it states one."""
     commitment = document.get("commitment")
     if commitment is None:
         return None
-    upfront, hourly, spend = (_amount(commitment, member) for member in _AMOUNTS)
-    return Term(commitment["term_days"], upfront, hourly, commitment.get("minimum_instances"), spend)
+    upfront, hourly, spend = (_get_amount(commitment, member) for member in _AMOUNTS)
+    return CommitmentTerm(
+        commitment["term_days"], upfront, hourly, commitment.get("minimum_instances"), spend
+    )
 
 
-def instance_price(document: Document) -> Decimal:
+def compute_instance_price(document: RowDocument) -> Decimal:
     """Effective price of an instance for an hour."""
-    return effective_price(_amount(document, "price_per_instance_hour"), term_of(document))
+    return compute_effective_price(_get_amount(document, "price_per_instance_hour"), parse_term(document))
 
 
-def currency_of(document: Document) -> str:
+def get_currency(document: RowDocument) -> str:
     """The one currency of an offer."""
-    codes = dict(_currencies(document))
+    codes = dict(_list_currencies(document))
     code = next(iter(codes.values()), "")
     for pointer, other in codes.items():
         if other != code:
@@ -39,7 +48,7 @@ def currency_of(document: Document) -> str:
     return code
 
 
-def _currencies(document: Document) -> Iterator[tuple[str, str]]:
+def _list_currencies(document: RowDocument) -> Iterator[tuple[str, str]]:
     if "price_per_instance_hour" in document:
         yield "/price_per_instance_hour/currency_code", document["price_per_instance_hour"]["currency_code"]
     commitment = document.get("commitment", {})
@@ -48,29 +57,29 @@ def _currencies(document: Document) -> Iterator[tuple[str, str]]:
             yield f"/commitment/{member}/currency_code", commitment[member]["currency_code"]
 
 
-def derive_prices(document: Document) -> Document:
+def derive_prices(document: RowDocument) -> RowDocument:
     """The members that follow from an offer; refuses one that contradicts itself."""
     check_days(document)
     if "commitment" in document and document["purchase_option"] in _WITHOUT_TERM:
         raise PlanningError("TERM_NOT_EXPECTED", "/commitment", "on demand and spot commit to nothing")
-    code = currency_of(document)
-    each = instance_price(document)
+    code = get_currency(document)
+    each = compute_instance_price(document)
     device = device_price(each, document.get("accelerator_count", 1))
     return {
-        "effective_price_per_instance_hour": {"amount": written(each), "currency_code": code},
-        "price_per_device_hour": {"amount": written(device), "currency_code": code},
+        "effective_price_per_instance_hour": {"amount": format_price(each), "currency_code": code},
+        "price_per_device_hour": {"amount": format_price(device), "currency_code": code},
     }
 
 
-def check_days(document: Document) -> None:
+def check_days(document: RowDocument) -> None:
     """Refuse dates that no calendar has, and a validity that ends before it begins."""
     for member in ("as_of", "valid_from", "valid_until"):
         if member in document:
             try:
-                last_day(document[member])
+                parse_last_day(document[member])
             except ValueError as error:
                 detail = "there is no such day"
                 raise PlanningError("DATE_INVALID", f"/{member}", detail) from error
     begins, ends = document.get("valid_from"), document.get("valid_until")
-    if begins and ends and last_day(ends) < first_day(begins):
+    if begins and ends and parse_last_day(ends) < parse_first_day(begins):
         raise PlanningError("VALIDITY_REVERSED", "/valid_until", "it ends before it begins")

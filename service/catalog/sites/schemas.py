@@ -4,13 +4,13 @@ from typing import Annotated
 
 from pydantic import MISSING, Field
 
-from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
-from service.catalog.shapes import Identifiers, ListQuery
+from service.catalog.rows import EXAMPLE_SOURCES, RowDocument, RowInput, Versioned
+from service.catalog.shapes import IdentifierFilter, ListQuery
 from service.schemas.base import NotNegative, ResourceId
 from service.schemas.tariffs import TimeZone
 
 
-class SiteInput(RowInput):
+class SiteRequest(RowInput):
     """A building or a fleet of buildings."""
 
     pue: Annotated[float, Field(ge=1, le=10)]
@@ -25,20 +25,20 @@ class SiteInput(RowInput):
     """IANA name of its local clock."""
 
 
-class Site(SiteInput, Versioned):
+class Site(SiteRequest, Versioned):
     """A site of the catalog."""
 
 
 class SiteQuery(ListQuery):
     """Filters of sites."""
 
-    grid_id: Identifiers = []
+    grid_id: IdentifierFilter = []
     """Grids to list sites of."""
-    tariff_id: Identifiers = []
+    tariff_id: IdentifierFilter = []
     """Tariffs to list sites of."""
 
 
-EXAMPLE: Document = {
+EXAMPLE: RowDocument = {
     "id": "example-site",
     "name": "Example site",
     "pue": 1.2,
@@ -46,4 +46,4 @@ EXAMPLE: Document = {
     "time_zone": "America/New_York",
     "sources": EXAMPLE_SOURCES,
 }
-EXAMPLE_PATCH: Document = {"pue": 1.18}
+EXAMPLE_PATCH: RowDocument = {"pue": 1.18}

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import MISSING, BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.catalog.rows import EXAMPLE_SOURCES, Document, RowInput, Versioned
-from service.catalog.shapes import ListQuery, Words
+from service.catalog.rows import EXAMPLE_SOURCES, RowDocument, RowInput, Versioned
+from service.catalog.shapes import ListQuery, TextFilter
 from service.schemas.base import AnswerWarning, CurrencyCode, ForeignObject, SignedDecimalText, Text
 from service.schemas.tariffs import Day, Price, TariffTerms, TimeZone
 
@@ -14,18 +14,18 @@ MOST_CHARACTERS = 4_000_000
 """Characters of a file: some years of days."""
 
 
-class TariffInput(TariffTerms, RowInput):
+class TariffRequest(TariffTerms, RowInput):
     """What electricity is charged by."""
 
     utility: Text | MISSING = MISSING
     """Who charges by it."""
 
 
-class Tariff(TariffInput, Versioned):
+class Tariff(TariffRequest, Versioned):
     """A tariff of the catalog."""
 
 
-class RateImport(RowInput):
+class UrdbTariffImportRequest(RowInput):
     """A tariff by its rate in OpenEI's utility rate database (URDB)."""
 
     format: Literal["urdb_json"]
@@ -43,7 +43,7 @@ class RateImport(RowInput):
     """Keys of the rate to leave out of the tariff, such as those that were refused."""
 
 
-class MarketImport(RowInput):
+class MarketTariffImportRequest(RowInput):
     """A tariff by the prices of a market: each interval's price times a factor, and an adder."""
 
     format: Literal["entsoe_a44_xml"]
@@ -59,8 +59,9 @@ class MarketImport(RowInput):
     ] = "1"
 
 
-TariffImport = TypeAliasType(
-    "TariffImport", Annotated[RateImport | MarketImport, Field(discriminator="format")]
+TariffImportRequest = TypeAliasType(
+    "TariffImportRequest",
+    Annotated[UrdbTariffImportRequest | MarketTariffImportRequest, Field(discriminator="format")],
 )
 
 
@@ -101,9 +102,9 @@ class ExportQuery(BaseModel):
 class TariffQuery(ListQuery):
     """Filters of tariffs."""
 
-    name: Words = []
+    name: TextFilter = []
     """Names to list."""
-    utility: Words = []
+    utility: TextFilter = []
     """Utilities to list tariffs of."""
     currency_code: Annotated[list[CurrencyCode], Field(max_length=50)] = []
     """Currencies to list tariffs in."""
@@ -111,7 +112,7 @@ class TariffQuery(ListQuery):
     """Time zones to list tariffs of."""
 
 
-EXAMPLE: Document = {
+EXAMPLE: RowDocument = {
     "id": "example-large-power",
     "name": "Example Utility, large power by time of use",
     "utility": "Example Utility",
@@ -166,4 +167,4 @@ EXAMPLE: Document = {
     "sources": EXAMPLE_SOURCES,
 }
 """Energy by time of use, demand with a ratchet, a customer charge and a tax."""
-EXAMPLE_PATCH: Document = {"holidays": ["2026-12-25", "2027-01-01"]}
+EXAMPLE_PATCH: RowDocument = {"holidays": ["2026-12-25", "2027-01-01"]}

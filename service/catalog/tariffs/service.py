@@ -8,23 +8,23 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import MISSING, ValidationError
 
-from service.catalog.rows import Document
+from service.catalog.rows import RowDocument
 from service.catalog.tariffs.schemas import (
     ExportedTariff,
     ImportedTariff,
-    MarketImport,
-    RateImport,
-    TariffInput,
+    MarketTariffImportRequest,
+    TariffRequest,
+    UrdbTariffImportRequest,
 )
-from service.formats.grid.entsoe import entsoe_prices
-from service.formats.urdb import Finding, UrdbImport, tariff_from_urdb, urdb_from_tariff
-from service.kit.http.problems import ERROR_LIMIT, FieldError, Unprocessable, pointer
+from service.formats.grid.entsoe import read_entsoe_prices
+from service.formats.urdb import ImportFinding, UrdbImport, tariff_from_urdb, urdb_from_tariff
+from service.kit.http.problems import ERROR_LIMIT, FieldError, Unprocessable, build_pointer
 from service.planning.errors import PlanningError
-from service.planning.tariff.calendar import zone_of
-from service.planning.tariff.charges import RealTimeCharge, Revision, Tariff
-from service.planning.tariff.effort import MOST_ORDINARY_STEPS, ordinary_effort
+from service.planning.tariff.calendar import resolve_zone
+from service.planning.tariff.charges import RealTimeCharge, Tariff, TariffRevision
+from service.planning.tariff.effort import MOST_ORDINARY_STEPS, estimate_ordinary_effort
 from service.schemas.base import AnswerWarning
-from service.schemas.tariffs import MOST_VALUES, day, from_planning, terms_of, to_planning
+from service.schemas.tariffs import MOST_VALUES, parse_day, parse_terms, to_document, to_planning
 
 _URDB = "/urdb"
 _NOTE_LENGTH = 2000
@@ -32,25 +32,25 @@ _UTILITY_LENGTH = 500
 _ZONE_LENGTH = 40
 
 
-def check_terms(document: Document) -> Document:
+def check_terms(document: RowDocument) -> RowDocument:
     """Nothing to add; :class:`PlanningError` for terms that contradict themselves.
 
     Or with which an ordinary bill takes too much: who names a stored tariff does not choose what it takes.
     """
-    tariff = to_planning(terms_of(document))
-    ordinary_effort(tariff).check(MOST_ORDINARY_STEPS, "/revisions", "TARIFF_TOO_COSTLY")
+    tariff = to_planning(parse_terms(document))
+    estimate_ordinary_effort(tariff).check(MOST_ORDINARY_STEPS, "/revisions", "TARIFF_TOO_COSTLY")
     return {}
 
 
 class ReadTariff(NamedTuple):
     """A file of another format as a catalog row, with what became of its parts."""
 
-    document: Document
+    document: RowDocument
     refused: list[AnswerWarning]
     approximated: list[AnswerWarning]
     warnings: list[AnswerWarning]
 
-    def answer(self, stored: Document) -> ImportedTariff:
+    def to_response(self, stored: RowDocument) -> ImportedTariff:
         """The stored row beside the lists."""
         return {
             "tariff": stored,  # type: ignore[typeddict-item]
@@ -60,16 +60,16 @@ class ReadTariff(NamedTuple):
         }
 
 
-def read_tariff(body: RateImport | MarketImport) -> ReadTariff:
+def read_tariff(body: UrdbTariffImportRequest | MarketTariffImportRequest) -> ReadTariff:
     """The row that a file of another format describes."""
-    return read_rate(body) if isinstance(body, RateImport) else read_market(body)
+    return read_rate(body) if isinstance(body, UrdbTariffImportRequest) else read_market(body)
 
 
-def read_market(body: MarketImport) -> ReadTariff:
+def read_market(body: MarketTariffImportRequest) -> ReadTariff:
     """The row of one charge by the prices of a market."""
     try:
-        zone = zone_of(body.time_zone)
-        series = entsoe_prices(body.content)
+        zone = resolve_zone(body.time_zone)
+        series = read_entsoe_prices(body.content)
     except PlanningError as error:
         field = FieldError(error.pointer, error.code, error.detail)
         raise Unprocessable("The prices cannot be imported", field) from error
@@ -83,15 +83,15 @@ def read_market(body: MarketImport) -> ReadTariff:
     tariff = Tariff(
         currency_code=series.currency_code,
         time_zone=body.time_zone,
-        revisions=(Revision(effective_from=starts_on, charges=(charge,)),),
+        revisions=(TariffRevision(effective_from=starts_on, charges=(charge,)),),
     )
     document = body.model_dump(mode="json", exclude={"format", "content", "time_zone", "adder", "factor"})
-    detail = f"the prices are those of bidding zone {_folded(series.zone, _ZONE_LENGTH)}"
+    detail = f"the prices are those of bidding zone {_fold_text(series.zone, _ZONE_LENGTH)}"
     told: AnswerWarning = {"code": "BIDDING_ZONE", "pointer": "/content", "detail": detail}
-    return ReadTariff(_sound({**document, **from_planning(tariff)}, "/content"), [], [], [told])
+    return ReadTariff(_check_document({**document, **to_document(tariff)}, "/content"), [], [], [told])
 
 
-def read_rate(body: RateImport) -> ReadTariff:
+def read_rate(body: UrdbTariffImportRequest) -> ReadTariff:
     """The row that a rate describes; what no tariff can say is refused by name, unless it is excluded."""
     try:
         whole = tariff_from_urdb(body.urdb, time_zone=body.time_zone)
@@ -103,25 +103,25 @@ def read_rate(body: RateImport) -> ReadTariff:
     if kept.refused:
         raise Unprocessable(
             "The rate says what no tariff can; keys named in excluded_keys are left out",
-            *(_field(finding) for finding in kept.refused[:ERROR_LIMIT]),
+            *(_to_field_error(finding) for finding in kept.refused[:ERROR_LIMIT]),
         )
     return ReadTariff(
-        _row(body, kept),
-        _left_out(body.excluded_keys, whole),
-        [_warning("URDB_APPROXIMATED", finding) for finding in kept.approximated],
-        [*(_warning("URDB_NOTE", finding) for finding in kept.warnings), *_of_bills(kept)],
+        _build_row(body, kept),
+        _list_excluded_warnings(body.excluded_keys, whole),
+        [_to_warning("URDB_APPROXIMATED", finding) for finding in kept.approximated],
+        [*(_to_warning("URDB_NOTE", finding) for finding in kept.warnings), *_list_bill_warnings(kept)],
     )
 
 
-def _field(finding: Finding) -> FieldError:
+def _to_field_error(finding: ImportFinding) -> FieldError:
     return FieldError(f"{_URDB}{finding.pointer}", "URDB_KEY_REFUSED", finding.detail)
 
 
-def _warning(code: str, finding: Finding) -> AnswerWarning:
+def _to_warning(code: str, finding: ImportFinding) -> AnswerWarning:
     return {"code": code, "pointer": f"{_URDB}{finding.pointer}", "detail": finding.detail}
 
 
-def _check_excluded(body: RateImport) -> None:
+def _check_excluded(body: UrdbTariffImportRequest) -> None:
     items = body.urdb.get("items")
     rate = items[0] if isinstance(items, list) and items and isinstance(items[0], dict) else body.urdb
     for place, key in enumerate(body.excluded_keys):
@@ -130,45 +130,45 @@ def _check_excluded(body: RateImport) -> None:
             raise Unprocessable("A key to leave out is not there", field)
 
 
-def _left_out(excluded: Iterable[str], whole: UrdbImport) -> list[AnswerWarning]:
+def _list_excluded_warnings(excluded: Iterable[str], whole: UrdbImport) -> list[AnswerWarning]:
     """Every excluded key, with the reasons why it would have been refused."""
     listed: list[AnswerWarning] = []
     for key in dict.fromkeys(excluded):
-        name = pointer([key]).removeprefix("/")
+        name = build_pointer([key]).removeprefix("/")
         reasons = [finding for finding in whole.refused if name in finding.pointer.split("/")]
-        listed += [_warning("URDB_KEY_EXCLUDED", finding) for finding in reasons]
+        listed += [_to_warning("URDB_KEY_EXCLUDED", finding) for finding in reasons]
         if not reasons:
-            at = f"{_URDB}{pointer([key])}"
+            at = f"{_URDB}{build_pointer([key])}"
             listed.append({"code": "URDB_KEY_EXCLUDED", "pointer": at, "detail": "left out as asked"})
     return listed
 
 
-def _of_bills(imported: UrdbImport) -> Iterable[AnswerWarning]:
+def _list_bill_warnings(imported: UrdbImport) -> Iterable[AnswerWarning]:
     """What a rate says of bills and no tariff holds."""
     if imported.year_zero_peaks_kw is not None:
         detail = "peaks of the year before the load are of a customer: give them with a bill as monthly_peaks"
         yield {"code": "PEAKS_NOT_STORED", "pointer": f"{_URDB}/x_billing_demand", "detail": detail}
 
 
-def _row(body: RateImport, imported: UrdbImport) -> Document:
+def _build_row(body: UrdbTariffImportRequest, imported: UrdbImport) -> RowDocument:
     apart = {"format", "urdb", "time_zone", "holidays", "effective_from", "excluded_keys"}
     document = body.model_dump(mode="json", exclude=apart)
-    utility = _folded(imported.utility or "", _UTILITY_LENGTH)
+    utility = _fold_text(imported.utility or "", _UTILITY_LENGTH)
     if utility:
         document["utility"] = utility
-    terms = from_planning(_dated(body, imported.tariff))
-    notes = (_folded(note, _NOTE_LENGTH) for note in terms.get("notes", []))
+    terms = to_document(_apply_start_date(body, imported.tariff))
+    notes = (_fold_text(note, _NOTE_LENGTH) for note in terms.get("notes", []))
     terms |= {"notes": [note for note in notes if note], "holidays": body.holidays}
-    return _sound({**document, **terms}, _URDB)
+    return _check_document({**document, **terms}, _URDB)
 
 
-def _sound(document: Document, at: str) -> Document:
+def _check_document(document: RowDocument, at: str) -> RowDocument:
     """A document that keeps to the shape and the rules of tariffs; what does not is told of the file."""
     try:
-        row = TariffInput.model_validate(document).model_dump(mode="json")
+        row = TariffRequest.model_validate(document).model_dump(mode="json")
         check_terms(row)
     except ValidationError as error:
-        place = pointer(error.errors(include_url=False, include_input=False)[0]["loc"])
+        place = build_pointer(error.errors(include_url=False, include_input=False)[0]["loc"])
         field = FieldError(at, "OUT_OF_BOUNDS", f"the tariff would be out of bounds at {place}")
     except PlanningError as error:
         own = error.pointer.startswith(("/time_zone", "/holidays"))
@@ -179,11 +179,11 @@ def _sound(document: Document, at: str) -> Document:
     raise Unprocessable("The file makes no sound tariff", field)
 
 
-def _dated(body: RateImport, tariff: Tariff) -> Tariff:
+def _apply_start_date(body: UrdbTariffImportRequest, tariff: Tariff) -> Tariff:
     if body.effective_from is MISSING:
         return tariff
     try:
-        start = day(body.effective_from, "/effective_from")
+        start = parse_day(body.effective_from, "/effective_from")
     except PlanningError as error:
         field = FieldError(error.pointer, error.code, error.detail)
         raise Unprocessable("The calendar has no such day", field) from error
@@ -191,17 +191,17 @@ def _dated(body: RateImport, tariff: Tariff) -> Tariff:
     return replace(tariff, revisions=(replace(revision, effective_from=start),))
 
 
-def _folded(text: str, length: int) -> str:
+def _fold_text(text: str, length: int) -> str:
     """On one line, and cut where it is too long."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return line if len(line) <= length else f"{line[: length - 3]}..."
 
 
-def exported(document: Document, on: str) -> ExportedTariff:
+def export_rate(document: RowDocument, on: str) -> ExportedTariff:
     """A stored tariff as a rate of version 8, with what such a rate cannot say."""
-    tariff = to_planning(terms_of(document))
+    tariff = to_planning(parse_terms(document))
     try:
-        wanted = day(on, "/query/on") if on else None
+        wanted = parse_day(on, "/query/on") if on else None
     except PlanningError as error:
         field = FieldError(error.pointer, error.code, error.detail)
         raise Unprocessable("The calendar has no such day", field) from error

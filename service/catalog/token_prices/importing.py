@@ -8,25 +8,29 @@ from pydantic import MISSING
 from service.catalog import repository
 from service.catalog.offers.importing import check_as_of, is_older, list_refusals
 from service.catalog.registry import MODELS, TOKEN_PRICES
-from service.catalog.rows import Document
-from service.catalog.service import Imported, import_rows
-from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport, TokenPriceInput
-from service.formats.offers.listed import Refused
+from service.catalog.rows import RowDocument
+from service.catalog.service import ImportResult, import_rows
+from service.catalog.token_prices.schemas import (
+    ImportedTokenPrices,
+    TokenPriceImportRequest,
+    TokenPriceRequest,
+)
+from service.formats.offers.listed import RefusedOffer
 from service.formats.token_prices import ListedTokenPrice, token_prices_from_litellm
-from service.formats.token_prices import TokenPriceImport as ReadList
+from service.formats.token_prices import ReadTokenPrices as ReadList
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError, Unprocessable
-from service.planning.cost.prices import written
+from service.planning.cost.prices import format_price
 from service.planning.errors import PlanningError
 
 
-def known_models(session: Reader, tenant_id: str) -> dict[str, str]:
+def list_known_models(session: Reader, tenant_id: str) -> dict[str, str]:
     """Ids of the models that a tenant sees, by every name in lower case."""
-    rows = repository.visible_rows(session, MODELS, tenant_id)
+    rows = repository.list_visible_rows(session, MODELS, tenant_id)
     return {name.lower(): row["id"] for row in rows for name in (*row["aliases"], row["id"])}
 
 
-def read_list(body: TokenPriceImport, models: dict[str, str]) -> ReadList:
+def read_list(body: TokenPriceImportRequest, models: dict[str, str]) -> ReadList:
     """The prices of a list; 422 where the content is no such list."""
     check_as_of(body.as_of)
     provider = None if body.provider is MISSING else body.provider
@@ -37,13 +41,15 @@ def read_list(body: TokenPriceImport, models: dict[str, str]) -> ReadList:
         raise Unprocessable("The price list cannot be imported", field) from error
 
 
-def store_list(session: Writer, tenant_id: str, body: TokenPriceImport, listed: ReadList) -> Imported:
+def store_list(
+    session: Writer, tenant_id: str, body: TokenPriceImportRequest, listed: ReadList
+) -> ImportResult:
     """Create or version the prices of a list; one that the catalog has from a later day stays."""
-    documents = [_document(price, body) for price in listed.prices]
+    documents = [_to_document(price, body) for price in listed.prices]
     return import_rows(session, TOKEN_PRICES, tenant_id, documents, is_older=is_older)
 
 
-def _document(price: ListedTokenPrice, body: TokenPriceImport) -> Document:
+def _to_document(price: ListedTokenPrice, body: TokenPriceImportRequest) -> RowDocument:
     source = body.source.model_dump(mode="json")
     row = {
         "id": price.id,
@@ -51,24 +57,24 @@ def _document(price: ListedTokenPrice, body: TokenPriceImport) -> Document:
         "provider": price.provider,
         "model_name": price.model_name,
         "model_id": price.model_id,
-        "input_price_per_million_tokens": _usd(price.input_per_million),
-        "output_price_per_million_tokens": _usd(price.output_per_million),
-        "cached_input_price_per_million_tokens": _usd(price.cached_input_per_million),
+        "input_price_per_million_tokens": _to_usd(price.input_per_million),
+        "output_price_per_million_tokens": _to_usd(price.output_per_million),
+        "cached_input_price_per_million_tokens": _to_usd(price.cached_input_per_million),
         "as_of": body.as_of,
         "note": price.note,
         "sources": [{**source, "pointers": [""], "as_of": body.as_of}],
     }
     given = {name: value for name, value in row.items() if value is not None}
-    return TokenPriceInput.model_validate(given).model_dump(mode="json")
+    return TokenPriceRequest.model_validate(given).model_dump(mode="json")
 
 
-def _usd(amount: Decimal | None) -> Document | None:
-    return None if amount is None else {"amount": written(amount), "currency_code": "USD"}
+def _to_usd(amount: Decimal | None) -> RowDocument | None:
+    return None if amount is None else {"amount": format_price(amount), "currency_code": "USD"}
 
 
-def answer(listed: ReadList, imported: Imported) -> ImportedTokenPrices:
+def to_response(listed: ReadList, imported: ImportResult) -> ImportedTokenPrices:
     """What became of every model of a list."""
-    refused, reasons = list_refusals([*listed.refused, *_not_stored(listed, imported)])
+    refused, reasons = list_refusals([*listed.refused, *_list_not_stored(listed, imported)])
     return {
         "created": imported.created,
         "changed": imported.changed,
@@ -79,10 +85,12 @@ def answer(listed: ReadList, imported: Imported) -> ImportedTokenPrices:
     }
 
 
-def _not_stored(listed: ReadList, imported: Imported) -> Iterator[Refused]:
+def _list_not_stored(listed: ReadList, imported: ImportResult) -> Iterator[RefusedOffer]:
     older, clashing = set(imported.older), set(imported.clashing)
     for price in listed.prices:
         if price.id in older:
-            yield Refused(price.pointer, "OLDER_THAN_CATALOG", "the catalog has a newer price of this model")
+            yield RefusedOffer(
+                price.pointer, "OLDER_THAN_CATALOG", "the catalog has a newer price of this model"
+            )
         elif price.id in clashing:
-            yield Refused(price.pointer, "ID_TAKEN", "the id of this price is an alias of another")
+            yield RefusedOffer(price.pointer, "ID_TAKEN", "the id of this price is an alias of another")

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field, with_config
 from typing_extensions import TypeAliasType, TypedDict
 
-from service.catalog.offers.schemas import LONGEST_CONTENT, ListSource, RefusedReason, RefusedRow
-from service.catalog.rows import EXAMPLE_SOURCES, DateText, Document, RowInput, Versioned
-from service.catalog.shapes import Identifiers, ListQuery, Words
-from service.schemas.base import Input, Integer, MoneyInput, ResourceId, Text
+from service.catalog.offers.schemas import LONGEST_CONTENT, PriceListSource, RefusedRow, RefusedRowCount
+from service.catalog.rows import EXAMPLE_SOURCES, DateText, RowDocument, RowInput, Versioned
+from service.catalog.shapes import IdentifierFilter, ListQuery, TextFilter
+from service.schemas.base import Integer, MoneyInput, ResourceId, StrictModel, Text
 
 
-class TokenPriceInput(RowInput):
+class TokenPriceRequest(RowInput):
     """What a provider charges for tokens of a model: a list price, for comparison."""
 
     provider: Text
@@ -32,23 +32,23 @@ class TokenPriceInput(RowInput):
     """Why the figure may be wrong."""
 
 
-class TokenPrice(TokenPriceInput, Versioned):
+class TokenPrice(TokenPriceRequest, Versioned):
     """A token price of the catalog."""
 
 
 class TokenPriceQuery(ListQuery):
     """Filters of token prices."""
 
-    provider: Words = []
+    provider: TextFilter = []
     """Providers to list."""
-    model_id: Identifiers = []
+    model_id: IdentifierFilter = []
     """Models of the catalog to list prices of."""
 
 
 TokenPriceFormat = TypeAliasType("TokenPriceFormat", Literal["litellm"])
 
 
-class TokenPriceImport(Input):
+class TokenPriceImportRequest(StrictModel):
     """A list of token prices in the format of its publisher."""
 
     format: TokenPriceFormat
@@ -59,7 +59,7 @@ class TokenPriceImport(Input):
     """Only prices of this provider, as the list calls it; by default all."""
     as_of: DateText
     """When the prices held."""
-    source: ListSource
+    source: PriceListSource
 
 
 @with_config(use_attribute_docstrings=True)
@@ -74,13 +74,13 @@ class ImportedTokenPrices(TypedDict):
     """Ids of token prices that were stored like this already."""
     refused: list[RefusedRow]
     """The first thousand models without a price of tokens, with the reason."""
-    refused_reasons: list[RefusedReason]
+    refused_reasons: list[RefusedRowCount]
     """All that were refused, by reason."""
     row_count: Integer
     """Models that were read."""
 
 
-EXAMPLE: Document = {
+EXAMPLE: RowDocument = {
     "id": "example-cloud-example-decoder",
     "name": "Example Cloud, example decoder",
     "provider": "example-cloud",
@@ -91,7 +91,7 @@ EXAMPLE: Document = {
     "as_of": "2026-11-20",
     "sources": EXAMPLE_SOURCES,
 }
-EXAMPLE_PATCH: Document = {
+EXAMPLE_PATCH: RowDocument = {
     "output_price_per_million_tokens": {"amount": "0.75", "currency_code": "USD"},
     "as_of": "2026-11-21",
 }

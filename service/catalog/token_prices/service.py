@@ -1,7 +1,7 @@
 """What a token price must obey."""
 
 from service.catalog.offers.service import check_days
-from service.catalog.rows import Document
+from service.catalog.rows import RowDocument
 from service.planning.errors import PlanningError
 
 _PRICES = (
@@ -11,7 +11,7 @@ _PRICES = (
 )
 
 
-def check_prices(document: Document) -> Document:
+def check_prices(document: RowDocument) -> RowDocument:
     """Nothing to add; :class:`PlanningError` for prices of two currencies, of 0, or of no day."""
     check_days(document)
     amounts = {member: document[member] for member in _PRICES if member in document}

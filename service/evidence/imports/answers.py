@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from service.evidence.imports.context import Question
-from service.evidence.measured import UNSEEN_COMPONENTS, View
+from service.evidence.imports.context import EstimateQuestion
+from service.evidence.measured import UNSEEN_COMPONENTS, MemoryView
 from service.formats.measurements import engine_logs, serving, training_logs
-from service.formats.measurements.readings import Reading, Run, worst
+from service.formats.measurements.readings import FigureReading, MeasuredFileRun, select_worst
 from service.formats.offers.listed import RowError
 
 INFERENCE, TRAINING = "inference", "training"
@@ -22,7 +22,7 @@ _OF_TRAINING: Final = frozenset(
 )
 
 
-class Measured(NamedTuple):
+class MeasuredAnswerFigure(NamedTuple):
     """One measured figure of an answer.
 
     ``measured`` is in the unit of the answer's figure. ``unseen`` are components of a memory estimate that
@@ -36,20 +36,24 @@ class Measured(NamedTuple):
     unseen: frozenset[str] = frozenset()
 
 
-def kind_of(run: Run) -> str:
+def resolve_kind(run: MeasuredFileRun) -> str:
     """The kind of workload that a run measured."""
     return TRAINING if any(one.metric in _OF_TRAINING for one in run.readings) else INFERENCE
 
 
-def measured(run: Run, question: Question) -> Iterator[Measured]:
+def list_measured(run: MeasuredFileRun, question: EstimateQuestion) -> Iterator[MeasuredAnswerFigure]:
     """The figures of a run that an estimate answers; raises RowError where there is none."""
-    found = [*_served(run, question), *_trained(run, question), *_started(run, question)]
+    found = [
+        *_list_serving_figures(run, question),
+        *_list_training_figures(run, question),
+        *_list_startup_figures(run, question),
+    ]
     if not found:
         raise RowError("NO_FIGURE", "the run holds no figure that an estimate answers")
     yield from found
 
 
-def _mean_tokens(length: Any) -> float:  # noqa: ANN401
+def _compute_mean_tokens(length: Any) -> float:  # noqa: ANN401
     if isinstance(length, int):
         return float(length)
     match length["distribution"]:
@@ -61,43 +65,45 @@ def _mean_tokens(length: Any) -> float:  # noqa: ANN401
     return float(sum(tokens * weight for tokens, weight in weighted) / sum(length["weights"]))
 
 
-def _served(run: Run, question: Question) -> Iterator[Measured]:
+def _list_serving_figures(run: MeasuredFileRun, question: EstimateQuestion) -> Iterator[MeasuredAnswerFigure]:
     for metric, family in ((serving.FIRST_TOKEN, "serving_ttft"), (serving.OUTPUT_TOKEN, "serving_tpot")):
-        reading = run.find(metric, *MIDDLE)
+        reading = run.find_reading(metric, *MIDDLE)
         if reading:
             median = "/median" if reading.statistic == "p50" else ""
-            yield Measured(reading.pointer, family + median, reading.value)
+            yield MeasuredAnswerFigure(reading.pointer, family + median, reading.value)
     if question["workload"]["kind"] == INFERENCE and "request_rate_per_second" not in question["workload"]:
         # At a given rate of arrivals the throughput is the rate.
-        yield from _rate(run, question["workload"])
+        yield from _list_output_rates(run, question["workload"])
     for metric, family in (
         (serving.POWER, "serving_power"),
         ("energy_per_output_token_joules", "serving_energy"),
     ):
-        reading = run.find(metric, *MIDDLE, "single")
+        reading = run.find_reading(metric, *MIDDLE, "single")
         if reading:
-            yield Measured(reading.pointer, family, reading.value)
+            yield MeasuredAnswerFigure(reading.pointer, family, reading.value)
 
 
-def _rate(run: Run, workload: Mapping[str, Any]) -> Iterator[Measured]:
+def _list_output_rates(run: MeasuredFileRun, workload: Mapping[str, Any]) -> Iterator[MeasuredAnswerFigure]:
     """Output tokens per second of the whole cluster, from whatever rate the file has."""
-    inputs, outputs = (_mean_tokens(workload[f"{side}_tokens"]) for side in ("input", "output"))
+    inputs, outputs = (_compute_mean_tokens(workload[f"{side}_tokens"]) for side in ("input", "output"))
     for metric, share in (
         (serving.OUTPUT, 1.0),
         (serving.TOTAL, outputs / (inputs + outputs)),
         (serving.REQUESTS, outputs),
     ):
-        reading = run.find(metric, *MIDDLE)
+        reading = run.find_reading(metric, *MIDDLE)
         if reading:
-            yield Measured(reading.pointer, "serving_throughput", reading.value * share)
+            yield MeasuredAnswerFigure(reading.pointer, "serving_throughput", reading.value * share)
             return
-    batch = run.find(serving.REQUEST, *MIDDLE)
+    batch = run.find_reading(serving.REQUEST, *MIDDLE)
     if batch and run.facts.get("scenario") == "batch":
         rate = workload["concurrency"] * outputs / batch.value
-        yield Measured(batch.pointer, "serving_throughput", rate)
+        yield MeasuredAnswerFigure(batch.pointer, "serving_throughput", rate)
 
 
-def _trained(run: Run, question: Question) -> Iterator[Measured]:
+def _list_training_figures(
+    run: MeasuredFileRun, question: EstimateQuestion
+) -> Iterator[MeasuredAnswerFigure]:
     workload, devices = question["workload"], question["cluster"]["accelerator_count"]
     if workload["kind"] != TRAINING:
         return
@@ -108,31 +114,34 @@ def _trained(run: Run, question: Question) -> Iterator[Measured]:
         (training_logs.RATE, tokens / devices),
         (training_logs.SAMPLES, batch),
     ):
-        reading = run.find(metric, "p50", "mean")
+        reading = run.find_reading(metric, "p50", "mean")
         if reading:
             seconds = reading.value if numerator is None else numerator / reading.value
-            yield Measured(reading.pointer, "training_step", seconds)
+            yield MeasuredAnswerFigure(reading.pointer, "training_step", seconds)
             break
-    for metric, view in ((training_logs.RESERVED, View.RESERVED), (training_logs.ALLOCATED, View.ALLOCATED)):
-        reading = run.find(metric, "max", "mean")
+    for metric, view in (
+        (training_logs.RESERVED, MemoryView.RESERVED),
+        (training_logs.ALLOCATED, MemoryView.ALLOCATED),
+    ):
+        reading = run.find_reading(metric, "max", "mean")
         if reading:
             unseen = UNSEEN_COMPONENTS[view]
-            yield Measured(reading.pointer, "training_memory", reading.value, "memory", unseen)
+            yield MeasuredAnswerFigure(reading.pointer, "training_memory", reading.value, "memory", unseen)
             return
 
 
-def _started(run: Run, question: Question) -> Iterator[Measured]:
+def _list_startup_figures(run: MeasuredFileRun, question: EstimateQuestion) -> Iterator[MeasuredAnswerFigure]:
     """What a started engine holds beside its cache, with the cache that the requests asked for take."""
-    if question["workload"]["kind"] != INFERENCE or not run.find(engine_logs.WEIGHTS):
+    if question["workload"]["kind"] != INFERENCE or not run.find_reading(engine_logs.WEIGHTS):
         return
     parts = {
-        metric: _binding(run, metric, largest=metric != engine_logs.CACHE)
+        metric: _find_binding_reading(run, metric, largest=metric != engine_logs.CACHE)
         for metric in (
             *(engine_logs.WEIGHTS, engine_logs.ACTIVATIONS, engine_logs.OUTSIDE),
             *(engine_logs.CACHE, engine_logs.TOKENS),
         )
     }
-    graphs = _binding(run, engine_logs.GRAPHS, largest=True)
+    graphs = _find_binding_reading(run, engine_logs.GRAPHS, largest=True)
     without = not question["workload"]["engine"].get("cuda_graphs", True)
     weights = parts[engine_logs.WEIGHTS]
     if weights is None or any(part is None for part in parts.values()) or (graphs is None and not without):
@@ -143,13 +152,13 @@ def _started(run: Run, question: Question) -> Iterator[Measured]:
     sizes = {metric: part.value for metric, part in parts.items() if part is not None}
     each = sizes.pop(engine_logs.CACHE) / sizes.pop(engine_logs.TOKENS)
     workload = question["workload"]
-    held = sum(_mean_tokens(workload[f"{side}_tokens"]) for side in ("input", "output"))
+    held = sum(_compute_mean_tokens(workload[f"{side}_tokens"]) for side in ("input", "output"))
     held *= workload.get("concurrency", 1)
     total = sum(sizes.values()) + each * held + (graphs.value if graphs else 0.0)
-    yield Measured(weights.pointer, "inference_memory", total, "memory")
+    yield MeasuredAnswerFigure(weights.pointer, "inference_memory", total, "memory")
 
 
-def _binding(run: Run, metric: str, *, largest: bool) -> Reading | None:
+def _find_binding_reading(run: MeasuredFileRun, metric: str, *, largest: bool) -> FigureReading | None:
     """The figure of the rank that binds; raises RowError where one rank states two."""
     known = [one for one in run.readings if one.metric == metric]
     by_rank: dict[object, set[float]] = {}
@@ -157,7 +166,7 @@ def _binding(run: Run, metric: str, *, largest: bool) -> Reading | None:
         by_rank.setdefault(one.of.get("rank"), set()).add(one.value)
     if any(len(values) > 1 for values in by_rank.values()):
         raise RowError("SEVERAL_RUNS", "the log holds several starts of the engine: send them apart")
-    return worst(known, largest=largest)
+    return select_worst(known, largest=largest)
 
 
 _FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -174,7 +183,7 @@ _FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def estimated(one: Measured, answer: Mapping[str, Any]) -> float | None:
+def get_estimated_figure(one: MeasuredAnswerFigure, answer: Mapping[str, Any]) -> float | None:
     """The figure of an estimate that a measured one stands beside; None where the answer lacks it."""
     place: Any = answer
     for name in _FIGURES[one.family]:
@@ -182,7 +191,7 @@ def estimated(one: Measured, answer: Mapping[str, Any]) -> float | None:
     return None if place is None else float(place)
 
 
-def unseen_bytes(one: Measured, answer: Mapping[str, Any]) -> float:
+def sum_unseen_bytes(one: MeasuredAnswerFigure, answer: Mapping[str, Any]) -> float:
     """What an estimate of memory has in components that the reading does not count."""
     if not one.unseen:
         return 0.0

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from service.formats.measurements.readings import Fact, Run, mapping, member
+from service.formats.measurements.readings import MeasuredFileRun, RunFact, get_member, read_mapping
 from service.formats.offers.listed import RowError
-from service.formats.offers.names import plain
+from service.formats.offers.names import normalize_name
 from service.kit.http.problems import FieldError
 from service.planning.hardware.links import Link
 from service.resolve.catalog import CatalogView, KnownAccelerator
 
-Question = dict[str, Any]
+EstimateQuestion = dict[str, Any]
 
 _SAME: Final = 0.02
 """How far two statements of one number may lie apart: files print means of what was sent."""
@@ -20,7 +20,7 @@ _MEMBERS: Final = ("model", "cluster", "parallelism", "workload")
 _LOADS: Final = ("concurrency", "request_rate_per_second")
 
 
-class Missing(Exception):
+class AbsentFact(Exception):
     """Facts that neither the file nor the caller states."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
@@ -29,7 +29,7 @@ class Missing(Exception):
 
 
 @dataclass(frozen=True)
-class Context:
+class ImportContext:
     """What the caller says of every run of a file, and the catalog in which names are looked up."""
 
     stated: Mapping[str, Any]
@@ -42,70 +42,72 @@ class Context:
     def _accelerators(self) -> Mapping[str, str]:
         owners: dict[str, set[str]] = {}
         for name, known in self.catalog.accelerators.items():
-            owners.setdefault(plain(name), set()).add(known.accelerator.id)
+            owners.setdefault(normalize_name(name), set()).add(known.accelerator.id)
         return {name: next(iter(ids)) for name, ids in owners.items() if len(ids) == 1}
 
     @cached_property
     def _models(self) -> Mapping[str, str]:
         return {name.lower(): known.source["id"] for name, known in self.catalog.models.items()}
 
-    def accelerator_id(self, run: Run) -> str | None:
+    def find_accelerator_id(self, run: MeasuredFileRun) -> str | None:
         """The accelerator of the catalog that the caller names, else the one that the file names."""
         given = self.stated.get("cluster", {}).get("accelerator", {})
         if given:
             known = self.catalog.accelerators.get(given.get("id", ""))
             return known.accelerator.id if known else None
-        return self._accelerators.get(plain(str(run.facts.get("accelerator_name", ""))))
+        return self._accelerators.get(normalize_name(str(run.facts.get("accelerator_name", ""))))
 
-    def accelerator(self, run: Run) -> KnownAccelerator | None:
+    def find_accelerator(self, run: MeasuredFileRun) -> KnownAccelerator | None:
         """The same with what the catalog says of it."""
-        found = self.accelerator_id(run)
+        found = self.find_accelerator_id(run)
         return self.catalog.accelerators[found] if found else None
 
-    def intra_node_link(self, run: Run) -> Link | None:
+    def find_intra_node_link(self, run: MeasuredFileRun) -> Link | None:
         """The link between the devices of a node: the caller's, else the accelerator's own."""
         given = self.stated.get("cluster", {}).get("intra_node_link", {})
         name = given.get("id")
         if not given:
-            known = self.accelerator(run)
+            known = self.find_accelerator(run)
             name = known.intra_node_link_id if known else None
         row = self.catalog.links.get(name or "")
         return row.link if row else None
 
-    def model_id(self, run: Run) -> str | None:
+    def find_model_id(self, run: MeasuredFileRun) -> str | None:
         """The model of the catalog that the file names."""
         name = str(run.facts.get("model_name", "")).lower()
         return self._models.get(name) or self._models.get(name.rpartition("/")[2])
 
 
-def question_of(run: Run, context: Context, kind: str) -> Question:
-    """The question of a run; raises Missing for facts that nobody states, RowError for contradictions.
+def build_question(run: MeasuredFileRun, context: ImportContext, kind: str) -> EstimateQuestion:
+    """The question of a run; raises AbsentFact for facts that nobody states, RowError for contradictions.
 
     ``kind`` is that of the workload. Only what was stated is in it.
     """
-    question: Question = {name: _copy(context.stated[name]) for name in _MEMBERS if name in context.stated}
+    question: EstimateQuestion = {
+        name: _copy_value(context.stated[name]) for name in _MEMBERS if name in context.stated
+    }
     workload = question.setdefault("workload", {})
     if workload.setdefault("kind", kind) != kind:
         raise RowError("ANOTHER_WORKLOAD", f"the file measures {kind}, the request says another workload")
-    if "model" not in question and (model := context.model_id(run)):
+    if "model" not in question and (model := context.find_model_id(run)):
         question["model"] = {"source": "catalog", "id": model}
     cluster = question.setdefault("cluster", {})
-    if "accelerator" not in cluster and (part := context.accelerator_id(run)):
+    if "accelerator" not in cluster and (part := context.find_accelerator_id(run)):
         cluster["accelerator"] = {"source": "catalog", "id": part}
     for path, value in run.facts.items():
         if "." in path:
-            _state(question, path.split("."), value)
-    errors = list(_missing(question, kind))
+            _state_fact(question, path.split("."), value)
+    errors = list(_list_missing_facts(question, kind))
     if errors:
-        raise Missing(errors)
+        raise AbsentFact(errors)
     return question
 
 
-def _copy(value: Any) -> Any:  # noqa: ANN401
-    return {name: _copy(part) for name, part in value.items()} if isinstance(value, dict) else value
+def _copy_value(value: Any) -> Any:  # noqa: ANN401
+    return {name: _copy_value(part) for name, part in value.items()} if isinstance(value, dict) else value
 
 
-def _state(question: Question, path: list[str], value: Fact) -> None:
+def _state_fact(question: EstimateQuestion, path: list[str], value: RunFact) -> None:
     """Add what the file states; a caller's statement of the same must not contradict it.
 
     What a caller says of lengths holds: a file has only what was drawn from them.
@@ -121,7 +123,9 @@ def _state(question: Question, path: list[str], value: Fact) -> None:
     if name not in place:
         _check_load(place, path)
         place[name] = value
-    elif not (isinstance(value, Mapping) or isinstance(place[name], Mapping) or _agree(place[name], value)):
+    elif not (
+        isinstance(value, Mapping) or isinstance(place[name], Mapping) or _is_equal(place[name], value)
+    ):
         raise RowError("CONTRADICTS_FILE", f"{'.'.join(path)} is another one in the file")
 
 
@@ -131,13 +135,13 @@ def _check_load(place: Mapping[str, Any], path: list[str]) -> None:
         raise RowError("CONTRADICTS_FILE", f"the file states {'.'.join(path)}, the request another load")
 
 
-def _agree(stated: object, value: object) -> bool:
+def _is_equal(stated: object, value: object) -> bool:
     if isinstance(stated, bool) or not isinstance(stated, int | float) or not isinstance(value, int | float):
         return bool(stated == value)
     return abs(float(stated) - float(value)) <= _SAME * abs(float(value))
 
 
-def _missing(question: Question, kind: str) -> Iterator[FieldError]:
+def _list_missing_facts(question: EstimateQuestion, kind: str) -> Iterator[FieldError]:
     cluster, workload = question["cluster"], question["workload"]
     if "model" not in question:
         yield FieldError("/model", "MODEL_REQUIRED", "the file names no model of the catalog")
@@ -149,29 +153,29 @@ def _missing(question: Question, kind: str) -> Iterator[FieldError]:
     elif cluster["accelerator_count"] != 1 and not _is_laid_out(question):
         detail = "the file does not say how the model was laid out on the devices"
         yield FieldError("/parallelism", "LAYOUT_REQUIRED", detail)
-    yield from (_served if kind == "inference" else _trained)(question, workload)
+    yield from (_list_missing_serving if kind == "inference" else _list_missing_training)(question, workload)
 
 
-def _is_laid_out(question: Question) -> bool:
+def _is_laid_out(question: EstimateQuestion) -> bool:
     return bool(question.get("parallelism")) or "disaggregated" in question["workload"]
 
 
-def _served(question: Question, workload: Mapping[str, Any]) -> Iterator[FieldError]:
+def _list_missing_serving(question: EstimateQuestion, workload: Mapping[str, Any]) -> Iterator[FieldError]:
     for name in ("input_tokens", "output_tokens"):
         if name not in workload:
             yield FieldError(f"/workload/{name}", "LENGTHS_REQUIRED", "the file does not state this length")
     if not any(name in workload for name in _LOADS):
         detail = "the file states neither requests at a time nor their rate"
         yield FieldError("/workload/concurrency", "LOAD_REQUIRED", detail)
-    if "name" not in mapping(workload.get("engine")):
+    if "name" not in read_mapping(workload.get("engine")):
         yield FieldError("/workload/engine/name", "ENGINE_REQUIRED", "the file does not name the engine")
-    stored = member(question, "model", "config", "quantization_config")
+    stored = get_member(question, "model", "config", "quantization_config")
     if not stored and not {"weight_precision", "weight_format"} & workload.keys():
         detail = "the file does not say how the weights were stored"
         yield FieldError("/workload/weight_precision", "PRECISION_REQUIRED", detail)
 
 
-def _trained(_question: Question, workload: Mapping[str, Any]) -> Iterator[FieldError]:
+def _list_missing_training(_question: EstimateQuestion, workload: Mapping[str, Any]) -> Iterator[FieldError]:
     for name, code in (
         ("sequence_length", "LENGTHS_REQUIRED"),
         ("global_batch_size", "BATCH_REQUIRED"),

@@ -4,10 +4,10 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from service.calibrations.service import Message, figures, link_of
-from service.evidence.imports.context import Context, Missing
+from service.calibrations.service import CollectiveMessage, fit_link, list_figures
+from service.evidence.imports.context import AbsentFact, ImportContext
 from service.formats.measurements import dcgm, nccl_tests, nvbandwidth, superbench
-from service.formats.measurements.readings import Run
+from service.formats.measurements.readings import MeasuredFileRun
 from service.formats.offers.listed import RowError
 from service.kit.http.problems import FieldError
 from service.planning.hardware.calibration import OperatorQuantity
@@ -15,7 +15,7 @@ from service.planning.hardware.calibration.measured import (
     DeviceCalibration,
     MeasuredFigure,
     MeasuredLink,
-    Scope,
+    MeasuredScope,
 )
 from service.planning.hardware.collectives import Collective
 from service.planning.hardware.links import Link, LinkKind
@@ -43,21 +43,21 @@ _MULTIPLIED: Final = {
 }
 
 
-def figures_of(run: Run, context: Context, source: str) -> DeviceCalibration:
-    """What a run says of a device; raises Missing for what only the caller can know, RowError for nothing.
+def build_device_calibration(run: MeasuredFileRun, context: ImportContext, source: str) -> DeviceCalibration:
+    """What a run says of a device; raises AbsentFact for what only the caller can know, RowError for nothing.
 
     Shares are of the rates in the catalog; a transfer's range is that over devices and pairs.
     """
-    known = context.accelerator(run)
+    known = context.find_accelerator(run)
     if known is None:
         detail = "the file names no accelerator of the catalog"
-        raise Missing([FieldError("/cluster", "ACCELERATOR_REQUIRED", detail)])
+        raise AbsentFact([FieldError("/cluster", "ACCELERATOR_REQUIRED", detail)])
     part = known.accelerator
     driver = str(run.facts.get("driver_version", "")).partition(".")[0]
     row = context.catalog.links.get(f"pcie-{known.pcie_generation}-x16")
     found = DeviceCalibration(
         id="",
-        scope=Scope(
+        scope=MeasuredScope(
             kind="cuda",
             node_id=None,
             accelerator_id=part.id,
@@ -65,10 +65,10 @@ def figures_of(run: Run, context: Context, source: str) -> DeviceCalibration:
             power_limit_watts=context.power_limit_watts,
             driver_major=int(driver) if driver.isdigit() else None,
         ),
-        operators=dict(_products(run, part.peak_flops_per_second, source)),
-        links=dict(_links(run, context, source)),
-        host_link_bytes_per_second=_figure(
-            _host_rates(run), row.link.bytes_per_second if row else None, source
+        operators=dict(_list_product_figures(run, part.peak_flops_per_second, source)),
+        links=dict(_list_link_figures(run, context, source)),
+        host_link_bytes_per_second=_build_figure(
+            _list_host_rates(run), row.link.bytes_per_second if row else None, source
         ),
     )
     if not found.operators and not found.links and found.host_link_bytes_per_second is None:
@@ -76,7 +76,7 @@ def figures_of(run: Run, context: Context, source: str) -> DeviceCalibration:
     return found
 
 
-def _figure(values: Iterable[float], limit: float | None, source: str) -> MeasuredFigure | None:
+def _build_figure(values: Iterable[float], limit: float | None, source: str) -> MeasuredFigure | None:
     known = list(values)
     if not known:
         return None
@@ -85,10 +85,10 @@ def _figure(values: Iterable[float], limit: float | None, source: str) -> Measur
     return MeasuredFigure(min(known), statistics.median(known), max(known), len(known), limit, source)
 
 
-def _host_rates(run: Run) -> list[float]:
+def _list_host_rates(run: MeasuredFileRun) -> list[float]:
     """From pinned memory to each device alone; copy engines before kernels."""
     for test in _HOST:
-        found = _cells(run, test)
+        found = _list_cells(run, test)
         if found:
             return found
     return [
@@ -99,14 +99,14 @@ def _host_rates(run: Run) -> list[float]:
     ]
 
 
-def _cells(run: Run, test: str) -> list[float]:
+def _list_cells(run: MeasuredFileRun, test: str) -> list[float]:
     return [
         one.value for one in run.readings if one.metric == nvbandwidth.TRANSFER and one.of.get("test") == test
     ]
 
 
-def _products(
-    run: Run, peaks: Mapping[NumberFormat, float], source: str
+def _list_product_figures(
+    run: MeasuredFileRun, peaks: Mapping[NumberFormat, float], source: str
 ) -> Iterator[tuple[tuple[OperatorQuantity, NumberFormat | None], MeasuredFigure]]:
     rates: dict[NumberFormat, list[float]] = {}
     for one in run.readings:
@@ -114,51 +114,53 @@ def _products(
         if one.metric == superbench.FLOPS and number_format is not None and number_format in peaks:
             rates.setdefault(number_format, []).append(one.value)
     for number_format, values in rates.items():
-        figure = _figure(values, peaks[number_format], source)
+        figure = _build_figure(values, peaks[number_format], source)
         if figure:
             yield (OperatorQuantity.MATRIX_PEAK, number_format), figure
 
 
-def _links(run: Run, context: Context, source: str) -> Iterator[tuple[LinkKind, MeasuredLink]]:
-    pairs = next((cells for test in _PEERS if (cells := _cells(run, test))), [])
+def _list_link_figures(
+    run: MeasuredFileRun, context: ImportContext, source: str
+) -> Iterator[tuple[LinkKind, MeasuredLink]]:
+    pairs = next((cells for test in _PEERS if (cells := _list_cells(run, test))), [])
     timed = [one for one in run.readings if one.metric == nccl_tests.SECONDS and one.of.get("placement")]
     if not pairs and not timed:
         return
-    link = context.intra_node_link(run)
+    link = context.find_intra_node_link(run)
     if link is None:
         detail = "the catalog does not say which link joins the devices of this accelerator"
-        raise Missing([FieldError("/cluster/intra_node_link", "LINK_REQUIRED", detail)])
+        raise AbsentFact([FieldError("/cluster/intra_node_link", "LINK_REQUIRED", detail)])
     if pairs:
-        rate = _figure(pairs, link.bytes_per_second, source)
+        rate = _build_figure(pairs, link.bytes_per_second, source)
         if rate is not None:
             yield link.kind, MeasuredLink(rate, None, None)
     else:
-        fitted = _fitted(run, context, link, source)
+        fitted = _fit_link(run, context, link, source)
         if fitted:
             yield link.kind, fitted
 
 
-def _fitted(run: Run, context: Context, link: Link, source: str) -> MeasuredLink | None:
+def _fit_link(run: MeasuredFileRun, context: ImportContext, link: Link, source: str) -> MeasuredLink | None:
     """The constants of a link from collectives inside a node, out of place."""
     collective = context.collective or run.facts.get("collective")
     if collective is None:
         detail = "the file does not say which collective it measures"
-        raise Missing([FieldError("/collective", "COLLECTIVE_REQUIRED", detail)])
+        raise AbsentFact([FieldError("/collective", "COLLECTIVE_REQUIRED", detail)])
     devices = run.facts.get("cluster.accelerator_count")
     devices = devices or context.stated.get("cluster", {}).get("accelerator_count")
     if not isinstance(devices, int):
         detail = "the file does not say how many devices there were"
-        raise Missing([FieldError("/cluster/accelerator_count", "ACCELERATOR_COUNT_REQUIRED", detail)])
+        raise AbsentFact([FieldError("/cluster/accelerator_count", "ACCELERATOR_COUNT_REQUIRED", detail)])
     if int(str(run.facts.get("nodes", 1))) > 1:
         raise RowError("SEVERAL_NODES", "collectives over several nodes tell no link apart")
     messages = [
-        Message(Collective(str(collective)), devices, float(one.of["bytes"]), one.value)
+        CollectiveMessage(Collective(str(collective)), devices, float(one.of["bytes"]), one.value)
         for one in run.readings
         if one.metric == nccl_tests.SECONDS
         if one.of.get("placement") == "out_of_place" and float(one.of["bytes"]) > 0.0
     ]
-    known = context.accelerator(run)
-    return link_of(
+    known = context.find_accelerator(run)
+    return fit_link(
         messages,
         link,
         context.catalog.curves.calibration.links.value,
@@ -167,6 +169,6 @@ def _fitted(run: Run, context: Context, link: Link, source: str) -> MeasuredLink
     )
 
 
-def names_of(device: DeviceCalibration | None) -> list[str]:
+def list_figure_names(device: DeviceCalibration | None) -> list[str]:
     """Names of the figures of a device, as its calibration has them."""
-    return [] if device is None else [name for name, _ in figures(device)]
+    return [] if device is None else [name for name, _ in list_figures(device)]

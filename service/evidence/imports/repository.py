@@ -9,11 +9,11 @@ from sqlalchemy.orm import Session, undefer
 from service.evidence.imports.tables import EvidenceImportRow
 from service.kit.database.engine import Reader
 
-After = tuple[datetime, str]
+PageCursor = tuple[datetime, str]
 """Time and id of the row that a page follows."""
 
 
-def get(session: Session, tenant_id: str, import_id: str) -> EvidenceImportRow | None:
+def get_import(session: Session, tenant_id: str, import_id: str) -> EvidenceImportRow | None:
     """An import of a tenant with its readings."""
     statement = select(EvidenceImportRow).where(
         EvidenceImportRow.tenant_id == tenant_id, EvidenceImportRow.id == import_id
@@ -21,8 +21,8 @@ def get(session: Session, tenant_id: str, import_id: str) -> EvidenceImportRow |
     return session.scalars(statement.options(undefer(EvidenceImportRow.readings))).one_or_none()
 
 
-def page(
-    session: Reader, tenant_id: str, *, formats: Collection[str], after: After | None, limit: int
+def list_page(
+    session: Reader, tenant_id: str, *, formats: Collection[str], after: PageCursor | None, limit: int
 ) -> Sequence[EvidenceImportRow]:
     """Imports of a tenant, the newest first."""
     statement = select(EvidenceImportRow).where(EvidenceImportRow.tenant_id == tenant_id)
@@ -36,7 +36,7 @@ def page(
     return session.scalars(ordered.limit(limit)).all()
 
 
-def calibrations_of(session: Session, tenant_id: str, sent_sha256: str) -> list[str]:
+def list_calibrations(session: Session, tenant_id: str, sent_sha256: str) -> list[str]:
     """What the same request became before."""
     statement = select(EvidenceImportRow.calibration_id).where(
         EvidenceImportRow.tenant_id == tenant_id, EvidenceImportRow.sent_sha256 == sent_sha256

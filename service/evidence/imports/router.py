@@ -10,15 +10,15 @@ from service.audit.service import Read, WriteRequest, write_from
 from service.catalog.rows import REVISED
 from service.evidence.imports import repository, service
 from service.evidence.imports.schemas import (
-    EvidenceImport,
+    EvidenceImportRequest,
     EvidencePage,
     EvidenceQuery,
-    EvidenceWithdrawal,
+    EvidenceWithdrawalRequest,
     ImportedEvidence,
 )
 from service.evidence.snapshot import Snapshots
 from service.kit.http.pages import NEWEST_FIRST
-from service.kit.http.web import LOCATED, WorkAside, api_router, from_state, json_response
+from service.kit.http.web import LOCATED, OffloadedWork, api_router, from_state, json_response
 from service.schemas.base import ResourceId
 
 router = api_router("/v1/evidence", tag="evidence")
@@ -36,10 +36,10 @@ def list_evidence(read: Read, query: Annotated[EvidenceQuery, Query()]) -> Respo
     """A page of the tenant's imports, the newest first."""
     page = read.page(query, NEWEST_FIRST, "evidence", query.format)
     with read.session() as session:
-        rows = repository.page(
+        rows = repository.list_page(
             session, read.tenant_id, formats=query.format, after=page.after, limit=page.limit
         )
-        return json_response(page.to_response(list(service.summaries(session, read.tenant_id, rows))))
+        return json_response(page.to_response(list(service.list_summaries(session, read.tenant_id, rows))))
 
 
 @router.post(":import", status_code=201, response_model=ImportedEvidence, responses=_CREATED)
@@ -47,8 +47,8 @@ async def import_evidence(
     write: CatalogWrite,
     snapshots: Snapshots,
     estimators: Estimators,
-    aside: WorkAside,
-    body: EvidenceImport,
+    aside: OffloadedWork,
+    body: EvidenceImportRequest,
 ) -> Response:
     """Count the measurements of a file as evidence of the tenant, in the format of the program that wrote it.
 
@@ -56,9 +56,11 @@ async def import_evidence(
     device. Parts that cannot count are refused with the reason; the file itself is not kept.
     """
     # Read before the transaction: an embedded database has one writer.
-    outcome = await aside(partial(service.read, body, snapshots.current(write.tenant_id), estimators))
+    outcome = await aside(
+        partial(service.read_evidence, body, snapshots.get_current(write.tenant_id), estimators)
+    )
     return await run_in_threadpool(
-        write.run, body, lambda session: service.store(session, write.tenant_id, body, outcome)
+        write.run, body, lambda session: service.store_evidence(session, write.tenant_id, body, outcome)
     )
 
 
@@ -66,10 +68,12 @@ async def import_evidence(
 def get_evidence(read: Read, id: ImportPath) -> Response:
     """An import: what was read, what counts, what was refused."""
     with read.session() as session:
-        return json_response(service.get(session, read.tenant_id, id))
+        return json_response(service.get_import(session, read.tenant_id, id))
 
 
 @router.post("/{id:name}:withdraw", response_model=ImportedEvidence, responses=_CHANGED)
-def withdraw_evidence(write: CatalogWrite, id: ImportPath, body: EvidenceWithdrawal) -> Response:
+def withdraw_evidence(write: CatalogWrite, id: ImportPath, body: EvidenceWithdrawalRequest) -> Response:
     """Let an import count no longer; estimates are then what they were without it."""
-    return write.run(body.reason, lambda session: service.withdraw(session, write.tenant_id, id, body.reason))
+    return write.run(
+        body.reason, lambda session: service.withdraw_import(session, write.tenant_id, id, body.reason)
+    )

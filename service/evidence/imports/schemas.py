@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from service.kit.http.pages import NextPageToken, PageQuery
 from service.planning.hardware.collectives import Collective
-from service.schemas.base import Input, Integer, Positive, ResourceId, Text
+from service.schemas.base import Integer, Positive, ResourceId, StrictModel, Text
 from service.schemas.references import ClusterInput, ModelReference, ParallelismInput
 from service.schemas.workloads import WorkloadInput
 
@@ -39,7 +39,7 @@ LONGEST_CONTENT = 8 * 2**20
 READINGS_SHOWN = 1000
 
 
-class EvidenceImport(Input):
+class EvidenceImportRequest(StrictModel):
     """A file of measurements, and what it does not say itself.
 
     A fact that file and request both leave open is asked for by name. What a request says beside the file
@@ -66,7 +66,7 @@ class EvidenceImport(Input):
     """Where the file comes from."""
 
 
-class ImportedReading(TypedDict):
+class ImportedEvidenceReading(TypedDict):
     """One figure as it was read, in the SI unit that the metric's name ends in."""
 
     pointer: str
@@ -81,7 +81,7 @@ class ImportedReading(TypedDict):
     """What it belongs to: step, rank, device, test, size."""
 
 
-class ImportedFigure(TypedDict):
+class ImportedEvidenceFigure(TypedDict):
     """One figure that counts as evidence, beside the estimate of it at the time of the import."""
 
     pointer: str
@@ -94,7 +94,7 @@ class ImportedFigure(TypedDict):
     """What the service estimated for the same question, without this evidence."""
 
 
-class ImportRemark(TypedDict):
+class EvidenceRemark(TypedDict):
     """A part of the file that does not count, or what should be known of one that does."""
 
     pointer: str
@@ -125,13 +125,13 @@ class EvidenceSummary(TypedDict):
     """Runs that the file holds."""
     reading_count: Integer
     """Figures that were read."""
-    answers: list[ImportedFigure]
+    answers: list[ImportedEvidenceFigure]
     """Figures of whole runs, which move estimates of the tenant."""
     figures: list[str]
     """Figures of the device that were drawn, by their name in the calibration."""
-    refused: list[ImportRemark]
+    refused: list[EvidenceRemark]
     """Parts of the file that do not count."""
-    notes: list[ImportRemark]
+    notes: list[EvidenceRemark]
     """What should be known of parts that count."""
     created_at: AwareDatetime
     withdrawn_at: NotRequired[AwareDatetime]
@@ -141,7 +141,7 @@ class EvidenceSummary(TypedDict):
 class ImportedEvidence(EvidenceSummary):
     """A file of measurements that was imported, with what was read of it."""
 
-    readings: list[ImportedReading]
+    readings: list[ImportedEvidenceReading]
     """The first 1,000 figures."""
 
 
@@ -159,7 +159,7 @@ class EvidenceQuery(PageQuery):
     """Formats to list."""
 
 
-class EvidenceWithdrawal(Input):
+class EvidenceWithdrawalRequest(StrictModel):
     """Why something counts no longer."""
 
     reason: Text

@@ -9,31 +9,37 @@ from uuid import uuid4
 
 from pydantic import MISSING, ValidationError
 
-from service.audit.service import Change
+from service.audit.service import WriteOutcome
 from service.calibrations import service as calibrations
-from service.calibrations.service import Drawn
+from service.calibrations.service import MeasuredSet
 from service.catalog import service as catalog
 from service.catalog.rows import REVISION_HEADER
 from service.evidence.imports import repository
-from service.evidence.imports.answers import Measured, estimated, kind_of, measured, unseen_bytes
-from service.evidence.imports.context import Context, Missing, Question, question_of
+from service.evidence.imports.answers import (
+    MeasuredAnswerFigure,
+    get_estimated_figure,
+    list_measured,
+    resolve_kind,
+    sum_unseen_bytes,
+)
+from service.evidence.imports.context import AbsentFact, EstimateQuestion, ImportContext, build_question
 from service.evidence.imports.errors import EvidenceCounted, EvidenceNotFound, EvidenceRefused
-from service.evidence.imports.figures import FORMATS, figures_of, names_of
-from service.evidence.imports.schemas import READINGS_SHOWN, EvidenceImport
+from service.evidence.imports.figures import FORMATS, build_device_calibration, list_figure_names
+from service.evidence.imports.schemas import READINGS_SHOWN, EvidenceImportRequest
 from service.evidence.imports.tables import EvidenceImportRow
-from service.evidence.measured import SHAPES, Operation
+from service.evidence.measured import SHAPES, MeasuredOperation
 from service.formats.measurements import READERS
-from service.formats.measurements.readings import Measurements, Run
-from service.formats.offers.listed import Refused, RowError
+from service.formats.measurements.readings import FileMeasurements, MeasuredFileRun
+from service.formats.offers.listed import RefusedOffer, RowError
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http import idempotency
+from service.kit.http.cancellation import check_cancelled
 from service.kit.http.problems import FieldError
-from service.kit.http.wanted import check_wanted
 from service.planning.errors import PlanningError
 from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredAnswer
 from service.resolve.catalog import CatalogView
-from service.schemas.estimates import MemoryQuestion, ThroughputQuestion
+from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 
 Estimators = Mapping[str, Callable[[Any, CatalogView], Mapping[str, Any]]]
 """Estimates by operation; they stand right of this room and are handed in."""
@@ -48,24 +54,24 @@ _OBSERVED: Final = frozenset({"dcgm_dmon", "dcgm_exporter", "nsight_compute"})
 """Formats of what a device was doing: shown, but no figure of an estimate."""
 
 
-class Answered(NamedTuple):
+class EstimatedMeasurement(NamedTuple):
     """A measured figure with its question, beside what is estimated."""
 
-    measured: Measured
+    measured: MeasuredAnswerFigure
     estimated: float
-    question: Question
+    question: EstimateQuestion
 
 
-class Outcome(NamedTuple):
+class ImportOutcome(NamedTuple):
     """What a file says, and what of it counts."""
 
-    measurements: Measurements
-    answers: tuple[Answered, ...]
+    measurements: FileMeasurements
+    answers: tuple[EstimatedMeasurement, ...]
     device: DeviceCalibration | None
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedOffer, ...]
 
 
-def read(body: EvidenceImport, catalog: CatalogView, estimators: Estimators) -> Outcome:
+def read_evidence(body: EvidenceImportRequest, catalog: CatalogView, estimators: Estimators) -> ImportOutcome:
     """What a file says under ``catalog``; raises EvidenceRefused where nothing of it can count."""
     try:
         measurements = READERS[body.format](body.content)
@@ -74,99 +80,103 @@ def read(body: EvidenceImport, catalog: CatalogView, estimators: Estimators) -> 
     except (RowError, ValueError, ArithmeticError) as error:
         detail = "the content is not what this program writes"
         raise EvidenceRefused("", FieldError("/content", "FORMAT", detail)) from error
-    context = _context(body, catalog)
-    reading = _Reading(context, estimators)
+    context = _build_context(body, catalog)
+    reading = _FileReader(context, estimators)
     for run in measurements.runs:
-        reading.add(run, body)
-    outcome = Outcome(
+        reading.add_run(run, body)
+    outcome = ImportOutcome(
         measurements,
         tuple(reading.answers),
         reading.device,
         (*measurements.refused, *reading.refused),
     )
     if not outcome.answers and outcome.device is None:
-        raise EvidenceRefused("", *(reading.missing or _reasons(outcome)))
+        raise EvidenceRefused("", *(reading.missing or _list_reasons(outcome)))
     return outcome
 
 
-def _context(body: EvidenceImport, catalog: CatalogView) -> Context:
+def _build_context(body: EvidenceImportRequest, catalog: CatalogView) -> ImportContext:
     stated = body.model_dump(mode="json", exclude_unset=True)
     limit = None if body.power_limit_watts is MISSING else body.power_limit_watts
-    return Context(stated, catalog, stated.get("collective"), limit)
+    return ImportContext(stated, catalog, stated.get("collective"), limit)
 
 
-def _reasons(outcome: Outcome) -> list[FieldError]:
+def _list_reasons(outcome: ImportOutcome) -> list[FieldError]:
     """Why no part of a file counts: each reason once."""
     each = {one.code: FieldError("/content", one.code, one.detail) for one in outcome.refused}
     nothing = FieldError("/content", "NO_FIGURE", "the file holds no figure that an estimate reads")
     return list(each.values()) or [nothing]
 
 
-class _Reading:
+class _FileReader:
     """What the runs of one file come to."""
 
-    def __init__(self, context: Context, estimators: Estimators) -> None:
+    def __init__(self, context: ImportContext, estimators: Estimators) -> None:
         self._context = context
         self._estimators = estimators
         self._known: dict[str, Mapping[str, Any]] = {}
         self._asked = 0
-        self.answers: list[Answered] = []
+        self.answers: list[EstimatedMeasurement] = []
         self.device: DeviceCalibration | None = None
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedOffer] = []
         self.missing: dict[FieldError, None] = {}
 
-    def add(self, run: Run, body: EvidenceImport) -> None:
+    def add_run(self, run: MeasuredFileRun, body: EvidenceImportRequest) -> None:
         """Make of a run what it can be evidence of."""
-        check_wanted()
+        check_cancelled()
         try:
             if body.format in FORMATS:
                 self._add_device(run, f"{body.format}, imported")
             else:
                 self._add_answers(run, body.format)
-        except Missing as missing:
+        except AbsentFact as missing:
             self.missing |= dict.fromkeys(missing.errors)
-            self.refused.extend(Refused(run.pointer, error.code, error.detail) for error in missing.errors)
+            self.refused.extend(
+                RefusedOffer(run.pointer, error.code, error.detail) for error in missing.errors
+            )
         except RowError as error:
-            self.refused.append(Refused(run.pointer, error.code, error.detail))
+            self.refused.append(RefusedOffer(run.pointer, error.code, error.detail))
 
-    def _add_device(self, run: Run, source: str) -> None:
+    def _add_device(self, run: MeasuredFileRun, source: str) -> None:
         if self.device is not None:
             raise RowError("SEVERAL_DEVICES", "the file holds several nodes: send them apart")
-        self.device = figures_of(run, self._context, source)
+        self.device = build_device_calibration(run, self._context, source)
 
-    def _add_answers(self, run: Run, file_format: str) -> None:
+    def _add_answers(self, run: MeasuredFileRun, file_format: str) -> None:
         if file_format in _OBSERVED:
             raise RowError("NO_FIGURE", "what a device was doing is no figure of an estimate")
-        question = question_of(run, self._context, kind_of(run))
-        _checked(Operation.THROUGHPUT, question)
-        for one in measured(run, question):
+        question = build_question(run, self._context, resolve_kind(run))
+        _parse_question(MeasuredOperation.THROUGHPUT, question)
+        for one in list_measured(run, question):
             if len(self.answers) >= MOST_ANSWERS:
                 raise RowError("TOO_MANY", f"one import counts {MOST_ANSWERS} figures at most")
             try:
-                self.answers.append(self._beside(one, question))
+                self.answers.append(self._compare_with_estimate(one, question))
             except RowError as error:
-                self.refused.append(Refused(one.pointer, error.code, error.detail))
+                self.refused.append(RefusedOffer(one.pointer, error.code, error.detail))
 
-    def _beside(self, one: Measured, question: Question) -> Answered:
+    def _compare_with_estimate(
+        self, one: MeasuredAnswerFigure, question: EstimateQuestion
+    ) -> EstimatedMeasurement:
         """A measured figure beside the estimate of it; a unit that is another one shows here."""
         asked = question if one.operation == "memory" else {**question, "explain": False}
-        answer = self._answer(one.operation, asked)
-        expected = estimated(one, answer)
+        answer = self._answer_question(one.operation, asked)
+        expected = get_estimated_figure(one, answer)
         if expected is None or expected <= 0.0:
             raise RowError("NOT_ESTIMATED", "the service has no estimate of this figure for this question")
-        whole = one._replace(measured=one.measured + unseen_bytes(one, answer))
+        whole = one._replace(measured=one.measured + sum_unseen_bytes(one, answer))
         if not 1.0 / _WITHIN < whole.measured / expected < _WITHIN:
             detail = f"the figure is more than {_WITHIN:g} times off its estimate: unit or facts are wrong"
             raise RowError("IMPLAUSIBLE", detail)
-        return Answered(whole, expected, asked)
+        return EstimatedMeasurement(whole, expected, asked)
 
-    def _answer(self, operation: str, asked: Question) -> Mapping[str, Any]:
+    def _answer_question(self, operation: str, asked: EstimateQuestion) -> Mapping[str, Any]:
         key = json.dumps([operation, asked], sort_keys=True)
         if key not in self._known:
             self._asked += 1
             if self._asked > MOST_QUESTIONS:
                 raise RowError("TOO_MANY", f"one import asks {MOST_QUESTIONS} different questions at most")
-            question = _checked(Operation(operation), asked)
+            question = _parse_question(MeasuredOperation(operation), asked)
             try:
                 self._known[key] = self._estimators[operation](question, self._context.catalog)
             except PlanningError as error:
@@ -178,7 +188,9 @@ class _Reading:
         return self._known[key]
 
 
-def _checked(operation: Operation, asked: Question) -> MemoryQuestion | ThroughputQuestion:
+def _parse_question(
+    operation: MeasuredOperation, asked: EstimateQuestion
+) -> MemoryEstimateRequest | ThroughputEstimateRequest:
     """The question that file and request make together; raises RowError where they make none."""
     try:
         return SHAPES[operation].model_validate_json(json.dumps(asked))
@@ -195,34 +207,36 @@ _TAGS: Final = frozenset(
 )
 
 
-def store(session: Writer, tenant_id: str, body: EvidenceImport, outcome: Outcome) -> Change:
+def store_evidence(
+    session: Writer, tenant_id: str, body: EvidenceImportRequest, outcome: ImportOutcome
+) -> WriteOutcome:
     """Count what was read of a file as a calibration of the tenant."""
     import_id = uuid4().hex
     digest = sha256(body.content.encode()).hexdigest()
     rests_on = {"import_id": import_id, "format": body.format, "content_sha256": digest}
-    drawn = Drawn(outcome.device, tuple(_kept(one) for one in outcome.answers))
+    drawn = MeasuredSet(outcome.device, tuple(_to_measured_answer(one) for one in outcome.answers))
     # It locks the tenant's revision: of two equal imports one comes second.
-    calibration_id = calibrations.keep(session, tenant_id, drawn, rests_on)
-    sent = idempotency.digest(body.model_dump(mode="json"))
-    _check_new(session, tenant_id, sent)
+    calibration_id = calibrations.store_imported(session, tenant_id, drawn, rests_on)
+    sent = idempotency.digest_json(body.model_dump(mode="json"))
+    _check_not_imported(session, tenant_id, sent)
     row = EvidenceImportRow(
         tenant_id=tenant_id,
         id=import_id,
         sent_sha256=sent,
         calibration_id=calibration_id,
         created_at=now(),
-        **shown_outcome(body, outcome),
+        **outcome_to_response(body, outcome),
     )
     session.add(row)
     session.flush()
-    shown = whole(session, tenant_id, row)
+    shown = to_detail(session, tenant_id, row)
     path = f"evidence/{import_id}"
-    revision = {REVISION_HEADER: str(catalog.revision(session, tenant_id))}
+    revision = {REVISION_HEADER: str(catalog.get_revision(session, tenant_id))}
     headers = {"Location": f"/v1/{path}", **revision}
-    return Change(resource=path, status=201, body=shown, headers=headers, after=shown)
+    return WriteOutcome(resource=path, status=201, body=shown, headers=headers, after=shown)
 
 
-def shown_outcome(body: EvidenceImport, outcome: Outcome) -> dict[str, Any]:
+def outcome_to_response(body: EvidenceImportRequest, outcome: ImportOutcome) -> dict[str, Any]:
     """What became of a file, whatever it is stored as."""
     runs = outcome.measurements.runs
     return {
@@ -231,22 +245,22 @@ def shown_outcome(body: EvidenceImport, outcome: Outcome) -> dict[str, Any]:
         "content_sha256": sha256(body.content.encode()).hexdigest(),
         "run_count": len(runs),
         "reading_count": sum(len(run.readings) for run in runs),
-        "answers": [_shown_answer(one) for one in outcome.answers],
-        "figures": names_of(outcome.device),
-        "refused": _shown_parts(outcome.refused),
-        "notes": _shown_parts(outcome.measurements.notes),
-        "readings": list(_shown_readings(outcome.measurements)),
+        "answers": [_answer_to_response(one) for one in outcome.answers],
+        "figures": list_figure_names(outcome.device),
+        "refused": _parts_to_response(outcome.refused),
+        "notes": _parts_to_response(outcome.measurements.notes),
+        "readings": list(_readings_to_response(outcome.measurements)),
     }
 
 
-def _check_new(session: Writer, tenant_id: str, sent_sha256: str) -> None:
-    earlier = repository.calibrations_of(session, tenant_id, sent_sha256)
-    states = calibrations.states(session, tenant_id, earlier)
+def _check_not_imported(session: Writer, tenant_id: str, sent_sha256: str) -> None:
+    earlier = repository.list_calibrations(session, tenant_id, sent_sha256)
+    states = calibrations.get_states(session, tenant_id, earlier)
     if any(one.state == ACTIVE for one in states.values()):
         raise EvidenceCounted
 
 
-def _kept(one: Answered) -> MeasuredAnswer:
+def _to_measured_answer(one: EstimatedMeasurement) -> MeasuredAnswer:
     return MeasuredAnswer(
         id="",
         calibration_id="",
@@ -257,7 +271,7 @@ def _kept(one: Answered) -> MeasuredAnswer:
     )
 
 
-def _shown_answer(one: Answered) -> dict[str, Any]:
+def _answer_to_response(one: EstimatedMeasurement) -> dict[str, Any]:
     figure = one.measured
     return {
         "pointer": figure.pointer,
@@ -267,7 +281,7 @@ def _shown_answer(one: Answered) -> dict[str, Any]:
     }
 
 
-def _shown_readings(measurements: Measurements) -> Iterator[dict[str, Any]]:
+def _readings_to_response(measurements: FileMeasurements) -> Iterator[dict[str, Any]]:
     shown = 0
     for run in measurements.runs:
         for one in run.readings:
@@ -278,25 +292,25 @@ def _shown_readings(measurements: Measurements) -> Iterator[dict[str, Any]]:
             yield document | ({"of": dict(one.of)} if one.of else {})
 
 
-def _shown_parts(parts: Any) -> list[dict[str, str]]:  # noqa: ANN401
+def _parts_to_response(parts: Any) -> list[dict[str, str]]:  # noqa: ANN401
     return [one._asdict() for one in list(parts)[:READINGS_SHOWN]]
 
 
-def get(session: Reader, tenant_id: str, import_id: str) -> dict[str, Any]:
+def get_import(session: Reader, tenant_id: str, import_id: str) -> dict[str, Any]:
     """One import with its readings."""
-    return whole(session, tenant_id, _found(session, tenant_id, import_id))
+    return to_detail(session, tenant_id, _get_import_row(session, tenant_id, import_id))
 
 
-def _found(session: Reader | Writer, tenant_id: str, import_id: str) -> EvidenceImportRow:
-    row = repository.get(session, tenant_id, import_id)
+def _get_import_row(session: Reader | Writer, tenant_id: str, import_id: str) -> EvidenceImportRow:
+    row = repository.get_import(session, tenant_id, import_id)
     if row is None:
         raise EvidenceNotFound
     return row
 
 
-def whole(session: Reader | Writer, tenant_id: str, row: EvidenceImportRow) -> dict[str, Any]:
+def to_detail(session: Reader | Writer, tenant_id: str, row: EvidenceImportRow) -> dict[str, Any]:
     """An import as callers see it, with its readings."""
-    return next(summaries(session, tenant_id, [row])) | {"readings": row.readings}
+    return next(list_summaries(session, tenant_id, [row])) | {"readings": row.readings}
 
 
 _MEMBERS: Final = (
@@ -305,9 +319,9 @@ _MEMBERS: Final = (
 )
 
 
-def summaries(session: Reader | Writer, tenant_id: str, rows: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+def list_summaries(session: Reader | Writer, tenant_id: str, rows: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
     """Imports as lists show them, each with the state of its calibration."""
-    states = calibrations.states(session, tenant_id, [row.calibration_id for row in rows])
+    states = calibrations.get_states(session, tenant_id, [row.calibration_id for row in rows])
     for row in rows:
         of_set = states[row.calibration_id]
         members = {name: getattr(row, name) for name in _MEMBERS}
@@ -315,10 +329,10 @@ def summaries(session: Reader | Writer, tenant_id: str, rows: Any) -> Iterator[d
         yield {name: value for name, value in members.items() if value is not None}
 
 
-def withdraw(session: Writer, tenant_id: str, import_id: str, reason: str) -> Change:
+def withdraw_import(session: Writer, tenant_id: str, import_id: str, reason: str) -> WriteOutcome:
     """Let an import count no longer; estimates are then as they were before it."""
-    row = _found(session, tenant_id, import_id)
-    before = whole(session, tenant_id, row)
-    withdrawn = calibrations.withdraw(session, tenant_id, row.calibration_id, reason)
-    after = whole(session, tenant_id, row)
+    row = _get_import_row(session, tenant_id, import_id)
+    before = to_detail(session, tenant_id, row)
+    withdrawn = calibrations.withdraw_calibration(session, tenant_id, row.calibration_id, reason)
+    after = to_detail(session, tenant_id, row)
     return replace(withdrawn, resource=f"evidence/{import_id}", body=after, before=before, after=after)

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from service.planning.errors import PlanningError
-from service.planning.tariff.charges import Prices
+from service.planning.tariff.charges import IntervalPrices
 
 _RESOLUTIONS = {"PT15M": 15, "PT30M": 30, "PT60M": 60, "PT1H": 60}
 _UNITS = {"MWH": 1000.0, "KWH": 1.0}
@@ -28,12 +28,12 @@ _REPEATING, _POINTS = "A03", "A01"
 class PriceSeries(NamedTuple):
     """Prices per kWh of consecutive intervals of one bidding zone, and their currency."""
 
-    prices: Prices
+    prices: IntervalPrices
     currency_code: str
     zone: str
 
 
-class _Period(NamedTuple):
+class _PricePeriod(NamedTuple):
     start: datetime
     minutes: int
     values: list[float]
@@ -45,23 +45,23 @@ class _Period(NamedTuple):
         return self.start + timedelta(minutes=self.minutes) * len(self.values)
 
 
-def _refused(detail: str) -> PlanningError:
+def _build_error(detail: str) -> PlanningError:
     return PlanningError("PRICE_FILE", "/content", detail)
 
 
-def _root(text: str) -> ET.Element:
+def _parse_root(text: str) -> ET.Element:
     """The root of a document without a type definition, so that no entity is ever expanded or fetched."""
     if len(text) > _LONGEST:
-        raise _refused("the document is too long")
-    if "<!" in _uncommented(text):
-        raise _refused("a document with a type definition or character data sections is not read")
+        raise _build_error("the document is too long")
+    if "<!" in _strip_comments(text):
+        raise _build_error("a document with a type definition or character data sections is not read")
     try:
         return ET.fromstring(text)  # noqa: S314 - without a type definition there are no entities
     except (ET.ParseError, ValueError, LookupError) as error:
-        raise _refused("not an XML document") from error
+        raise _build_error("not an XML document") from error
 
 
-def _uncommented(text: str) -> str:
+def _strip_comments(text: str) -> str:
     """Without comments; one that does not end is left as it is."""
     kept, place = [], 0
     while (start := text.find("<!--", place)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
@@ -70,45 +70,45 @@ def _uncommented(text: str) -> str:
     return "".join((*kept, text[place:]))
 
 
-def _name(element: ET.Element) -> str:
+def _get_tag_name(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def _children(element: ET.Element, name: str) -> list[ET.Element]:
-    return [child for child in element if _name(child) == name]
+def _list_children(element: ET.Element, name: str) -> list[ET.Element]:
+    return [child for child in element if _get_tag_name(child) == name]
 
 
-def _text(element: ET.Element, *path: str) -> str:
+def _read_text(element: ET.Element, *path: str) -> str:
     for name in path:
-        found = _children(element, name)
+        found = _list_children(element, name)
         if len(found) != 1:
-            raise _refused(f"one {name} is expected")
+            raise _build_error(f"one {name} is expected")
         element = found[0]
     return (element.text or "").strip()
 
 
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%MZ").replace(tzinfo=UTC)
     except ValueError as error:
-        raise _refused("a time is not like 2025-09-28T22:00Z") from error
+        raise _build_error("a time is not like 2025-09-28T22:00Z") from error
 
 
-def _points(period: ET.Element, count: int) -> dict[int, float]:
+def _read_points(period: ET.Element, count: int) -> dict[int, float]:
     found: dict[int, float] = {}
-    for point in _children(period, "Point"):
-        position, price = _text(point, "position"), _text(point, "price.amount")
+    for point in _list_children(period, "Point"):
+        position, price = _read_text(point, "position"), _read_text(point, "price.amount")
         try:
             place, value = int(position), float(price)
         except ValueError as error:
-            raise _refused("a position or a price is no number") from error
+            raise _build_error("a position or a price is no number") from error
         if place in found or not 1 <= place <= count or not math.isfinite(value):
-            raise _refused("a position stands twice or lies outside its period")
+            raise _build_error("a position stands twice or lies outside its period")
         found[place] = value
     return found
 
 
-class _Series(NamedTuple):
+class _SeriesProperties(NamedTuple):
     """What a series says of all its periods."""
 
     curve: str
@@ -117,64 +117,69 @@ class _Series(NamedTuple):
     zone: str
 
 
-def _series(series: ET.Element) -> _Series:
-    curve, per = _text(series, "curveType"), _UNITS.get(_text(series, "price_Measure_Unit.name"))
+def _read_series(series: ET.Element) -> _SeriesProperties:
+    curve, per = _read_text(series, "curveType"), _UNITS.get(_read_text(series, "price_Measure_Unit.name"))
     if curve not in (_REPEATING, _POINTS) or per is None:
-        raise _refused("the curve type is not A01 or A03, or the unit is not MWH")
-    return _Series(curve, per, _text(series, "currency_Unit.name"), _text(series, "in_Domain.mRID"))
+        raise _build_error("the curve type is not A01 or A03, or the unit is not MWH")
+    return _SeriesProperties(
+        curve, per, _read_text(series, "currency_Unit.name"), _read_text(series, "in_Domain.mRID")
+    )
 
 
-def _period(period: ET.Element, series: _Series) -> _Period:
-    minutes = _RESOLUTIONS.get(_text(period, "resolution"))
+def _read_period(period: ET.Element, series: _SeriesProperties) -> _PricePeriod:
+    minutes = _RESOLUTIONS.get(_read_text(period, "resolution"))
     if minutes is None:
-        raise _refused(f"the resolution is none of {', '.join(_RESOLUTIONS)}")
-    start, end = _time(_text(period, "timeInterval", "start")), _time(_text(period, "timeInterval", "end"))
+        raise _build_error(f"the resolution is none of {', '.join(_RESOLUTIONS)}")
+    start, end = (
+        _parse_time(_read_text(period, "timeInterval", "start")),
+        _parse_time(_read_text(period, "timeInterval", "end")),
+    )
     count, rest = divmod((end - start).total_seconds(), minutes * 60)
     if count < 1 or rest or count > _MOST_INTERVALS:
-        raise _refused("a period is no whole number of intervals")
-    found = _points(period, int(count))
+        raise _build_error("a period is no whole number of intervals")
+    found = _read_points(period, int(count))
     if 1 not in found or (series.curve == _POINTS and len(found) < count):
-        raise _refused("a position is missing that nothing stands for")
+        raise _build_error("a position is missing that nothing stands for")
     values: list[float] = []
     for place in range(1, int(count) + 1):
         values.append(found[place] / series.per_kwh if place in found else values[-1])
-    return _Period(start, minutes, values, series.currency, series.zone)
+    return _PricePeriod(start, minutes, values, series.currency, series.zone)
 
 
-def _periods(root: ET.Element) -> Iterator[_Period]:
+def _read_periods(root: ET.Element) -> Iterator[_PricePeriod]:
     intervals = 0
-    for element in _children(root, "TimeSeries"):
-        periods = _children(element, "Period")
+    for element in _list_children(root, "TimeSeries"):
+        periods = _list_children(element, "Period")
         if not periods:
             continue
-        series = _series(element)
+        series = _read_series(element)
         for each in periods:
-            period = _period(each, series)
+            period = _read_period(each, series)
             intervals += len(period.values)
             if intervals > _MOST_INTERVALS:
-                raise _refused(f"the document has more than {_MOST_INTERVALS} intervals")
+                raise _build_error(f"the document has more than {_MOST_INTERVALS} intervals")
             yield period
 
 
-def entsoe_prices(text: str) -> PriceSeries:
+def read_entsoe_prices(text: str) -> PriceSeries:
     """Prices of a document whose periods follow each other without a gap.
 
     Refuses with ``PRICE_FILE`` other documents, holes that no rule fills, and mixed zones, currencies or
     resolutions.
     """
-    root = _root(text)
-    if _name(root) != "Publication_MarketDocument" or _text(root, "type") != "A44":
-        raise _refused("not a document of day-ahead prices (A44)")
-    periods = sorted(_periods(root), key=lambda period: period.start)
+    root = _parse_root(text)
+    if _get_tag_name(root) != "Publication_MarketDocument" or _read_text(root, "type") != "A44":
+        raise _build_error("not a document of day-ahead prices (A44)")
+    periods = sorted(_read_periods(root), key=lambda period: period.start)
     if not periods:
-        raise _refused("no prices")
+        raise _build_error("no prices")
     first = periods[0]
     for before, after in pairwise(periods):
         if after.start != before.end:
-            raise _refused("the periods do not follow each other without a gap")
+            raise _build_error("the periods do not follow each other without a gap")
         if (after.minutes, after.currency, after.zone) != (first.minutes, first.currency, first.zone):
-            raise _refused("zones, currencies or resolutions differ")
+            raise _build_error("zones, currencies or resolutions differ")
     if not re.fullmatch("[A-Z]{3}", first.currency):
-        raise _refused("the currency is no code of three letters")
+        raise _build_error("the currency is no code of three letters")
     values = np.concatenate([period.values for period in periods])
-    return PriceSeries(Prices(first.start, first.minutes, values), first.currency, first.zone)
+    return PriceSeries(IntervalPrices(first.start, first.minutes, values), first.currency, first.zone)

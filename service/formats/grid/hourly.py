@@ -24,11 +24,11 @@ _HIGHEST = 1e6
 _KEYS = ("Month", "Timestamp")
 
 
-def _refused(line: int, detail: str) -> PlanningError:
+def _build_error(line: int, detail: str) -> PlanningError:
     return PlanningError("GRID_FILE", "/content", f"line {line}: {detail}")
 
 
-def _rows(text: str) -> tuple[list[str], list[Sequence[str]]]:
+def _read_rows(text: str) -> tuple[list[str], list[Sequence[str]]]:
     """Header and rows; refuses a table whose rows differ from its header."""
     try:
         # A row more than a year has is refused below; of what follows it nothing is read.
@@ -40,32 +40,32 @@ def _rows(text: str) -> tuple[list[str], list[Sequence[str]]]:
     header, *rows = table
     for line, row in enumerate(rows, start=2):
         if len(row) != len(header):
-            raise _refused(line, f"{len(row)} values under {len(header)} columns")
+            raise _build_error(line, f"{len(row)} values under {len(header)} columns")
     return [name.strip() for name in header], list(rows)
 
 
-def _number(text: str, line: int) -> float:
+def _parse_number(text: str, line: int) -> float:
     try:
         value = float(text)
     except ValueError as error:
-        raise _refused(line, "a value is no number") from error
+        raise _build_error(line, "a value is no number") from error
     if not math.isfinite(value) or abs(value) > _HIGHEST:
-        raise _refused(line, "a value is not finite or too large")
+        raise _build_error(line, "a value is not finite or too large")
     return value
 
 
-def _whole(text: str, line: int) -> int:
+def _parse_integer(text: str, line: int) -> int:
     if not re.fullmatch("[0-9]{1,5}", text.strip()):
-        raise _refused(line, "a month or an hour is no whole number")
+        raise _build_error(line, "a month or an hour is no whole number")
     return int(text)
 
 
-def avert_regions(text: str) -> Mapping[str, tuple[float, ...]]:
+def read_avert_regions(text: str) -> Mapping[str, tuple[float, ...]]:
     """Marginal kg CO2 per kWh by region, for the hours of a year from its first on.
 
     Refuses with ``GRID_FILE`` a table whose hours have a gap or are not in order, or with more than a year.
     """
-    header, rows = _rows(text)
+    header, rows = _read_rows(text)
     if tuple(header[: len(_KEYS)]) != _KEYS or not 0 < len(header) - len(_KEYS) <= _MOST_REGIONS:
         raise PlanningError("GRID_FILE", "/content", "the columns are Month, Timestamp and regions")
     if len(set(header)) != len(header):
@@ -73,30 +73,32 @@ def avert_regions(text: str) -> Mapping[str, tuple[float, ...]]:
     if not 0 < len(rows) <= _MOST_HOURS:
         raise PlanningError("GRID_FILE", "/content", f"1 to {_MOST_HOURS} hours")
     for place, row in enumerate(rows):
-        if _whole(row[1], place + 2) != place:
-            raise _refused(place + 2, f"hour {place} of the year is missing or not in its place")
+        if _parse_integer(row[1], place + 2) != place:
+            raise _build_error(place + 2, f"hour {place} of the year is missing or not in its place")
     return {
-        region: tuple(_number(row[column], line) * POUND_KILOGRAMS for line, row in enumerate(rows, start=2))
+        region: tuple(
+            _parse_number(row[column], line) * POUND_KILOGRAMS for line, row in enumerate(rows, start=2)
+        )
         for column, region in enumerate(header[len(_KEYS) :], start=len(_KEYS))
     }
 
 
-def month_hours(text: str) -> tuple[float, ...]:
+def read_month_hours(text: str) -> tuple[float, ...]:
     """Average kg CO2e per kWh, by month and hour of the day: 12 times 24, from midnight in January on.
 
     Refuses with ``GRID_FILE`` a table in which one of them is missing or stands twice.
     """
-    header, rows = _rows(text)
+    header, rows = _read_rows(text)
     if header != ["month", "hour", "co2_eq_kg_per_MWh"]:
         raise PlanningError("GRID_FILE", "/content", "the columns are month, hour and co2_eq_kg_per_MWh")
     found: dict[tuple[int, int], float] = {}
     for line, (month, hour, value) in enumerate(rows, start=2):
-        key = (_whole(month, line), _whole(hour, line))
+        key = (_parse_integer(month, line), _parse_integer(hour, line))
         if key in found or not (1 <= key[0] <= _MONTHS and key[1] < _HOURS):
-            raise _refused(line, "a month and hour stands twice or does not exist")
-        found[key] = _number(value, line) / _MWH_KWH
+            raise _build_error(line, "a month and hour stands twice or does not exist")
+        found[key] = _parse_number(value, line) / _MWH_KWH
         if found[key] < 0.0:
-            raise _refused(line, "an average is not below zero")
+            raise _build_error(line, "an average is not below zero")
     if len(found) != _MONTHS * _HOURS:
         raise PlanningError("GRID_FILE", "/content", f"{len(found)} of {_MONTHS * _HOURS} months and hours")
     return tuple(found[month, hour] for month in range(1, _MONTHS + 1) for hour in range(_HOURS))

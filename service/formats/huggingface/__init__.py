@@ -19,11 +19,11 @@ from service.formats.huggingface import (
     recommender,
     vision,
 )
-from service.formats.huggingface.reader import ConfigReader, Family
+from service.formats.huggingface.reader import ConfigReader, ModelFamily
 from service.planning.errors import PlanningError
 from service.planning.models.architecture import Architecture
 
-FAMILIES: Mapping[str, Family] = {
+FAMILIES: Mapping[str, ModelFamily] = {
     **families.FAMILIES,
     **encoders.FAMILIES,
     **encoder_decoders.FAMILIES,
@@ -37,7 +37,7 @@ _CLASS_OF_DIFFUSERS = "_class_name"
 """Where a configuration of diffusers names its class; it has no ``model_type``."""
 
 
-class ImportedModel(NamedTuple):
+class ReadModel(NamedTuple):
     """What a configuration says. ``defaulted`` names the fields that it leaves to its family."""
 
     architecture: Architecture
@@ -49,50 +49,50 @@ class ImportedModel(NamedTuple):
     """Parameters of a head that the class ties although the configuration says that it stands apart."""
 
 
-def import_config(config: Mapping[str, object]) -> ImportedModel:
+def import_config(config: Mapping[str, object]) -> ReadModel:
     """The architecture that ``config``, a parsed ``config.json``, describes.
 
     Raises :class:`PlanningError` whose pointer names the field at fault inside the configuration.
     """
-    config = _text_of(config)
-    model_type = _model_type(config)
+    config = _select_text_config(config)
+    model_type = _read_model_type(config)
     family = FAMILIES.get(model_type)
     if family is None:
-        field = _type_field(config)
-        raise PlanningError("MODEL_TYPE_UNKNOWN", f"/{field}", _unknown(model_type, field))
-    class_suffix = _class_suffix(config, family)
-    reader = family.reader(config)
+        field = _find_type_field(config)
+        raise PlanningError("MODEL_TYPE_UNKNOWN", f"/{field}", _explain_unknown_type(model_type, field))
+    class_suffix = _read_class_suffix(config, family)
+    reader = family.build_reader(config)
     architecture = family.build(reader, class_suffix)
     _check_sizes(architecture)
-    context_tokens = _context_tokens(config, reader, family)
+    context_tokens = _read_context_tokens(config, reader, family)
     defaulted = list(reader.defaulted)
     if _CLASS_OF_DIFFUSERS not in config:
         defaulted += [name for name in ("architectures", "model_type") if name not in config]
-    return ImportedModel(
+    return ReadModel(
         architecture=architecture,
         model_type=model_type,
         class_name=family.prefix + class_suffix,
         context_tokens=context_tokens,
         defaulted=tuple(dict.fromkeys(defaulted)),
-        tied_by_class=_tied_by_class(config, architecture),
+        tied_by_class=_count_class_tied_parameters(config, architecture),
     )
 
 
-def _tied_by_class(config: Mapping[str, object], architecture: Architecture) -> int:
+def _count_class_tied_parameters(config: Mapping[str, object], architecture: Architecture) -> int:
     table = architecture.embeddings
     if config.get("tie_word_embeddings") is not False or table is None or not architecture.tied:
         return 0
     return table.vocabulary_size * table.size
 
 
-def _unknown(model_type: str, field: str) -> str:
+def _explain_unknown_type(model_type: str, field: str) -> str:
     missing = families.NOT_IMPORTED.get(model_type)
     if missing:
         return f"this model_type is not imported, because it has {missing}"
     return f"this {field} is not known; known are {', '.join(sorted(FAMILIES))}"
 
 
-def _text_of(config: Mapping[str, object]) -> Mapping[str, object]:
+def _select_text_config(config: Mapping[str, object]) -> Mapping[str, object]:
     """The text part of a multimodal configuration whose first class is that of the text model."""
     text, names = config.get("text_config"), config.get("architectures")
     if not isinstance(text, Mapping) or not isinstance(names, list) or not names:
@@ -109,7 +109,7 @@ _LARGEST_SIZE = 2**31 - 1
 
 def _check_sizes(architecture: Architecture) -> None:
     """Refuse what follows from fields that are in range one by one and not together."""
-    layers = (layer for block in architecture.blocks() for layer in block.layers)
+    layers = (layer for block in architecture.list_blocks() for layer in block.layers)
     table = (architecture.embeddings,) if architecture.embeddings else ()
     for part in (*layers, *table, *architecture.heads, *architecture.inputs):
         for member in fields(part):
@@ -122,26 +122,28 @@ def _check_sizes(architecture: Architecture) -> None:
             raise PlanningError("CONFIG_FIELD_INVALID", "", detail)
 
 
-def _context_tokens(config: Mapping[str, object], reader: ConfigReader, family: Family) -> int | None:
+def _read_context_tokens(
+    config: Mapping[str, object], reader: ConfigReader, family: ModelFamily
+) -> int | None:
     """Tokens that the model was built for; those of its text decoder where it has one inside."""
     if family.context_field is not None:
-        return reader.optional_size(family.context_field)
+        return reader.read_optional_size(family.context_field)
     text = config.get("text_config")
     if not isinstance(text, Mapping) or text.get("max_position_embeddings") is None:
         return None
-    return ConfigReader({"max_position_embeddings": text["max_position_embeddings"]}, {}).size(
+    return ConfigReader({"max_position_embeddings": text["max_position_embeddings"]}, {}).read_size(
         "max_position_embeddings"
     )
 
 
-def _type_field(config: Mapping[str, object]) -> str:
+def _find_type_field(config: Mapping[str, object]) -> str:
     """Where the configuration says what it is."""
     of_diffusers = "model_type" not in config and _CLASS_OF_DIFFUSERS in config
     return _CLASS_OF_DIFFUSERS if of_diffusers else "model_type"
 
 
-def _model_type(config: Mapping[str, object]) -> str:
-    model_type = config.get(_type_field(config))
+def _read_model_type(config: Mapping[str, object]) -> str:
+    model_type = config.get(_find_type_field(config))
     if isinstance(model_type, str):
         return model_type
     if model_type is None and encoders.is_original_format(config):
@@ -149,7 +151,7 @@ def _model_type(config: Mapping[str, object]) -> str:
     raise PlanningError("CONFIG_FIELD_MISSING", "/model_type", "model_type is missing")
 
 
-def _class_suffix(config: Mapping[str, object], family: Family) -> str:
+def _read_class_suffix(config: Mapping[str, object], family: ModelFamily) -> str:
     names = config.get("architectures")
     if names is None:
         return family.unnamed_class

@@ -4,17 +4,22 @@ from collections.abc import Mapping
 
 from service.formats.huggingface import mixers, patterns
 from service.formats.huggingface.decoders import (
-    Decoder,
-    Experts,
-    Heads,
-    assemble,
-    build,
-    key_value_heads,
-    layers_of,
+    AttentionOptions,
+    DecoderFamily,
+    ExpertLayout,
+    assemble_architecture,
+    build_architecture,
+    build_layers,
+    read_key_value_heads,
 )
-from service.formats.huggingface.reader import ConfigReader, as_blocks, head_size, invalid
+from service.formats.huggingface.reader import (
+    ConfigReader,
+    build_blocks,
+    build_invalid_error,
+    compute_head_size,
+)
 from service.planning.errors import PlanningError
-from service.planning.models.architecture import Architecture, Block, Layer
+from service.planning.models.architecture import Architecture, LayerBlock, ModelLayer
 from service.planning.models.layers import (
     Attention,
     EmbeddingTable,
@@ -25,21 +30,21 @@ from service.planning.models.layers import (
 )
 
 
-def nemotron_h(reader: ConfigReader, suffix: str) -> Architecture:
+def build_nemotron_h(reader: ConfigReader, suffix: str) -> Architecture:
     """Nemotron-H: each layer is one norm and one of Mamba 2, attention, feed-forward or experts."""
-    kinds = patterns.nemotron(reader)
-    if reader.flag("mlp_bias") and reader.states("moe_latent_size"):
+    kinds = patterns.list_nemotron_kinds(reader)
+    if reader.read_flag("mlp_bias") and reader.has_value("moe_latent_size"):
         raise PlanningError(
             "CONFIG_FIELD_UNSUPPORTED", "/mlp_bias", "a bias of latent experts is not known here"
         )
     width, shared = "moe_intermediate_size", "moe_shared_expert_intermediate_size"
-    family = Decoder(
-        heads=Heads(bias=False),
-        linear=mixers.nemotron_mamba,
+    family = DecoderFamily(
+        heads=AttentionOptions(bias=False),
+        linear=mixers.build_nemotron_mamba,
         kinds=lambda _reader, _depth: kinds,
         blocks={"mlp": "norm ffn", "moe": "norm ffn", "full": "norm mixer", "linear": "norm mixer"},
         gated=False,
-        experts=Experts(
+        experts=ExpertLayout(
             inner=width,
             layers=lambda _reader, _depth: [kind == "moe" for kind in kinds],
             gated=False,
@@ -51,79 +56,83 @@ def nemotron_h(reader: ConfigReader, suffix: str) -> Architecture:
     counted = ConfigReader(
         {**reader.config, "num_hidden_layers": len(kinds)}, reader.defaults, reader.names, reader.defaulted
     )
-    return build(counted, suffix, family)
+    return build_architecture(counted, suffix, family)
 
 
-def gemma_4(reader: ConfigReader, suffix: str) -> Architecture:
+def build_gemma_4(reader: ConfigReader, suffix: str) -> Architecture:
     """Gemma 4, with the table that gives each layer an input of its own where there is one."""
-    family = Decoder(
-        attention=mixers.gemma_4,
-        kinds=patterns.gemma_4,
+    family = DecoderFamily(
+        attention=mixers.build_gemma_4_attention,
+        kinds=patterns.list_gemma_4_kinds,
         block="norm mixer norm norm ffn norm token_input",
-        parts={"ffn": mixers.gemma_4_feed_forward, "token_input": mixers.gemma_4_token_input},
+        parts={"ffn": mixers.build_gemma_4_feed_forward, "token_input": mixers.build_gemma_4_token_input},
         bias=False,
     )
-    layers: tuple[Layer, ...] = layers_of(reader, family)
-    hidden, width = reader.size("hidden_size"), reader.number("hidden_size_per_layer_input")
+    layers: tuple[ModelLayer, ...] = build_layers(reader, family)
+    hidden, width = reader.read_size("hidden_size"), reader.read_count("hidden_size_per_layer_input")
     if width:
-        all_layers = width * reader.depth("num_hidden_layers")
+        all_layers = width * reader.read_depth("num_hidden_layers")
         layers = (
-            EmbeddingTable(rows=reader.size("vocab_size_per_layer_input"), size=all_layers),
+            EmbeddingTable(rows=reader.read_size("vocab_size_per_layer_input"), size=all_layers),
             Linear(input_size=hidden, output_size=all_layers),
             Normalization(size=width),
             *layers,
         )
-    return assemble(reader, suffix, family, layers, hidden)
+    return assemble_architecture(reader, suffix, family, layers, hidden)
 
 
-def zamba(reader: ConfigReader, suffix: str) -> Architecture:
+def build_zamba(reader: ConfigReader, suffix: str) -> Architecture:
     """Zamba: Mamba 1 with one transformer layer that several places share, before a matrix of their own."""
-    hidden = reader.size("hidden_size")
-    (mamba,) = mixers.mamba_of_hybrid(reader, Decoder(), "linear")
-    wide = reader.optional_size("attention_hidden_size") or 2 * hidden
-    size = reader.optional_size("attention_head_dim") or wide // reader.size("num_attention_heads")
-    shared = _shared_layer(reader, wide, size, bias=False)
-    kinds = patterns.zamba(reader, reader.depth("num_hidden_layers"))
+    hidden = reader.read_size("hidden_size")
+    (mamba,) = mixers.build_hybrid_mamba(reader, DecoderFamily(), "linear")
+    wide = reader.read_optional_size("attention_hidden_size") or 2 * hidden
+    size = reader.read_optional_size("attention_head_dim") or wide // reader.read_size("num_attention_heads")
+    shared = _build_shared_layer(reader, wide, size, bias=False)
+    kinds = patterns.list_zamba_kinds(reader, reader.read_depth("num_hidden_layers"))
     matrix = (Linear(input_size=hidden, output_size=hidden),)
-    return _with_shared(reader, suffix, kinds, shared, own=matrix, mamba=mamba)
+    return _assemble_shared(reader, suffix, kinds, shared, own=matrix, mamba=mamba)
 
 
-def zamba_2(reader: ConfigReader, suffix: str) -> Architecture:
+def build_zamba_2(reader: ConfigReader, suffix: str) -> Architecture:
     """Zamba 2: Mamba 2 with ``num_mem_blocks`` shared layers in turn, and adapters of each place's own."""
-    hidden = reader.size("hidden_size")
-    wide, inner = 2 * hidden, reader.optional_size("intermediate_size") or 4 * hidden
-    rank, bias = reader.size("adapter_rank"), reader.flag("add_bias_linear")
-    size = wide // reader.size("num_attention_heads")
-    shared = _shared_layer(reader, wide, size, bias=bias)
+    hidden = reader.read_size("hidden_size")
+    wide, inner = 2 * hidden, reader.read_optional_size("intermediate_size") or 4 * hidden
+    rank, bias = reader.read_size("adapter_rank"), reader.read_flag("add_bias_linear")
+    size = wide // reader.read_size("num_attention_heads")
+    shared = _build_shared_layer(reader, wide, size, bias=bias)
     own = [Linear(input_size=hidden, output_size=rank), Linear(input_size=rank, output_size=2 * inner)]
-    if reader.flag("use_shared_attention_adapter"):
+    if reader.read_flag("use_shared_attention_adapter"):
         own += 3 * [Linear(input_size=wide, output_size=rank), Linear(input_size=rank, output_size=wide)]
     own.append(Linear(input_size=hidden, output_size=hidden))
-    kinds = patterns.zamba_2(reader, reader.depth("num_hidden_layers"))
-    turns, own_layers, mamba = reader.size("num_mem_blocks"), tuple(own), mixers.zamba_2_mamba(reader)
-    return _with_shared(reader, suffix, kinds, shared, turns=turns, own=own_layers, mamba=mamba)
+    kinds = patterns.list_zamba_2_kinds(reader, reader.read_depth("num_hidden_layers"))
+    turns, own_layers, mamba = (
+        reader.read_size("num_mem_blocks"),
+        tuple(own),
+        mixers.build_zamba_2_mamba(reader),
+    )
+    return _assemble_shared(reader, suffix, kinds, shared, turns=turns, own=own_layers, mamba=mamba)
 
 
-def _shared_layer(reader: ConfigReader, wide: int, size: int, *, bias: bool) -> tuple[SimpleLayer, ...]:
+def _build_shared_layer(reader: ConfigReader, wide: int, size: int, *, bias: bool) -> tuple[SimpleLayer, ...]:
     """Attention over hidden state and embedding side by side, then a feed-forward."""
-    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
-    inner = reader.optional_size("intermediate_size") or 4 * hidden
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    inner = reader.read_optional_size("intermediate_size") or 4 * hidden
     return (
         Normalization(size=wide),
         Attention(
             hidden_size=wide,
             query_heads=heads,
-            key_value_heads=key_value_heads(reader, heads),
+            key_value_heads=read_key_value_heads(reader, heads),
             head_size=size,
             output_size=hidden,
-            dropout=reader.drops("attention_dropout"),
+            dropout=reader.has_dropout("attention_dropout"),
         ),
         Normalization(size=hidden),
         FeedForward(hidden_size=hidden, inner_size=inner, gated=True, bias=bias),
     )
 
 
-def _with_shared(
+def _assemble_shared(
     reader: ConfigReader,
     suffix: str,
     kinds: list[str],
@@ -134,56 +143,60 @@ def _with_shared(
     turns: int = 1,
 ) -> Architecture:
     """The layers in order; behind the ``turns`` that shared ones take, they bring no weights."""
-    if not reader.flag("tie_word_embeddings"):
+    if not reader.read_flag("tie_word_embeddings"):
         raise PlanningError(
             "CONFIG_FIELD_UNSUPPORTED",
             "/tie_word_embeddings",
             "the class shares no layer without tied tables; that is not known here",
         )
-    hidden = reader.size("hidden_size")
+    hidden = reader.read_size("hidden_size")
     norm = Normalization(size=hidden)
-    layers: list[Layer] = []
+    layers: list[ModelLayer] = []
     places = 0
     for kind in kinds:
         if kind == "hybrid":
-            layers.append(Block(layers=shared, reused=places >= turns))
-            layers.append(Block(layers=(*own, norm, mamba)))
+            layers.append(LayerBlock(layers=shared, reused=places >= turns))
+            layers.append(LayerBlock(layers=(*own, norm, mamba)))
             places += 1
         else:
-            layers.append(Block(layers=(norm, mamba)))
-    return assemble(reader, suffix, Decoder(), (*layers, norm), hidden)
+            layers.append(LayerBlock(layers=(norm, mamba)))
+    return assemble_architecture(reader, suffix, DecoderFamily(), (*layers, norm), hidden)
 
 
-def _deci_width(reader: ConfigReader, hidden: int) -> int:
+def _compute_deci_width(reader: ConfigReader, hidden: int) -> int:
     """Two thirds of ``ffn_mult`` doubled times the width, rounded up to 256."""
-    return -(-int(2 * reader.factor("ffn_mult") * hidden / 3) // 256) * 256
+    return -(-int(2 * reader.read_factor("ffn_mult") * hidden / 3) // 256) * 256
 
 
-def _deci_layer(reader: ConfigReader, block: object, name: str) -> tuple[SimpleLayer, ...]:
+def _build_deci_layer(reader: ConfigReader, block: object, name: str) -> tuple[SimpleLayer, ...]:
     """One layer of a Llama-Nemotron: what is left of attention and feed-forward, each with its norm."""
     if not isinstance(block, Mapping):
-        raise invalid(name, "each entry of block_configs describes a layer")
-    hidden, norm = reader.size("hidden_size"), Normalization(size=reader.size("hidden_size"))
+        raise build_invalid_error(name, "each entry of block_configs describes a layer")
+    hidden, norm = reader.read_size("hidden_size"), Normalization(size=reader.read_size("hidden_size"))
     parts: list[SimpleLayer] = []
     for part in ("attention", "ffn"):
         given = block.get(part)
         if not isinstance(given, Mapping):
-            raise invalid(f"{name}/{part}", f"{part} is missing")
+            raise build_invalid_error(f"{name}/{part}", f"{part} is missing")
         inner = ConfigReader(given, {})
-        if inner.flag("no_op"):
+        if inner.read_flag("no_op"):
             continue
         parts.append(norm)
-        if inner.flag("replace_with_linear"):
+        if inner.read_flag("replace_with_linear"):
             parts.append(Linear(input_size=hidden, output_size=hidden))
         elif part == "ffn":
-            width = _deci_width(inner, hidden)
+            width = _compute_deci_width(inner, hidden)
             parts.append(FeedForward(hidden_size=hidden, inner_size=width, gated=True))
         else:
-            heads, shared = reader.size("num_attention_heads"), inner.size("n_heads_in_group")
+            heads, shared = reader.read_size("num_attention_heads"), inner.read_size("n_heads_in_group")
             if heads % shared:
-                raise invalid(f"{name}/attention/n_heads_in_group", "does not divide the query heads")
-            size = reader.optional_size("head_dim") or head_size(hidden, heads, "num_attention_heads")
-            window = inner.optional_size("window_length")
+                raise build_invalid_error(
+                    f"{name}/attention/n_heads_in_group", "does not divide the query heads"
+                )
+            size = reader.read_optional_size("head_dim") or compute_head_size(
+                hidden, heads, "num_attention_heads"
+            )
+            window = inner.read_optional_size("window_length")
             parts.append(
                 Attention(
                     hidden_size=hidden,
@@ -196,15 +209,17 @@ def _deci_layer(reader: ConfigReader, block: object, name: str) -> tuple[SimpleL
     return tuple(parts)
 
 
-def deci(reader: ConfigReader, suffix: str) -> Architecture:
+def build_deci(reader: ConfigReader, suffix: str) -> Architecture:
     """Llama-Nemotron: Llama with layers that a search has narrowed, replaced or left out."""
-    reader.refuse("attention_bias", "mlp_bias")
+    reader.refuse_flags("attention_bias", "mlp_bias")
     blocks = reader.config.get("block_configs")
-    depth = reader.depth("num_hidden_layers")
+    depth = reader.read_depth("num_hidden_layers")
     if not isinstance(blocks, list) or len(blocks) != depth:
-        raise invalid("block_configs", "block_configs must describe every layer")
-    contents = [_deci_layer(reader, block, f"block_configs/{index}") for index, block in enumerate(blocks)]
-    norm = Normalization(size=reader.size("hidden_size"))
+        raise build_invalid_error("block_configs", "block_configs must describe every layer")
+    contents = [
+        _build_deci_layer(reader, block, f"block_configs/{index}") for index, block in enumerate(blocks)
+    ]
+    norm = Normalization(size=reader.read_size("hidden_size"))
     # A layer of which nothing is left does nothing.
-    layers = (*as_blocks([content for content in contents if content]), norm)
-    return assemble(reader, suffix, Decoder(), layers, reader.size("hidden_size"))
+    layers = (*build_blocks([content for content in contents if content]), norm)
+    return assemble_architecture(reader, suffix, DecoderFamily(), layers, reader.read_size("hidden_size"))

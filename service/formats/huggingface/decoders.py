@@ -5,10 +5,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from service.formats.huggingface import patterns
-from service.formats.huggingface.patterns import Kinds, Sparse
-from service.formats.huggingface.reader import ConfigReader, as_blocks, head_size, invalid
+from service.formats.huggingface.patterns import LayerKindsPattern, SparseLayersPattern
+from service.formats.huggingface.reader import (
+    ConfigReader,
+    build_blocks,
+    build_invalid_error,
+    compute_head_size,
+)
 from service.planning.errors import PlanningError
-from service.planning.models.architecture import Architecture, Embeddings, Head, Layer
+from service.planning.models.architecture import Architecture, ModelEmbeddings, ModelHead, ModelLayer
 from service.planning.models.layers import (
     Attention,
     EmbeddingTable,
@@ -19,7 +24,7 @@ from service.planning.models.layers import (
     SimpleLayer,
 )
 
-Switch: TypeAlias = bool | str
+ConfigSwitch: TypeAlias = bool | str
 """A constant, or the field that decides."""
 
 Layers: TypeAlias = tuple[SimpleLayer, ...]
@@ -68,26 +73,26 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
 """How families spell the same field."""
 
 
-def turned_on(reader: ConfigReader, switch: Switch) -> bool:
+def is_enabled(reader: ConfigReader, switch: ConfigSwitch) -> bool:
     """The constant, or what the field says."""
-    return reader.flag(switch) if isinstance(switch, str) else switch
+    return reader.read_flag(switch) if isinstance(switch, str) else switch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heads:
+class AttentionOptions:
     """Biases, norms and gates of a family's attention."""
 
-    bias: Switch = "attention_bias"
-    output_bias: Switch | None = None
+    bias: ConfigSwitch = "attention_bias"
+    output_bias: ConfigSwitch | None = None
     """None: as ``bias``."""
     norm: Literal["none", "head", "projection"] = "none"
-    normed: Switch = True
+    normed: ConfigSwitch = True
     norm_shift: bool = False
     gate: Literal["none", "head", "element"] = "none"
-    gated: Switch = True
+    gated: ConfigSwitch = True
     gate_names: str | None = None
     """A field that names the gate: true or ``per-head`` by head, else by element."""
-    gate_bias: Switch = False
+    gate_bias: ConfigSwitch = False
     sinks: bool = False
     output_norm: bool = False
     key_value_heads: Callable[[ConfigReader, int], int] | None = None
@@ -95,11 +100,11 @@ class Heads:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experts:
+class ExpertLayout:
     """The expert layout of a family."""
 
     inner: str = "moe_intermediate_size"
-    layers: Sparse = patterns.always
+    layers: SparseLayersPattern = patterns.mark_all_sparse
     gated: bool = True
     bias: bool = False
     router_bias: bool = False
@@ -107,44 +112,44 @@ class Experts:
     """Field with the width of the shared expert."""
     shared_count: str | int | None = None
     """Field with the number of shared experts, each as wide as a routed one."""
-    shared_bias: Switch = False
+    shared_bias: ConfigSwitch = False
     shared_gate: bool = False
     latent: str | None = None
 
 
-Mixer: TypeAlias = Callable[[ConfigReader, "Decoder", str], Layers]
+Mixer: TypeAlias = Callable[[ConfigReader, "DecoderFamily", str], Layers]
 """What mixes tokens in a layer of a kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoder:
+class DecoderFamily:
     """One family: what its tensors are, wherever they differ from Llama's."""
 
-    heads: Heads = field(default_factory=Heads)
+    heads: AttentionOptions = field(default_factory=AttentionOptions)
     attention: Mixer | None = None
     """None: attention by heads."""
     linear: Mixer | None = None
     """What stands in layers without attention."""
-    kinds: Kinds = patterns.full
+    kinds: LayerKindsPattern = patterns.list_full_kinds
     block: str | Callable[[ConfigReader], str] = "norm mixer norm ffn"
     """Parts of a layer in order."""
     blocks: Mapping[str, str] = field(default_factory=dict)
     """Parts of the layers of one kind, where they differ."""
     norm: Literal["rms", "layer"] = "rms"
-    norm_learned: Switch = True
+    norm_learned: ConfigSwitch = True
     final_norm: bool = True
     gated: bool = True
-    inner: Callable[[ConfigReader], int] = lambda reader: reader.size("intermediate_size")
-    bias: Switch = "mlp_bias"
+    inner: Callable[[ConfigReader], int] = lambda reader: reader.read_size("intermediate_size")
+    bias: ConfigSwitch = "mlp_bias"
     inner_norm: bool = False
     state_norms: bool = False
     activation_parameters: int = 0
-    experts: Experts | None = None
-    positions: Switch = False
+    experts: ExpertLayout | None = None
+    positions: ConfigSwitch = False
     """Whether positions are learned."""
     position_offset: int = 0
     embedding_norm: Literal["none", "rms", "layer"] = "none"
-    head_bias: Switch = False
+    head_bias: ConfigSwitch = False
     ties: bool = True
     """Whether the class follows ``tie_word_embeddings``."""
     drops: bool = False
@@ -154,157 +159,158 @@ class Decoder:
     refused: tuple[str, ...] = ()
 
 
-def _heads(
+def _build_heads(
     reader: ConfigReader, suffix: str, hidden: int, vocabulary: int, *, bias: bool = False
-) -> tuple[Head, ...]:
+) -> tuple[ModelHead, ...]:
     match suffix:
         case "ForCausalLM" | "LMHeadModel":
-            return (Head(kind="language_model", input_size=hidden, output_size=vocabulary, bias=bias),)
+            return (ModelHead(kind="language_model", input_size=hidden, output_size=vocabulary, bias=bias),)
         case "ForSequenceClassification":
-            labels = reader.labels()
-            return (Head(kind="classifier", input_size=hidden, output_size=labels, per="sequence"),)
+            labels = reader.count_labels()
+            return (ModelHead(kind="classifier", input_size=hidden, output_size=labels, per="sequence"),)
         case "ForTokenClassification":
-            labels = reader.labels()
-            return (Head(kind="classifier", input_size=hidden, output_size=labels, bias=True),)
+            labels = reader.count_labels()
+            return (ModelHead(kind="classifier", input_size=hidden, output_size=labels, bias=True),)
         case "ForQuestionAnswering":
-            return (Head(kind="classifier", input_size=hidden, output_size=2, bias=True),)
+            return (ModelHead(kind="classifier", input_size=hidden, output_size=2, bias=True),)
         case _:
             return ()
 
 
-def key_value_heads(reader: ConfigReader, heads: int, name: str = "num_key_value_heads") -> int:
+def read_key_value_heads(reader: ConfigReader, heads: int, name: str = "num_key_value_heads") -> int:
     """Null means one per query head; a field left out means the default of the family, if it has one."""
-    found = reader.optional_size(name)
+    found = reader.read_optional_size(name)
     if found is None:
         return heads
     if heads % found:
-        spelling = reader.spelling(name)
-        raise invalid(spelling, f"{spelling} does not divide the query heads")
+        spelling = reader.resolve_spelling(name)
+        raise build_invalid_error(spelling, f"{spelling} does not divide the query heads")
     return found
 
 
-def window_of(reader: ConfigReader, kind: str) -> int | None:
+def read_window(reader: ConfigReader, kind: str) -> int | None:
     """Tokens that a layer of this kind sees; None without a limit."""
     match kind:
         case "window":
-            return reader.size("sliding_window")
+            return reader.read_size("sliding_window")
         case "chunk":
-            return reader.optional_size("attention_chunk_size")
+            return reader.read_optional_size("attention_chunk_size")
         case _:
             return None
 
 
-def _gate(reader: ConfigReader, heads: Heads) -> Literal["none", "head", "element"]:
+def _read_gate(reader: ConfigReader, heads: AttentionOptions) -> Literal["none", "head", "element"]:
     if heads.gate_names is None:
-        return heads.gate if turned_on(reader, heads.gated) else "none"
-    value = reader.value(heads.gate_names)
+        return heads.gate if is_enabled(reader, heads.gated) else "none"
+    value = reader.read_value(heads.gate_names)
     return "head" if value is True or value == "per-head" else "element"
 
 
-def attention(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Attention by heads."""
     heads = family.heads
-    hidden, query = reader.size("hidden_size"), reader.size("num_attention_heads")
-    shared = (heads.key_value_heads or key_value_heads)(reader, query)
-    bias = turned_on(reader, heads.bias)
-    size = reader.optional_size("head_dim")
+    hidden, query = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    shared = (heads.key_value_heads or read_key_value_heads)(reader, query)
+    bias = is_enabled(reader, heads.bias)
+    size = reader.read_optional_size("head_dim")
     return (
         Attention(
             hidden_size=hidden,
             query_heads=query,
             key_value_heads=shared,
-            head_size=size or head_size(hidden, query, reader.spelling("num_attention_heads")),
-            window_tokens=window_of(reader, kind),
+            head_size=size
+            or compute_head_size(hidden, query, reader.resolve_spelling("num_attention_heads")),
+            window_tokens=read_window(reader, kind),
             query_key_value_bias=bias,
-            output_bias=bias if heads.output_bias is None else turned_on(reader, heads.output_bias),
-            query_key_norm=heads.norm if turned_on(reader, heads.normed) else "none",
-            query_key_norm_shift=heads.norm_shift and turned_on(reader, heads.normed),
-            gate=_gate(reader, heads),
-            gate_bias=turned_on(reader, heads.gate_bias),
+            output_bias=bias if heads.output_bias is None else is_enabled(reader, heads.output_bias),
+            query_key_norm=heads.norm if is_enabled(reader, heads.normed) else "none",
+            query_key_norm_shift=heads.norm_shift and is_enabled(reader, heads.normed),
+            gate=_read_gate(reader, heads),
+            gate_bias=is_enabled(reader, heads.gate_bias),
             sinks=heads.sinks,
             output_norm=heads.output_norm,
-            dropout=reader.drops("attention_dropout"),
+            dropout=reader.has_dropout("attention_dropout"),
         ),
     )
 
 
-def feed_forward(reader: ConfigReader, family: Decoder) -> Layers:
+def build_feed_forward(reader: ConfigReader, family: DecoderFamily) -> Layers:
     """The feed-forward of a dense layer."""
     return (
         FeedForward(
-            hidden_size=reader.size("hidden_size"),
+            hidden_size=reader.read_size("hidden_size"),
             inner_size=family.inner(reader),
             gated=family.gated,
-            bias=turned_on(reader, family.bias),
+            bias=is_enabled(reader, family.bias),
             inner_norm=family.inner_norm,
             activation_parameters=family.activation_parameters,
-            dropout=family.drops and reader.drops("residual_dropout"),
+            dropout=family.drops and reader.has_dropout("residual_dropout"),
         ),
     )
 
 
-def routed(
+def read_expert_counts(
     reader: ConfigReader, count: str = "num_experts", taken: str = "num_experts_per_tok"
 ) -> tuple[int, int]:
     """Experts to choose from and those that each token takes."""
-    chosen, of = reader.size(taken), reader.size(count)
+    chosen, of = reader.read_size(taken), reader.read_size(count)
     if chosen > of:
-        spelling = reader.spelling(taken)
-        raise invalid(spelling, f"{spelling} exceeds the number of experts")
+        spelling = reader.resolve_spelling(taken)
+        raise build_invalid_error(spelling, f"{spelling} exceeds the number of experts")
     return of, chosen
 
 
-def experts(reader: ConfigReader, layout: Experts) -> Layers:
+def build_experts(reader: ConfigReader, layout: ExpertLayout) -> Layers:
     """The experts of a sparse layer."""
-    count, taken = routed(reader)
-    inner = reader.size(layout.inner)
-    shared = reader.number(layout.shared_size) if layout.shared_size else 0
+    count, taken = read_expert_counts(reader)
+    inner = reader.read_size(layout.inner)
+    shared = reader.read_count(layout.shared_size) if layout.shared_size else 0
     if isinstance(layout.shared_count, str):
-        shared = inner * reader.number(layout.shared_count)
+        shared = inner * reader.read_count(layout.shared_count)
     elif layout.shared_count is not None:
         shared = inner * layout.shared_count
     return (
         MixtureOfExperts(
-            hidden_size=reader.size("hidden_size"),
+            hidden_size=reader.read_size("hidden_size"),
             expert_count=count,
             experts_per_token=taken,
             expert_inner_size=inner,
             gated=layout.gated,
             bias=layout.bias,
             router_bias=layout.router_bias,
-            latent_size=reader.optional_size(layout.latent) if layout.latent else None,
+            latent_size=reader.read_optional_size(layout.latent) if layout.latent else None,
             shared_inner_size=shared or None,
-            shared_bias=turned_on(reader, layout.shared_bias) and shared > 0,
+            shared_bias=is_enabled(reader, layout.shared_bias) and shared > 0,
             shared_gate=layout.shared_gate and shared > 0,
         ),
     )
 
 
 @dataclass(slots=True)
-class _Parts:
+class _LayerCache:
     """The layers of a model, built once for each kind."""
 
     reader: ConfigReader
-    family: Decoder
+    family: DecoderFamily
     norm: Layers
     known: dict[str, Layers] = field(default_factory=dict)
 
-    def content(self, kind: str, *, sparse: bool) -> Layers:
+    def build_layer(self, kind: str, *, sparse: bool) -> Layers:
         """The parts of one layer."""
         block = self.family.blocks.get(kind, self.family.block)
         parts = block(self.reader) if callable(block) else block
         found: list[SimpleLayer] = []
         for part in parts.split():
-            found += self._part(part, kind, sparse=sparse)
+            found += self._get_part(part, kind, sparse=sparse)
         return tuple(found)
 
-    def _part(self, part: str, kind: str, *, sparse: bool) -> Layers:
+    def _get_part(self, part: str, kind: str, *, sparse: bool) -> Layers:
         name = f"{part} {kind} {sparse}"
         if name not in self.known:
-            self.known[name] = self._build(part, kind, sparse=sparse)
+            self.known[name] = self._build_part(part, kind, sparse=sparse)
         return self.known[name]
 
-    def _build(self, part: str, kind: str, *, sparse: bool) -> Layers:
+    def _build_part(self, part: str, kind: str, *, sparse: bool) -> Layers:
         if part in self.family.parts:
             return self.family.parts[part](self.reader, self.family, kind)
         match part:
@@ -314,86 +320,88 @@ class _Parts:
                 return self.norm if sparse else ()
             case "ffn":
                 layout = self.family.experts
-                return experts(self.reader, layout) if sparse and layout else self._dense()
+                return build_experts(self.reader, layout) if sparse and layout else self._build_dense()
             case "mixer" if kind in ("linear", "convolution"):
-                return self._linear(kind)
+                return self._build_linear(kind)
             case _:
-                return (self.family.attention or attention)(self.reader, self.family, kind)
+                return (self.family.attention or build_attention)(self.reader, self.family, kind)
 
-    def _dense(self) -> Layers:
-        return feed_forward(self.reader, self.family)
+    def _build_dense(self) -> Layers:
+        return build_feed_forward(self.reader, self.family)
 
-    def _linear(self, kind: str) -> Layers:
+    def _build_linear(self, kind: str) -> Layers:
         if self.family.linear is None:
             raise PlanningError(
                 "CONFIG_FIELD_UNSUPPORTED",
-                f"/{self.reader.spelling('layer_types')}",
+                f"/{self.reader.resolve_spelling('layer_types')}",
                 "this family has no layers without attention",
             )
         return self.family.linear(self.reader, self.family, kind)
 
 
-def layers_of(reader: ConfigReader, family: Decoder) -> tuple[Layer, ...]:
+def build_layers(reader: ConfigReader, family: DecoderFamily) -> tuple[ModelLayer, ...]:
     """The layers in order, equal neighbours as one block."""
-    depth = reader.depth("num_hidden_layers")
+    depth = reader.read_depth("num_hidden_layers")
     kinds = family.kinds(reader, depth)
     sparse = family.experts.layers(reader, depth) if family.experts else [False] * depth
-    learned = turned_on(reader, family.norm_learned)
-    norm = Normalization(size=reader.size("hidden_size"), norm=family.norm, learned=learned)
-    parts = _Parts(reader, family, (norm,))
+    learned = is_enabled(reader, family.norm_learned)
+    norm = Normalization(size=reader.read_size("hidden_size"), norm=family.norm, learned=learned)
+    parts = _LayerCache(reader, family, (norm,))
     built: dict[tuple[str, bool], Layers] = {}
     for key in dict.fromkeys(zip(kinds, sparse, strict=True)):
-        built[key] = parts.content(key[0], sparse=key[1])
-    blocks = as_blocks([built[key] for key in zip(kinds, sparse, strict=True)])
+        built[key] = parts.build_layer(key[0], sparse=key[1])
+    blocks = build_blocks([built[key] for key in zip(kinds, sparse, strict=True)])
     return (*blocks, norm) if family.final_norm else blocks
 
 
-def embeddings_of(reader: ConfigReader, family: Decoder, size: int) -> Embeddings:
+def build_embeddings(reader: ConfigReader, family: DecoderFamily, size: int) -> ModelEmbeddings:
     """The token table, learned positions and the norm over their sum."""
-    positions = reader.size("max_position_embeddings") if turned_on(reader, family.positions) else 0
-    return Embeddings(
+    positions = reader.read_size("max_position_embeddings") if is_enabled(reader, family.positions) else 0
+    return ModelEmbeddings(
         size=size,
-        vocabulary_size=reader.size("vocab_size"),
+        vocabulary_size=reader.read_size("vocab_size"),
         position_count=positions + family.position_offset if positions else 0,
         norm=family.embedding_norm,
-        dropout=family.drops and reader.drops("embedding_dropout"),
+        dropout=family.drops and reader.has_dropout("embedding_dropout"),
     )
 
 
-def assemble(
-    reader: ConfigReader, suffix: str, family: Decoder, layers: tuple[Layer, ...], size: int
+def assemble_architecture(
+    reader: ConfigReader, suffix: str, family: DecoderFamily, layers: tuple[ModelLayer, ...], size: int
 ) -> Architecture:
     """Tables, layers and heads of a model whose tokens are ``size`` wide."""
-    vocabulary = reader.size("vocab_size")
-    bias = turned_on(reader, family.head_bias)
-    heads = _heads(reader, suffix, size, vocabulary, bias=bias)
+    vocabulary = reader.read_size("vocab_size")
+    bias = is_enabled(reader, family.head_bias)
+    heads = _build_heads(reader, suffix, size, vocabulary, bias=bias)
     generates = suffix in ("ForCausalLM", "LMHeadModel")
-    tied = generates and family.ties and reader.flag("tie_word_embeddings")
+    tied = generates and family.ties and reader.read_flag("tie_word_embeddings")
     return Architecture(
-        embeddings=embeddings_of(reader, family, size),
+        embeddings=build_embeddings(reader, family, size),
         layers=layers,
         heads=heads,
         tied=("language_model",) if tied else (),
     )
 
 
-def build(reader: ConfigReader, suffix: str, family: Decoder) -> Architecture:
+def build_architecture(reader: ConfigReader, suffix: str, family: DecoderFamily) -> Architecture:
     """The architecture that a configuration of ``family`` describes."""
-    reader.refuse("add_cross_attention", *family.refused)
-    return assemble(reader, suffix, family, layers_of(reader, family), reader.size("hidden_size"))
+    reader.refuse_flags("add_cross_attention", *family.refused)
+    return assemble_architecture(
+        reader, suffix, family, build_layers(reader, family), reader.read_size("hidden_size")
+    )
 
 
-def projected(reader: ConfigReader, suffix: str, family: Decoder) -> Architecture:
+def build_projected(reader: ConfigReader, suffix: str, family: DecoderFamily) -> Architecture:
     """OPT: positions as wide as the model, tokens as wide as ``word_embed_proj_dim``, matrices between."""
-    hidden = reader.size("hidden_size")
-    narrow = reader.size_or("word_embed_proj_dim", hidden)
-    before = reader.flag("do_layer_norm_before", default=True)
-    layers = layers_of(reader, family)
-    if not before or reader.flag("_remove_final_layer_norm"):
+    hidden = reader.read_size("hidden_size")
+    narrow = reader.read_size_or("word_embed_proj_dim", hidden)
+    before = reader.read_flag("do_layer_norm_before", default=True)
+    layers = build_layers(reader, family)
+    if not before or reader.read_flag("_remove_final_layer_norm"):
         layers = layers[:-1]
     if narrow != hidden:
         # Positions are as wide as the model, not as the tokens, so their table stands among the layers.
-        positions = reader.size("max_position_embeddings") + family.position_offset
+        positions = reader.read_size("max_position_embeddings") + family.position_offset
         family = replace(family, positions=False)
         layers = (
             EmbeddingTable(rows=positions, size=hidden),
@@ -401,4 +409,4 @@ def projected(reader: ConfigReader, suffix: str, family: Decoder) -> Architectur
             *layers,
             Linear(input_size=hidden, output_size=narrow),
         )
-    return assemble(reader, suffix, family, layers, narrow)
+    return assemble_architecture(reader, suffix, family, layers, narrow)

@@ -5,48 +5,63 @@ from functools import partial
 from typing import NamedTuple
 
 from service.formats.huggingface.parts import (
-    activation,
-    attend,
-    classifier,
-    conv_in_time,
-    function_named,
-    learned,
-    linear,
-    mlp,
-    norm,
-    part,
-    pooler,
-    query_and_value_bias,
-    unsupported,
-    word,
-    words,
+    build_activation,
+    build_attention,
+    build_classifier,
+    build_language_head,
+    build_learned_vectors,
+    build_linear,
+    build_mlp,
+    build_norm,
+    build_part,
+    build_pooler,
+    build_query_value_bias,
+    build_time_convolution,
+    build_unsupported_error,
+    read_activation_function,
+    read_choice,
 )
-from service.formats.huggingface.reader import ConfigReader, Family
-from service.planning.models.architecture import Architecture, Block, Embeddings, Head, Input, Layer
+from service.formats.huggingface.reader import ConfigReader, ModelFamily
+from service.planning.models.architecture import (
+    Architecture,
+    LayerBlock,
+    ModelEmbeddings,
+    ModelHead,
+    ModelInputShape,
+    ModelLayer,
+)
 from service.planning.models.layers import SimpleLayer
 
-_TEXT = Input(name="text", kind="tokens")
-_SOURCE = Input(name="source", kind="source_tokens")
+_TEXT = ModelInputShape(name="text", kind="tokens")
+_SOURCE = ModelInputShape(name="source", kind="source_tokens")
 
 
-def _t5_stack(
+def _build_t5_stack(
     reader: ConfigReader, depth: int, *, decodes: bool, over: str, table_in_each: bool
-) -> tuple[Layer, ...]:
-    hidden, heads = reader.size("d_model"), reader.size("num_heads")
-    drops = reader.drops("dropout_rate", default=0.1)
-    act = word(reader, "feed_forward_proj", "gated-gelu" if table_in_each else "relu")
-    before = norm(hidden, "rms")
+) -> tuple[ModelLayer, ...]:
+    hidden, heads = reader.read_size("d_model"), reader.read_size("num_heads")
+    drops = reader.has_dropout("dropout_rate", default=0.1)
+    act = read_choice(reader, "feed_forward_proj", "gated-gelu" if table_in_each else "relu")
+    before = build_norm(hidden, "rms")
     attention = partial(
-        attend, hidden, heads, head_size=reader.size("d_kv"), bias=False, output_bias=False, dropout=drops
+        build_attention,
+        hidden,
+        heads,
+        head_size=reader.read_size("d_kv"),
+        bias=False,
+        output_bias=False,
+        dropout=drops,
     )
-    table = learned("relative_positions", heads, reader.size("relative_attention_num_buckets"))
+    table = build_learned_vectors(
+        "relative_positions", heads, reader.read_size("relative_attention_num_buckets")
+    )
     layers: list[SimpleLayer] = [before, attention(causal=decodes, score_bias=True)]
     if table_in_each:
         layers.append(table)
     if decodes:
         layers += [before, attention(cross=hidden)]
-    inner = reader.size("d_ff")
-    feed_forward = mlp(
+    inner = reader.read_size("d_ff")
+    feed_forward = build_mlp(
         hidden,
         inner,
         gated=act.startswith("gated-"),
@@ -56,24 +71,24 @@ def _t5_stack(
         inner_dropout=drops,
     )
     layers += [before, feed_forward]
-    block = Block(layers=tuple(layers), count=depth, over=(over,), reads=("source",) if decodes else ())
-    front = () if table_in_each else (part(table, over=over),)
-    return (*front, block, part(before, over=over))
+    block = LayerBlock(layers=tuple(layers), count=depth, over=(over,), reads=("source",) if decodes else ())
+    front = () if table_in_each else (build_part(table, over=over),)
+    return (*front, block, build_part(before, over=over))
 
 
-def _t5(reader: ConfigReader, suffix: str, *, table_in_each: bool = False) -> Architecture:
-    hidden, vocabulary = reader.size("d_model"), reader.size("vocab_size")
-    depth = reader.depth("num_layers")
-    stack = partial(_t5_stack, reader, table_in_each=table_in_each)
-    table = Embeddings(
-        size=hidden, vocabulary_size=vocabulary, dropout=reader.drops("dropout_rate", default=0.1)
+def _build_t5(reader: ConfigReader, suffix: str, *, table_in_each: bool = False) -> Architecture:
+    hidden, vocabulary = reader.read_size("d_model"), reader.read_size("vocab_size")
+    depth = reader.read_depth("num_layers")
+    stack = partial(_build_t5_stack, reader, table_in_each=table_in_each)
+    table = ModelEmbeddings(
+        size=hidden, vocabulary_size=vocabulary, dropout=reader.has_dropout("dropout_rate", default=0.1)
     )
     if suffix == "EncoderModel":
         return Architecture(
             inputs=(_TEXT,), embeddings=table, layers=stack(depth, decodes=False, over="text")
         )
     encoder = stack(depth, decodes=False, over="source")
-    below = reader.depth("num_decoder_layers") if reader.states("num_decoder_layers") else depth
+    below = reader.read_depth("num_decoder_layers") if reader.has_value("num_decoder_layers") else depth
     decoder = stack(below, decodes=True, over="text")
     # The classes of transformers 5.23 tie the head whatever tie_word_embeddings says.
     generates = suffix == "ForConditionalGeneration"
@@ -81,12 +96,12 @@ def _t5(reader: ConfigReader, suffix: str, *, table_in_each: bool = False) -> Ar
         inputs=(_TEXT, _SOURCE),
         embeddings=table,
         layers=(*encoder, *decoder),
-        heads=(words(hidden, vocabulary),) if generates else (),
+        heads=(build_language_head(hidden, vocabulary),) if generates else (),
         tied=("language_model",) if generates else (),
     )
 
 
-class Seq2Seq(NamedTuple):
+class BartVariant(NamedTuple):
     """What distinguishes a descendant of BART."""
 
     embedding_norm: bool = True
@@ -97,21 +112,21 @@ class Seq2Seq(NamedTuple):
     own_vocabularies: bool = False
 
 
-def _stack(
-    reader: ConfigReader, kind: Seq2Seq, *, decodes: bool, over: str, key_bias: bool = True
-) -> tuple[Layer, ...]:
+def _build_stack(
+    reader: ConfigReader, kind: BartVariant, *, decodes: bool, over: str, key_bias: bool = True
+) -> tuple[ModelLayer, ...]:
     side = "decoder" if decodes else "encoder"
-    hidden = reader.size("d_model")
-    heads, heads_field = reader.size(f"{side}_attention_heads"), f"{side}_attention_heads"
-    drops = reader.drops("dropout", default=0.1)
-    attention = partial(attend, hidden, heads, bias=key_bias, dropout=drops, heads_field=heads_field)
-    own: tuple[SimpleLayer, ...] = () if key_bias else (query_and_value_bias(hidden),)
-    feed_forward = mlp(
+    hidden = reader.read_size("d_model")
+    heads, heads_field = reader.read_size(f"{side}_attention_heads"), f"{side}_attention_heads"
+    drops = reader.has_dropout("dropout", default=0.1)
+    attention = partial(build_attention, hidden, heads, bias=key_bias, dropout=drops, heads_field=heads_field)
+    own: tuple[SimpleLayer, ...] = () if key_bias else (build_query_value_bias(hidden),)
+    feed_forward = build_mlp(
         hidden,
-        reader.size(f"{side}_ffn_dim"),
-        function=function_named(reader, "activation_function", "gelu"),
+        reader.read_size(f"{side}_ffn_dim"),
+        function=read_activation_function(reader, "activation_function", "gelu"),
         dropout=drops,
-        inner_dropout=reader.drops("activation_dropout"),
+        inner_dropout=reader.has_dropout("activation_dropout"),
     )
     steps: list[tuple[SimpleLayer, ...]] = [(attention(causal=decodes), *own)]
     if decodes:
@@ -119,98 +134,111 @@ def _stack(
     steps.append((feed_forward,))
     layers: list[SimpleLayer] = []
     for step in steps:
-        layers += [norm(hidden), *step] if kind.norm_first else [*step, norm(hidden)]
-    block = Block(
+        layers += [build_norm(hidden), *step] if kind.norm_first else [*step, build_norm(hidden)]
+    block = LayerBlock(
         layers=tuple(layers),
-        count=reader.depth(f"{side}_layers"),
+        count=reader.read_depth(f"{side}_layers"),
         over=(over,),
         reads=("source",) if decodes else (),
     )
-    return (block, part(norm(hidden), over=over)) if kind.final_norm else (block,)
+    return (block, build_part(build_norm(hidden), over=over)) if kind.final_norm else (block,)
 
 
-def _bart(kind: Seq2Seq, reader: ConfigReader, suffix: str) -> Architecture:
-    hidden, vocabulary = reader.size("d_model"), reader.size("vocab_size")
-    tied = reader.flag("tie_word_embeddings", default=True)
+def _build_bart(kind: BartVariant, reader: ConfigReader, suffix: str) -> Architecture:
+    hidden, vocabulary = reader.read_size("d_model"), reader.read_size("vocab_size")
+    tied = reader.read_flag("tie_word_embeddings", default=True)
     table = vocabulary
-    front: list[Layer] = []
-    if kind.own_vocabularies and not reader.flag("share_encoder_decoder_embeddings", default=True):
+    front: list[ModelLayer] = []
+    if kind.own_vocabularies and not reader.read_flag("share_encoder_decoder_embeddings", default=True):
         if not tied:
-            raise unsupported("tie_word_embeddings", "an untied head with two vocabularies is not supported")
-        table = reader.size_or("decoder_vocab_size", vocabulary)
-        front.append(part(learned("tokens", hidden, vocabulary), over="source"))
+            raise build_unsupported_error(
+                "tie_word_embeddings", "an untied head with two vocabularies is not supported"
+            )
+        table = reader.read_size_or("decoder_vocab_size", vocabulary)
+        front.append(build_part(build_learned_vectors("tokens", hidden, vocabulary), over="source"))
     elif not tied:
         # Encoder, decoder and both together each keep a table of their own.
-        front += [part(learned("tokens", hidden, vocabulary), over=name) for name in ("source", "text")]
-    positions = reader.size("max_position_embeddings") + kind.position_offset
+        front += [
+            build_part(build_learned_vectors("tokens", hidden, vocabulary), over=name)
+            for name in ("source", "text")
+        ]
+    positions = reader.read_size("max_position_embeddings") + kind.position_offset
     for name in ("source", "text"):
         if kind.positions:
-            front.append(part(learned("positions", hidden, positions), over=name))
+            front.append(build_part(build_learned_vectors("positions", hidden, positions), over=name))
         if kind.embedding_norm:
-            front.append(part(norm(hidden), over=name))
-    heads: tuple[Head, ...] = ()
+            front.append(build_part(build_norm(hidden), over=name))
+    heads: tuple[ModelHead, ...] = ()
     generates = suffix in ("ForConditionalGeneration", "MTModel")
     if generates:
-        heads = (words(hidden, table),)
+        heads = (build_language_head(hidden, table),)
     elif suffix == "ForSequenceClassification":
         # The class of BART has three labels where a configuration names none.
-        labels = reader.labels() if reader.states("id2label") else reader.size_or("num_labels", 3)
-        heads = (pooler(hidden), classifier(hidden, labels))
+        labels = (
+            reader.count_labels() if reader.has_value("id2label") else reader.read_size_or("num_labels", 3)
+        )
+        heads = (build_pooler(hidden), build_classifier(hidden, labels))
     return Architecture(
         inputs=(_TEXT, _SOURCE),
-        embeddings=Embeddings(
-            size=hidden, vocabulary_size=table, dropout=reader.drops("dropout", default=0.1)
+        embeddings=ModelEmbeddings(
+            size=hidden, vocabulary_size=table, dropout=reader.has_dropout("dropout", default=0.1)
         ),
         layers=(
             *front,
-            *_stack(reader, kind, decodes=False, over="source"),
-            *_stack(reader, kind, decodes=True, over="text"),
+            *_build_stack(reader, kind, decodes=False, over="source"),
+            *_build_stack(reader, kind, decodes=True, over="text"),
         ),
         heads=heads,
         tied=("language_model",) if generates and tied else (),
     )
 
 
-_NORM_FIRST = Seq2Seq(embedding_norm=False, final_norm=True, norm_first=True, position_offset=0)
+_NORM_FIRST = BartVariant(embedding_norm=False, final_norm=True, norm_first=True, position_offset=0)
 
 
-def _whisper(reader: ConfigReader, suffix: str) -> Architecture:
-    hidden, heard = reader.size("d_model"), reader.size("max_source_positions")
+def _build_whisper(reader: ConfigReader, suffix: str) -> Architecture:
+    hidden, heard = reader.read_size("d_model"), reader.read_size("max_source_positions")
     stem = (
-        conv_in_time(reader.size("num_mel_bins"), hidden, 3),
-        activation(hidden),
-        conv_in_time(hidden, hidden, 3, stride=2),
-        activation(hidden),
-        learned("positions", hidden, heard),
+        build_time_convolution(reader.read_size("num_mel_bins"), hidden, 3),
+        build_activation(hidden),
+        build_time_convolution(hidden, hidden, 3, stride=2),
+        build_activation(hidden),
+        build_learned_vectors("positions", hidden, heard),
     )
-    sound = Input(name="source", kind="audio", channels=reader.size("num_mel_bins"), length=2 * heard)
+    sound = ModelInputShape(
+        name="source", kind="audio", channels=reader.read_size("num_mel_bins"), length=2 * heard
+    )
     encoder = (
-        part(*stem, over="source"),
-        *_stack(reader, _NORM_FIRST, decodes=False, over="source", key_bias=False),
+        build_part(*stem, over="source"),
+        *_build_stack(reader, _NORM_FIRST, decodes=False, over="source", key_bias=False),
     )
     if suffix == "ForAudioClassification":
-        width = reader.size("classifier_proj_size")
-        mixed: tuple[Layer, ...] = ()
-        if reader.flag("use_weighted_layer_sum"):
-            mixed = (part(learned("scale", reader.depth("encoder_layers") + 1), over="source"),)
+        width = reader.read_size("classifier_proj_size")
+        mixed: tuple[ModelLayer, ...] = ()
+        if reader.read_flag("use_weighted_layer_sum"):
+            mixed = (
+                build_part(
+                    build_learned_vectors("scale", reader.read_depth("encoder_layers") + 1), over="source"
+                ),
+            )
         return Architecture(
             inputs=(sound,),
-            layers=(*encoder, *mixed, part(linear(hidden, width), over="source")),
-            heads=(classifier(width, reader.labels()),),
+            layers=(*encoder, *mixed, build_part(build_linear(hidden, width), over="source")),
+            heads=(build_classifier(width, reader.count_labels()),),
         )
-    vocabulary = reader.size("vocab_size")
+    vocabulary = reader.read_size("vocab_size")
     generates = suffix == "ForConditionalGeneration"
-    tied = generates and reader.flag("tie_word_embeddings", default=True)
+    tied = generates and reader.read_flag("tie_word_embeddings", default=True)
     return Architecture(
         inputs=(_TEXT, sound),
-        embeddings=Embeddings(
+        embeddings=ModelEmbeddings(
             size=hidden,
             vocabulary_size=vocabulary,
-            position_count=reader.size("max_target_positions"),
-            dropout=reader.drops("dropout"),
+            position_count=reader.read_size("max_target_positions"),
+            dropout=reader.has_dropout("dropout"),
         ),
-        layers=(*encoder, *_stack(reader, _NORM_FIRST, decodes=True, over="text", key_bias=False)),
-        heads=(words(hidden, vocabulary),) if generates else (),
+        layers=(*encoder, *_build_stack(reader, _NORM_FIRST, decodes=True, over="text", key_bias=False)),
+        heads=(build_language_head(hidden, vocabulary),) if generates else (),
         tied=("language_model",) if tied else (),
     )
 
@@ -240,35 +268,40 @@ _BART_SIZES = {
 }
 
 
-def _seq2seq(prefix: str, kind: Seq2Seq, *classes: str, **defaults: int) -> Family:
+def _build_seq2seq_family(prefix: str, kind: BartVariant, *classes: str, **defaults: int) -> ModelFamily:
     named = tuple(dict.fromkeys((*classes, *_BART_CLASSES)))
-    return Family(
-        prefix, partial(_bart, kind), named, "Model", "max_position_embeddings", {**_BART_SIZES, **defaults}
+    return ModelFamily(
+        prefix,
+        partial(_build_bart, kind),
+        named,
+        "Model",
+        "max_position_embeddings",
+        {**_BART_SIZES, **defaults},
     )
 
 
-def _t5_family(prefix: str, defaults: Mapping[str, int], *, table_in_each: bool = False) -> Family:
-    build = partial(_t5, table_in_each=table_in_each)
-    return Family(prefix, build, _T5_CLASSES, "ForConditionalGeneration", None, defaults)
+def _build_t5_family(prefix: str, defaults: Mapping[str, int], *, table_in_each: bool = False) -> ModelFamily:
+    build = partial(_build_t5, table_in_each=table_in_each)
+    return ModelFamily(prefix, build, _T5_CLASSES, "ForConditionalGeneration", None, defaults)
 
 
-FAMILIES: Mapping[str, Family] = {
-    "t5": _t5_family("T5", _T5_SIZES),
-    "mt5": _t5_family("MT5", _MT5_SIZES),
-    "umt5": _t5_family("UMT5", _MT5_SIZES, table_in_each=True),
-    "bart": _seq2seq("Bart", Seq2Seq(), "ForSequenceClassification"),
-    "mbart": _seq2seq("MBart", Seq2Seq(final_norm=True, norm_first=True)),
-    "pegasus": _seq2seq("Pegasus", _NORM_FIRST),
-    "marian": _seq2seq(
+FAMILIES: Mapping[str, ModelFamily] = {
+    "t5": _build_t5_family("T5", _T5_SIZES),
+    "mt5": _build_t5_family("MT5", _MT5_SIZES),
+    "umt5": _build_t5_family("UMT5", _MT5_SIZES, table_in_each=True),
+    "bart": _build_seq2seq_family("Bart", BartVariant(), "ForSequenceClassification"),
+    "mbart": _build_seq2seq_family("MBart", BartVariant(final_norm=True, norm_first=True)),
+    "pegasus": _build_seq2seq_family("Pegasus", _NORM_FIRST),
+    "marian": _build_seq2seq_family(
         "Marian",
-        Seq2Seq(embedding_norm=False, position_offset=0, own_vocabularies=True),
+        BartVariant(embedding_norm=False, position_offset=0, own_vocabularies=True),
         "MTModel",
         vocab_size=58_101,
     ),
-    "m2m_100": _seq2seq("M2M100", _NORM_FIRST._replace(positions=False), vocab_size=128_112),
-    "whisper": Family(
+    "m2m_100": _build_seq2seq_family("M2M100", _NORM_FIRST._replace(positions=False), vocab_size=128_112),
+    "whisper": ModelFamily(
         "Whisper",
-        _whisper,
+        _build_whisper,
         ("ForConditionalGeneration", "Model", "ForAudioClassification"),
         "ForConditionalGeneration",
         "max_target_positions",

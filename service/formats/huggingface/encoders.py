@@ -6,24 +6,30 @@ from functools import partial
 from typing import NamedTuple
 
 from service.formats.huggingface.parts import (
-    attend,
-    classifier,
-    conv_in_time,
-    function_named,
-    learned,
-    linear,
-    mlp,
-    norm,
-    part,
-    pooler,
-    query_and_value_bias,
-    unsupported,
-    whole,
-    word,
-    words,
+    build_attention,
+    build_classifier,
+    build_language_head,
+    build_learned_vectors,
+    build_linear,
+    build_mlp,
+    build_norm,
+    build_part,
+    build_pooler,
+    build_query_value_bias,
+    build_time_convolution,
+    build_unsupported_error,
+    read_activation_function,
+    read_choice,
+    read_count_or_zero,
 )
-from service.formats.huggingface.reader import ConfigReader, Family, as_blocks
-from service.planning.models.architecture import Architecture, Block, Embeddings, Head, Layer
+from service.formats.huggingface.reader import ConfigReader, ModelFamily, build_blocks
+from service.planning.models.architecture import (
+    Architecture,
+    LayerBlock,
+    ModelEmbeddings,
+    ModelHead,
+    ModelLayer,
+)
 from service.planning.models.layers import SimpleLayer
 
 # What a class has behind its encoder, in words: transform and logits, pooler, dense, labels...
@@ -46,7 +52,7 @@ _BERT_CLASSES = {
 _ROBERTA_CLASSES = {**_SHARED_CLASSES, "ForSequenceClassification": (_DENSE, _LABELS)}
 
 
-class Encoder(NamedTuple):
+class EncoderFamily(NamedTuple):
     """What distinguishes one kind of encoder from BERT."""
 
     classes: Mapping[str, tuple[str, ...]]
@@ -69,7 +75,7 @@ class Encoder(NamedTuple):
     usual_function: str = "gelu"
 
 
-_BERT = Encoder(_BERT_CLASSES)
+_BERT = EncoderFamily(_BERT_CLASSES)
 _MOST_INNER = 16
 
 
@@ -78,93 +84,99 @@ def is_original_format(config: Mapping[str, object]) -> bool:
     return {"type_vocab_size", "num_hidden_layers", "hidden_dropout_prob"} <= config.keys()
 
 
-def _heads(
+def _build_heads(
     reader: ConfigReader, parts: tuple[str, ...], hidden: int, embedding: int, *, second_bias: bool
-) -> tuple[Head, ...]:
+) -> tuple[ModelHead, ...]:
     made = {
-        _POOLER: lambda: pooler(hidden),
-        _DENSE: lambda: pooler(hidden),
-        _WORDS: lambda: words(embedding, reader.size("vocab_size"), bias=True, second_bias=second_bias),
-        _LABELS: lambda: classifier(hidden, reader.labels()),
-        _TOKEN_LABELS: lambda: classifier(hidden, reader.labels(), per_token=True),
-        _TWO: lambda: classifier(hidden, 2),
-        _ONE: lambda: classifier(hidden, 1),
-        _EACH: lambda: classifier(hidden, 1, per_token=True),
+        _POOLER: lambda: build_pooler(hidden),
+        _DENSE: lambda: build_pooler(hidden),
+        _WORDS: lambda: build_language_head(
+            embedding, reader.read_size("vocab_size"), bias=True, second_bias=second_bias
+        ),
+        _LABELS: lambda: build_classifier(hidden, reader.count_labels()),
+        _TOKEN_LABELS: lambda: build_classifier(hidden, reader.count_labels(), per_token=True),
+        _TWO: lambda: build_classifier(hidden, 2),
+        _ONE: lambda: build_classifier(hidden, 1),
+        _EACH: lambda: build_classifier(hidden, 1, per_token=True),
     }
     return tuple(made[name]() for name in parts)
 
 
-def _repeated(reader: ConfigReader, kind: Encoder, layers: tuple[SimpleLayer, ...]) -> tuple[Layer, ...]:
-    depth = reader.depth(kind.depth)
+def _repeat_layers(
+    reader: ConfigReader, kind: EncoderFamily, layers: tuple[SimpleLayer, ...]
+) -> tuple[ModelLayer, ...]:
+    depth = reader.read_depth(kind.depth)
     if not kind.shares_layers:
-        return (Block(layers=layers, count=depth),)
-    groups, inner = reader.size_or("num_hidden_groups", 1), reader.size_or("inner_group_num", 1)
+        return (LayerBlock(layers=layers, count=depth),)
+    groups, inner = reader.read_size_or("num_hidden_groups", 1), reader.read_size_or("inner_group_num", 1)
     if groups > depth:
-        raise unsupported("num_hidden_groups", "more groups than layers are not supported")
+        raise build_unsupported_error("num_hidden_groups", "more groups than layers are not supported")
     if inner > _MOST_INNER:
-        raise unsupported("inner_group_num", f"inner_group_num above {_MOST_INNER} is not supported")
+        raise build_unsupported_error(
+            "inner_group_num", f"inner_group_num above {_MOST_INNER} is not supported"
+        )
     inside = layers * inner
     # Layer i is a repetition of group i x groups / depth; every group is run in a row.
     counts = Counter(index * groups // depth for index in range(depth)).values()
-    blocks: list[Layer] = []
+    blocks: list[ModelLayer] = []
     for count in counts:
-        blocks.append(Block(layers=inside))
+        blocks.append(LayerBlock(layers=inside))
         if count > 1:
-            blocks.append(Block(layers=inside, reused=True, count=count - 1))
+            blocks.append(LayerBlock(layers=inside, reused=True, count=count - 1))
     return tuple(blocks)
 
 
-def _encoder(kind: Encoder, reader: ConfigReader, suffix: str) -> Architecture:
-    reader.refuse("is_decoder", "add_cross_attention")
-    hidden, heads = reader.size(kind.hidden), reader.size(kind.heads)
-    drops = reader.drops(kind.hidden_dropout, default=0.1)
-    embedding = reader.size("embedding_size") if kind.narrow_embeddings else hidden
+def _build_encoder(kind: EncoderFamily, reader: ConfigReader, suffix: str) -> Architecture:
+    reader.refuse_flags("is_decoder", "add_cross_attention")
+    hidden, heads = reader.read_size(kind.hidden), reader.read_size(kind.heads)
+    drops = reader.has_dropout(kind.hidden_dropout, default=0.1)
+    embedding = reader.read_size("embedding_size") if kind.narrow_embeddings else hidden
     layers: tuple[SimpleLayer, ...] = (
-        attend(
+        build_attention(
             hidden,
             heads,
             bias=kind.bias,
             output_bias=kind.bias,
-            dropout=reader.drops(kind.attention_dropout, default=0.1),
+            dropout=reader.has_dropout(kind.attention_dropout, default=0.1),
             score_bias=kind.relative_buckets,
             heads_field=kind.heads,
         ),
-        norm(hidden),
-        mlp(
+        build_norm(hidden),
+        build_mlp(
             hidden,
-            reader.size(kind.inner),
+            reader.read_size(kind.inner),
             gated=kind.gated,
             bias=kind.bias,
-            function=function_named(reader, kind.function, kind.usual_function),
+            function=read_activation_function(reader, kind.function, kind.usual_function),
             dropout=drops,
         ),
-        norm(hidden),
+        build_norm(hidden),
     )
     parts = kind.classes[suffix]
-    tied = _WORDS in parts and reader.flag("tie_word_embeddings", default=True)
-    front: tuple[Layer, ...] = ()
+    tied = _WORDS in parts and reader.read_flag("tie_word_embeddings", default=True)
+    front: tuple[ModelLayer, ...] = ()
     if kind.always_projects or embedding != hidden:
-        front = (linear(embedding, hidden),)
+        front = (build_linear(embedding, hidden),)
     if kind.relative_buckets:
-        buckets = reader.size("relative_attention_num_buckets")
-        front = (*front, learned("relative_positions", heads, buckets))
-    behind: tuple[Layer, ...] = ()
+        buckets = reader.read_size("relative_attention_num_buckets")
+        front = (*front, build_learned_vectors("relative_positions", heads, buckets))
+    behind: tuple[ModelLayer, ...] = ()
     if _WORDS in parts:
         # The head's transform runs on every token before the logits.
-        behind = (linear(hidden, embedding), norm(embedding))
+        behind = (build_linear(hidden, embedding), build_norm(embedding))
     if _EACH in parts:
-        behind = (linear(hidden, hidden),)
+        behind = (build_linear(hidden, hidden),)
     return Architecture(
-        embeddings=Embeddings(
+        embeddings=ModelEmbeddings(
             size=embedding,
-            vocabulary_size=reader.size("vocab_size"),
-            position_count=reader.size("max_position_embeddings") if kind.positions else 0,
-            token_type_count=reader.size("type_vocab_size") if kind.token_types else 0,
+            vocabulary_size=reader.read_size("vocab_size"),
+            position_count=reader.read_size("max_position_embeddings") if kind.positions else 0,
+            token_type_count=reader.read_size("type_vocab_size") if kind.token_types else 0,
             norm="layer",
             dropout=drops,
         ),
-        layers=(*front, *_repeated(reader, kind, layers), *behind),
-        heads=_heads(reader, parts, hidden, embedding, second_bias=kind.second_bias and not tied),
+        layers=(*front, *_repeat_layers(reader, kind, layers), *behind),
+        heads=_build_heads(reader, parts, hidden, embedding, second_bias=kind.second_bias and not tied),
         tied=("language_model",) if tied else (),
     )
 
@@ -179,47 +191,49 @@ _MODERN_CLASSES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _modernbert_windows(reader: ConfigReader, depth: int) -> list[int | None]:
+def _list_modernbert_windows(reader: ConfigReader, depth: int) -> list[int | None]:
     """The whole sequence in every ``global_attn_every_n_layers``-th layer, else a window."""
-    window = reader.size("local_attention")
+    window = reader.read_size("local_attention")
     kinds = reader.config.get("layer_types")
     if kinds is None:
-        every = reader.size("global_attn_every_n_layers")
+        every = reader.read_size("global_attn_every_n_layers")
         return [window if index % every else None for index in range(depth)]
     if not isinstance(kinds, list) or len(kinds) != depth:
-        raise unsupported("layer_types", "layer_types must name a kind for every layer")
+        raise build_unsupported_error("layer_types", "layer_types must name a kind for every layer")
     return [window if kind == "sliding_attention" else None for kind in kinds]
 
 
-def _modernbert(reader: ConfigReader, suffix: str) -> Architecture:
-    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
-    shift, bias = reader.flag("norm_bias"), reader.flag("attention_bias")
-    feed_forward = mlp(hidden, reader.size("intermediate_size"), gated=True, bias=reader.flag("mlp_bias"))
-    before = norm(hidden, shift=shift)
-    windows = _modernbert_windows(reader, reader.depth("num_hidden_layers"))
+def _build_modernbert(reader: ConfigReader, suffix: str) -> Architecture:
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    shift, bias = reader.read_flag("norm_bias"), reader.read_flag("attention_bias")
+    feed_forward = build_mlp(
+        hidden, reader.read_size("intermediate_size"), gated=True, bias=reader.read_flag("mlp_bias")
+    )
+    before = build_norm(hidden, shift=shift)
+    windows = _list_modernbert_windows(reader, reader.read_depth("num_hidden_layers"))
     contents = [
         (
             *((before,) if index else ()),
-            attend(hidden, heads, bias=bias, output_bias=bias, window=window),
+            build_attention(hidden, heads, bias=bias, output_bias=bias, window=window),
             before,
             feed_forward,
         )
         for index, window in enumerate(windows)
     ]
     parts = _MODERN_CLASSES[suffix]
-    tied = _WORDS in parts and reader.flag("tie_word_embeddings", default=True)
-    behind: tuple[Layer, ...] = (before,)
+    tied = _WORDS in parts and reader.read_flag("tie_word_embeddings", default=True)
+    behind: tuple[ModelLayer, ...] = (before,)
     if parts:
-        behind = (before, linear(hidden, hidden, bias=reader.flag("classifier_bias")), before)
-    made = _heads(reader, parts, hidden, hidden, second_bias=False)
+        behind = (before, build_linear(hidden, hidden, bias=reader.read_flag("classifier_bias")), before)
+    made = _build_heads(reader, parts, hidden, hidden, second_bias=False)
     if _WORDS in parts:
-        bias = reader.flag("decoder_bias", default=True)
-        made = (words(hidden, reader.size("vocab_size"), bias=bias),)
+        bias = reader.read_flag("decoder_bias", default=True)
+        made = (build_language_head(hidden, reader.read_size("vocab_size"), bias=bias),)
     return Architecture(
-        embeddings=Embeddings(
-            size=hidden, vocabulary_size=reader.size("vocab_size"), norm="layer" if shift else "rms"
+        embeddings=ModelEmbeddings(
+            size=hidden, vocabulary_size=reader.read_size("vocab_size"), norm="layer" if shift else "rms"
         ),
-        layers=(*as_blocks(contents), *behind),
+        layers=(*build_blocks(contents), *behind),
         heads=made,
         tied=("language_model",) if tied else (),
     )
@@ -234,91 +248,95 @@ _DEBERTA_CLASSES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _position_terms(reader: ConfigReader) -> frozenset[str]:
+def _read_position_terms(reader: ConfigReader) -> frozenset[str]:
     """Which of ``c2p`` and ``p2c`` are scored; a list, or names between bars."""
     value = reader.config.get("pos_att_type") or []
     names = value.lower().split("|") if isinstance(value, str) else value
     if not isinstance(names, list):
-        raise unsupported("pos_att_type", "pos_att_type must name c2p and p2c")
+        raise build_unsupported_error("pos_att_type", "pos_att_type must name c2p and p2c")
     terms = frozenset(str(name).strip() for name in names)
     if unknown := terms - {"c2p", "p2c", "p2p", "none"}:
-        raise unsupported("pos_att_type", f"{min(unknown)} is not known")
+        raise build_unsupported_error("pos_att_type", f"{min(unknown)} is not known")
     return terms
 
 
-def _relative_projections(reader: ConfigReader, hidden: int, *, second: bool) -> tuple[SimpleLayer, ...]:
-    if not reader.flag("relative_attention") or (second and reader.flag("share_att_key")):
+def _build_relative_projections(
+    reader: ConfigReader, hidden: int, *, second: bool
+) -> tuple[SimpleLayer, ...]:
+    if not reader.read_flag("relative_attention") or (second and reader.read_flag("share_att_key")):
         return ()
-    terms = _position_terms(reader)
+    terms = _read_position_terms(reader)
     made = []
     if "c2p" in terms:
-        made.append(linear(hidden, hidden, bias=second))
+        made.append(build_linear(hidden, hidden, bias=second))
     if "p2c" in terms:
-        made.append(linear(hidden, hidden))
+        made.append(build_linear(hidden, hidden))
     return tuple(made)
 
 
-def _relative_table(reader: ConfigReader, hidden: int, *, second: bool) -> tuple[Layer, ...]:
-    normed = second and "layer_norm" in word(reader, "norm_rel_ebd", "none")
-    behind: tuple[Layer, ...] = (norm(hidden),) if normed else ()
-    if not reader.flag("relative_attention"):
+def _build_relative_table(reader: ConfigReader, hidden: int, *, second: bool) -> tuple[ModelLayer, ...]:
+    normed = second and "layer_norm" in read_choice(reader, "norm_rel_ebd", "none")
+    behind: tuple[ModelLayer, ...] = (build_norm(hidden),) if normed else ()
+    if not reader.read_flag("relative_attention"):
         return behind
     # Zero or a negative number stands for as many as there are positions.
     most = reader.config.get("max_relative_positions", -1)
     if not isinstance(most, int) or most < 1:
-        most = reader.size("max_position_embeddings")
+        most = reader.read_size("max_position_embeddings")
     buckets = reader.config.get("position_buckets", -1) if second else -1
     if isinstance(buckets, int) and buckets > 0:
         most = buckets
-    table = learned("relative_positions", hidden, 2 * most)
+    table = build_learned_vectors("relative_positions", hidden, 2 * most)
     return (table, *behind)
 
 
-def _deberta(reader: ConfigReader, suffix: str, *, second: bool = False) -> Architecture:
-    reader.refuse("talking_head")
-    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
-    embedding = reader.size_or("embedding_size", hidden)
-    drops = reader.drops("hidden_dropout_prob", default=0.1)
-    positioned = reader.flag("position_biased_input", default=True)
-    attention = attend(
+def _build_deberta(reader: ConfigReader, suffix: str, *, second: bool = False) -> Architecture:
+    reader.refuse_flags("talking_head")
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    embedding = reader.read_size_or("embedding_size", hidden)
+    drops = reader.has_dropout("hidden_dropout_prob", default=0.1)
+    positioned = reader.read_flag("position_biased_input", default=True)
+    attention = build_attention(
         hidden,
         heads,
         bias=second,
-        dropout=reader.drops("attention_probs_dropout_prob", default=0.1),
-        score_bias=reader.flag("relative_attention"),
+        dropout=reader.has_dropout("attention_probs_dropout_prob", default=0.1),
+        score_bias=reader.read_flag("relative_attention"),
     )
-    own: tuple[SimpleLayer, ...] = () if second else (query_and_value_bias(hidden),)
+    own: tuple[SimpleLayer, ...] = () if second else (build_query_value_bias(hidden),)
     layers = (
         attention,
         *own,
-        *_relative_projections(reader, hidden, second=second),
-        norm(hidden),
-        mlp(hidden, reader.size("intermediate_size"), dropout=drops),
-        norm(hidden),
+        *_build_relative_projections(reader, hidden, second=second),
+        build_norm(hidden),
+        build_mlp(hidden, reader.read_size("intermediate_size"), dropout=drops),
+        build_norm(hidden),
     )
-    kernel = whole(reader, "conv_kernel_size") if second else 0
-    behind: tuple[Layer, ...] = _relative_table(reader, hidden, second=second)
+    kernel = read_count_or_zero(reader, "conv_kernel_size") if second else 0
+    behind: tuple[ModelLayer, ...] = _build_relative_table(reader, hidden, second=second)
     if kernel:
-        groups = reader.size_or("conv_groups", 1)
+        groups = reader.read_size_or("conv_groups", 1)
         if groups > 1:
-            raise unsupported("conv_groups", "conv_groups above 1 is not supported")
-        behind = (*behind, part(conv_in_time(hidden, hidden, kernel), norm(hidden)))
+            raise build_unsupported_error("conv_groups", "conv_groups above 1 is not supported")
+        behind = (*behind, build_part(build_time_convolution(hidden, hidden, kernel), build_norm(hidden)))
     parts = _DEBERTA_CLASSES[suffix]
-    tied = _WORDS in parts and reader.flag("tie_word_embeddings", default=True)
+    tied = _WORDS in parts and reader.read_flag("tie_word_embeddings", default=True)
     if _WORDS in parts:
-        behind = (*behind, linear(hidden, embedding), norm(embedding))
-    front: tuple[Layer, ...] = (linear(embedding, hidden, bias=False),) if embedding != hidden else ()
+        behind = (*behind, build_linear(hidden, embedding), build_norm(embedding))
+    front: tuple[ModelLayer, ...] = (
+        (build_linear(embedding, hidden, bias=False),) if embedding != hidden else ()
+    )
     return Architecture(
-        embeddings=Embeddings(
+        embeddings=ModelEmbeddings(
             size=embedding,
-            vocabulary_size=reader.size("vocab_size"),
-            position_count=reader.size("max_position_embeddings") if positioned else 0,
-            token_type_count=whole(reader, "type_vocab_size"),
+            vocabulary_size=reader.read_size("vocab_size"),
+            position_count=reader.read_size("max_position_embeddings") if positioned else 0,
+            token_type_count=read_count_or_zero(reader, "type_vocab_size"),
             norm="layer",
             dropout=drops,
         ),
-        layers=(*front, Block(layers=layers, count=reader.depth("num_hidden_layers")), *behind),
-        heads=_heads(reader, parts, hidden, embedding, second_bias=not tied),
+        layers=(*front, LayerBlock(layers=layers, count=reader.read_depth("num_hidden_layers")), *behind),
+        heads=_build_heads(reader, parts, hidden, embedding, second_bias=not tied),
         tied=("language_model",) if tied else (),
     )
 
@@ -334,10 +352,10 @@ _SIZES = {
 }
 
 
-def _family(prefix: str, kind: Encoder, **defaults: int) -> Family:
-    return Family(
+def _build_family(prefix: str, kind: EncoderFamily, **defaults: int) -> ModelFamily:
+    return ModelFamily(
         prefix,
-        partial(_encoder, kind),
+        partial(_build_encoder, kind),
         tuple(kind.classes),
         "Model",
         "max_position_embeddings",
@@ -345,16 +363,16 @@ def _family(prefix: str, kind: Encoder, **defaults: int) -> Family:
     )
 
 
-_ROBERTA = Encoder(_ROBERTA_CLASSES)
+_ROBERTA = EncoderFamily(_ROBERTA_CLASSES)
 
-FAMILIES: Mapping[str, Family] = {
-    "bert": _family("Bert", _BERT),
-    "roberta": _family("Roberta", _ROBERTA, vocab_size=50_265),
-    "xlm-roberta": _family("XLMRoberta", _ROBERTA),
-    "camembert": _family("Camembert", _ROBERTA),
-    "albert": _family(
+FAMILIES: Mapping[str, ModelFamily] = {
+    "bert": _build_family("Bert", _BERT),
+    "roberta": _build_family("Roberta", _ROBERTA, vocab_size=50_265),
+    "xlm-roberta": _build_family("XLMRoberta", _ROBERTA),
+    "camembert": _build_family("Camembert", _ROBERTA),
+    "albert": _build_family(
         "Albert",
-        Encoder(
+        EncoderFamily(
             {
                 **_SHARED_CLASSES,
                 "ForPreTraining": (_WORDS, _POOLER, _LABELS),
@@ -370,9 +388,9 @@ FAMILIES: Mapping[str, Family] = {
         num_attention_heads=64,
         intermediate_size=16_384,
     ),
-    "electra": _family(
+    "electra": _build_family(
         "Electra",
-        Encoder(
+        EncoderFamily(
             {
                 "Model": (),
                 "ForPreTraining": (_EACH,),
@@ -389,11 +407,11 @@ FAMILIES: Mapping[str, Family] = {
         num_attention_heads=4,
         intermediate_size=1024,
     ),
-    "distilbert": Family(
+    "distilbert": ModelFamily(
         "DistilBert",
         partial(
-            _encoder,
-            Encoder(
+            _build_encoder,
+            EncoderFamily(
                 {
                     "Model": (),
                     "ForMaskedLM": (_WORDS,),
@@ -432,15 +450,15 @@ FAMILIES: Mapping[str, Family] = {
             "hidden_dim": 3072,
         },
     ),
-    "mpnet": _family(
+    "mpnet": _build_family(
         "MPNet",
-        Encoder(_ROBERTA_CLASSES, token_types=False, relative_buckets=True),
+        EncoderFamily(_ROBERTA_CLASSES, token_types=False, relative_buckets=True),
         vocab_size=30_527,
         relative_attention_num_buckets=32,
     ),
-    "nomic_bert": _family(
+    "nomic_bert": _build_family(
         "NomicBert",
-        Encoder(
+        EncoderFamily(
             {
                 "Model": (),
                 "ForMaskedLM": (_WORDS,),
@@ -454,9 +472,9 @@ FAMILIES: Mapping[str, Family] = {
         vocab_size=30_528,
         max_position_embeddings=2048,
     ),
-    "modernbert": Family(
+    "modernbert": ModelFamily(
         "ModernBert",
-        _modernbert,
+        _build_modernbert,
         tuple(_MODERN_CLASSES),
         "Model",
         "max_position_embeddings",
@@ -471,17 +489,17 @@ FAMILIES: Mapping[str, Family] = {
             "global_attn_every_n_layers": 3,
         },
     ),
-    "deberta": Family(
+    "deberta": ModelFamily(
         "Deberta",
-        _deberta,
+        _build_deberta,
         tuple(_DEBERTA_CLASSES),
         "Model",
         "max_position_embeddings",
         {**_SIZES, "vocab_size": 50_265},
     ),
-    "deberta-v2": Family(
+    "deberta-v2": ModelFamily(
         "DebertaV2",
-        partial(_deberta, second=True),
+        partial(_build_deberta, second=True),
         (*_DEBERTA_CLASSES,),
         "Model",
         "max_position_embeddings",

@@ -14,17 +14,21 @@ from typing import Any
 from service.formats.huggingface import builders, mixers, patterns
 from service.formats.huggingface.decoders import (
     SPELLINGS,
-    Decoder,
-    Experts,
-    Heads,
-    build,
-    key_value_heads,
-    projected,
+    AttentionOptions,
+    DecoderFamily,
+    ExpertLayout,
+    build_architecture,
+    build_projected,
+    read_key_value_heads,
 )
-from service.formats.huggingface.patterns import after, every, named_or
+from service.formats.huggingface.patterns import (
+    build_default_kinds,
+    build_periodic_kinds,
+    build_sparse_after_dense,
+)
 from service.formats.huggingface.reader import (
     ConfigReader,
-    Family,
+    ModelFamily,
 )
 from service.planning.models.architecture import Architecture
 
@@ -37,154 +41,174 @@ AROUND = "norm mixer norm norm ffn norm"
 BEHIND = "mixer norm ffn norm"
 
 
-def _inner_of_four(reader: ConfigReader) -> int:
-    return reader.optional_size("intermediate_size") or 4 * reader.size("hidden_size")
+def _read_quadruple_inner(reader: ConfigReader) -> int:
+    return reader.read_optional_size("intermediate_size") or 4 * reader.read_size("hidden_size")
 
 
-def _half_inner(reader: ConfigReader) -> int:
-    return reader.size("intermediate_size") // 2
+def _read_half_inner(reader: ConfigReader) -> int:
+    return reader.read_size("intermediate_size") // 2
 
 
-def _inner_of_multiple(reader: ConfigReader) -> int:
-    return reader.size("intermediate_multiple_size") * reader.size("hidden_size")
+def _read_multiple_inner(reader: ConfigReader) -> int:
+    return reader.read_size("intermediate_multiple_size") * reader.read_size("hidden_size")
 
 
-def _adjusted_inner(reader: ConfigReader) -> int:
+def _compute_adjusted_inner(reader: ConfigReader) -> int:
     """LFM2: two thirds, times a factor, rounded up to a multiple."""
-    inner = reader.size("block_ff_dim") if reader.states("block_ff_dim") else reader.size("intermediate_size")
-    if not reader.flag("block_auto_adjust_ff_dim"):
+    inner = (
+        reader.read_size("block_ff_dim")
+        if reader.has_value("block_ff_dim")
+        else reader.read_size("intermediate_size")
+    )
+    if not reader.read_flag("block_auto_adjust_ff_dim"):
         return inner
     inner = int(2 * inner / 3)
-    if "block_ffn_dim_multiplier" in reader.config and not reader.states("block_ffn_dim_multiplier"):
+    if "block_ffn_dim_multiplier" in reader.config and not reader.has_value("block_ffn_dim_multiplier"):
         return inner
-    factor = reader.factor("block_ffn_dim_multiplier") if reader.states("block_ffn_dim_multiplier") else 1.0
-    multiple = reader.size("block_multiple_of")
+    factor = (
+        reader.read_factor("block_ffn_dim_multiplier")
+        if reader.has_value("block_ffn_dim_multiplier")
+        else 1.0
+    )
+    multiple = reader.read_size("block_multiple_of")
     return multiple * -(-int(factor * inner) // multiple)
 
 
-def _falcon_block(reader: ConfigReader) -> str:
-    norms = reader.optional_size("num_ln_in_parallel_attn")
+def _select_falcon_block(reader: ConfigReader) -> str:
+    norms = reader.read_optional_size("num_ln_in_parallel_attn")
     if norms is None:
-        norms = 2 if reader.flag("new_decoder_architecture") else 1
-    return "norm mixer norm ffn" if norms > 1 or not reader.flag("parallel_attn") else PARALLEL
+        norms = 2 if reader.read_flag("new_decoder_architecture") else 1
+    return "norm mixer norm ffn" if norms > 1 or not reader.read_flag("parallel_attn") else PARALLEL
 
 
-def _falcon_heads(reader: ConfigReader, heads: int) -> int:
-    if reader.flag("new_decoder_architecture"):
-        return key_value_heads(reader, heads)
-    return 1 if reader.flag("multi_query") else heads
+def _read_falcon_heads(reader: ConfigReader, heads: int) -> int:
+    if reader.read_flag("new_decoder_architecture"):
+        return read_key_value_heads(reader, heads)
+    return 1 if reader.read_flag("multi_query") else heads
 
 
-def _one_or_all(reader: ConfigReader, heads: int) -> int:
-    return 1 if reader.flag("multi_query") else heads
+def _read_multi_query_heads(reader: ConfigReader, heads: int) -> int:
+    return 1 if reader.read_flag("multi_query") else heads
 
 
-def _all_heads(reader: ConfigReader, heads: int) -> int:
+def _get_all_heads(reader: ConfigReader, heads: int) -> int:
     del reader
     return heads
 
 
-def _stablelm_block(reader: ConfigReader) -> str:
-    return PARALLEL if reader.flag("use_parallel_residual") else "norm mixer norm ffn"
+def _select_stablelm_block(reader: ConfigReader) -> str:
+    return PARALLEL if reader.read_flag("use_parallel_residual") else "norm mixer norm ffn"
 
 
-def _post_norms(reader: ConfigReader) -> str:
-    return AROUND if reader.flag("use_post_norm") else "norm mixer norm ffn"
+def _select_post_norm_block(reader: ConfigReader) -> str:
+    return AROUND if reader.read_flag("use_post_norm") else "norm mixer norm ffn"
 
 
-def _sandwich(reader: ConfigReader) -> str:
-    return AROUND if reader.flag("use_sandwich_norm") else "norm mixer norm ffn"
+def _select_sandwich_block(reader: ConfigReader) -> str:
+    return AROUND if reader.read_flag("use_sandwich_norm") else "norm mixer norm ffn"
 
 
-_NORMED = Heads(norm="head")
-_NORMED_PLAIN = Heads(bias=False, norm="head")
-_WHOLE = Heads(norm="projection")
-_ALL_BIASED = Heads(bias=True)
-_QUERY_BIASED = Heads(output_bias=False)
-_PLAIN = Heads(bias=False)
-_SHARED = Experts(layers=after("first_k_dense_replace"), shared_count="n_shared_experts")
-_DEEPSEEK = Decoder(attention=mixers.latent, experts=_SHARED, bias=False)
-_SPARSE = Decoder(attention=mixers.indexed, experts=_SHARED, bias=False)
-_GEMMA_2 = Decoder(kinds=every("sliding_window_pattern", 2), block=AROUND)
-_QWEN_NEXT = Heads(norm="head", gate="element", gate_bias="attention_bias")
-_GPT_2 = Decoder(
-    heads=Heads(bias=True, key_value_heads=_all_heads),
+_NORMED = AttentionOptions(norm="head")
+_NORMED_PLAIN = AttentionOptions(bias=False, norm="head")
+_WHOLE = AttentionOptions(norm="projection")
+_ALL_BIASED = AttentionOptions(bias=True)
+_QUERY_BIASED = AttentionOptions(output_bias=False)
+_PLAIN = AttentionOptions(bias=False)
+_SHARED = ExpertLayout(
+    layers=build_sparse_after_dense("first_k_dense_replace"), shared_count="n_shared_experts"
+)
+_DEEPSEEK = DecoderFamily(attention=mixers.build_latent_attention, experts=_SHARED, bias=False)
+_SPARSE = DecoderFamily(attention=mixers.build_indexed_attention, experts=_SHARED, bias=False)
+_GEMMA_2 = DecoderFamily(kinds=build_periodic_kinds("sliding_window_pattern", 2), block=AROUND)
+_QWEN_NEXT = AttentionOptions(norm="head", gate="element", gate_bias="attention_bias")
+_GPT_2 = DecoderFamily(
+    heads=AttentionOptions(bias=True, key_value_heads=_get_all_heads),
     norm="layer",
     gated=False,
     bias=True,
-    inner=_inner_of_four,
+    inner=_read_quadruple_inner,
     positions=True,
     drops=True,
 )
-_GPT_J = Decoder(
-    heads=Heads(bias=False, key_value_heads=_all_heads),
+_GPT_J = DecoderFamily(
+    heads=AttentionOptions(bias=False, key_value_heads=_get_all_heads),
     block=PARALLEL,
     norm="layer",
     gated=False,
     bias=True,
-    inner=_inner_of_four,
+    inner=_read_quadruple_inner,
     head_bias=True,
     drops=True,
 )
 
-DECODERS: Mapping[str, Decoder] = {
-    "llama": Decoder(),
-    "internlm3": Decoder(),
-    "iquestcoder": Decoder(),
-    "granite": Decoder(),
-    "granite_swa": Decoder(heads=Heads(sinks=True), kinds=every("", 4)),
-    "helium": Decoder(heads=_QUERY_BIASED),
-    "smollm3": Decoder(kinds=named_or("full")),
-    "seed_oss": Decoder(heads=Heads(output_bias="attention_out_bias")),
-    "cwm": Decoder(heads=_PLAIN, kinds=named_or("full")),
-    "ernie4_5": Decoder(heads=Heads(bias="use_bias"), bias="use_bias"),
-    "mistral": Decoder(heads=_PLAIN, kinds=patterns.window_if_sized, bias=False),
-    "ministral": Decoder(heads=_PLAIN, kinds=patterns.window_if_sized, bias=False),
-    "ministral3": Decoder(heads=_PLAIN, kinds=patterns.window_if_sized, bias=False),
-    "phi3": Decoder(heads=_PLAIN, kinds=patterns.window_if_sized, bias=False, drops=True),
-    "qwen2": Decoder(
-        heads=Heads(bias=True, output_bias=False), kinds=patterns.window_in_late_layers, bias=False
+DECODERS: Mapping[str, DecoderFamily] = {
+    "llama": DecoderFamily(),
+    "internlm3": DecoderFamily(),
+    "iquestcoder": DecoderFamily(),
+    "granite": DecoderFamily(),
+    "granite_swa": DecoderFamily(heads=AttentionOptions(sinks=True), kinds=build_periodic_kinds("", 4)),
+    "helium": DecoderFamily(heads=_QUERY_BIASED),
+    "smollm3": DecoderFamily(kinds=build_default_kinds("full")),
+    "seed_oss": DecoderFamily(heads=AttentionOptions(output_bias="attention_out_bias")),
+    "cwm": DecoderFamily(heads=_PLAIN, kinds=build_default_kinds("full")),
+    "ernie4_5": DecoderFamily(heads=AttentionOptions(bias="use_bias"), bias="use_bias"),
+    "mistral": DecoderFamily(heads=_PLAIN, kinds=patterns.list_window_kinds, bias=False),
+    "ministral": DecoderFamily(heads=_PLAIN, kinds=patterns.list_window_kinds, bias=False),
+    "ministral3": DecoderFamily(heads=_PLAIN, kinds=patterns.list_window_kinds, bias=False),
+    "phi3": DecoderFamily(heads=_PLAIN, kinds=patterns.list_window_kinds, bias=False, drops=True),
+    "qwen2": DecoderFamily(
+        heads=AttentionOptions(bias=True, output_bias=False),
+        kinds=patterns.list_late_window_kinds,
+        bias=False,
     ),
-    "qwen3": Decoder(heads=_NORMED, kinds=patterns.window_in_late_layers, bias=False),
-    "glm": Decoder(heads=_QUERY_BIASED, bias=False),
-    "glm4": Decoder(heads=_QUERY_BIASED, block=AROUND, bias=False),
-    "gemma": Decoder(bias=False),
+    "qwen3": DecoderFamily(heads=_NORMED, kinds=patterns.list_late_window_kinds, bias=False),
+    "glm": DecoderFamily(heads=_QUERY_BIASED, bias=False),
+    "glm4": DecoderFamily(heads=_QUERY_BIASED, block=AROUND, bias=False),
+    "gemma": DecoderFamily(bias=False),
     "gemma2": _GEMMA_2,
-    "gemma3_text": Decoder(heads=_NORMED, kinds=every("sliding_window_pattern", 6), block=AROUND),
-    "vaultgemma": Decoder(kinds=every("", 2), bias=False),
-    "olmo": Decoder(norm_learned=False, norm="layer", bias=False),
-    "olmo2": Decoder(heads=_WHOLE, block=BEHIND, bias=False),
-    "olmo3": Decoder(heads=_WHOLE, kinds=every("", 4), block=BEHIND, bias=False),
-    "exaone4": Decoder(
-        heads=_NORMED_PLAIN, kinds=every("sliding_window_pattern", 4), block=BEHIND, bias=False
+    "gemma3_text": DecoderFamily(
+        heads=_NORMED, kinds=build_periodic_kinds("sliding_window_pattern", 6), block=AROUND
     ),
-    "hunyuan_v1_dense": Decoder(heads=_NORMED, bias=False),
-    "hyperclovax": Decoder(block=_post_norms),
-    "bitnet": Decoder(heads=Heads(output_norm=True), inner_norm=True, bias=False),
-    "apertus": Decoder(heads=_NORMED, gated=False, activation_parameters=2, bias=False),
-    "arcee": Decoder(gated=False),
-    "jais2": Decoder(norm="layer", gated=False),
-    "nemotron": Decoder(norm="layer", gated=False),
-    "nanochat": Decoder(norm_learned=False, gated=False, bias=False),
-    "starcoder2": Decoder(
-        heads=Heads(bias="use_bias"),
-        kinds=patterns.window_if_sized,
+    "vaultgemma": DecoderFamily(kinds=build_periodic_kinds("", 2), bias=False),
+    "olmo": DecoderFamily(norm_learned=False, norm="layer", bias=False),
+    "olmo2": DecoderFamily(heads=_WHOLE, block=BEHIND, bias=False),
+    "olmo3": DecoderFamily(heads=_WHOLE, kinds=build_periodic_kinds("", 4), block=BEHIND, bias=False),
+    "exaone4": DecoderFamily(
+        heads=_NORMED_PLAIN, kinds=build_periodic_kinds("sliding_window_pattern", 4), block=BEHIND, bias=False
+    ),
+    "hunyuan_v1_dense": DecoderFamily(heads=_NORMED, bias=False),
+    "hyperclovax": DecoderFamily(block=_select_post_norm_block),
+    "bitnet": DecoderFamily(heads=AttentionOptions(output_norm=True), inner_norm=True, bias=False),
+    "apertus": DecoderFamily(heads=_NORMED, gated=False, activation_parameters=2, bias=False),
+    "arcee": DecoderFamily(gated=False),
+    "jais2": DecoderFamily(norm="layer", gated=False),
+    "nemotron": DecoderFamily(norm="layer", gated=False),
+    "nanochat": DecoderFamily(norm_learned=False, gated=False, bias=False),
+    "starcoder2": DecoderFamily(
+        heads=AttentionOptions(bias="use_bias"),
+        kinds=patterns.list_window_kinds,
         norm="layer",
         gated=False,
         bias="use_bias",
         drops=True,
     ),
-    "stablelm": Decoder(
-        heads=Heads(bias="use_qkv_bias", output_bias=False, norm="projection", normed="qk_layernorm"),
-        block=_stablelm_block,
+    "stablelm": DecoderFamily(
+        heads=AttentionOptions(
+            bias="use_qkv_bias", output_bias=False, norm="projection", normed="qk_layernorm"
+        ),
+        block=_select_stablelm_block,
         norm="layer",
         bias=False,
         drops=True,
     ),
-    "cohere": Decoder(heads=Heads(norm="projection", normed="use_qk_norm"), block=PARALLEL, bias=False),
-    "cohere2": Decoder(kinds=every("sliding_window_pattern", 4), block=PARALLEL, bias=False),
-    "phi": Decoder(
-        heads=Heads(bias=True, norm="head", normed="qk_layernorm", norm_shift=True),
+    "cohere": DecoderFamily(
+        heads=AttentionOptions(norm="projection", normed="use_qk_norm"), block=PARALLEL, bias=False
+    ),
+    "cohere2": DecoderFamily(
+        kinds=build_periodic_kinds("sliding_window_pattern", 4), block=PARALLEL, bias=False
+    ),
+    "phi": DecoderFamily(
+        heads=AttentionOptions(bias=True, norm="head", normed="qk_layernorm", norm_shift=True),
         block=PARALLEL,
         norm="layer",
         gated=False,
@@ -192,9 +216,9 @@ DECODERS: Mapping[str, Decoder] = {
         head_bias=True,
         drops=True,
     ),
-    "persimmon": Decoder(
-        heads=Heads(
-            bias=True, norm="head", normed="qk_layernorm", norm_shift=True, key_value_heads=_all_heads
+    "persimmon": DecoderFamily(
+        heads=AttentionOptions(
+            bias=True, norm="head", normed="qk_layernorm", norm_shift=True, key_value_heads=_get_all_heads
         ),
         norm="layer",
         gated=False,
@@ -203,8 +227,8 @@ DECODERS: Mapping[str, Decoder] = {
     ),
     "gptj": _GPT_J,
     "codegen": _GPT_J,
-    "gpt_neox": Decoder(
-        heads=Heads(bias="attention_bias", key_value_heads=_all_heads),
+    "gpt_neox": DecoderFamily(
+        heads=AttentionOptions(bias="attention_bias", key_value_heads=_get_all_heads),
         norm="layer",
         gated=False,
         bias=True,
@@ -212,46 +236,46 @@ DECODERS: Mapping[str, Decoder] = {
     ),
     "gpt2": _GPT_2,
     "gpt-sw3": _GPT_2,
-    "gpt_bigcode": Decoder(
-        heads=Heads(bias=True, key_value_heads=_one_or_all),
+    "gpt_bigcode": DecoderFamily(
+        heads=AttentionOptions(bias=True, key_value_heads=_read_multi_query_heads),
         norm="layer",
         gated=False,
         bias=True,
-        inner=_inner_of_four,
+        inner=_read_quadruple_inner,
         positions=True,
         drops=True,
     ),
-    "gpt_neo": Decoder(
-        heads=Heads(bias=False, output_bias=True, key_value_heads=_all_heads),
-        kinds=patterns.attention_types,
+    "gpt_neo": DecoderFamily(
+        heads=AttentionOptions(bias=False, output_bias=True, key_value_heads=_get_all_heads),
+        kinds=patterns.list_gpt_neo_kinds,
         norm="layer",
         gated=False,
         bias=True,
-        inner=_inner_of_four,
+        inner=_read_quadruple_inner,
         positions=True,
         drops=True,
     ),
-    "openai-gpt": Decoder(
-        heads=Heads(bias=True, key_value_heads=_all_heads),
+    "openai-gpt": DecoderFamily(
+        heads=AttentionOptions(bias=True, key_value_heads=_get_all_heads),
         block=BEHIND,
         norm="layer",
         final_norm=False,
         gated=False,
         bias=True,
-        inner=_inner_of_four,
+        inner=_read_quadruple_inner,
         positions=True,
         drops=True,
     ),
-    "ctrl": Decoder(
-        heads=Heads(bias=True, key_value_heads=_all_heads),
+    "ctrl": DecoderFamily(
+        heads=AttentionOptions(bias=True, key_value_heads=_get_all_heads),
         norm="layer",
         gated=False,
         bias=True,
         head_bias=True,
         drops=True,
     ),
-    "opt": Decoder(
-        heads=Heads(bias="enable_bias", key_value_heads=_all_heads),
+    "opt": DecoderFamily(
+        heads=AttentionOptions(bias="enable_bias", key_value_heads=_get_all_heads),
         norm="layer",
         norm_learned="layer_norm_elementwise_affine",
         gated=False,
@@ -260,11 +284,15 @@ DECODERS: Mapping[str, Decoder] = {
         position_offset=2,
         drops=True,
     ),
-    "xglm": Decoder(
-        heads=Heads(bias=True, key_value_heads=_all_heads), norm="layer", gated=False, bias=True, drops=True
+    "xglm": DecoderFamily(
+        heads=AttentionOptions(bias=True, key_value_heads=_get_all_heads),
+        norm="layer",
+        gated=False,
+        bias=True,
+        drops=True,
     ),
-    "biogpt": Decoder(
-        heads=Heads(bias=True, key_value_heads=_all_heads),
+    "biogpt": DecoderFamily(
+        heads=AttentionOptions(bias=True, key_value_heads=_get_all_heads),
         norm="layer",
         gated=False,
         bias=True,
@@ -272,311 +300,352 @@ DECODERS: Mapping[str, Decoder] = {
         position_offset=2,
         drops=True,
     ),
-    "bloom": Decoder(
-        heads=Heads(bias=True, key_value_heads=_all_heads),
+    "bloom": DecoderFamily(
+        heads=AttentionOptions(bias=True, key_value_heads=_get_all_heads),
         norm="layer",
         gated=False,
         bias=True,
-        inner=lambda reader: 4 * reader.size("hidden_size"),
+        inner=lambda reader: 4 * reader.read_size("hidden_size"),
         embedding_norm="layer",
         drops=True,
     ),
-    "falcon": Decoder(
-        heads=Heads(bias="bias", key_value_heads=_falcon_heads),
-        block=_falcon_block,
+    "falcon": DecoderFamily(
+        heads=AttentionOptions(bias="bias", key_value_heads=_read_falcon_heads),
+        block=_select_falcon_block,
         norm="layer",
         gated=False,
         bias="bias",
-        inner=_inner_of_four,
+        inner=_read_quadruple_inner,
         drops=True,
     ),
     # A layer norm without shift has the parameters of an rms norm.
-    "mpt": Decoder(
-        heads=Heads(bias=False, key_value_heads=_all_heads),
+    "mpt": DecoderFamily(
+        heads=AttentionOptions(bias=False, key_value_heads=_get_all_heads),
         gated=False,
         bias=False,
-        inner=lambda reader: 4 * reader.size("hidden_size"),
+        inner=lambda reader: 4 * reader.read_size("hidden_size"),
         drops=True,
     ),
-    "mixtral": Decoder(
-        heads=_PLAIN, kinds=patterns.window_if_sized, experts=Experts(inner="intermediate_size")
+    "mixtral": DecoderFamily(
+        heads=_PLAIN, kinds=patterns.list_window_kinds, experts=ExpertLayout(inner="intermediate_size")
     ),
-    "qwen2_moe": Decoder(
-        heads=Heads(bias="qkv_bias", output_bias=False),
-        kinds=patterns.window_in_late_layers,
+    "qwen2_moe": DecoderFamily(
+        heads=AttentionOptions(bias="qkv_bias", output_bias=False),
+        kinds=patterns.list_late_window_kinds,
         bias=False,
-        experts=Experts(
-            layers=patterns.stepped, shared_size="shared_expert_intermediate_size", shared_gate=True
+        experts=ExpertLayout(
+            layers=patterns.mark_stepped_sparse,
+            shared_size="shared_expert_intermediate_size",
+            shared_gate=True,
         ),
     ),
-    "qwen3_moe": Decoder(
+    "qwen3_moe": DecoderFamily(
         heads=_NORMED,
-        kinds=patterns.window_in_late_layers,
+        kinds=patterns.list_late_window_kinds,
         bias=False,
-        experts=Experts(layers=patterns.stepped),
+        experts=ExpertLayout(layers=patterns.mark_stepped_sparse),
     ),
-    "qwen3_next": Decoder(
+    "qwen3_next": DecoderFamily(
         heads=_QWEN_NEXT,
-        linear=mixers.gated_delta,
-        kinds=every("full_attention_interval", 4, "linear"),
+        linear=mixers.build_gated_delta,
+        kinds=build_periodic_kinds("full_attention_interval", 4, "linear"),
         bias=False,
-        experts=Experts(
-            layers=patterns.stepped, shared_size="shared_expert_intermediate_size", shared_gate=True
+        experts=ExpertLayout(
+            layers=patterns.mark_stepped_sparse,
+            shared_size="shared_expert_intermediate_size",
+            shared_gate=True,
         ),
     ),
-    "qwen3_5_text": Decoder(
+    "qwen3_5_text": DecoderFamily(
         heads=_QWEN_NEXT,
-        linear=mixers.gated_delta,
-        kinds=every("full_attention_interval", 4, "linear"),
+        linear=mixers.build_gated_delta,
+        kinds=build_periodic_kinds("full_attention_interval", 4, "linear"),
         bias=False,
     ),
-    "qwen3_5_moe_text": Decoder(
+    "qwen3_5_moe_text": DecoderFamily(
         heads=_QWEN_NEXT,
-        linear=mixers.gated_delta,
-        kinds=every("full_attention_interval", 4, "linear"),
-        experts=Experts(shared_size="shared_expert_intermediate_size", shared_gate=True),
+        linear=mixers.build_gated_delta,
+        kinds=build_periodic_kinds("full_attention_interval", 4, "linear"),
+        experts=ExpertLayout(shared_size="shared_expert_intermediate_size", shared_gate=True),
     ),
-    "olmoe": Decoder(heads=_WHOLE, experts=Experts(inner="intermediate_size")),
-    "flex_olmo": Decoder(heads=_WHOLE, block=BEHIND, experts=Experts(inner="intermediate_size")),
-    "olmo_hybrid": Decoder(
+    "olmoe": DecoderFamily(heads=_WHOLE, experts=ExpertLayout(inner="intermediate_size")),
+    "flex_olmo": DecoderFamily(heads=_WHOLE, block=BEHIND, experts=ExpertLayout(inner="intermediate_size")),
+    "olmo_hybrid": DecoderFamily(
         heads=_WHOLE,
-        linear=mixers.olmo_delta,
-        kinds=patterns.full_at_last,
+        linear=mixers.build_olmo_delta,
+        kinds=patterns.list_olmo_kinds,
         blocks={"full": BEHIND},
         bias=False,
     ),
-    "phimoe": Decoder(
+    "phimoe": DecoderFamily(
         norm="layer",
-        kinds=patterns.window_if_sized,
-        experts=Experts(inner="intermediate_size"),
+        kinds=patterns.list_window_kinds,
+        experts=ExpertLayout(inner="intermediate_size"),
         head_bias="lm_head_bias",
     ),
-    "gpt_oss": Decoder(
-        heads=Heads(sinks=True),
-        kinds=every("", 2),
-        experts=Experts(inner="intermediate_size", bias=True, router_bias=True),
+    "gpt_oss": DecoderFamily(
+        heads=AttentionOptions(sinks=True),
+        kinds=build_periodic_kinds("", 2),
+        experts=ExpertLayout(inner="intermediate_size", bias=True, router_bias=True),
     ),
-    "granitemoe": Decoder(experts=Experts(inner="intermediate_size")),
-    "granitemoeshared": Decoder(parts={"ffn": mixers.shared_granite}),
-    "granitemoe_swa": Decoder(
-        heads=Heads(sinks=True), kinds=every("", 4), parts={"ffn": mixers.shared_granite}
+    "granitemoe": DecoderFamily(experts=ExpertLayout(inner="intermediate_size")),
+    "granitemoeshared": DecoderFamily(parts={"ffn": mixers.build_granite_experts}),
+    "granitemoe_swa": DecoderFamily(
+        heads=AttentionOptions(sinks=True),
+        kinds=build_periodic_kinds("", 4),
+        parts={"ffn": mixers.build_granite_experts},
     ),
-    "granitemoehybrid": Decoder(
-        linear=mixers.mamba_2_of_hybrid, kinds=named_or("linear"), parts={"ffn": mixers.shared_granite}
+    "granitemoehybrid": DecoderFamily(
+        linear=mixers.build_hybrid_mamba_2,
+        kinds=build_default_kinds("linear"),
+        parts={"ffn": mixers.build_granite_experts},
     ),
-    "ernie4_5_moe": Decoder(
+    "ernie4_5_moe": DecoderFamily(
         heads=_PLAIN,
         bias=False,
-        experts=Experts(layers=patterns.interval, router_bias=True, shared_count="moe_num_shared_experts"),
+        experts=ExpertLayout(
+            layers=patterns.mark_interval_sparse, router_bias=True, shared_count="moe_num_shared_experts"
+        ),
         refused=("use_bias",),
     ),
-    "glm4_moe": Decoder(
-        heads=Heads(output_bias=False, norm="head", normed="use_qk_norm"), bias=False, experts=_SHARED
+    "glm4_moe": DecoderFamily(
+        heads=AttentionOptions(output_bias=False, norm="head", normed="use_qk_norm"),
+        bias=False,
+        experts=_SHARED,
     ),
-    "solar_open": Decoder(
-        heads=Heads(output_bias=False), bias=False, experts=Experts(shared_count="n_shared_experts")
+    "solar_open": DecoderFamily(
+        heads=AttentionOptions(output_bias=False),
+        bias=False,
+        experts=ExpertLayout(shared_count="n_shared_experts"),
     ),
-    "dots1": Decoder(heads=_NORMED, kinds=patterns.late_windows, bias=False, experts=_SHARED),
-    "hy_v3": Decoder(
+    "dots1": DecoderFamily(heads=_NORMED, kinds=patterns.list_dots_kinds, bias=False, experts=_SHARED),
+    "hy_v3": DecoderFamily(
         heads=_NORMED,
-        experts=Experts(
-            layers=after("first_k_dense_replace", 1),
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("first_k_dense_replace", 1),
             shared_count="num_shared_experts",
             shared_bias="mlp_bias",
         ),
     ),
-    "exaone_moe": Decoder(
+    "exaone_moe": DecoderFamily(
         heads=_NORMED_PLAIN,
-        kinds=every("sliding_window_pattern", 4),
+        kinds=build_periodic_kinds("sliding_window_pattern", 4),
         bias=False,
-        experts=Experts(layers=after("first_k_dense_replace"), shared_count="num_shared_experts"),
-    ),
-    "afmoe": Decoder(
-        heads=Heads(norm="head", gate="element"),
-        kinds=every("global_attn_every_n_layers", 4),
-        block=AROUND,
-        bias=False,
-        experts=Experts(
-            layers=after("num_dense_layers"), router_bias=True, shared_count="num_shared_experts"
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("first_k_dense_replace"), shared_count="num_shared_experts"
         ),
     ),
-    "hunyuan_v1_moe": Decoder(heads=_NORMED, experts=Experts(inner="intermediate_size", shared_count=1)),
-    "llama4_text": Decoder(
-        kinds=patterns.chunks,
+    "afmoe": DecoderFamily(
+        heads=AttentionOptions(norm="head", gate="element"),
+        kinds=build_periodic_kinds("global_attn_every_n_layers", 4),
+        block=AROUND,
         bias=False,
-        inner=lambda reader: reader.size("intermediate_size_mlp"),
-        experts=Experts(inner="intermediate_size", layers=patterns.interleaved, shared_count=1),
-    ),
-    "minimax": Decoder(
-        heads=_PLAIN,
-        linear=mixers.lightning,
-        kinds=patterns.linear_then_full,
-        experts=Experts(inner="intermediate_size"),
-    ),
-    "minimax_m2": Decoder(
-        heads=Heads(bias=False, norm="projection"), experts=Experts(inner="intermediate_size")
-    ),
-    "mimo_v2_flash": Decoder(
-        attention=mixers.wide_values,
-        kinds=patterns.windows_after_first,
-        bias=False,
-        experts=Experts(layers=after("first_k_dense_replace", 1)),
-    ),
-    "gpt_neox_japanese": Decoder(
-        heads=Heads(bias=False, key_value_heads=_all_heads),
-        attention=mixers.biased_at_last,
-        kinds=patterns.last_apart,
-        norm="layer",
-        gated=False,
-        bias=False,
-        inner=_inner_of_multiple,
-        drops=True,
-    ),
-    "cohere2_moe": Decoder(
-        kinds=patterns.cohere_windows,
-        block=PARALLEL,
-        bias=False,
-        inner=lambda reader: reader.size("prefix_dense_intermediate_size"),
-        experts=Experts(
-            inner="intermediate_size",
-            layers=after("first_k_dense_replace"),
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("num_dense_layers"),
+            router_bias=True,
             shared_count="num_shared_experts",
         ),
     ),
-    "mellum": Decoder(
-        heads=_NORMED, kinds=named_or("full"), bias=False, experts=Experts(layers=after("first_k_dense"))
+    "hunyuan_v1_moe": DecoderFamily(
+        heads=_NORMED, experts=ExpertLayout(inner="intermediate_size", shared_count=1)
     ),
-    "kolibri1": Decoder(
+    "llama4_text": DecoderFamily(
+        kinds=patterns.list_chunk_kinds,
+        bias=False,
+        inner=lambda reader: reader.read_size("intermediate_size_mlp"),
+        experts=ExpertLayout(
+            inner="intermediate_size", layers=patterns.mark_interleaved_sparse, shared_count=1
+        ),
+    ),
+    "minimax": DecoderFamily(
+        heads=_PLAIN,
+        linear=mixers.build_lightning_attention,
+        kinds=patterns.list_alternating_kinds,
+        experts=ExpertLayout(inner="intermediate_size"),
+    ),
+    "minimax_m2": DecoderFamily(
+        heads=AttentionOptions(bias=False, norm="projection"), experts=ExpertLayout(inner="intermediate_size")
+    ),
+    "mimo_v2_flash": DecoderFamily(
+        attention=mixers.build_mimo_attention,
+        kinds=patterns.list_mimo_kinds,
+        bias=False,
+        experts=ExpertLayout(layers=build_sparse_after_dense("first_k_dense_replace", 1)),
+    ),
+    "gpt_neox_japanese": DecoderFamily(
+        heads=AttentionOptions(bias=False, key_value_heads=_get_all_heads),
+        attention=mixers.build_last_bias_attention,
+        kinds=patterns.list_distinct_last_kinds,
+        norm="layer",
+        gated=False,
+        bias=False,
+        inner=_read_multiple_inner,
+        drops=True,
+    ),
+    "cohere2_moe": DecoderFamily(
+        kinds=patterns.list_cohere_kinds,
+        block=PARALLEL,
+        bias=False,
+        inner=lambda reader: reader.read_size("prefix_dense_intermediate_size"),
+        experts=ExpertLayout(
+            inner="intermediate_size",
+            layers=build_sparse_after_dense("first_k_dense_replace"),
+            shared_count="num_shared_experts",
+        ),
+    ),
+    "mellum": DecoderFamily(
+        heads=_NORMED,
+        kinds=build_default_kinds("full"),
+        bias=False,
+        experts=ExpertLayout(layers=build_sparse_after_dense("first_k_dense")),
+    ),
+    "kolibri1": DecoderFamily(
         heads=_NORMED_PLAIN,
-        kinds=every("", 5),
+        kinds=build_periodic_kinds("", 5),
         block=AROUND,
-        experts=Experts(shared_size="shared_expert_intermediate_size"),
+        experts=ExpertLayout(shared_size="shared_expert_intermediate_size"),
     ),
-    "flint": Decoder(
-        heads=Heads(norm="head", sinks=True),
-        kinds=named_or("full"),
+    "flint": DecoderFamily(
+        heads=AttentionOptions(norm="head", sinks=True),
+        kinds=build_default_kinds("full"),
         bias=False,
-        experts=Experts(layers=patterns.stepped, shared_size="shared_expert_intermediate_size"),
+        experts=ExpertLayout(
+            layers=patterns.mark_stepped_sparse, shared_size="shared_expert_intermediate_size"
+        ),
     ),
-    "laguna": Decoder(
-        heads=Heads(norm="head", gate_names="gating"),
-        kinds=named_or("full"),
+    "laguna": DecoderFamily(
+        heads=AttentionOptions(norm="head", gate_names="gating"),
+        kinds=build_default_kinds("full"),
         bias=False,
-        experts=Experts(
-            layers=after("first_k_dense", 1),
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("first_k_dense", 1),
             router_bias=True,
             shared_size="shared_expert_intermediate_size",
         ),
     ),
-    "aria_text": Decoder(experts=Experts(inner="intermediate_size", shared_count="moe_num_shared_experts")),
-    "deepseek_v2": Decoder(
-        attention=mixers.latent,
+    "aria_text": DecoderFamily(
+        experts=ExpertLayout(inner="intermediate_size", shared_count="moe_num_shared_experts")
+    ),
+    "deepseek_v2": DecoderFamily(
+        attention=mixers.build_latent_attention,
         experts=replace(_SHARED, shared_bias="mlp_bias"),
     ),
     "deepseek_v3": _DEEPSEEK,
     "deepseek_v32": _SPARSE,
     "glm_moe_dsa": _SPARSE,
-    "glm4_moe_lite": Decoder(
-        attention=mixers.latent,
+    "glm4_moe_lite": DecoderFamily(
+        attention=mixers.build_latent_attention,
         bias=False,
-        experts=Experts(layers=after("first_k_dense_replace", 1), shared_count="n_shared_experts"),
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("first_k_dense_replace", 1), shared_count="n_shared_experts"
+        ),
     ),
-    "axk1": Decoder(
-        attention=mixers.latent,
+    "axk1": DecoderFamily(
+        attention=mixers.build_latent_attention,
         bias=False,
-        experts=Experts(layers=after("first_k_dense_replace", 1), shared_count="n_shared_experts"),
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("first_k_dense_replace", 1), shared_count="n_shared_experts"
+        ),
         block="norm mixer norm ffn sparse_norm",
     ),
-    "kimi_linear": Decoder(
-        attention=mixers.latent,
-        linear=mixers.kimi_delta,
-        kinds=patterns.kimi,
+    "kimi_linear": DecoderFamily(
+        attention=mixers.build_latent_attention,
+        linear=mixers.build_kimi_delta,
+        kinds=patterns.list_kimi_kinds,
         ties=False,
         bias=False,
-        experts=Experts(layers=after("first_k_dense_replace", 1), shared_count="num_shared_experts"),
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("first_k_dense_replace", 1), shared_count="num_shared_experts"
+        ),
     ),
-    "bailing_hybrid": Decoder(
-        heads=Heads(gate="head"),
-        attention=mixers.latent,
-        linear=mixers.bailing_delta,
-        kinds=every("layer_group_size", 6, "linear"),
+    "bailing_hybrid": DecoderFamily(
+        heads=AttentionOptions(gate="head"),
+        attention=mixers.build_latent_attention,
+        linear=mixers.build_bailing_delta,
+        kinds=build_periodic_kinds("layer_group_size", 6, "linear"),
         bias=False,
-        experts=Experts(layers=after("first_k_dense_replace"), shared_count="num_shared_experts"),
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("first_k_dense_replace"), shared_count="num_shared_experts"
+        ),
     ),
-    "dbrx": Decoder(
-        heads=Heads(bias=False, key_value_heads=mixers.dbrx_heads),
-        parts={"ffn": mixers.dbrx_experts},
+    "dbrx": DecoderFamily(
+        heads=AttentionOptions(bias=False, key_value_heads=mixers.read_dbrx_heads),
+        parts={"ffn": mixers.build_dbrx_experts},
     ),
-    "youtu": Decoder(attention=mixers.latent, bias=False),
-    "minicpm3": Decoder(attention=mixers.latent),
-    "mamba": Decoder(linear=mixers.mamba, kinds=patterns.linear, block="norm mixer"),
-    "falcon_mamba": Decoder(linear=mixers.mamba, kinds=patterns.linear, block="norm mixer"),
-    "mamba2": Decoder(linear=mixers.mamba_2, kinds=patterns.linear, block="norm mixer"),
-    "jamba": Decoder(
+    "youtu": DecoderFamily(attention=mixers.build_latent_attention, bias=False),
+    "minicpm3": DecoderFamily(attention=mixers.build_latent_attention),
+    "mamba": DecoderFamily(linear=mixers.build_mamba, kinds=patterns.list_linear_kinds, block="norm mixer"),
+    "falcon_mamba": DecoderFamily(
+        linear=mixers.build_mamba, kinds=patterns.list_linear_kinds, block="norm mixer"
+    ),
+    "mamba2": DecoderFamily(
+        linear=mixers.build_mamba_2, kinds=patterns.list_linear_kinds, block="norm mixer"
+    ),
+    "jamba": DecoderFamily(
         heads=_PLAIN,
         state_norms=True,
-        linear=mixers.mamba_of_hybrid,
-        kinds=patterns.period_and_offset,
+        linear=mixers.build_hybrid_mamba,
+        kinds=patterns.list_offset_kinds,
         bias=False,
-        experts=Experts(inner="intermediate_size", layers=patterns.expert_period),
+        experts=ExpertLayout(inner="intermediate_size", layers=patterns.mark_periodic_sparse),
     ),
-    "bamba": Decoder(
-        linear=mixers.mamba_2_of_hybrid, kinds=patterns.at_indexes("attn_layer_indices", "linear")
+    "bamba": DecoderFamily(
+        linear=mixers.build_hybrid_mamba_2, kinds=patterns.build_indexed_kinds("attn_layer_indices", "linear")
     ),
-    "falcon_h1": Decoder(attention=mixers.mamba_2_beside_attention),
-    "recurrent_gemma": Decoder(
-        heads=Heads(output_bias=True),
-        linear=mixers.recurrent,
-        kinds=patterns.repeated("block_types", ("recurrent", "recurrent", "attention")),
-        inner=_half_inner,
+    "falcon_h1": DecoderFamily(attention=mixers.build_parallel_mamba_2),
+    "recurrent_gemma": DecoderFamily(
+        heads=AttentionOptions(output_bias=True),
+        linear=mixers.build_recurrent_unit,
+        kinds=patterns.build_repeated_kinds("block_types", ("recurrent", "recurrent", "attention")),
+        inner=_read_half_inner,
         bias=True,
     ),
-    "lfm2": Decoder(
+    "lfm2": DecoderFamily(
         heads=_NORMED_PLAIN,
-        linear=mixers.short_convolution,
-        kinds=patterns.at_indexes("full_attn_idxs", "convolution"),
-        inner=_adjusted_inner,
+        linear=mixers.build_short_convolution,
+        kinds=patterns.build_indexed_kinds("full_attn_idxs", "convolution"),
+        inner=_compute_adjusted_inner,
     ),
-    "lfm2_moe": Decoder(
+    "lfm2_moe": DecoderFamily(
         heads=_NORMED_PLAIN,
-        linear=mixers.short_convolution,
-        kinds=named_or("full"),
-        experts=Experts(layers=after("num_dense_layers")),
+        linear=mixers.build_short_convolution,
+        kinds=build_default_kinds("full"),
+        experts=ExpertLayout(layers=build_sparse_after_dense("num_dense_layers")),
     ),
-    "lfm3": Decoder(
-        heads=Heads(norm="head", gate="head", gated="use_attention_gate"),
-        linear=mixers.short_convolution,
-        kinds=patterns.convolution_in_odd_layers,
-        block=_sandwich,
+    "lfm3": DecoderFamily(
+        heads=AttentionOptions(norm="head", gate="head", gated="use_attention_gate"),
+        linear=mixers.build_short_convolution,
+        kinds=patterns.list_convolution_kinds,
+        block=_select_sandwich_block,
         bias=False,
     ),
 }
 """Every family that one description suffices for, by its ``model_type``."""
 
 
-Builder = Callable[[ConfigReader, str], Architecture]
+ArchitectureBuilder = Callable[[ConfigReader, str], Architecture]
 
-BUILDERS: Mapping[str, Builder] = {
-    **{name: partial(build, family=family) for name, family in DECODERS.items()},
-    "opt": partial(projected, family=DECODERS["opt"]),
-    "nemotron_h": builders.nemotron_h,
-    "zamba": builders.zamba,
-    "zamba2": builders.zamba_2,
-    "gemma4_text": builders.gemma_4,
-    "gemma4_unified_text": builders.gemma_4,
+BUILDERS: Mapping[str, ArchitectureBuilder] = {
+    **{name: partial(build_architecture, family=family) for name, family in DECODERS.items()},
+    "opt": partial(build_projected, family=DECODERS["opt"]),
+    "nemotron_h": builders.build_nemotron_h,
+    "zamba": builders.build_zamba,
+    "zamba2": builders.build_zamba_2,
+    "gemma4_text": builders.build_gemma_4,
+    "gemma4_unified_text": builders.build_gemma_4,
 }
 
 
-def _names(spellings: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+def _build_spellings(spellings: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
     return {**SPELLINGS, **{name: (real, name) for name, real in spellings.items()}}
 
 
-def _family(model_type: str, builder: Builder) -> Family:
+def _build_family(model_type: str, builder: ArchitectureBuilder) -> ModelFamily:
     """A family from what the registry says of it."""
     entry = _REGISTRY[model_type]
-    names, defaults = _names(entry["names"]), entry["defaults"]
+    names, defaults = _build_spellings(entry["names"]), entry["defaults"]
     states_context = any(name in defaults for name in names["max_position_embeddings"])
-    return Family(
+    return ModelFamily(
         prefix=entry["prefix"],
         build=builder,
         classes=tuple(entry["classes"]),
@@ -611,14 +680,16 @@ NOT_IMPORTED: Mapping[str, str] = {
 }
 """Decoder types of transformers 5.23 that differ from all descriptions by more than shapes: in what."""
 
-FAMILIES: Mapping[str, Family] = {
-    **{model_type: _family(model_type, builder) for model_type, builder in BUILDERS.items()},
+FAMILIES: Mapping[str, ModelFamily] = {
+    **{model_type: _build_family(model_type, builder) for model_type, builder in BUILDERS.items()},
     # Types of code that is published beside the weights, as their model cards and that code describe them.
-    "kimi_k2": _family("deepseek_v3", BUILDERS["deepseek_v3"]),
-    "nemotron-nas": _family("llama", builders.deci)._replace(
+    "kimi_k2": _build_family("deepseek_v3", BUILDERS["deepseek_v3"]),
+    "nemotron-nas": _build_family("llama", builders.build_deci)._replace(
         prefix="DeciLM", classes=("ForCausalLM", "Model"), defaults={"tie_word_embeddings": False}
     ),
-    "internlm": _family("llama", partial(build, family=Decoder(heads=Heads(bias="bias"))))._replace(
+    "internlm": _build_family(
+        "llama", partial(build_architecture, family=DecoderFamily(heads=AttentionOptions(bias="bias")))
+    )._replace(
         prefix="InternLM",
         classes=("ForCausalLM", "Model"),
         defaults={

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from service.formats.huggingface.decoders import (
-    Decoder,
+    DecoderFamily,
     Layers,
-    attention,
-    feed_forward,
-    key_value_heads,
-    routed,
-    turned_on,
+    build_attention,
+    build_feed_forward,
+    is_enabled,
+    read_expert_counts,
+    read_key_value_heads,
 )
-from service.formats.huggingface.reader import ConfigReader, head_size, invalid
+from service.formats.huggingface.reader import ConfigReader, build_invalid_error, compute_head_size
 from service.planning.errors import PlanningError
 from service.planning.models.layers import (
     Attention,
@@ -27,37 +27,37 @@ from service.planning.models.layers import (
 )
 
 
-def latent(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_latent_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Multi-head latent attention, with a gate if the family has one."""
     del kind
     return (
         LatentAttention(
-            hidden_size=reader.size("hidden_size"),
-            query_heads=reader.size("num_attention_heads"),
-            query_rank=reader.optional_size("q_lora_rank"),
-            key_value_rank=reader.size("kv_lora_rank"),
-            rotary_head_size=reader.size("qk_rope_head_dim"),
-            plain_head_size=reader.size("qk_nope_head_dim"),
-            value_head_size=reader.size("v_head_dim"),
+            hidden_size=reader.read_size("hidden_size"),
+            query_heads=reader.read_size("num_attention_heads"),
+            query_rank=reader.read_optional_size("q_lora_rank"),
+            key_value_rank=reader.read_size("kv_lora_rank"),
+            rotary_head_size=reader.read_size("qk_rope_head_dim"),
+            plain_head_size=reader.read_size("qk_nope_head_dim"),
+            value_head_size=reader.read_size("v_head_dim"),
             gate=family.heads.gate,
-            bias=turned_on(reader, family.heads.bias),
+            bias=is_enabled(reader, family.heads.bias),
         ),
     )
 
 
-def indexed(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_indexed_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Latent attention over the tokens that a small scorer picks."""
-    if reader.value("index_topk_freq") not in (None, 1) or reader.states("index_topk_pattern"):
+    if reader.read_value("index_topk_freq") not in (None, 1) or reader.has_value("index_topk_pattern"):
         raise PlanningError(
             "CONFIG_FIELD_UNSUPPORTED", "/index_topk_freq", "scorers shared between layers are not known here"
         )
-    if "shared" in (reader.words("indexer_types", reader.depth("num_hidden_layers")) or ()):
+    if "shared" in (reader.read_words("indexer_types", reader.read_depth("num_hidden_layers")) or ()):
         raise PlanningError(
             "CONFIG_FIELD_UNSUPPORTED", "/indexer_types", "scorers shared between layers are not known here"
         )
-    (plain,) = latent(reader, family, kind)
+    (plain,) = build_latent_attention(reader, family, kind)
     if not isinstance(plain, LatentAttention) or plain.query_rank is None:
-        raise invalid("q_lora_rank", "the scorer of sparse attention reads the compressed query")
+        raise build_invalid_error("q_lora_rank", "the scorer of sparse attention reads the compressed query")
     return (
         LatentAttention(
             hidden_size=plain.hidden_size,
@@ -67,52 +67,52 @@ def indexed(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
             rotary_head_size=plain.rotary_head_size,
             plain_head_size=plain.plain_head_size,
             value_head_size=plain.value_head_size,
-            index_heads=reader.size("index_n_heads"),
-            index_head_size=reader.size("index_head_dim"),
-            index_tokens=reader.size("index_topk"),
+            index_heads=reader.read_size("index_n_heads"),
+            index_head_size=reader.read_size("index_head_dim"),
+            index_tokens=reader.read_size("index_topk"),
             bias=plain.bias,
         ),
     )
 
 
-def gated_delta(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_gated_delta(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Gated DeltaNet, as in Qwen3-Next."""
     del family, kind
     return (
         LinearAttention(
-            hidden_size=reader.size("hidden_size"),
-            key_heads=reader.size("linear_num_key_heads"),
-            value_heads=reader.size("linear_num_value_heads"),
-            key_head_size=reader.size("linear_key_head_dim"),
-            value_head_size=reader.size("linear_value_head_dim"),
-            convolution_width=reader.size("linear_conv_kernel_dim"),
+            hidden_size=reader.read_size("hidden_size"),
+            key_heads=reader.read_size("linear_num_key_heads"),
+            value_heads=reader.read_size("linear_num_value_heads"),
+            key_head_size=reader.read_size("linear_key_head_dim"),
+            value_head_size=reader.read_size("linear_value_head_dim"),
+            convolution_width=reader.read_size("linear_conv_kernel_dim"),
         ),
     )
 
 
-def olmo_delta(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_olmo_delta(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Gated DeltaNet whose heads default to those of attention."""
-    heads = reader.size("num_attention_heads")
-    hidden = reader.size("hidden_size")
-    key_heads = reader.optional_size("linear_num_key_heads") or heads
-    key_size = reader.optional_size("linear_key_head_dim") or int(0.75 * hidden / key_heads)
+    heads = reader.read_size("num_attention_heads")
+    hidden = reader.read_size("hidden_size")
+    key_heads = reader.read_optional_size("linear_num_key_heads") or heads
+    key_size = reader.read_optional_size("linear_key_head_dim") or int(0.75 * hidden / key_heads)
     del family, kind
     return (
         LinearAttention(
             hidden_size=hidden,
             key_heads=key_heads,
-            value_heads=reader.optional_size("linear_num_value_heads") or heads,
+            value_heads=reader.read_optional_size("linear_num_value_heads") or heads,
             key_head_size=key_size,
-            value_head_size=reader.optional_size("linear_value_head_dim") or 2 * key_size,
-            convolution_width=reader.size("linear_conv_kernel_dim"),
+            value_head_size=reader.read_optional_size("linear_value_head_dim") or 2 * key_size,
+            convolution_width=reader.read_size("linear_conv_kernel_dim"),
         ),
     )
 
 
-def _channel_delta(reader: ConfigReader, heads: int, size: int, width: int, rank: int | None) -> Layers:
+def _build_channel_delta(reader: ConfigReader, heads: int, size: int, width: int, rank: int | None) -> Layers:
     return (
         LinearAttention(
-            hidden_size=reader.size("hidden_size"),
+            hidden_size=reader.read_size("hidden_size"),
             key_heads=heads,
             value_heads=heads,
             key_head_size=size,
@@ -124,60 +124,60 @@ def _channel_delta(reader: ConfigReader, heads: int, size: int, width: int, rank
     )
 
 
-def kimi_delta(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_kimi_delta(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Kimi Delta Attention, whose gates pass a rank of one head; published files nest its fields."""
     del family, kind
     nested = reader.config.get("linear_attn_config")
     inner = ConfigReader(nested if isinstance(nested, Mapping) else {}, {})
-    if inner.flag("use_full_rank_gate"):
+    if inner.read_flag("use_full_rank_gate"):
         raise PlanningError(
             "CONFIG_FIELD_UNSUPPORTED", "/linear_attn_config/use_full_rank_gate", "not known here"
         )
-    size = inner.optional_size("head_dim") or reader.size("linear_head_dim")
-    heads = inner.optional_size("num_heads") or reader.size("linear_num_heads")
-    width = inner.optional_size("short_conv_kernel_size") or reader.size("linear_conv_kernel_dim")
-    return _channel_delta(reader, heads, size, width, size)
+    size = inner.read_optional_size("head_dim") or reader.read_size("linear_head_dim")
+    heads = inner.read_optional_size("num_heads") or reader.read_size("linear_num_heads")
+    width = inner.read_optional_size("short_conv_kernel_size") or reader.read_size("linear_conv_kernel_dim")
+    return _build_channel_delta(reader, heads, size, width, size)
 
 
-def bailing_delta(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_bailing_delta(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """The linear layers of Ling 2.5, whose gates are full projections."""
     del family, kind
-    heads, size = reader.size("num_attention_heads"), reader.size("head_dim")
-    return _channel_delta(reader, heads, size, reader.size("short_conv_kernel_size"), None)
+    heads, size = reader.read_size("num_attention_heads"), reader.read_size("head_dim")
+    return _build_channel_delta(reader, heads, size, reader.read_size("short_conv_kernel_size"), None)
 
 
-def _nested(reader: ConfigReader, name: str) -> ConfigReader:
+def _read_nested(reader: ConfigReader, name: str) -> ConfigReader:
     value = reader.config.get(name)
     if not isinstance(value, Mapping):
         raise PlanningError("CONFIG_FIELD_MISSING", f"/{name}", f"{name} is missing")
     return ConfigReader(value, {})
 
 
-def dbrx_heads(reader: ConfigReader, heads: int) -> int:
+def read_dbrx_heads(reader: ConfigReader, heads: int) -> int:
     """DBRX nests the key-value heads."""
-    return key_value_heads(_nested(reader, "attn_config"), heads, "kv_n_heads")
+    return read_key_value_heads(_read_nested(reader, "attn_config"), heads, "kv_n_heads")
 
 
-def dbrx_experts(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_dbrx_experts(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """DBRX nests the shapes of its experts."""
     del family, kind
-    nested = _nested(reader, "ffn_config")
-    count, taken = routed(nested, "moe_num_experts", "moe_top_k")
+    nested = _read_nested(reader, "ffn_config")
+    count, taken = read_expert_counts(nested, "moe_num_experts", "moe_top_k")
     return (
         MixtureOfExperts(
-            hidden_size=reader.size("hidden_size"),
+            hidden_size=reader.read_size("hidden_size"),
             expert_count=count,
             experts_per_token=taken,
-            expert_inner_size=nested.size("ffn_hidden_size"),
+            expert_inner_size=nested.read_size("ffn_hidden_size"),
         ),
     )
 
 
-def lightning(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_lightning_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Lightning attention of MiniMax."""
     del family, kind
-    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
-    size = reader.optional_size("head_dim") or head_size(hidden, heads, "num_attention_heads")
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    size = reader.read_optional_size("head_dim") or compute_head_size(hidden, heads, "num_attention_heads")
     return (
         LinearAttention(
             hidden_size=hidden,
@@ -191,7 +191,7 @@ def lightning(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
     )
 
 
-def _mamba_2(
+def _build_mamba_2_layer(
     reader: ConfigReader,
     *,
     inner: int,
@@ -203,66 +203,66 @@ def _mamba_2(
     **more: bool,
 ) -> StateSpace:
     return StateSpace(
-        hidden_size=reader.size("hidden_size"),
+        hidden_size=reader.read_size("hidden_size"),
         inner_size=inner,
-        state_size=reader.size(state),
-        convolution_width=reader.size(width),
+        state_size=reader.read_size(state),
+        convolution_width=reader.read_size(width),
         heads=heads,
-        groups=reader.size(groups),
-        projection_bias=reader.flag(bias),
+        groups=reader.read_size(groups),
+        projection_bias=reader.read_flag(bias),
         **more,
     )
 
 
-def mamba(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_mamba(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Mamba 1, with the fields of its own model type."""
     del family, kind
-    hidden = reader.size("hidden_size")
+    hidden = reader.read_size("hidden_size")
     return (
         StateSpace(
             hidden_size=hidden,
-            inner_size=reader.size("expand") * hidden,
-            state_size=reader.size("state_size"),
-            convolution_width=reader.size("conv_kernel"),
-            time_step_rank=_rank(reader, "time_step_rank", hidden),
-            convolution_bias=reader.flag("use_conv_bias"),
-            projection_bias=reader.flag("use_bias"),
+            inner_size=reader.read_size("expand") * hidden,
+            state_size=reader.read_size("state_size"),
+            convolution_width=reader.read_size("conv_kernel"),
+            time_step_rank=_read_time_step_rank(reader, "time_step_rank", hidden),
+            convolution_bias=reader.read_flag("use_conv_bias"),
+            projection_bias=reader.read_flag("use_bias"),
         ),
     )
 
 
-def mamba_of_hybrid(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_hybrid_mamba(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Mamba 1 inside a hybrid; Jamba's normalizes step and state."""
     del kind
-    hidden = reader.size("hidden_size")
+    hidden = reader.read_size("hidden_size")
     return (
         StateSpace(
             hidden_size=hidden,
-            inner_size=reader.size("mamba_expand") * hidden,
-            state_size=reader.size("mamba_d_state"),
-            convolution_width=reader.size("mamba_d_conv"),
-            time_step_rank=_rank(reader, "mamba_dt_rank", hidden),
+            inner_size=reader.read_size("mamba_expand") * hidden,
+            state_size=reader.read_size("mamba_d_state"),
+            convolution_width=reader.read_size("mamba_d_conv"),
+            time_step_rank=_read_time_step_rank(reader, "mamba_dt_rank", hidden),
             state_norms=family.state_norms,
-            convolution_bias=reader.flag("mamba_conv_bias"),
-            projection_bias=reader.flag("mamba_proj_bias"),
+            convolution_bias=reader.read_flag("mamba_conv_bias"),
+            projection_bias=reader.read_flag("mamba_proj_bias"),
         ),
     )
 
 
-def _rank(reader: ConfigReader, name: str, hidden: int) -> int:
+def _read_time_step_rank(reader: ConfigReader, name: str, hidden: int) -> int:
     """A time-step rank; ``auto`` is a sixteenth of the width, rounded up."""
-    return -(-hidden // 16) if reader.value(name) == "auto" else reader.size(name)
+    return -(-hidden // 16) if reader.read_value(name) == "auto" else reader.read_size(name)
 
 
-def mamba_2(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_mamba_2(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Mamba 2, with the fields of its own model type."""
     del family, kind
-    inner = reader.size("expand") * reader.size("hidden_size")
-    heads, size = reader.size("num_heads"), reader.size("head_dim")
+    inner = reader.read_size("expand") * reader.read_size("hidden_size")
+    heads, size = reader.read_size("num_heads"), reader.read_size("head_dim")
     if heads * size != inner:
-        raise invalid("num_heads", "num_heads times head_dim must be expand times hidden_size")
+        raise build_invalid_error("num_heads", "num_heads times head_dim must be expand times hidden_size")
     return (
-        _mamba_2(
+        _build_mamba_2_layer(
             reader,
             inner=inner,
             heads=heads,
@@ -270,94 +270,96 @@ def mamba_2(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
             width="conv_kernel",
             groups="n_groups",
             bias="use_bias",
-            convolution_bias=reader.flag("use_conv_bias"),
+            convolution_bias=reader.read_flag("use_conv_bias"),
         ),
     )
 
 
-def mamba_2_of_hybrid(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_hybrid_mamba_2(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Mamba 2 inside Bamba and Granite 4."""
     del family, kind
     return (
-        _mamba_2(
+        _build_mamba_2_layer(
             reader,
-            inner=reader.size("mamba_expand") * reader.size("hidden_size"),
-            heads=reader.size("mamba_n_heads"),
+            inner=reader.read_size("mamba_expand") * reader.read_size("hidden_size"),
+            heads=reader.read_size("mamba_n_heads"),
             state="mamba_d_state",
             width="mamba_d_conv",
             groups="mamba_n_groups",
             bias="mamba_proj_bias",
-            convolution_bias=reader.flag("mamba_conv_bias"),
+            convolution_bias=reader.read_flag("mamba_conv_bias"),
         ),
     )
 
 
-def mamba_2_beside_attention(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_parallel_mamba_2(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Falcon-H1: Mamba 2 and attention on the same input."""
-    inner = reader.optional_size("mamba_d_ssm") or reader.size("mamba_expand") * reader.size("hidden_size")
-    if reader.flag("projectors_bias") != reader.flag("mamba_proj_bias"):
+    inner = reader.read_optional_size("mamba_d_ssm") or reader.read_size("mamba_expand") * reader.read_size(
+        "hidden_size"
+    )
+    if reader.read_flag("projectors_bias") != reader.read_flag("mamba_proj_bias"):
         raise PlanningError(
             "CONFIG_FIELD_UNSUPPORTED", "/projectors_bias", "only known where it equals mamba_proj_bias"
         )
-    mixer = _mamba_2(
+    mixer = _build_mamba_2_layer(
         reader,
         inner=inner,
-        heads=reader.size("mamba_n_heads"),
+        heads=reader.read_size("mamba_n_heads"),
         state="mamba_d_state",
         width="mamba_d_conv",
         groups="mamba_n_groups",
         bias="mamba_proj_bias",
-        convolution_bias=reader.flag("mamba_conv_bias"),
-        gated_norm=reader.flag("mamba_rms_norm"),
+        convolution_bias=reader.read_flag("mamba_conv_bias"),
+        gated_norm=reader.read_flag("mamba_rms_norm"),
     )
-    return (mixer, *attention(reader, family, kind))
+    return (mixer, *build_attention(reader, family, kind))
 
 
-def nemotron_mamba(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_nemotron_mamba(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Mamba 2 of Nemotron-H, whose width is heads times their size."""
     del family, kind
-    heads = reader.size("mamba_num_heads")
+    heads = reader.read_size("mamba_num_heads")
     return (
-        _mamba_2(
+        _build_mamba_2_layer(
             reader,
-            inner=heads * reader.size("mamba_head_dim"),
+            inner=heads * reader.read_size("mamba_head_dim"),
             heads=heads,
             state="ssm_state_size",
             width="conv_kernel",
             groups="n_groups",
             bias="use_bias",
-            convolution_bias=reader.flag("use_conv_bias"),
+            convolution_bias=reader.read_flag("use_conv_bias"),
         ),
     )
 
 
-def recurrent(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_recurrent_unit(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """The real-gated linear recurrent unit of RecurrentGemma."""
     del family, kind
-    hidden = reader.size("hidden_size")
+    hidden = reader.read_size("hidden_size")
     return (
         StateSpace(
             hidden_size=hidden,
-            inner_size=reader.size_or("lru_width", hidden),
+            inner_size=reader.read_size_or("lru_width", hidden),
             state_size=1,
-            convolution_width=reader.size("conv1d_width"),
-            gate_blocks=reader.size("num_attention_heads"),
+            convolution_width=reader.read_size("conv1d_width"),
+            gate_blocks=reader.read_size("num_attention_heads"),
             projection_bias=True,
         ),
     )
 
 
-def short_convolution(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_short_convolution(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """LFM2: a gated convolution over a few tokens."""
     del family, kind
-    hidden, bias = reader.size("hidden_size"), reader.flag("conv_bias")
+    hidden, bias = reader.read_size("hidden_size"), reader.read_flag("conv_bias")
     return (
         Linear(input_size=hidden, output_size=3 * hidden, bias=bias),
         Convolution(
             input_channels=hidden,
             output_channels=hidden,
             kernel_height=1,
-            kernel_width=reader.size("conv_L_cache"),
+            kernel_width=reader.read_size("conv_L_cache"),
             groups=hidden,
             bias=bias,
         ),
@@ -365,58 +367,58 @@ def short_convolution(reader: ConfigReader, family: Decoder, kind: str) -> Layer
     )
 
 
-def shared_granite(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_granite_experts(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Granite: an expert of its own width that every token takes beside the routed ones, or alone."""
     del kind
-    hidden = reader.size("hidden_size")
-    shared = reader.number("shared_intermediate_size")
+    hidden = reader.read_size("hidden_size")
+    shared = reader.read_count("shared_intermediate_size")
     del family
-    if reader.number("num_experts") == 0:
+    if reader.read_count("num_experts") == 0:
         return (FeedForward(hidden_size=hidden, inner_size=shared, gated=True),)
-    count, taken = routed(reader)
+    count, taken = read_expert_counts(reader)
     return (
         MixtureOfExperts(
             hidden_size=hidden,
             expert_count=count,
             experts_per_token=taken,
-            expert_inner_size=reader.size("intermediate_size"),
+            expert_inner_size=reader.read_size("intermediate_size"),
             shared_inner_size=shared or None,
         ),
     )
 
 
-def wide_values(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_mimo_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """MiMo: values narrower than keys; layers with a window have twice the key-value heads, and sinks."""
     del family
     windowed = kind == "window"
-    heads = reader.size("num_attention_heads")
+    heads = reader.read_size("num_attention_heads")
     return (
         Attention(
-            hidden_size=reader.size("hidden_size"),
+            hidden_size=reader.read_size("hidden_size"),
             query_heads=heads,
-            key_value_heads=key_value_heads(reader, heads) * (2 if windowed else 1),
-            head_size=reader.size("head_dim"),
-            value_head_size=reader.size("v_head_dim"),
-            window_tokens=reader.size("sliding_window") if windowed else None,
-            query_key_value_bias=reader.flag("attention_bias"),
+            key_value_heads=read_key_value_heads(reader, heads) * (2 if windowed else 1),
+            head_size=reader.read_size("head_dim"),
+            value_head_size=reader.read_size("v_head_dim"),
+            window_tokens=reader.read_size("sliding_window") if windowed else None,
+            query_key_value_bias=reader.read_flag("attention_bias"),
             sinks=windowed,
-            dropout=reader.drops("attention_dropout"),
+            dropout=reader.has_dropout("attention_dropout"),
         ),
     )
 
 
-def biased_at_last(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_last_bias_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """GPT-NeoX Japanese: only the last layer adds a learned vector to its output."""
-    (plain,) = attention(reader, family, kind)
+    (plain,) = build_attention(reader, family, kind)
     return (replace(plain, output_bias=kind == "last"),) if isinstance(plain, Attention) else ()
 
 
-def zamba_2_mamba(reader: ConfigReader) -> StateSpace:
+def build_zamba_2_mamba(reader: ConfigReader) -> StateSpace:
     """Mamba 2 inside Zamba 2."""
-    return _mamba_2(
+    return _build_mamba_2_layer(
         reader,
-        inner=reader.size("mamba_expand") * reader.size("hidden_size"),
-        heads=reader.size("n_mamba_heads"),
+        inner=reader.read_size("mamba_expand") * reader.read_size("hidden_size"),
+        heads=reader.read_size("n_mamba_heads"),
         state="mamba_d_state",
         width="mamba_d_conv",
         groups="mamba_ngroups",
@@ -425,57 +427,57 @@ def zamba_2_mamba(reader: ConfigReader) -> StateSpace:
     )
 
 
-def gemma_4(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_gemma_4_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Gemma 4: wider heads in full layers, values that are the keys, keys and values of earlier layers."""
     del family
     wide = kind.startswith("full")
-    heads = reader.size("num_attention_heads")
-    count = key_value_heads(reader, heads)
-    same = wide and reader.flag("attention_k_eq_v")
+    heads = reader.read_size("num_attention_heads")
+    count = read_key_value_heads(reader, heads)
+    same = wide and reader.read_flag("attention_k_eq_v")
     if same:
-        count = reader.size_or("num_global_key_value_heads", count)
+        count = reader.read_size_or("num_global_key_value_heads", count)
     own: str = "key_as_value" if same else "own"
-    bias = reader.flag("attention_bias")
+    bias = reader.read_flag("attention_bias")
     return (
         Attention(
-            hidden_size=reader.size("hidden_size"),
+            hidden_size=reader.read_size("hidden_size"),
             query_heads=heads,
             key_value_heads=count,
-            head_size=reader.size_or("global_head_dim", 512) if wide else reader.size("head_dim"),
-            window_tokens=None if wide else reader.size("sliding_window"),
+            head_size=reader.read_size_or("global_head_dim", 512) if wide else reader.read_size("head_dim"),
+            window_tokens=None if wide else reader.read_size("sliding_window"),
             key_value="shared" if kind.endswith("shared") else own,  # type: ignore[arg-type]
             query_key_value_bias=bias,
             output_bias=bias,
             query_key_norm="head",
-            dropout=reader.drops("attention_dropout"),
+            dropout=reader.has_dropout("attention_dropout"),
         ),
     )
 
 
-def gemma_4_feed_forward(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_gemma_4_feed_forward(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """The dense feed-forward, twice as wide in sharing layers if so switched, and experts beside it."""
-    (dense,) = feed_forward(reader, family)
-    hidden = reader.size("hidden_size")
-    if isinstance(dense, FeedForward) and kind.endswith("shared") and reader.flag("use_double_wide_mlp"):
+    (dense,) = build_feed_forward(reader, family)
+    hidden = reader.read_size("hidden_size")
+    if isinstance(dense, FeedForward) and kind.endswith("shared") and reader.read_flag("use_double_wide_mlp"):
         dense = FeedForward(hidden_size=hidden, inner_size=2 * dense.inner_size, gated=True)
-    if not reader.flag("enable_moe_block"):
+    if not reader.read_flag("enable_moe_block"):
         return (dense,)
-    count, taken = routed(reader)
+    count, taken = read_expert_counts(reader)
     sparse = MixtureOfExperts(
         hidden_size=hidden,
         expert_count=count,
         experts_per_token=taken,
-        expert_inner_size=reader.size("moe_intermediate_size"),
+        expert_inner_size=reader.read_size("moe_intermediate_size"),
         router_scales=True,
     )
     norm = Normalization(size=hidden)
     return (dense, norm, norm, sparse, norm)
 
 
-def gemma_4_token_input(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+def build_gemma_4_token_input(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """What each layer adds from its own table of tokens."""
     del family, kind
-    hidden, width = reader.size("hidden_size"), reader.number("hidden_size_per_layer_input")
+    hidden, width = reader.read_size("hidden_size"), reader.read_count("hidden_size_per_layer_input")
     if not width:
         return ()
     return (

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
-from service.formats.huggingface.reader import ConfigReader, invalid
+from service.formats.huggingface.reader import ConfigReader, build_invalid_error
 from service.planning.errors import PlanningError
-from service.planning.models.architecture import Block, Head
+from service.planning.models.architecture import LayerBlock, ModelHead
 from service.planning.models.layers import (
     Activation,
     ActivationFunction,
@@ -22,20 +22,20 @@ from service.planning.models.layers import (
 )
 
 
-def unsupported(name: str, detail: str) -> PlanningError:
+def build_unsupported_error(name: str, detail: str) -> PlanningError:
     """The error for a setting that this importer does not know."""
     return PlanningError("CONFIG_FIELD_UNSUPPORTED", f"/{name}", detail)
 
 
 @contextmanager
-def nested(reader: ConfigReader, name: str, defaults: Mapping[str, int]) -> Iterator[ConfigReader]:
+def read_nested(reader: ConfigReader, name: str, defaults: Mapping[str, int]) -> Iterator[ConfigReader]:
     """A reader of a configuration inside another; what it refuses is named with its whole path."""
     value = reader.config.get(name)
     if value is None:
         reader.defaulted.append(name)
         value = {}
     if not isinstance(value, Mapping):
-        raise invalid(name, f"{name} must be an object")
+        raise build_invalid_error(name, f"{name} must be an object")
     inner = ConfigReader(value, defaults)
     try:
         yield inner
@@ -44,19 +44,19 @@ def nested(reader: ConfigReader, name: str, defaults: Mapping[str, int]) -> Iter
     reader.defaulted.extend(f"{name}/{field}" for field in inner.defaulted)
 
 
-def word(reader: ConfigReader, name: str, default: str, *known: str) -> str:
+def read_choice(reader: ConfigReader, name: str, default: str, *known: str) -> str:
     """A setting by name; a field left out takes ``default``, one that is not ``known`` is refused."""
     value = reader.config.get(name)
     if value is None:
         return default
     if not isinstance(value, str):
-        raise invalid(name, f"{name} must be a string")
+        raise build_invalid_error(name, f"{name} must be a string")
     if known and value not in known:
-        raise unsupported(name, f"known values of {name} are {', '.join(known)}")
+        raise build_unsupported_error(name, f"known values of {name} are {', '.join(known)}")
     return value
 
 
-def numbers(reader: ConfigReader, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+def read_numbers(reader: ConfigReader, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
     """A list of positive integers; a field left out takes ``default``."""
     value = reader.config.get(name)
     if value is None:
@@ -65,42 +65,42 @@ def numbers(reader: ConfigReader, name: str, default: tuple[int, ...] = ()) -> t
         reader.defaulted.append(name)
         return default
     if not isinstance(value, list) or not value:
-        raise invalid(name, f"{name} must be a list of positive integers")
+        raise build_invalid_error(name, f"{name} must be a list of positive integers")
     if not all(isinstance(item, int) and not isinstance(item, bool) and item > 0 for item in value):
-        raise invalid(name, f"{name} must be a list of positive integers")
+        raise build_invalid_error(name, f"{name} must be a list of positive integers")
     return tuple(value)
 
 
-def whole(reader: ConfigReader, name: str, default: int = 0) -> int:
+def read_count_or_zero(reader: ConfigReader, name: str, default: int = 0) -> int:
     """A number that may be zero; a field left out takes ``default``."""
     value = reader.config.get(name, default)
-    return 0 if value == 0 and not isinstance(value, bool) else reader.size_or(name, default)
+    return 0 if value == 0 and not isinstance(value, bool) else reader.read_size_or(name, default)
 
 
-def side(reader: ConfigReader, name: str, default: int | None = None) -> int | None:
+def read_side(reader: ConfigReader, name: str, default: int | None = None) -> int | None:
     """The length of a square's side; a list of two equal numbers is one, too."""
     value = reader.config.get(name)
     if isinstance(value, list):
-        both = numbers(reader, name)
+        both = read_numbers(reader, name)
         if len(set(both)) != 1:
-            raise unsupported(name, f"{name} with unequal sides is not supported")
+            raise build_unsupported_error(name, f"{name} with unequal sides is not supported")
         return both[0]
-    return reader.size(name) if value is not None or name in reader.defaults else default
+    return reader.read_size(name) if value is not None or name in reader.defaults else default
 
 
-def norm(
+def build_norm(
     size: int, kind: Literal["rms", "layer", "group", "batch"] = "layer", *, shift: bool = True
 ) -> Normalization:
     """A norm; a layer norm without a shift learns what a root-mean-square norm learns."""
     return Normalization(size=size, norm=kind if shift else "rms")
 
 
-def plain_norm(size: int) -> Normalization:
+def build_plain_norm(size: int) -> Normalization:
     """A layer norm without parameters, as an adaptive norm modulates."""
     return Normalization(size=size, norm="layer", learned=False)
 
 
-def attend(
+def build_attention(
     hidden: int,
     heads: int,
     *,
@@ -120,7 +120,7 @@ def attend(
     """Attention that sees both ways unless it is ``causal``; ``cross`` is the width of what it reads."""
     if head_size is None:
         if hidden % heads:
-            raise invalid(heads_field, f"{heads_field} does not divide the hidden size")
+            raise build_invalid_error(heads_field, f"{heads_field} does not divide the hidden size")
         head_size = hidden // heads
     return Attention(
         hidden_size=hidden,
@@ -139,7 +139,7 @@ def attend(
     )
 
 
-def mlp(
+def build_mlp(
     hidden: int,
     inner: int,
     *,
@@ -169,32 +169,32 @@ _FUNCTIONS: Mapping[str, ActivationFunction] = {
 }
 
 
-def function_named(reader: ConfigReader, name: str, default: str) -> ActivationFunction:
+def read_activation_function(reader: ConfigReader, name: str, default: str) -> ActivationFunction:
     """What the activation function of a configuration keeps; those of one operator are smooth."""
-    return _FUNCTIONS.get(word(reader, name, default), "smooth")
+    return _FUNCTIONS.get(read_choice(reader, name, default), "smooth")
 
 
-def activation(size: int) -> Activation:
+def build_activation(size: int) -> Activation:
     """A smooth function, such as SiLU."""
     return Activation(size=size)
 
 
-def linear(columns: int, rows: int, *, bias: bool = True) -> Linear:
+def build_linear(columns: int, rows: int, *, bias: bool = True) -> Linear:
     """A matrix with a bias unless said otherwise."""
     return Linear(input_size=columns, output_size=rows, bias=bias)
 
 
-def learned(purpose: VectorPurpose, size: int, rows: int = 1) -> LearnedVectors:
+def build_learned_vectors(purpose: VectorPurpose, size: int, rows: int = 1) -> LearnedVectors:
     """Learned vectors."""
     return LearnedVectors(purpose=purpose, rows=rows, size=size)
 
 
-def query_and_value_bias(size: int) -> LearnedVectors:
+def build_query_value_bias(size: int) -> LearnedVectors:
     """The biases of queries and values where keys have none."""
-    return learned("bias", size, 2)
+    return build_learned_vectors("bias", size, 2)
 
 
-def patches(
+def build_patch_embedding(
     channels: int, size: int, patch: int, *, bias: bool = True, frames: int = 1, frame_stride: int = 1
 ) -> Convolution:
     """The convolution that makes a vector of each patch."""
@@ -211,7 +211,7 @@ def patches(
     )
 
 
-def conv(
+def build_convolution(
     channels: int,
     output: int,
     kernel: int = 3,
@@ -236,7 +236,7 @@ def conv(
     )
 
 
-def conv_in_time(channels: int, output: int, kernel: int, stride: int = 1) -> Convolution:
+def build_time_convolution(channels: int, output: int, kernel: int, stride: int = 1) -> Convolution:
     """A convolution along a sequence."""
     return Convolution(
         input_channels=channels,
@@ -248,26 +248,26 @@ def conv_in_time(channels: int, output: int, kernel: int, stride: int = 1) -> Co
     )
 
 
-def merge(factor: int, *, drops: bool = False) -> Resampling:
+def build_merge(factor: int, *, drops: bool = False) -> Resampling:
     """Neighbours along both axes become one position; ``drops`` leaves class tokens behind."""
     return Resampling(factor=float(factor), drops_extra_tokens=drops)
 
 
-def pool(factor: int, channels: int) -> Resampling:
+def build_pool(factor: int, channels: int) -> Resampling:
     """The largest of neighbours along both axes."""
     return Resampling(factor=float(factor), channels=channels)
 
 
-def part(
+def build_part(
     *layers: SimpleLayer,
     over: str = "",
     count: int = 1,
     reads: str = "",
     unit: bool = False,
     once: bool = False,
-) -> Block:
+) -> LayerBlock:
     """Layers beside the depth of a model: stems, projectors, transforms; ``once`` a sample."""
-    return Block(
+    return LayerBlock(
         layers=layers,
         count=count,
         over=(over,) if over else (),
@@ -277,9 +277,9 @@ def part(
     )
 
 
-def classifier(size: int, outputs: int, *, bias: bool = True, per_token: bool = False) -> Head:
+def build_classifier(size: int, outputs: int, *, bias: bool = True, per_token: bool = False) -> ModelHead:
     """Scores, for each token or once a sequence."""
-    return Head(
+    return ModelHead(
         kind="classifier",
         input_size=size,
         output_size=outputs,
@@ -288,13 +288,15 @@ def classifier(size: int, outputs: int, *, bias: bool = True, per_token: bool = 
     )
 
 
-def pooler(size: int, output: int | None = None, *, bias: bool = True) -> Head:
+def build_pooler(size: int, output: int | None = None, *, bias: bool = True) -> ModelHead:
     """A matrix on one token of a sequence."""
-    return Head(kind="pooler", input_size=size, output_size=output or size, bias=bias, per="sequence")
+    return ModelHead(kind="pooler", input_size=size, output_size=output or size, bias=bias, per="sequence")
 
 
-def words(size: int, vocabulary: int, *, bias: bool = False, second_bias: bool = False) -> Head:
+def build_language_head(
+    size: int, vocabulary: int, *, bias: bool = False, second_bias: bool = False
+) -> ModelHead:
     """Logits over a vocabulary."""
-    return Head(
+    return ModelHead(
         kind="language_model", input_size=size, output_size=vocabulary, bias=bias, second_bias=second_bias
     )

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from service.formats.huggingface.reader import LARGEST_DEPTH, ConfigReader, invalid
+from service.formats.huggingface.reader import LARGEST_DEPTH, ConfigReader, build_invalid_error
 from service.planning.errors import PlanningError
 
-Kinds: TypeAlias = Callable[[ConfigReader, int], list[str]]
+LayerKindsPattern: TypeAlias = Callable[[ConfigReader, int], list[str]]
 """The kind of each layer: ``full``, ``window``, ``chunk``, ``linear``, ``convolution`` or ``hybrid``."""
 
-Sparse: TypeAlias = Callable[[ConfigReader, int], list[bool]]
+SparseLayersPattern: TypeAlias = Callable[[ConfigReader, int], list[bool]]
 """Whether each layer has experts in place of one feed-forward."""
 
 KINDS = {
@@ -28,98 +28,101 @@ KINDS = {
 }
 
 
-def listed(reader: ConfigReader, depth: int) -> list[str] | None:
+def read_layer_kinds(reader: ConfigReader, depth: int) -> list[str] | None:
     """The kinds that ``layer_types`` names; ``None`` when it is left out."""
-    words = reader.words("layer_types", depth)
+    words = reader.read_words("layer_types", depth)
     if words is None:
         return None
     unknown = sorted(set(words) - KINDS.keys())
     if unknown:
         raise PlanningError(
             "CONFIG_FIELD_UNSUPPORTED",
-            f"/{reader.spelling('layer_types')}",
+            f"/{reader.resolve_spelling('layer_types')}",
             f"a kind of layer is not known here; known are {', '.join(KINDS)}",
         )
     return [KINDS[word] for word in words]
 
 
-def full(reader: ConfigReader, depth: int) -> list[str]:
+def list_full_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Full attention everywhere."""
     del reader
     return ["full"] * depth
 
 
-def linear(reader: ConfigReader, depth: int) -> list[str]:
+def list_linear_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """No attention at all."""
     del reader
     return ["linear"] * depth
 
 
-def window_if_sized(reader: ConfigReader, depth: int) -> list[str]:
+def list_window_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """A window everywhere if there is one: Mistral's rule."""
-    return listed(reader, depth) or ["window" if reader.optional_size("sliding_window") else "full"] * depth
+    return (
+        read_layer_kinds(reader, depth)
+        or ["window" if reader.read_optional_size("sliding_window") else "full"] * depth
+    )
 
 
-def window_in_late_layers(reader: ConfigReader, depth: int) -> list[str]:
+def list_late_window_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """A switch, and the layers from ``max_window_layers`` on or as listed: Qwen's rule."""
-    if not reader.flag("use_sliding_window"):
+    if not reader.read_flag("use_sliding_window"):
         return ["full"] * depth
-    kinds = listed(reader, depth)
+    kinds = read_layer_kinds(reader, depth)
     if kinds:
         return kinds
-    first = reader.number("max_window_layers")
+    first = reader.read_count("max_window_layers")
     return ["window" if index >= first else "full" for index in range(depth)]
 
 
-def every(field: str, period: int, other: str = "window") -> Kinds:
+def build_periodic_kinds(field: str, period: int, other: str = "window") -> LayerKindsPattern:
     """Each ``period``-th layer is full, the rest are ``other``; null or 0 makes all of them full."""
 
-    def kinds(reader: ConfigReader, depth: int) -> list[str]:
-        named = listed(reader, depth)
+    def list_kinds(reader: ConfigReader, depth: int) -> list[str]:
+        named = read_layer_kinds(reader, depth)
         if named:
             return named
-        if other == "window" and not reader.optional_size("sliding_window"):
+        if other == "window" and not reader.read_optional_size("sliding_window"):
             return ["full"] * depth
-        step = reader.size_or(field, period)
+        step = reader.read_size_or(field, period)
         return [other if (index + 1) % step else "full" for index in range(depth)]
 
-    return kinds
+    return list_kinds
 
 
-def named_or(kind: str) -> Kinds:
+def build_default_kinds(kind: str) -> LayerKindsPattern:
     """As listed, else all of one kind."""
-    return lambda reader, depth: listed(reader, depth) or [kind] * depth
+    return lambda reader, depth: read_layer_kinds(reader, depth) or [kind] * depth
 
 
-def linear_then_full(reader: ConfigReader, depth: int) -> list[str]:
+def list_alternating_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """MiniMax: full attention in the even layers."""
-    return listed(reader, depth) or ["linear" if index % 2 else "full" for index in range(depth)]
+    return read_layer_kinds(reader, depth) or ["linear" if index % 2 else "full" for index in range(depth)]
 
 
-def period_and_offset(reader: ConfigReader, depth: int) -> list[str]:
+def list_offset_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Jamba: full attention once in ``attn_layer_period`` layers."""
-    period, offset = reader.size("attn_layer_period"), reader.number("attn_layer_offset")
+    period, offset = reader.read_size("attn_layer_period"), reader.read_count("attn_layer_offset")
     return ["full" if index % period == offset else "linear" for index in range(depth)]
 
 
-def windows_after_first(reader: ConfigReader, depth: int) -> list[str]:
+def list_mimo_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """MiMo: the first layer and each sixth are full."""
     kinds = ["window" if index and (index + 1) % 6 else "full" for index in range(depth)]
-    return listed(reader, depth) or kinds
+    return read_layer_kinds(reader, depth) or kinds
 
 
-def last_apart(reader: ConfigReader, depth: int) -> list[str]:
+def list_distinct_last_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """The last layer is of a kind of its own."""
     del reader
     return ["full"] * (depth - 1) + ["last"]
 
 
-def zamba(reader: ConfigReader, depth: int) -> list[str]:
+def list_zamba_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Zamba: attention before the layers ``attn_layer_offset`` of each period, counted from the third on."""
-    named = listed(reader, depth)
+    named = read_layer_kinds(reader, depth)
     if named:
         return named
-    period, offset = reader.size("attn_layer_period"), reader.number("attn_layer_offset")
+    period, offset = reader.read_size("attn_layer_period"), reader.read_count("attn_layer_offset")
     kinds = ["linear", "linear", "hybrid"]
     kinds += ["hybrid" if index % period == offset else "linear" for index in range(depth - 3)]
     return kinds[:depth]
@@ -129,9 +132,9 @@ _ZAMBA_2 = ["linear"] + (["linear"] * 5 + ["hybrid"]) * 7 + ["linear"] * 4
 _ZAMBA_2 += ["hybrid"] + ["linear"] * 3 + ["hybrid"] + ["linear"] * 2
 
 
-def zamba_2(reader: ConfigReader, depth: int) -> list[str]:
+def list_zamba_2_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Zamba 2: as listed, else the order of the 2.7B model."""
-    named = listed(reader, depth)
+    named = read_layer_kinds(reader, depth)
     if named is None and depth != len(_ZAMBA_2):
         raise PlanningError(
             "CONFIG_FIELD_MISSING", "/layers_block_type", "the kinds of the layers are missing"
@@ -139,155 +142,160 @@ def zamba_2(reader: ConfigReader, depth: int) -> list[str]:
     return named or _ZAMBA_2
 
 
-def full_at_last(reader: ConfigReader, depth: int) -> list[str]:
+def list_olmo_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """OLMo hybrid: a full layer in four, the last one if there is none."""
-    kinds = every("", 4, "linear")(reader, depth)
+    kinds = build_periodic_kinds("", 4, "linear")(reader, depth)
     return kinds if "full" in kinds else [*kinds[:-1], "full"]
 
 
-def convolution_in_odd_layers(reader: ConfigReader, depth: int) -> list[str]:
+def list_convolution_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """LFM3: full attention, convolution, a window, convolution; the first layer is a convolution."""
     period = ("window", "convolution", "full", "convolution")
     kinds = ["convolution" if index == 0 else period[index % 4] for index in range(depth)]
-    return listed(reader, depth) or kinds
+    return read_layer_kinds(reader, depth) or kinds
 
 
-def kimi(reader: ConfigReader, depth: int) -> list[str]:
+def list_kimi_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Kimi Linear: as ``linear_attn_config`` numbers the layers from 1, else every fourth after the first."""
-    named = listed(reader, depth)
+    named = read_layer_kinds(reader, depth)
     if named:
         return named
     nested = reader.config.get("linear_attn_config")
     if isinstance(nested, Mapping) and "full_attn_layers" in nested:
-        full_layers = ConfigReader(nested, {}).indexes("full_attn_layers")
+        full_layers = ConfigReader(nested, {}).read_indexes("full_attn_layers")
         return ["full" if index + 1 in full_layers else "linear" for index in range(depth)]
     return ["full" if index and not index % 4 else "linear" for index in range(depth)]
 
 
-def at_indexes(field: str, other: str) -> Kinds:
+def build_indexed_kinds(field: str, other: str) -> LayerKindsPattern:
     """Full attention in the layers that a field numbers."""
 
-    def kinds(reader: ConfigReader, depth: int) -> list[str]:
-        named = listed(reader, depth)
+    def list_kinds(reader: ConfigReader, depth: int) -> list[str]:
+        named = read_layer_kinds(reader, depth)
         if named:
             return named
         if field not in reader.config and other == "convolution":
             return ["full"] * depth
-        indexes = reader.indexes(field)
+        indexes = reader.read_indexes(field)
         return ["full" if index in indexes else other for index in range(depth)]
 
-    return kinds
+    return list_kinds
 
 
-def repeated(field: str, default: tuple[str, ...]) -> Kinds:
+def build_repeated_kinds(field: str, default: tuple[str, ...]) -> LayerKindsPattern:
     """A list of kinds that is repeated over the layers: RecurrentGemma."""
 
-    def kinds(reader: ConfigReader, depth: int) -> list[str]:
+    def list_kinds(reader: ConfigReader, depth: int) -> list[str]:
         words = reader.config.get(field, list(default))
         if not isinstance(words, list) or not words or not set(words) <= {"recurrent", "attention"}:
-            raise invalid(field, f"{field} must be a list of recurrent and attention")
+            raise build_invalid_error(field, f"{field} must be a list of recurrent and attention")
         return ["linear" if words[index % len(words)] == "recurrent" else "window" for index in range(depth)]
 
-    return kinds
+    return list_kinds
 
 
-def always(reader: ConfigReader, depth: int) -> list[bool]:
+def mark_all_sparse(reader: ConfigReader, depth: int) -> list[bool]:
     """Experts in every layer."""
     del reader
     return [True] * depth
 
 
-def after(field: str, default: int = 0) -> Sparse:
+def build_sparse_after_dense(field: str, default: int = 0) -> SparseLayersPattern:
     """As ``mlp_layer_types`` lists them, else experts in all but the first layers."""
 
-    def sparse(reader: ConfigReader, depth: int) -> list[bool]:
-        words = reader.words("mlp_layer_types", depth)
+    def mark_sparse(reader: ConfigReader, depth: int) -> list[bool]:
+        words = reader.read_words("mlp_layer_types", depth)
         if words is not None:
             if not set(words) <= {"dense", "sparse"}:
-                raise invalid("mlp_layer_types", "mlp_layer_types must be a list of dense and sparse")
+                raise build_invalid_error(
+                    "mlp_layer_types", "mlp_layer_types must be a list of dense and sparse"
+                )
             return [word == "sparse" for word in words]
-        if reader.value("moe_layer_freq") not in (None, 1):
+        if reader.read_value("moe_layer_freq") not in (None, 1):
             raise PlanningError(
                 "CONFIG_FIELD_UNSUPPORTED", "/moe_layer_freq", "only a moe_layer_freq of 1 is known here"
             )
-        first = reader.number(field) if reader.value(field) is not None else default
+        first = reader.read_count(field) if reader.read_value(field) is not None else default
         return [index >= first for index in range(depth)]
 
-    return sparse
+    return mark_sparse
 
 
-def stepped(reader: ConfigReader, depth: int) -> list[bool]:
+def mark_stepped_sparse(reader: ConfigReader, depth: int) -> list[bool]:
     """Qwen: every ``decoder_sparse_step``-th layer that ``mlp_only_layers`` does not list."""
-    step = reader.size_or("decoder_sparse_step", 1)
-    dense = reader.indexes("mlp_only_layers")
-    experts = reader.number("num_experts") > 0
+    step = reader.read_size_or("decoder_sparse_step", 1)
+    dense = reader.read_indexes("mlp_only_layers")
+    experts = reader.read_count("num_experts") > 0
     return [experts and index not in dense and not (index + 1) % step for index in range(depth)]
 
 
-def expert_period(reader: ConfigReader, depth: int) -> list[bool]:
+def mark_periodic_sparse(reader: ConfigReader, depth: int) -> list[bool]:
     """Jamba: once in ``expert_layer_period`` layers."""
-    period, offset = reader.size("expert_layer_period"), reader.number("expert_layer_offset")
+    period, offset = reader.read_size("expert_layer_period"), reader.read_count("expert_layer_offset")
     return [index % period == offset for index in range(depth)]
 
 
-def interval(reader: ConfigReader, depth: int) -> list[bool]:
+def mark_interval_sparse(reader: ConfigReader, depth: int) -> list[bool]:
     """ERNIE: every ``moe_layer_interval``-th layer between two of them."""
-    step, first = reader.size("moe_layer_interval"), reader.number("moe_layer_start_index")
-    last = reader.value("moe_layer_end_index")
+    step, first = reader.read_size("moe_layer_interval"), reader.read_count("moe_layer_start_index")
+    last = reader.read_value("moe_layer_end_index")
     if last in (None, -1):
         last = depth - 1
     if not isinstance(last, int):
-        raise invalid("moe_layer_end_index", "moe_layer_end_index must be an integer")
+        raise build_invalid_error("moe_layer_end_index", "moe_layer_end_index must be an integer")
     return [not (index + 1) % step and first <= index <= last for index in range(depth)]
 
 
-def interleaved(reader: ConfigReader, depth: int) -> list[bool]:
+def mark_interleaved_sparse(reader: ConfigReader, depth: int) -> list[bool]:
     """Llama 4: the layers that ``moe_layers`` lists, else every ``interleave_moe_layer_step``-th."""
-    if reader.states("moe_layers"):
-        layers = reader.indexes("moe_layers")
+    if reader.has_value("moe_layers"):
+        layers = reader.read_indexes("moe_layers")
         return [index in layers for index in range(depth)]
-    step = reader.size("interleave_moe_layer_step")
+    step = reader.read_size("interleave_moe_layer_step")
     return [not (index + 1) % step for index in range(depth)]
 
 
-def late_windows(reader: ConfigReader, depth: int) -> list[str]:
+def list_dots_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """dots.llm1: a window from ``max_window_layers`` on, if there is one."""
-    first = reader.number("max_window_layers")
-    sized = reader.optional_size("sliding_window") is not None
-    return listed(reader, depth) or [
+    first = reader.read_count("max_window_layers")
+    sized = reader.read_optional_size("sliding_window") is not None
+    return read_layer_kinds(reader, depth) or [
         "window" if sized and index >= first else "full" for index in range(depth)
     ]
 
 
-def chunks(reader: ConfigReader, depth: int) -> list[str]:
+def list_chunk_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Llama 4: chunks wherever positions rotate, which ``no_rope_layers`` marks with 1."""
-    named = listed(reader, depth)
+    named = read_layer_kinds(reader, depth)
     if named:
         return named
-    marks = reader.value("no_rope_layers")
+    marks = reader.read_value("no_rope_layers")
     if not marks:
-        period = reader.size("no_rope_layer_interval")
+        period = reader.read_size("no_rope_layer_interval")
         return ["chunk" if (index + 1) % period else "full" for index in range(depth)]
     if not isinstance(marks, list) or len(marks) != depth:
-        raise invalid("no_rope_layers", "no_rope_layers must mark every layer")
+        raise build_invalid_error("no_rope_layers", "no_rope_layers must mark every layer")
     return ["chunk" if mark else "full" for mark in marks]
 
 
-def cohere_windows(reader: ConfigReader, depth: int) -> list[str]:
+def list_cohere_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Cohere 2 with experts: dense first layers have a period of their own."""
-    named = listed(reader, depth)
+    named = read_layer_kinds(reader, depth)
     if named:
         return named
-    first = reader.number("first_k_dense_replace")
-    ahead, behind = reader.size("prefix_dense_sliding_window_pattern"), reader.size("sliding_window_pattern")
+    first = reader.read_count("first_k_dense_replace")
+    ahead, behind = (
+        reader.read_size("prefix_dense_sliding_window_pattern"),
+        reader.read_size("sliding_window_pattern"),
+    )
     if first > depth:
-        raise invalid("first_k_dense_replace", "first_k_dense_replace must be at most the layers")
+        raise build_invalid_error("first_k_dense_replace", "first_k_dense_replace must be at most the layers")
     steps = [(index + 1) % ahead for index in range(first)]
     steps += [(index + 1) % behind for index in range(depth - first)]
     return ["window" if step else "full" for step in steps]
 
 
-def attention_types(reader: ConfigReader, depth: int) -> list[str]:
+def list_gpt_neo_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """GPT-Neo: ``[[["global", "local"], 12]]`` repeats two kinds twelve times."""
     groups = reader.config.get("attention_types")
     if groups is None:
@@ -296,12 +304,16 @@ def attention_types(reader: ConfigReader, depth: int) -> list[str]:
     try:
         for names, repeats in groups:  # type: ignore[attr-defined]
             if len(kinds) + len(names) * repeats > depth:
-                raise invalid("attention_types", "attention_types must name a kind for every layer")
+                raise build_invalid_error(
+                    "attention_types", "attention_types must name a kind for every layer"
+                )
             kinds += [{"global": "full", "local": "window"}[name] for name in names] * repeats
     except (KeyError, TypeError, ValueError) as error:
-        raise invalid("attention_types", "attention_types must list kinds with their repeats") from error
+        raise build_invalid_error(
+            "attention_types", "attention_types must list kinds with their repeats"
+        ) from error
     if len(kinds) != depth:
-        raise invalid("attention_types", "attention_types must name a kind for every layer")
+        raise build_invalid_error("attention_types", "attention_types must name a kind for every layer")
     return kinds
 
 
@@ -316,7 +328,7 @@ _NEMOTRON_WORDS = {
 }
 
 
-def nemotron(reader: ConfigReader) -> list[str]:
+def list_nemotron_kinds(reader: ConfigReader) -> list[str]:
     """Nemotron-H: a letter or a word a layer."""
     words = reader.config.get("layers_block_type", reader.config.get("layer_types"))
     letters = reader.config.get("hybrid_override_pattern")
@@ -326,20 +338,24 @@ def nemotron(reader: ConfigReader) -> list[str]:
     if words is None:
         raise PlanningError("CONFIG_FIELD_MISSING", f"/{name}", "the kinds of the layers are missing")
     if not isinstance(words, list | str) or not words or len(words) > LARGEST_DEPTH:
-        raise invalid(name, f"{name} must name a kind for every layer")
+        raise build_invalid_error(name, f"{name} must name a kind for every layer")
     if not all(isinstance(word, str) and word in known for word in words):
-        raise invalid(name, f"a kind of layer is not known here; known are {' '.join(known)}")
+        raise build_invalid_error(name, f"a kind of layer is not known here; known are {' '.join(known)}")
     return [known[word] for word in words]
 
 
-def gemma_4(reader: ConfigReader, depth: int) -> list[str]:
+def list_gemma_4_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Gemma 4: a full layer in six, the last one always, and the last ones read what earlier ones keep."""
-    kinds = listed(reader, depth) or ["window" if (index + 1) % 6 else "full" for index in range(depth)]
+    kinds = read_layer_kinds(reader, depth) or [
+        "window" if (index + 1) % 6 else "full" for index in range(depth)
+    ]
     kinds[-1] = "full"
-    shared = reader.number("num_kv_shared_layers")
+    shared = reader.read_count("num_kv_shared_layers")
     if shared >= depth:
-        raise invalid("num_kv_shared_layers", "num_kv_shared_layers must be less than the layers")
+        raise build_invalid_error("num_kv_shared_layers", "num_kv_shared_layers must be less than the layers")
     own = depth - shared
     if not set(kinds[own:]) <= set(kinds[:own]):
-        raise invalid("num_kv_shared_layers", "no earlier layer of the kind keeps keys and values to share")
+        raise build_invalid_error(
+            "num_kv_shared_layers", "no earlier layer of the kind keeps keys and values to share"
+        )
     return [kind if index < own else f"{kind} shared" for index, kind in enumerate(kinds)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from service.planning.errors import PlanningError
-from service.planning.models.architecture import Architecture, Block, Layer
+from service.planning.models.architecture import Architecture, LayerBlock, ModelLayer
 from service.planning.models.layers import SimpleLayer
 
 _LARGEST_SIZE = 2**31 - 1
@@ -13,12 +13,12 @@ _LARGEST_FACTOR = 1000
 LARGEST_DEPTH = 2000
 
 
-def invalid(name: str, detail: str) -> PlanningError:
+def build_invalid_error(name: str, detail: str) -> PlanningError:
     """The error for a field that contradicts the others or its type."""
     return PlanningError("CONFIG_FIELD_INVALID", f"/{name}", detail)
 
 
-Default: TypeAlias = int | float | str | None
+ConfigDefault: TypeAlias = int | float | str | None
 """What a field means where it is left out. ``None`` and words are for the family's reader to resolve."""
 
 
@@ -30,11 +30,11 @@ class ConfigReader:
     """
 
     config: Mapping[str, object]
-    defaults: Mapping[str, Default]
+    defaults: Mapping[str, ConfigDefault]
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaulted: list[str] = field(default_factory=list)
 
-    def spelling(self, name: str) -> str:
+    def resolve_spelling(self, name: str) -> str:
         """The field as this configuration spells it, else as its family does."""
         spellings = (*self.names.get(name, ()), name)
         for known in (self.config, self.defaults):
@@ -43,18 +43,18 @@ class ConfigReader:
                     return spelling
         return spellings[0]
 
-    def value(self, name: str) -> object:
+    def read_value(self, name: str) -> object:
         """Whatever the field holds, or its default; null and left out without a default are the same."""
-        spelling = self.spelling(name)
+        spelling = self.resolve_spelling(name)
         return self.config[spelling] if spelling in self.config else self.defaults.get(spelling)
 
-    def states(self, name: str) -> bool:
+    def has_value(self, name: str) -> bool:
         """Whether the field is there with a value."""
-        return self.config.get(self.spelling(name)) is not None
+        return self.config.get(self.resolve_spelling(name)) is not None
 
-    def size(self, name: str) -> int:
+    def read_size(self, name: str) -> int:
         """A positive integer; a field left out takes the family's default and is noted."""
-        spelling = self.spelling(name)
+        spelling = self.resolve_spelling(name)
         value = self.config.get(spelling)
         if value is None:
             default = self.defaults.get(spelling)
@@ -63,104 +63,108 @@ class ConfigReader:
             self.defaulted.append(spelling)
             return default
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _LARGEST_SIZE:
-            raise invalid(spelling, f"{spelling} must be a positive integer")
+            raise build_invalid_error(spelling, f"{spelling} must be a positive integer")
         return value
 
-    def size_or(self, name: str, fallback: int) -> int:
+    def read_size_or(self, name: str, fallback: int) -> int:
         """A positive integer; a field left out or null means ``fallback`` by definition."""
-        return self.size(name) if self.states(name) else fallback
+        return self.read_size(name) if self.has_value(name) else fallback
 
-    def optional_size(self, name: str) -> int | None:
+    def read_optional_size(self, name: str) -> int | None:
         """A positive integer; null means none, a field left out means the family's default, if any."""
-        if self.states(name) or (self.spelling(name) not in self.config and self.value(name) is not None):
-            return self.size(name)
+        if self.has_value(name) or (
+            self.resolve_spelling(name) not in self.config and self.read_value(name) is not None
+        ):
+            return self.read_size(name)
         return None
 
-    def number(self, name: str) -> int:
+    def read_count(self, name: str) -> int:
         """A number of things that may be none; left out or null means the default, else 0."""
-        spelling = self.spelling(name)
+        spelling = self.resolve_spelling(name)
         value = self.config.get(spelling)
         if value is None:
             default = self.defaults.get(spelling)
             return default if isinstance(default, int) else 0
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_SIZE:
-            raise invalid(spelling, f"{spelling} must be an integer, 0 or more")
+            raise build_invalid_error(spelling, f"{spelling} must be an integer, 0 or more")
         return value
 
-    def depth(self, name: str) -> int:
+    def read_depth(self, name: str) -> int:
         """A number of layers."""
-        depth = self.size(name)
+        depth = self.read_size(name)
         if depth > LARGEST_DEPTH:
-            raise invalid(self.spelling(name), f"{name} must be at most {LARGEST_DEPTH}")
+            raise build_invalid_error(self.resolve_spelling(name), f"{name} must be at most {LARGEST_DEPTH}")
         return depth
 
-    def flag(self, name: str, *, default: bool = False) -> bool:
+    def read_flag(self, name: str, *, default: bool = False) -> bool:
         """A truth value."""
-        spelling = self.spelling(name)
+        spelling = self.resolve_spelling(name)
         value = self.config.get(spelling)
         if value is None:
             known = self.defaults.get(spelling)
             return known if isinstance(known, bool) else default
         if not isinstance(value, bool):
-            raise invalid(spelling, f"{spelling} must be true or false")
+            raise build_invalid_error(spelling, f"{spelling} must be true or false")
         return value
 
-    def factor(self, name: str) -> float:
+    def read_factor(self, name: str) -> float:
         """A number above 0."""
-        spelling = self.spelling(name)
-        value = self.value(name)
+        spelling = self.resolve_spelling(name)
+        value = self.read_value(name)
         if value is None:
             raise PlanningError("CONFIG_FIELD_MISSING", f"/{spelling}", f"{spelling} is missing")
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST_FACTOR:
-            raise invalid(spelling, f"{spelling} must be a number above 0, at most {_LARGEST_FACTOR}")
+            raise build_invalid_error(
+                spelling, f"{spelling} must be a number above 0, at most {_LARGEST_FACTOR}"
+            )
         return float(value)
 
-    def words(self, name: str, length: int) -> list[str] | None:
+    def read_words(self, name: str, length: int) -> list[str] | None:
         """A list with one word a layer; ``None`` when left out."""
-        spelling = self.spelling(name)
+        spelling = self.resolve_spelling(name)
         value = self.config.get(spelling)
         if value is None:
             return None
         if not isinstance(value, list) or len(value) != length:
-            raise invalid(spelling, f"{spelling} must name a kind for every layer")
+            raise build_invalid_error(spelling, f"{spelling} must name a kind for every layer")
         if not all(isinstance(item, str) for item in value):
-            raise invalid(spelling, f"{spelling} must be a list of words")
+            raise build_invalid_error(spelling, f"{spelling} must be a list of words")
         return [str(item) for item in value]
 
-    def drops(self, name: str, *, default: float = 0.0) -> bool:
+    def has_dropout(self, name: str, *, default: float = 0.0) -> bool:
         """Whether a dropout probability is above zero."""
-        spelling = self.spelling(name)
+        spelling = self.resolve_spelling(name)
         value = self.config.get(spelling, self.defaults.get(spelling, default))
         if value is None:
             return False
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise invalid(spelling, f"{spelling} must lie between 0 and 1")
+            raise build_invalid_error(spelling, f"{spelling} must lie between 0 and 1")
         return value > 0
 
-    def indexes(self, name: str) -> frozenset[int]:
+    def read_indexes(self, name: str) -> frozenset[int]:
         """A list of layer numbers; none when left out."""
         value = self.config.get(name)
         if value is None:
             return frozenset()
         if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
-            raise invalid(name, f"{name} must be a list of integers")
+            raise build_invalid_error(name, f"{name} must be a list of integers")
         return frozenset(value)
 
-    def labels(self) -> int:
+    def count_labels(self) -> int:
         """Number of classes as transformers derives it: from the label map, else 2."""
         labels = self.config.get("id2label")
         if isinstance(labels, Mapping):
             return max(1, len(labels))
-        return self.size_or("num_labels", 2)
+        return self.read_size_or("num_labels", 2)
 
-    def refuse(self, *names: str) -> None:
+    def refuse_flags(self, *names: str) -> None:
         """Refuse switches that change the architecture in a way that is not known here."""
         for name in names:
-            if self.flag(name):
+            if self.read_flag(name):
                 raise PlanningError("CONFIG_FIELD_UNSUPPORTED", f"/{name}", f"{name} is not supported")
 
 
-class Family(NamedTuple):
+class ModelFamily(NamedTuple):
     """How one ``model_type`` becomes an architecture."""
 
     prefix: str
@@ -168,27 +172,27 @@ class Family(NamedTuple):
     classes: tuple[str, ...]
     unnamed_class: str
     context_field: str | None
-    defaults: Mapping[str, Default]
+    defaults: Mapping[str, ConfigDefault]
     names: Mapping[str, tuple[str, ...]] = {}
 
-    def reader(self, config: Mapping[str, object]) -> ConfigReader:
+    def build_reader(self, config: Mapping[str, object]) -> ConfigReader:
         """A reader of one configuration of this family."""
         return ConfigReader(config, self.defaults, self.names)
 
 
-def head_size(hidden: int, heads: int, heads_field: str) -> int:
+def compute_head_size(hidden: int, heads: int, heads_field: str) -> int:
     """Hidden size over heads, which must come out even."""
     if hidden % heads:
-        raise invalid(heads_field, f"{heads_field} does not divide the hidden size")
+        raise build_invalid_error(heads_field, f"{heads_field} does not divide the hidden size")
     return hidden // heads
 
 
-def as_blocks(contents: list[tuple[SimpleLayer, ...]]) -> tuple[Layer, ...]:
+def build_blocks(contents: list[tuple[SimpleLayer, ...]]) -> tuple[ModelLayer, ...]:
     """Layers in order as blocks, equal neighbours as one block with a count."""
-    blocks: list[Block] = []
+    blocks: list[LayerBlock] = []
     for content in contents:
         if blocks and blocks[-1].layers == content:
-            blocks[-1] = Block(layers=content, count=blocks[-1].count + 1)
+            blocks[-1] = LayerBlock(layers=content, count=blocks[-1].count + 1)
         else:
-            blocks.append(Block(layers=content))
+            blocks.append(LayerBlock(layers=content))
     return tuple(blocks)

@@ -8,62 +8,67 @@
 from collections.abc import Mapping
 from itertools import pairwise
 
-from service.formats.huggingface.parts import linear, numbers, part, word
-from service.formats.huggingface.reader import ConfigReader, Family, as_blocks, invalid
-from service.planning.models.architecture import Architecture, Block, Input, Layer
+from service.formats.huggingface.parts import build_linear, build_part, read_choice, read_numbers
+from service.formats.huggingface.reader import ConfigReader, ModelFamily, build_blocks, build_invalid_error
+from service.planning.models.architecture import Architecture, LayerBlock, ModelInputShape, ModelLayer
 from service.planning.models.layers import EmbeddingTable, Interaction, SimpleLayer
 
 _MOST_TABLES = 2000
 
 
-def _sizes(reader: ConfigReader, name: str) -> tuple[int, ...]:
+def _read_sizes(reader: ConfigReader, name: str) -> tuple[int, ...]:
     """Positive integers in a list or between dashes."""
     value = reader.config.get(name)
     if isinstance(value, str):
         parts = value.split("-")
         if not all(part.isdecimal() and len(part) < 12 for part in parts):  # noqa: PLR2004
-            raise invalid(name, f"{name} must be positive integers between dashes")
-        return numbers(ConfigReader({name: [int(part) for part in parts]}, {}), name)
-    return numbers(reader, name)
+            raise build_invalid_error(name, f"{name} must be positive integers between dashes")
+        return read_numbers(ConfigReader({name: [int(part) for part in parts]}, {}), name)
+    return read_numbers(reader, name)
 
 
-def _multilayer(sizes: tuple[int, ...]) -> Block:
+def _build_multilayer(sizes: tuple[int, ...]) -> LayerBlock:
     """Matrices with a bias, each followed by an activation."""
-    layers = tuple(linear(before, after) for before, after in pairwise(sizes))
-    return Block(layers=layers, over=("dense",))
+    layers = tuple(build_linear(before, after) for before, after in pairwise(sizes))
+    return LayerBlock(layers=layers, over=("dense",))
 
 
-def _dlrm(reader: ConfigReader, suffix: str) -> Architecture:
+def _build_dlrm(reader: ConfigReader, suffix: str) -> Architecture:
     del suffix
-    width = reader.size("arch_sparse_feature_size")
-    rows, bottom = _sizes(reader, "arch_embedding_size"), _sizes(reader, "arch_mlp_bot")
-    top = _sizes(reader, "arch_mlp_top")
+    width = reader.read_size("arch_sparse_feature_size")
+    rows, bottom = _read_sizes(reader, "arch_embedding_size"), _read_sizes(reader, "arch_mlp_bot")
+    top = _read_sizes(reader, "arch_mlp_top")
     if len(rows) > _MOST_TABLES:
-        raise invalid("arch_embedding_size", f"arch_embedding_size must name at most {_MOST_TABLES} tables")
+        raise build_invalid_error(
+            "arch_embedding_size", f"arch_embedding_size must name at most {_MOST_TABLES} tables"
+        )
     if len(bottom) < 2 or bottom[-1] != width:  # noqa: PLR2004
-        raise invalid("arch_mlp_bot", "arch_mlp_bot must end with arch_sparse_feature_size")
-    lookups = reader.size_or("num_indices_per_lookup", 1)
+        raise build_invalid_error("arch_mlp_bot", "arch_mlp_bot must end with arch_sparse_feature_size")
+    lookups = reader.read_size_or("num_indices_per_lookup", 1)
     features = len(rows) + 1
-    kind = word(reader, "arch_interaction_op", "dot", "dot", "cat")
-    itself = int(reader.flag("arch_interaction_itself"))
+    kind = read_choice(reader, "arch_interaction_op", "dot", "dot", "cat")
+    itself = int(reader.read_flag("arch_interaction_itself"))
     # The dense vector beside each pair of vectors once, or all of them side by side.
     pairs = features * (features - 1) // 2 + itself * features
     joined = width + pairs if kind == "dot" else features * width
     tables: list[tuple[SimpleLayer, ...]] = [
         (EmbeddingTable(rows=count, size=width, lookups_per_sample=float(lookups)),) for count in rows
     ]
-    meeting: tuple[Layer, ...] = ()
+    meeting: tuple[ModelLayer, ...] = ()
     if kind == "dot":
-        meeting = (part(Interaction(features=features, size=width), over="dense"),)
+        meeting = (build_part(Interaction(features=features, size=width), over="dense"),)
     placed = tuple(
-        Block(layers=block.layers, count=block.count, over=("sparse",), unit=False)
-        for block in as_blocks(tables)
-        if isinstance(block, Block)
+        LayerBlock(layers=block.layers, count=block.count, over=("sparse",), unit=False)
+        for block in build_blocks(tables)
+        if isinstance(block, LayerBlock)
     )
     return Architecture(
-        inputs=(Input(name="dense", kind="dense_features"), Input(name="sparse", kind="sparse_features")),
-        layers=(_multilayer(bottom), *placed, *meeting, _multilayer((joined, *top))),
+        inputs=(
+            ModelInputShape(name="dense", kind="dense_features"),
+            ModelInputShape(name="sparse", kind="sparse_features"),
+        ),
+        layers=(_build_multilayer(bottom), *placed, *meeting, _build_multilayer((joined, *top))),
     )
 
 
-FAMILIES: Mapping[str, Family] = {"dlrm": Family("DLRM", _dlrm, ("",), "", None, {})}
+FAMILIES: Mapping[str, ModelFamily] = {"dlrm": ModelFamily("DLRM", _build_dlrm, ("",), "", None, {})}

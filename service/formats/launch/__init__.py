@@ -1,7 +1,7 @@
 """Launch settings of training frameworks and serving engines: one table of rules, read in both directions.
 
-``written`` turns settings of an estimate's question into keys of a tool and names what the tool cannot say;
-``settings_read`` turns a configuration into settings and names what of it is not known.
+``write_settings`` turns settings of an estimate's question into keys of a tool and names what the tool cannot
+say; ``read_settings`` turns a configuration into settings and names what of it is not known.
 """
 
 import json
@@ -29,18 +29,18 @@ from service.formats.launch.rules import (
     STEPS,
     TENSOR,
     TOKENS,
-    Keys,
-    Rule,
-    Settings,
-    Value,
+    LaunchSettingValues,
+    SettingRule,
+    SettingValue,
+    ToolKeys,
 )
 from service.formats.launch.surfaces import (
-    arguments,
-    of_arguments,
-    of_groups,
-    of_sections,
-    sections,
-    toml,
+    build_sections,
+    parse_arguments,
+    parse_groups,
+    parse_sections,
+    render_arguments,
+    render_toml,
 )
 from service.planning.errors import PlanningError
 from service.planning.workload import PAIRED
@@ -48,79 +48,81 @@ from service.planning.workload import PAIRED
 __all__ = [
     "TABLE",
     "TOOLS",
-    "LaunchRead",
-    "Settings",
-    "Tool",
+    "LaunchSettingValues",
+    "LaunchTool",
+    "ReadLaunch",
+    "SettingValue",
     "ToolName",
-    "Value",
-    "Written",
-    "arguments",
-    "keys_of",
-    "sections",
-    "settings_read",
-    "toml",
-    "tool_named",
-    "written",
+    "WrittenSettings",
+    "build_sections",
+    "find_tool",
+    "parse_keys",
+    "read_settings",
+    "render_arguments",
+    "render_toml",
+    "write_settings",
 ]
 
 ToolName: TypeAlias = Literal["torchrun", "megatron_lm", "deepspeed", "torchtitan", "vllm", "sglang"]
 
 
-class Tool(NamedTuple):
+class LaunchTool(NamedTuple):
     """A program, what it runs, its rules, and how its keys are written down."""
 
     kind: Literal["training", "inference"]
     file_format: Literal["json", "toml"] | None
     """Of its configuration; None where it takes arguments."""
-    rules: tuple[Rule, ...]
+    rules: tuple[SettingRule, ...]
     elsewhere: Mapping[str, str] = {}
     """Settings that are given in other places, and where."""
     starts_only: bool = False
     """Whether it starts processes and knows nothing of what they do."""
 
 
-TABLE: Final[Mapping[ToolName, Tool]] = {
-    "torchrun": Tool("training", file_format=None, rules=torchrun.RULES, starts_only=True),
-    "megatron_lm": Tool("training", file_format=None, rules=megatron.RULES),
-    "deepspeed": Tool("training", file_format="json", rules=deepspeed.RULES, elsewhere=deepspeed.IN_CODE),
-    "torchtitan": Tool("training", file_format="toml", rules=torchtitan.RULES),
-    "vllm": Tool("inference", file_format=None, rules=vllm.RULES),
-    "sglang": Tool("inference", file_format=None, rules=sglang.RULES),
+TABLE: Final[Mapping[ToolName, LaunchTool]] = {
+    "torchrun": LaunchTool("training", file_format=None, rules=torchrun.RULES, starts_only=True),
+    "megatron_lm": LaunchTool("training", file_format=None, rules=megatron.RULES),
+    "deepspeed": LaunchTool(
+        "training", file_format="json", rules=deepspeed.RULES, elsewhere=deepspeed.IN_CODE
+    ),
+    "torchtitan": LaunchTool("training", file_format="toml", rules=torchtitan.RULES),
+    "vllm": LaunchTool("inference", file_format=None, rules=vllm.RULES),
+    "sglang": LaunchTool("inference", file_format=None, rules=sglang.RULES),
 }
 TOOLS: Final = tuple(TABLE)
 
 
-def _of_another(setting: str) -> PlanningError:
+def _build_other_engine_error(setting: str) -> PlanningError:
     return PlanningError("OTHER_PROGRAM", setting, "it holds for another engine, which counts otherwise")
 
 
-def tool_named(text: str) -> ToolName | None:
+def find_tool(text: str) -> ToolName | None:
     """The tool of a name; None for another."""
     return next((name for name in TOOLS if name == text), None)
 
 
-class Written(NamedTuple):
+class WrittenSettings(NamedTuple):
     """Keys of a tool, and what it has no setting for: the pointer of each error is the setting."""
 
-    keys: Keys
+    keys: ToolKeys
     missing: tuple[PlanningError, ...]
 
 
-class LaunchRead(NamedTuple):
+class ReadLaunch(NamedTuple):
     """Settings of a configuration, what of it could not be read, and keys that say nothing of a layout."""
 
-    settings: Settings
+    settings: LaunchSettingValues
     unread: tuple[PlanningError, ...]
     others: tuple[str, ...]
 
 
-def written(tool: ToolName, settings: Settings) -> Written:
+def write_settings(tool: ToolName, settings: LaunchSettingValues) -> WrittenSettings:
     """What a tool is told so that it runs ``settings``; nothing of them is dropped without a word."""
-    given, known = completed(settings), TABLE[tool]
-    keys: dict[str, Value] = {}
+    given, known = complete_settings(settings), TABLE[tool]
+    keys: dict[str, SettingValue] = {}
     missing = []
     if str(given.get(ENGINE, tool)).strip().lower() != tool:
-        missing = [_of_another(setting) for setting in OF_ENGINE if setting in given]
+        missing = [_build_other_engine_error(setting) for setting in OF_ENGINE if setting in given]
         given = {setting: value for setting, value in given.items() if setting not in OF_ENGINE}
     for rule in known.rules:
         try:
@@ -128,7 +130,7 @@ def written(tool: ToolName, settings: Settings) -> Written:
         except PlanningError as error:
             missing.append(error)
     if known.starts_only:
-        return Written(keys, tuple(missing))
+        return WrittenSettings(keys, tuple(missing))
     said = {setting for rule in known.rules for setting in rule.settings}
     for setting, value in given.items():
         if setting in said or setting in ASIDE or value in NEUTRAL.get(setting, ()):
@@ -137,14 +139,14 @@ def written(tool: ToolName, settings: Settings) -> Written:
         # Steps that follow from tokens are named by what was asked.
         pointer = setting if setting in settings or setting != STEPS else TOKENS
         missing.append(PlanningError("NO_SETTING", pointer, detail))
-    return Written(keys, tuple(missing))
+    return WrittenSettings(keys, tuple(missing))
 
 
-def settings_read(tool: ToolName, keys: Keys, known: Settings | None = None) -> LaunchRead:
+def read_settings(tool: ToolName, keys: ToolKeys, known: LaunchSettingValues | None = None) -> ReadLaunch:
     """What a configuration says, beside what is ``known`` of it: its devices, whether there are experts."""
     if tool == "sglang":
-        keys = sglang.plain(keys)
-    settings: dict[str, Value] = dict(known or {})
+        keys = sglang.normalize_keys(keys)
+    settings: dict[str, SettingValue] = dict(known or {})
     unread = []
     for rule in TABLE[tool].rules:
         try:
@@ -157,11 +159,11 @@ def settings_read(tool: ToolName, keys: Keys, known: Settings | None = None) -> 
             unread.append(PlanningError("UNREADABLE", rule.settings[0], "it divides by a degree of 0"))
     names = {key for rule in TABLE[tool].rules for key in rule.keys}
     others = tuple(sorted(name for name in keys if name not in names))
-    said = settings if TABLE[tool].starts_only else completed(settings)
-    return LaunchRead(said, tuple(unread), others)
+    said = settings if TABLE[tool].starts_only else complete_settings(settings)
+    return ReadLaunch(said, tuple(unread), others)
 
 
-def keys_of(tool: ToolName, text: str) -> Keys:
+def parse_keys(tool: ToolName, text: str) -> ToolKeys:
     """Keys of a configuration as it is stored: its file, or arguments as text or in named groups of JSON.
 
     Raises PlanningError where it is neither.
@@ -169,22 +171,22 @@ def keys_of(tool: ToolName, text: str) -> Keys:
     file_format = TABLE[tool].file_format
     try:
         if file_format == "toml":
-            return of_sections(tomllib.loads(text))
+            return parse_sections(tomllib.loads(text))
         if file_format is None and not text.lstrip().startswith("{"):
             joined = text.replace("\\\r\n", " ").replace("\\\n", " ")
-            return of_arguments(split(joined, comments=True))
+            return parse_arguments(split(joined, comments=True))
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}") from error
     if not isinstance(document, dict):
         raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}")
-    return of_groups(document) if file_format is None else of_sections(document)
+    return parse_groups(document) if file_format is None else parse_sections(document)
 
 
-def completed(settings: Settings) -> Settings:
+def complete_settings(settings: LaunchSettingValues) -> LaunchSettingValues:
     """Settings with what follows from them: replicas, micro-batches and sequences of a step, steps."""
     given = dict(settings)
-    model = _product(given, (TENSOR, PIPELINE, CONTEXT))
+    model = _multiply_degrees(given, (TENSOR, PIPELINE, CONTEXT))
     devices, micro = given.get(DEVICES), given.get(MICRO_BATCH)
     if DATA not in given and isinstance(devices, int) and model > 0:
         given[DATA] = devices // model
@@ -194,10 +196,10 @@ def completed(settings: Settings) -> Settings:
             given[ACCUMULATION] = batch // (micro * data)
         elif isinstance(steps, int) and batch is None:
             given[GLOBAL_BATCH] = steps * micro * data
-    return _in_steps(given)
+    return _convert_tokens_to_steps(given)
 
 
-def _in_steps(given: dict[str, Value]) -> Settings:
+def _convert_tokens_to_steps(given: dict[str, SettingValue]) -> LaunchSettingValues:
     """Tokens of the run as optimizer steps, where the tokens of a step are known."""
     tokens, batch, length = given.get(TOKENS), given.get(GLOBAL_BATCH), given.get(SEQUENCE_LENGTH)
     if not isinstance(tokens, int) or not isinstance(batch, int) or not isinstance(length, int):
@@ -207,7 +209,7 @@ def _in_steps(given: dict[str, Value]) -> Settings:
     return rest | {STEPS: ceil(tokens / (batch * of_sample))}
 
 
-def _product(given: Settings, names: tuple[str, ...]) -> int:
+def _multiply_degrees(given: LaunchSettingValues, names: tuple[str, ...]) -> int:
     product = 1
     for name in names:
         value = given.get(name, 1)

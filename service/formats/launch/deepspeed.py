@@ -25,48 +25,48 @@ from service.formats.launch.rules import (
     PRECISION,
     SHARDING,
     TENSOR,
-    Keys,
-    Rule,
-    Settings,
-    choice,
-    implied,
-    inexpressible,
-    named,
-    number,
-    unreadable,
-    whole,
+    LaunchSettingValues,
+    SettingRule,
+    ToolKeys,
+    build_choice_rule,
+    build_implied_rule,
+    build_inexpressible_error,
+    build_name_rule,
+    build_number_rule,
+    build_unreadable_error,
+    read_integer,
 )
 
 _STAGE, _TENSOR = "zero_optimization.stage", "tensor_parallel.autotp_size"
 _STAGES: Final = {"none": 0, "zero_1": 1, "zero_2": 2, "zero_3": 3}
 
 
-def _write_stage(settings: Settings) -> Keys:
+def _write_stage(settings: LaunchSettingValues) -> ToolKeys:
     sharding = settings.get(SHARDING)
     if sharding is None:
         return {}
     if sharding not in _STAGES:
-        raise inexpressible(SHARDING, "the stages of ZeRO spread the state over all replicas")
+        raise build_inexpressible_error(SHARDING, "the stages of ZeRO spread the state over all replicas")
     return {_STAGE: _STAGES[str(sharding)]}
 
 
-def _read_stage(keys: Keys, _: Settings) -> Settings:
+def _read_stage(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
     if "zero_optimization.mics_shard_size" in keys:
-        raise unreadable(SHARDING, "MiCS")
-    stage = whole(keys, _STAGE, 0)
+        raise build_unreadable_error(SHARDING, "MiCS")
+    stage = read_integer(keys, _STAGE, 0)
     return {SHARDING: next(name for name, number_ in _STAGES.items() if number_ == stage)}
 
 
-def _write_tensor(settings: Settings) -> Keys:
-    tensor = whole(settings, TENSOR, 1)
+def _write_tensor(settings: LaunchSettingValues) -> ToolKeys:
+    tensor = read_integer(settings, TENSOR, 1)
     if tensor == 1:
         return {}
     if settings.get(SHARDING) == "zero_3":
-        raise inexpressible(TENSOR, "AutoTP goes with stages 0 to 2 of ZeRO")
+        raise build_inexpressible_error(TENSOR, "AutoTP goes with stages 0 to 2 of ZeRO")
     return {_TENSOR: tensor}
 
 
-def _write_batch(settings: Settings) -> Keys:
+def _write_batch(settings: LaunchSettingValues) -> ToolKeys:
     names = {
         MICRO_BATCH: "train_micro_batch_size_per_gpu",
         ACCUMULATION: "gradient_accumulation_steps",
@@ -75,40 +75,40 @@ def _write_batch(settings: Settings) -> Keys:
     return {key: settings[setting] for setting, key in names.items() if setting in settings}
 
 
-def _read_batch(keys: Keys, known: Settings) -> Settings:
+def _read_batch(keys: ToolKeys, known: LaunchSettingValues) -> LaunchSettingValues:
     said = {
-        name: whole(keys, name)
+        name: read_integer(keys, name)
         for name in ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size")
         if keys.get(name, LEFT_OPEN) != LEFT_OPEN
     }
     micro, steps = said.get("train_micro_batch_size_per_gpu"), said.get("gradient_accumulation_steps")
     batch = said.get("train_batch_size")
     if micro is None and (batch is None or steps is None or DEVICES not in known):
-        raise unreadable(MICRO_BATCH, "the micro-batch is left to another program")
+        raise build_unreadable_error(MICRO_BATCH, "the micro-batch is left to another program")
     if micro is None and batch and steps:
-        micro = batch // (steps * (whole(known, DEVICES) // whole(keys, _TENSOR, 1)))
+        micro = batch // (steps * (read_integer(known, DEVICES) // read_integer(keys, _TENSOR, 1)))
     read = {MICRO_BATCH: micro, ACCUMULATION: steps, GLOBAL_BATCH: batch}
     return {setting: value for setting, value in read.items() if value is not None}
 
 
 RULES: Final = (
-    Rule(
+    SettingRule(
         (SHARDING,),
         (_STAGE, "zero_optimization.mics_shard_size"),
         "stage of ZeRO: 1 spreads optimizer states, 2 gradients too, 3 weights too",
         _write_stage,
         _read_stage,
     ),
-    number(TENSOR, _TENSOR, "devices of a tensor-parallel group")._replace(write=_write_tensor),
-    implied(DATA, "the world size over tensor x pipeline"),
-    Rule(
+    build_number_rule(TENSOR, _TENSOR, "devices of a tensor-parallel group")._replace(write=_write_tensor),
+    build_implied_rule(DATA, "the world size over tensor x pipeline"),
+    SettingRule(
         (MICRO_BATCH, ACCUMULATION, GLOBAL_BATCH),
         ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size"),
         "sequences of a replica at a time; micro-batches of a step; sequences of a step over all replicas",
         _write_batch,
         _read_batch,
     ),
-    choice(
+    build_choice_rule(
         PRECISION,
         "bf16 or fp16 with FP32 master weights, else FP32",
         {
@@ -119,12 +119,12 @@ RULES: Final = (
         silent={"bf16.enabled": (False,), "fp16.enabled": (False,)},
         why="its own precisions are fp32, fp16 and bf16; narrower products are the model's code",
     ),
-    choice(
+    build_choice_rule(
         GRADIENTS,
         "format in which gradients of micro-batches are summed",
         {name: ({"data_types.grad_accum_dtype": name},) for name in ("fp32", "fp16", "bf16")},
     ),
-    choice(
+    build_choice_rule(
         OPTIMIZER,
         "Adam is AdamW unless adam_w_mode is false",
         {
@@ -137,7 +137,7 @@ RULES: Final = (
         why="its own optimizers are Adam, AdamW, Lamb and Muon; others are passed in code",
     ),
     *(
-        choice(
+        build_choice_rule(
             setting,
             f"where {what} lie between their uses",
             {
@@ -150,7 +150,7 @@ RULES: Final = (
             (OFFLOADED_PARAMETERS, "zero_optimization.offload_param.device", "weights, under stage 3"),
         )
     ),
-    named(
+    build_name_rule(
         FRAMEWORK, frozenset({"deepspeed", "megatron_deepspeed"}), "the figures hold for another framework"
     ),
 )

@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from service.formats.launch.rules import FORMAT, WEIGHTS, Keys, Rule, Settings, choice
+from service.formats.launch.rules import (
+    FORMAT,
+    WEIGHTS,
+    LaunchSettingValues,
+    SettingRule,
+    ToolKeys,
+    build_choice_rule,
+)
 from service.planning.errors import PlanningError
 
 SEVERAL_SERVERS: Final = "several servers are started and requests shared among them"
@@ -10,7 +17,7 @@ CHECKPOINT_FORMAT: Final = "the checkpoint has to be stored so; the engine finds
 PRECISION_DETAIL: Final = "weights so narrow come with a checkpoint that is stored so"
 
 
-def _write_format(settings: Settings) -> Keys:
+def _write_format(settings: LaunchSettingValues) -> ToolKeys:
     name = str(settings.get(FORMAT, ""))
     if not name:
         return {}
@@ -21,7 +28,7 @@ def _write_format(settings: Settings) -> Keys:
 
 
 LOADED: Final = (
-    choice(
+    build_choice_rule(
         WEIGHTS,
         "format of weights and activations; fp8 narrows matrices as they are loaded",
         {
@@ -33,7 +40,7 @@ LOADED: Final = (
         silent={"dtype": ("auto", "bfloat16", "float16", "half")},
         why=PRECISION_DETAIL,
     ),
-    Rule(
+    SettingRule(
         (FORMAT,), (), "a quantised checkpoint names its own format", _write_format, lambda _keys, _known: {}
     ),
 )

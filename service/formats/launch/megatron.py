@@ -37,16 +37,16 @@ from service.formats.launch.rules import (
     STEPS,
     TENSOR,
     VIRTUAL,
-    Keys,
-    Rule,
-    Settings,
-    choice,
-    implied,
-    inexpressible,
-    named,
-    number,
-    unreadable,
-    whole,
+    LaunchSettingValues,
+    SettingRule,
+    ToolKeys,
+    build_choice_rule,
+    build_implied_rule,
+    build_inexpressible_error,
+    build_name_rule,
+    build_number_rule,
+    build_unreadable_error,
+    read_integer,
 )
 
 _TENSOR, _PIPELINE = "tensor-model-parallel-size", "pipeline-model-parallel-size"
@@ -57,9 +57,9 @@ _GRANULARITY, _METHOD, _UNIT = "recompute-granularity", "recompute-method", "rec
 _BATCH_SCHEDULES = ("step-batch-size-schedule", "rampup-batch-size")
 
 
-def _fsdp(strategy: str) -> tuple[Keys, ...]:
-    bare: Keys = {_FSDP: True, _STRATEGY: strategy}
-    whole_way: Keys = {
+def _build_fsdp_keys(strategy: str) -> tuple[ToolKeys, ...]:
+    bare: ToolKeys = {_FSDP: True, _STRATEGY: strategy}
+    whole_way: ToolKeys = {
         **bare,
         "use-distributed-optimizer": True,
         "no-gradient-accumulation-fusion": True,
@@ -68,14 +68,14 @@ def _fsdp(strategy: str) -> tuple[Keys, ...]:
     return (whole_way, bare, {"use-custom-fsdp": True, _STRATEGY: strategy})
 
 
-_SHARDED: Final = choice(
+_SHARDED: Final = build_choice_rule(
     SHARDING,
     "distributed optimizer (states), or Megatron-FSDP: no_shard, optim, optim_grads, optim_grads_params",
     {
         "none": ({},),
-        "zero_1": ({"use-distributed-optimizer": True}, *_fsdp("optim")),
-        "zero_2": _fsdp("optim_grads"),
-        "zero_3": (*_fsdp("optim_grads_params"), {"use-torch-fsdp2": True}),
+        "zero_1": ({"use-distributed-optimizer": True}, *_build_fsdp_keys("optim")),
+        "zero_2": _build_fsdp_keys("optim_grads"),
+        "zero_3": (*_build_fsdp_keys("optim_grads_params"), {"use-torch-fsdp2": True}),
     },
     silent={
         _STRATEGY: ("no_shard",),
@@ -86,72 +86,84 @@ _SHARDED: Final = choice(
 )
 
 
-def _write_sharding(settings: Settings) -> Keys:
+def _write_sharding(settings: LaunchSettingValues) -> ToolKeys:
     if settings.get(SHARDING) != "hybrid":
         return _SHARDED.write(settings)
-    copies = whole(settings, DATA) * whole(settings, CONTEXT, 1) // whole(settings, GROUP)
-    return {**_fsdp("optim_grads_params")[0], _INSTANCES: copies}
+    copies = (
+        read_integer(settings, DATA) * read_integer(settings, CONTEXT, 1) // read_integer(settings, GROUP)
+    )
+    return {**_build_fsdp_keys("optim_grads_params")[0], _INSTANCES: copies}
 
 
-def _read_sharding(keys: Keys, known: Settings) -> Settings:
+def _read_sharding(keys: ToolKeys, known: LaunchSettingValues) -> LaunchSettingValues:
     read = _SHARDED.read(keys, known)
-    copies = whole(keys, _INSTANCES, 1)
+    copies = read_integer(keys, _INSTANCES, 1)
     if copies == 1:
         return read
     if read.get(SHARDING) != "zero_3":
-        raise unreadable(SHARDING, "states spread over a part of the replicas, weights over none of them")
+        raise build_unreadable_error(
+            SHARDING, "states spread over a part of the replicas, weights over none of them"
+        )
     if DEVICES not in known:
-        raise unreadable(GROUP, "the devices of a copy follow from the number of devices, which is not said")
-    model = whole(keys, _TENSOR, 1) * whole(keys, _PIPELINE, 1)
-    return {SHARDING: "hybrid", GROUP: whole(known, DEVICES) // model // copies}
+        raise build_unreadable_error(
+            GROUP, "the devices of a copy follow from the number of devices, which is not said"
+        )
+    model = read_integer(keys, _TENSOR, 1) * read_integer(keys, _PIPELINE, 1)
+    return {SHARDING: "hybrid", GROUP: read_integer(known, DEVICES) // model // copies}
 
 
-def _write_sequence(settings: Settings) -> Keys:
+def _write_sequence(settings: LaunchSettingValues) -> ToolKeys:
     return {"sequence-parallel": True} if settings.get(SEQUENCE_PARALLEL) else {}
 
 
-def _read_sequence(keys: Keys, _: Settings) -> Settings:
-    return {SEQUENCE_PARALLEL: bool(keys.get("sequence-parallel")) and whole(keys, _TENSOR, 1) > 1}
+def _read_sequence(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
+    return {SEQUENCE_PARALLEL: bool(keys.get("sequence-parallel")) and read_integer(keys, _TENSOR, 1) > 1}
 
 
-def _write_schedule(settings: Settings) -> Keys:
-    if whole(settings, PIPELINE, 1) == 1:
+def _write_schedule(settings: LaunchSettingValues) -> ToolKeys:
+    if read_integer(settings, PIPELINE, 1) == 1:
         return {}
     schedule = settings.get(SCHEDULE, "one_f_one_b")
     if schedule == "interleaved":
-        return {_CHUNKS: whole(settings, VIRTUAL)}
+        return {_CHUNKS: read_integer(settings, VIRTUAL)}
     if schedule == "one_f_one_b":
         return {}
-    raise inexpressible(SCHEDULE, "the schedules of Megatron-LM are 1F1B and interleaved 1F1B")
+    raise build_inexpressible_error(SCHEDULE, "the schedules of Megatron-LM are 1F1B and interleaved 1F1B")
 
 
-def _read_schedule(keys: Keys, _: Settings) -> Settings:
+def _read_schedule(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
     chunks = 1
     if _CHUNKS in keys:
-        chunks = whole(keys, _CHUNKS)
+        chunks = read_integer(keys, _CHUNKS)
     elif _CHUNK_LAYERS in keys:
         if "num-layers" not in keys:
-            raise unreadable(VIRTUAL, f"{_CHUNK_LAYERS} says chunks only where num-layers is known")
-        chunks = whole(keys, "num-layers") // (whole(keys, _PIPELINE, 1) * whole(keys, _CHUNK_LAYERS))
+            raise build_unreadable_error(
+                VIRTUAL, f"{_CHUNK_LAYERS} says chunks only where num-layers is known"
+            )
+        chunks = read_integer(keys, "num-layers") // (
+            read_integer(keys, _PIPELINE, 1) * read_integer(keys, _CHUNK_LAYERS)
+        )
     if chunks == 1:
         return {SCHEDULE: "one_f_one_b", VIRTUAL: 1}
     return {SCHEDULE: "interleaved", VIRTUAL: chunks}
 
 
-def _read_batch(keys: Keys, _: Settings) -> Settings:
+def _read_batch(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
     if any(name in keys for name in _BATCH_SCHEDULES):
-        raise unreadable(GLOBAL_BATCH, "the batch grows on a schedule of which the given size is the last")
-    return {GLOBAL_BATCH: whole(keys, "global-batch-size")} if "global-batch-size" in keys else {}
+        raise build_unreadable_error(
+            GLOBAL_BATCH, "the batch grows on a schedule of which the given size is the last"
+        )
+    return {GLOBAL_BATCH: read_integer(keys, "global-batch-size")} if "global-batch-size" in keys else {}
 
 
-def _write_batch(settings: Settings) -> Keys:
+def _write_batch(settings: LaunchSettingValues) -> ToolKeys:
     return {"global-batch-size": settings[GLOBAL_BATCH]} if GLOBAL_BATCH in settings else {}
 
 
-_UNITS: Final[Keys] = {_GRANULARITY: "full", _METHOD: "uniform"}
+_UNITS: Final[ToolKeys] = {_GRANULARITY: "full", _METHOD: "uniform"}
 
 
-def _write_recomputation(settings: Settings) -> Keys:
+def _write_recomputation(settings: LaunchSettingValues) -> ToolKeys:
     match settings.get(RECOMPUTATION, "none"):
         case "none":
             return {}
@@ -160,80 +172,90 @@ def _write_recomputation(settings: Settings) -> Keys:
         case "full":
             return {**_UNITS, _UNIT: 1}
         case "every_k":
-            return {**_UNITS, _UNIT: whole(settings, INTERVAL)}
+            return {**_UNITS, _UNIT: read_integer(settings, INTERVAL)}
         case _:
-            raise inexpressible(RECOMPUTATION, "the distance of kept inputs is a number of layers: every_k")
+            raise build_inexpressible_error(
+                RECOMPUTATION, "the distance of kept inputs is a number of layers: every_k"
+            )
 
 
-def _read_recomputation(keys: Keys, _: Settings) -> Settings:
+def _read_recomputation(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
     if keys.get(_GRANULARITY) == "selective" or keys.get("recompute-activations"):
         modules = keys.get("recompute-modules", "core_attn")
         if modules not in ("core_attn", ["core_attn"]):
-            raise unreadable(RECOMPUTATION, "selective recomputation of other modules than attention")
+            raise build_unreadable_error(
+                RECOMPUTATION, "selective recomputation of other modules than attention"
+            )
         return {RECOMPUTATION: "selective"}
     if _GRANULARITY not in keys:
         return {RECOMPUTATION: "none"}
     if keys.get(_METHOD) != "uniform":
-        raise unreadable(RECOMPUTATION, "only some layers of a stage are computed again")
-    unit = whole(keys, _UNIT, 1)
+        raise build_unreadable_error(RECOMPUTATION, "only some layers of a stage are computed again")
+    unit = read_integer(keys, _UNIT, 1)
     return {RECOMPUTATION: "full"} if unit == 1 else {RECOMPUTATION: "every_k", INTERVAL: unit}
 
 
-def _fp8(recipe: str, *formats: str) -> tuple[Keys, ...]:
+def _build_fp8_keys(recipe: str, *formats: str) -> tuple[ToolKeys, ...]:
     return tuple({"bf16": True, "fp8-format": each, "fp8-recipe": recipe} for each in formats)
 
 
-def _distributed(rule: Rule) -> Rule:
+def _require_distributed(rule: SettingRule) -> SettingRule:
     """A rule whose precision-aware optimizer has to be the distributed one."""
 
-    def write(settings: Settings) -> Keys:
+    def write(settings: LaunchSettingValues) -> ToolKeys:
         keys = rule.write(settings)
         if keys and settings.get(SHARDING, "none") == "none":
-            raise inexpressible(rule.settings[0], "it takes the distributed optimizer: zero_1 and above")
+            raise build_inexpressible_error(
+                rule.settings[0], "it takes the distributed optimizer: zero_1 and above"
+            )
         return keys
 
     return rule._replace(write=write)
 
 
 RULES: Final = (
-    number(TENSOR, _TENSOR, "devices of a tensor-parallel group"),
-    number(PIPELINE, _PIPELINE, "pipeline stages"),
-    number(CONTEXT, _CONTEXT, "devices that share a sequence"),
-    number(EXPERT, "expert-model-parallel-size", "data-parallel devices that the experts are spread over"),
-    number(
+    build_number_rule(TENSOR, _TENSOR, "devices of a tensor-parallel group"),
+    build_number_rule(PIPELINE, _PIPELINE, "pipeline stages"),
+    build_number_rule(CONTEXT, _CONTEXT, "devices that share a sequence"),
+    build_number_rule(
+        EXPERT, "expert-model-parallel-size", "data-parallel devices that the experts are spread over"
+    ),
+    build_number_rule(
         EXPERT_TENSOR,
         "expert-tensor-parallel-size",
         "devices that an expert is cut over; as tensor if absent",
     ),
-    implied(DATA, "the world size over tensor x pipeline x context"),
-    Rule(
+    build_implied_rule(DATA, "the world size over tensor x pipeline x context"),
+    SettingRule(
         (SEQUENCE_PARALLEL,),
         ("sequence-parallel",),
         "divides activations between layers; turned off where tensor is 1",
         _write_sequence,
         _read_sequence,
     ),
-    Rule((SHARDING, GROUP), (*_SHARDED.keys, _INSTANCES), _SHARDED.meaning, _write_sharding, _read_sharding),
-    Rule(
+    SettingRule(
+        (SHARDING, GROUP), (*_SHARDED.keys, _INSTANCES), _SHARDED.meaning, _write_sharding, _read_sharding
+    ),
+    SettingRule(
         (SCHEDULE, VIRTUAL),
         (_CHUNKS, _CHUNK_LAYERS),
         "chunks of the model on a pipeline device, or layers of each; 1F1B without",
         _write_schedule,
         _read_schedule,
     ),
-    number(SEQUENCE_LENGTH, "seq-length", "tokens of a sequence"),
-    number(MICRO_BATCH, "micro-batch-size", "sequences of a replica at a time"),
-    Rule(
+    build_number_rule(SEQUENCE_LENGTH, "seq-length", "tokens of a sequence"),
+    build_number_rule(MICRO_BATCH, "micro-batch-size", "sequences of a replica at a time"),
+    SettingRule(
         (GLOBAL_BATCH,),
         ("global-batch-size", *_BATCH_SCHEDULES),
         "sequences of an optimizer step over all replicas",
         _write_batch,
         _read_batch,
     ),
-    implied(ACCUMULATION, "the global batch over micro-batch x replicas"),
-    number(STEPS, "train-iters", "optimizer steps of the run"),
-    number(SAMPLES, "train-samples", "sequences of the run"),
-    choice(
+    build_implied_rule(ACCUMULATION, "the global batch over micro-batch x replicas"),
+    build_number_rule(STEPS, "train-iters", "optimizer steps of the run"),
+    build_number_rule(SAMPLES, "train-samples", "sequences of the run"),
+    build_choice_rule(
         PRECISION,
         "bf16 or fp16 with FP32 master weights; scaled FP8 or FP4 products beside bf16",
         {
@@ -241,17 +263,17 @@ RULES: Final = (
             "fp16": ({"fp16": True},),
             "fp32": ({},),
             "fp8_delayed": (
-                *_fp8("delayed", "hybrid", "e4m3"),
+                *_build_fp8_keys("delayed", "hybrid", "e4m3"),
                 {"bf16": True, "fp8-format": "hybrid"},
                 {"bf16": True, "fp8-format": "e4m3"},
             ),
-            "fp8_blockwise": _fp8("blockwise", "e4m3", "hybrid"),
-            "mxfp8": _fp8("mxfp8", "e4m3", "hybrid"),
+            "fp8_blockwise": _build_fp8_keys("blockwise", "e4m3", "hybrid"),
+            "mxfp8": _build_fp8_keys("mxfp8", "e4m3", "hybrid"),
             "nvfp4": ({"bf16": True, "fp4-format": "e2m1", "fp4-recipe": "nvfp4"},),
         },
         why="Megatron-LM trains in fp32, fp16, bf16, FP8 and NVFP4, with master weights beside them",
     ),
-    choice(
+    build_choice_rule(
         GRADIENTS,
         "format in which gradients are summed and reduced; FP32 under bf16 without a flag",
         {
@@ -260,8 +282,8 @@ RULES: Final = (
         },
         why="gradients are summed in FP32 or in bf16",
     ),
-    _distributed(
-        choice(
+    _require_distributed(
+        build_choice_rule(
             STATES,
             "format of both moments under the precision-aware optimizer; FP32 without it",
             {
@@ -280,7 +302,7 @@ RULES: Final = (
             silent={"use-precision-aware-optimizer": (True,)},
         )
     ),
-    choice(
+    build_choice_rule(
         OPTIMIZER,
         "adam is AdamW (decoupled weight decay); sgd has a momentum of 0.9 unless told otherwise",
         {
@@ -291,7 +313,7 @@ RULES: Final = (
         },
         why="its optimizers are adam (AdamW), sgd and muon",
     ),
-    choice(
+    build_choice_rule(
         ATTENTION,
         "kernel of attention: flash and fused store no scores, unfused does",
         {
@@ -304,22 +326,22 @@ RULES: Final = (
         },
         silent={"attention-backend": ("auto",)},
     ),
-    Rule(
+    SettingRule(
         (RECOMPUTATION, INTERVAL),
         (_GRANULARITY, _METHOD, _UNIT, "recompute-activations", "recompute-modules"),
         "selective is attention's core; full keeps the input of every unit of so many layers",
         _write_recomputation,
         _read_recomputation,
     ),
-    _distributed(
-        choice(
+    _require_distributed(
+        build_choice_rule(
             OFFLOADED_OPTIMIZER,
             "optimizer states on the host",
             {"none": ({},), "cpu": ({"optimizer-cpu-offload": True, "use-precision-aware-optimizer": True},)},
             silent={"use-precision-aware-optimizer": (True,)},
         )
     ),
-    named(
+    build_name_rule(
         FRAMEWORK,
         frozenset({"megatron_lm", "megatron_core", "megatron-lm", "megatron-core", "megatron"}),
         "the figures hold for another framework",

@@ -9,15 +9,15 @@ from typing import Final, NamedTuple, TypeAlias
 
 from service.planning.errors import PlanningError
 
-Value: TypeAlias = bool | int | float | str | list[str]
-Settings: TypeAlias = Mapping[str, Value]
-Keys: TypeAlias = Mapping[str, Value]
+SettingValue: TypeAlias = bool | int | float | str | list[str]
+LaunchSettingValues: TypeAlias = Mapping[str, SettingValue]
+ToolKeys: TypeAlias = Mapping[str, SettingValue]
 
 LEFT_OPEN: Final = "auto"
 """What DeepSpeed's integrations and engines write where another program or the device decides."""
 
 
-class Rule(NamedTuple):
+class SettingRule(NamedTuple):
     """One meaning in both languages.
 
     ``write`` gives the keys that say ``settings``, ``read`` the settings that ``keys`` say, beside what is
@@ -27,69 +27,69 @@ class Rule(NamedTuple):
     settings: tuple[str, ...]
     keys: tuple[str, ...]
     meaning: str
-    write: Callable[[Settings], Keys]
-    read: Callable[[Keys, Settings], Settings]
+    write: Callable[[LaunchSettingValues], ToolKeys]
+    read: Callable[[ToolKeys, LaunchSettingValues], LaunchSettingValues]
 
 
-def inexpressible(setting: str, detail: str) -> PlanningError:
+def build_inexpressible_error(setting: str, detail: str) -> PlanningError:
     """The tool has no way to say a setting."""
     return PlanningError("NO_SETTING", setting, detail)
 
 
-def unreadable(setting: str, detail: str) -> PlanningError:
+def build_unreadable_error(setting: str, detail: str) -> PlanningError:
     """Keys do not say what a setting is."""
     return PlanningError("UNREADABLE", setting, detail)
 
 
-def whole(settings: Mapping[str, Value], name: str, default: int | None = None) -> int:
+def read_integer(settings: Mapping[str, SettingValue], name: str, default: int | None = None) -> int:
     """A whole number; ``default`` where it is not said. Raises PlanningError without one."""
     value = settings.get(name, default)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise unreadable(name, f"{name.rsplit('/', 1)[-1]} is no whole number here")
+        raise build_unreadable_error(name, f"{name.rsplit('/', 1)[-1]} is no whole number here")
     return value
 
 
-def number(setting: str, key: str, meaning: str) -> Rule:
+def build_number_rule(setting: str, key: str, meaning: str) -> SettingRule:
     """The same whole number under another name."""
 
-    def write(settings: Settings) -> Keys:
+    def write(settings: LaunchSettingValues) -> ToolKeys:
         return {key: settings[setting]} if setting in settings else {}
 
-    def read(keys: Keys, _: Settings) -> Settings:
+    def read(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
         if keys.get(key) == LEFT_OPEN:
-            raise unreadable(setting, f"{key} is left to another program")
-        return {setting: whole(keys, key)} if key in keys else {}
+            raise build_unreadable_error(setting, f"{key} is left to another program")
+        return {setting: read_integer(keys, key)} if key in keys else {}
 
-    return Rule((setting,), (key,), meaning, write, read)
+    return SettingRule((setting,), (key,), meaning, write, read)
 
 
-def share(setting: str, key: str, meaning: str) -> Rule:
+def build_share_rule(setting: str, key: str, meaning: str) -> SettingRule:
     """The same share of 1 under another name."""
 
-    def write(settings: Settings) -> Keys:
+    def write(settings: LaunchSettingValues) -> ToolKeys:
         return {key: settings[setting]} if setting in settings else {}
 
-    def read(keys: Keys, _: Settings) -> Settings:
+    def read(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
         if key not in keys:
             return {}
         value = keys[key]
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise unreadable(setting, f"{key} is no number here")
+            raise build_unreadable_error(setting, f"{key} is no number here")
         return {setting: float(value)}
 
-    return Rule((setting,), (key,), meaning, write, read)
+    return SettingRule((setting,), (key,), meaning, write, read)
 
 
-def choice(
+def build_choice_rule(
     setting: str,
     meaning: str,
-    ways: Mapping[str | bool, Sequence[Keys]],
+    ways: Mapping[str | bool, Sequence[ToolKeys]],
     *,
-    silent: Mapping[str, Sequence[Value]] | None = None,
+    silent: Mapping[str, Sequence[SettingValue]] | None = None,
     why: str = "the tool has no setting for it",
-) -> Rule:
+) -> SettingRule:
     """Each value of ours in keys of the tool: the first way is written, all of them are read.
 
     A way is read where its keys hold and nothing else is said but ``silent`` values, those that a key has
@@ -100,58 +100,58 @@ def choice(
         dict.fromkeys((*(key for options in ways.values() for way in options for key in way), *quiet))
     )
 
-    def write(settings: Settings) -> Keys:
+    def write(settings: LaunchSettingValues) -> ToolKeys:
         value = settings.get(setting)
         if value is None:
             return {}
         if not isinstance(value, str | bool) or value not in ways:
-            raise inexpressible(setting, why)
+            raise build_inexpressible_error(setting, why)
         return ways[value][0]
 
-    def read(keys: Keys, _: Settings) -> Settings:
+    def read(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
         said = {name: keys[name] for name in names if name in keys}
         found = [
             (len(way), value)
             for value, options in ways.items()
             for way in options
-            if _is_said(way, said, quiet)
+            if _is_stated(way, said, quiet)
         ]
         if found:
             return {setting: max(found, key=lambda pair: pair[0])[1]}
         if all(value in quiet.get(name, ()) for name, value in said.items()):
             return {}
-        raise unreadable(setting, f"what {', '.join(sorted(said))} say is none of its values")
+        raise build_unreadable_error(setting, f"what {', '.join(sorted(said))} say is none of its values")
 
-    return Rule((setting,), names, meaning, write, read)
+    return SettingRule((setting,), names, meaning, write, read)
 
 
-def _is_said(way: Keys, said: Keys, quiet: Mapping[str, Sequence[Value]]) -> bool:
+def _is_stated(way: ToolKeys, said: ToolKeys, quiet: Mapping[str, Sequence[SettingValue]]) -> bool:
     rest = {name: value for name, value in said.items() if name not in way}
     return all(name in said and said[name] == value for name, value in way.items()) and all(
         value in quiet.get(name, ()) for name, value in rest.items()
     )
 
 
-def flag(setting: str, key: str, meaning: str) -> Rule:
+def build_flag_rule(setting: str, key: str, meaning: str) -> SettingRule:
     """A flag that is there where the setting holds."""
-    return choice(setting, meaning, {True: ({key: True},), False: ({},)})
+    return build_choice_rule(setting, meaning, {True: ({key: True},), False: ({},)})
 
 
-def implied(setting: str, meaning: str) -> Rule:
+def build_implied_rule(setting: str, meaning: str) -> SettingRule:
     """A setting that the tool works out from the others."""
-    return Rule((setting,), (), meaning, lambda _: {}, lambda _keys, _known: {})
+    return SettingRule((setting,), (), meaning, lambda _: {}, lambda _keys, _known: {})
 
 
-def named(setting: str, names: frozenset[str], detail: str) -> Rule:
+def build_name_rule(setting: str, names: frozenset[str], detail: str) -> SettingRule:
     """Figures that hold for a program of one of these names, however it is spelled."""
 
-    def write(settings: Settings) -> Keys:
+    def write(settings: LaunchSettingValues) -> ToolKeys:
         name = settings.get(setting)
         if name is not None and str(name).strip().lower() not in names:
             raise PlanningError("OTHER_PROGRAM", setting, detail)
         return {}
 
-    return Rule((setting,), (), detail, write, lambda _keys, _known: {})
+    return SettingRule((setting,), (), detail, write, lambda _keys, _known: {})
 
 
 TENSOR: Final = "/parallelism/tensor"
@@ -210,7 +210,7 @@ SCHEDULER: Final = "/workload/scheduler"
 ADAPTERS: Final = "/workload/adapters/max_loras"
 ADAPTER_RANK: Final = "/workload/adapters/rank"
 
-NEUTRAL: Final[Mapping[str, tuple[Value, ...]]] = {
+NEUTRAL: Final[Mapping[str, tuple[SettingValue, ...]]] = {
     **dict.fromkeys((TENSOR, PIPELINE, DATA, CONTEXT, EXPERT, VIRTUAL), (1,)),
     SEQUENCE_PARALLEL: (False,),
     SHARDING: ("none",),

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from service.formats.launch.rules import Keys, Value
+from service.formats.launch.rules import SettingValue, ToolKeys
 
 
-def arguments(keys: Keys) -> list[str]:
+def render_arguments(keys: ToolKeys) -> list[str]:
     """Arguments of a command line: a flag that holds stands alone."""
-    return [part for name, value in keys.items() for part in _argument(name, value)]
+    return [part for name, value in keys.items() for part in _render_argument(name, value)]
 
 
-def _argument(name: str, value: Value) -> Iterator[str]:
+def _render_argument(name: str, value: SettingValue) -> Iterator[str]:
     yield f"--{name}"
     if isinstance(value, list):
         yield from value
@@ -19,35 +19,35 @@ def _argument(name: str, value: Value) -> Iterator[str]:
         yield str(value)
 
 
-def of_arguments(parts: Sequence[str]) -> Keys:
+def parse_arguments(parts: Sequence[str]) -> ToolKeys:
     """Keys of arguments, ``--name value``, ``--name=value`` or ``--name`` alone."""
-    keys: dict[str, Value] = {}
+    keys: dict[str, SettingValue] = {}
     name = None
     for part in parts:
         if part.startswith("--"):
             name, has_value, text = part[2:].partition("=")
-            keys[name] = scalar(text) if has_value else True
+            keys[name] = parse_scalar(text) if has_value else True
         elif name is not None:
             before = keys[name]
-            keys[name] = scalar(part) if before is True else [*_texts(before), part]
+            keys[name] = parse_scalar(part) if before is True else [*_list_texts(before), part]
     return keys
 
 
-def _texts(value: Value) -> Iterable[str]:
+def _list_texts(value: SettingValue) -> Iterable[str]:
     return value if isinstance(value, list) else (str(value),)
 
 
-def of_groups(document: Mapping[str, object]) -> Keys:
+def parse_groups(document: Mapping[str, object]) -> ToolKeys:
     """Keys of named groups of arguments, whose values may be text."""
     return {
-        name: scalar(value) if isinstance(value, str) else _value(value)
+        name: parse_scalar(value) if isinstance(value, str) else _convert_value(value)
         for group in document.values()
         if isinstance(group, Mapping)
         for name, value in group.items()
     }
 
 
-def scalar(text: str) -> Value:
+def parse_scalar(text: str) -> SettingValue:
     """A number where the text is one, else the text."""
     for read in (int, float):
         try:
@@ -57,7 +57,7 @@ def scalar(text: str) -> Value:
     return text
 
 
-def sections(keys: Keys) -> dict[str, object]:
+def build_sections(keys: ToolKeys) -> dict[str, object]:
     """Sections of a configuration file; a dot parts a section from what is in it."""
     document: dict[str, object] = {}
     for name, value in keys.items():
@@ -71,25 +71,25 @@ def sections(keys: Keys) -> dict[str, object]:
     return document
 
 
-def of_sections(document: Mapping[str, object], *path: str) -> Keys:
+def parse_sections(document: Mapping[str, object], *path: str) -> ToolKeys:
     """Keys of a parsed configuration file."""
-    keys: dict[str, Value] = {}
+    keys: dict[str, SettingValue] = {}
     for name, value in document.items():
         if isinstance(value, Mapping):
-            keys |= of_sections(value, *path, name)
+            keys |= parse_sections(value, *path, name)
         else:
-            keys[".".join((*path, name))] = _value(value)
+            keys[".".join((*path, name))] = _convert_value(value)
     return keys
 
 
-def _value(value: object) -> Value:
+def _convert_value(value: object) -> SettingValue:
     """A value that rules compare; a list is compared as text, and null as the word."""
     if isinstance(value, bool | int | float | str):
         return value
     return [str(item) for item in value] if isinstance(value, list) else str(value)
 
 
-def toml(document: Mapping[str, object]) -> str:
+def render_toml(document: Mapping[str, object]) -> str:
     """A configuration of one level of sections as TOML."""
     lines = []
     for section, members in document.items():

@@ -37,16 +37,16 @@ from service.formats.launch.rules import (
     STEPS,
     TENSOR,
     VIRTUAL,
-    Keys,
-    Rule,
-    Settings,
-    choice,
-    flag,
-    inexpressible,
-    named,
-    number,
-    unreadable,
-    whole,
+    LaunchSettingValues,
+    SettingRule,
+    ToolKeys,
+    build_choice_rule,
+    build_flag_rule,
+    build_inexpressible_error,
+    build_name_rule,
+    build_number_rule,
+    build_unreadable_error,
+    read_integer,
 )
 
 _TENSOR, _PIPELINE = "parallelism.tensor_parallel_degree", "parallelism.pipeline_parallel_degree"
@@ -68,12 +68,12 @@ _ENDS = 2
 """Layers that the table and the head count for where layers are dealt to stages."""
 
 
-def _write_replicas(settings: Settings) -> Keys:
-    data, context = whole(settings, DATA), whole(settings, CONTEXT, 1)
+def _write_replicas(settings: LaunchSettingValues) -> ToolKeys:
+    data, context = read_integer(settings, DATA), read_integer(settings, CONTEXT, 1)
     match settings.get(SHARDING, "none"):
         case "none":
-            if data * context > 1 and data != whole(settings, DEVICES, data):
-                raise inexpressible(
+            if data * context > 1 and data != read_integer(settings, DEVICES, data):
+                raise build_inexpressible_error(
                     SHARDING, "replicas that hold the whole state go with no other parallelism"
                 )
             return {_REPLICATE: data, _SHARD: 1}
@@ -82,21 +82,23 @@ def _write_replicas(settings: Settings) -> Keys:
         case "zero_2":
             return {_REPLICATE: 1, _SHARD: data, _RESHARD: "never"}
         case "hybrid":
-            group = whole(settings, GROUP)
+            group = read_integer(settings, GROUP)
             if group % context:
-                raise inexpressible(GROUP, "a copy of the state takes all devices that share a sequence")
+                raise build_inexpressible_error(
+                    GROUP, "a copy of the state takes all devices that share a sequence"
+                )
             return {_REPLICATE: data * context // group, _SHARD: group // context, _RESHARD: "always"}
         case _:
-            raise inexpressible(SHARDING, "FSDP spreads optimizer states and gradients together")
+            raise build_inexpressible_error(SHARDING, "FSDP spreads optimizer states and gradients together")
 
 
-def _read_replicas(keys: Keys, known: Settings) -> Settings:
-    tensor, pipeline = whole(keys, _TENSOR, 1), whole(keys, _PIPELINE, 1)
-    context, copies = whole(keys, _CONTEXT, 1), whole(keys, _REPLICATE, 1)
-    shard = whole(keys, _SHARD, -1)
+def _read_replicas(keys: ToolKeys, known: LaunchSettingValues) -> LaunchSettingValues:
+    tensor, pipeline = read_integer(keys, _TENSOR, 1), read_integer(keys, _PIPELINE, 1)
+    context, copies = read_integer(keys, _CONTEXT, 1), read_integer(keys, _REPLICATE, 1)
+    shard = read_integer(keys, _SHARD, -1)
     if shard == -1 and DEVICES in known:
-        shard = whole(known, DEVICES) // (tensor * pipeline * context * copies)
-    data: Settings = {} if shard == -1 else {DATA: copies * shard}
+        shard = read_integer(known, DEVICES) // (tensor * pipeline * context * copies)
+    data: LaunchSettingValues = {} if shard == -1 else {DATA: copies * shard}
     if shard * context == 1:
         return {**data, SHARDING: "none"}
     resharded = keys.get(_RESHARD, "default")
@@ -104,47 +106,57 @@ def _read_replicas(keys: Keys, known: Settings) -> Settings:
         is_spread = resharded == "always" or (resharded == "default" and pipeline == 1)
         return {**data, SHARDING: "zero_3" if is_spread else "zero_2"}
     if shard == -1:
-        raise unreadable(GROUP, "the devices of a copy follow from the number of devices, which is not said")
+        raise build_unreadable_error(
+            GROUP, "the devices of a copy follow from the number of devices, which is not said"
+        )
     if resharded == "never":
-        raise unreadable(SHARDING, "copies of the state whose weights stay gathered")
+        raise build_unreadable_error(SHARDING, "copies of the state whose weights stay gathered")
     return {**data, SHARDING: "hybrid", GROUP: shard * context}
 
 
-def _write_sequence(settings: Settings) -> Keys:
-    if whole(settings, TENSOR, 1) > 1 and not settings.get(SEQUENCE_PARALLEL, False):
-        raise inexpressible(SEQUENCE_PARALLEL, "tensor parallelism always divides activations between layers")
+def _write_sequence(settings: LaunchSettingValues) -> ToolKeys:
+    if read_integer(settings, TENSOR, 1) > 1 and not settings.get(SEQUENCE_PARALLEL, False):
+        raise build_inexpressible_error(
+            SEQUENCE_PARALLEL, "tensor parallelism always divides activations between layers"
+        )
     return {}
 
 
-def _write_schedule(settings: Settings) -> Keys:
-    if whole(settings, PIPELINE, 1) == 1:
+def _write_schedule(settings: LaunchSettingValues) -> ToolKeys:
+    if read_integer(settings, PIPELINE, 1) == 1:
         return {}
     names = {"one_f_one_b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
     schedule = str(settings.get(SCHEDULE, "one_f_one_b"))
     if schedule not in names:
-        raise inexpressible(SCHEDULE, "its zero-bubble schedules are interleaved, not the one of the figures")
-    name: Keys = {_SCHEDULE: names[schedule]}
-    if schedule != "interleaved" or whole(settings, VIRTUAL) == _LOOPED_STAGES:
+        raise build_inexpressible_error(
+            SCHEDULE, "its zero-bubble schedules are interleaved, not the one of the figures"
+        )
+    name: ToolKeys = {_SCHEDULE: names[schedule]}
+    if schedule != "interleaved" or read_integer(settings, VIRTUAL) == _LOOPED_STAGES:
         return name
-    stages = whole(settings, PIPELINE) * whole(settings, VIRTUAL)
-    layers = whole(settings, BLOCKS, 0) + _ENDS
+    stages = read_integer(settings, PIPELINE) * read_integer(settings, VIRTUAL)
+    layers = read_integer(settings, BLOCKS, 0) + _ENDS
     of_stage = ceil(layers / stages)
     if layers == _ENDS or ceil(layers / of_stage) != stages:
-        raise inexpressible(VIRTUAL, "no number of layers of a stage makes so many stages of a device")
+        raise build_inexpressible_error(
+            VIRTUAL, "no number of layers of a stage makes so many stages of a device"
+        )
     return {**name, _STAGE_LAYERS: of_stage}
 
 
-def _read_schedule(keys: Keys, known: Settings) -> Settings:
-    if whole(keys, _PIPELINE, 1) == 1:
+def _read_schedule(keys: ToolKeys, known: LaunchSettingValues) -> LaunchSettingValues:
+    if read_integer(keys, _PIPELINE, 1) == 1:
         return {}
     looped = _LOOPED_STAGES
     if _STAGE_LAYERS in keys:
         if BLOCKS not in known:
-            raise unreadable(VIRTUAL, "stages of a device follow from the model's blocks, which are not said")
-        stages = ceil((whole(known, BLOCKS) + _ENDS) / whole(keys, _STAGE_LAYERS))
-        if stages % whole(keys, _PIPELINE):
-            raise unreadable(VIRTUAL, f"{stages} stages do not divide among the pipeline devices")
-        looped = stages // whole(keys, _PIPELINE)
+            raise build_unreadable_error(
+                VIRTUAL, "stages of a device follow from the model's blocks, which are not said"
+            )
+        stages = ceil((read_integer(known, BLOCKS) + _ENDS) / read_integer(keys, _STAGE_LAYERS))
+        if stages % read_integer(keys, _PIPELINE):
+            raise build_unreadable_error(VIRTUAL, f"{stages} stages do not divide among the pipeline devices")
+        looped = stages // read_integer(keys, _PIPELINE)
     match str(keys.get(_SCHEDULE, "1F1B")).lower():
         case "1f1b":
             return {SCHEDULE: "one_f_one_b", VIRTUAL: 1}
@@ -153,23 +165,23 @@ def _read_schedule(keys: Keys, known: Settings) -> Settings:
         case "interleaved1f1b":
             return {SCHEDULE: "interleaved", VIRTUAL: looped}
         case _:
-            raise unreadable(SCHEDULE, "a schedule that is not modelled")
+            raise build_unreadable_error(SCHEDULE, "a schedule that is not modelled")
 
 
-def _write_batch(settings: Settings) -> Keys:
-    micro, steps = whole(settings, MICRO_BATCH, 1), whole(settings, ACCUMULATION, 1)
-    batch: Keys = {_GLOBAL: settings[GLOBAL_BATCH]} if GLOBAL_BATCH in settings else {}
-    if whole(settings, PIPELINE, 1) == 1:
+def _write_batch(settings: LaunchSettingValues) -> ToolKeys:
+    micro, steps = read_integer(settings, MICRO_BATCH, 1), read_integer(settings, ACCUMULATION, 1)
+    batch: ToolKeys = {_GLOBAL: settings[GLOBAL_BATCH]} if GLOBAL_BATCH in settings else {}
+    if read_integer(settings, PIPELINE, 1) == 1:
         return {_LOCAL: micro, **batch}
     return {_LOCAL: micro * steps, _MICRO: micro, **batch}
 
 
-def _read_batch(keys: Keys, known: Settings) -> Settings:
-    local = whole(keys, _LOCAL, 8)
-    staged = whole(keys, _PIPELINE, 1) > 1
-    micro = whole(keys, _MICRO, 1) if staged else local
+def _read_batch(keys: ToolKeys, known: LaunchSettingValues) -> LaunchSettingValues:
+    local = read_integer(keys, _LOCAL, 8)
+    staged = read_integer(keys, _PIPELINE, 1) > 1
+    micro = read_integer(keys, _MICRO, 1) if staged else local
     read: dict[str, int] = {MICRO_BATCH: micro}
-    total, replicas = whole(keys, _GLOBAL, -1), known.get(DATA)
+    total, replicas = read_integer(keys, _GLOBAL, -1), known.get(DATA)
     if total != -1:
         return {**read, GLOBAL_BATCH: total}
     read[ACCUMULATION] = local // micro
@@ -178,77 +190,79 @@ def _read_batch(keys: Keys, known: Settings) -> Settings:
     return read
 
 
-def _write_expert(settings: Settings) -> Keys:
-    expert, tensor = whole(settings, EXPERT, 1), whole(settings, TENSOR, 1)
+def _write_expert(settings: LaunchSettingValues) -> ToolKeys:
+    expert, tensor = read_integer(settings, EXPERT, 1), read_integer(settings, TENSOR, 1)
     if expert == 1:
         return {}
-    cut: Keys = {_EXPERT_TENSOR: tensor} if tensor > 1 else {}
+    cut: ToolKeys = {_EXPERT_TENSOR: tensor} if tensor > 1 else {}
     return {_EXPERT: expert, **cut}
 
 
-def _read_expert(keys: Keys, _: Settings) -> Settings:
-    expert, tensor = whole(keys, _EXPERT, 1), whole(keys, _TENSOR, 1)
-    if expert > 1 and tensor != whole(keys, _EXPERT_TENSOR, 1):
-        raise unreadable(EXPERT, "whole experts on devices that share the other layers")
+def _read_expert(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
+    expert, tensor = read_integer(keys, _EXPERT, 1), read_integer(keys, _TENSOR, 1)
+    if expert > 1 and tensor != read_integer(keys, _EXPERT_TENSOR, 1):
+        raise build_unreadable_error(EXPERT, "whole experts on devices that share the other layers")
     return {EXPERT: expert} if _EXPERT in keys else {}
 
 
-def _write_offload(settings: Settings) -> Keys:
+def _write_offload(settings: LaunchSettingValues) -> ToolKeys:
     places = {settings.get(name, "none") for name in (OFFLOADED_OPTIMIZER, OFFLOADED_PARAMETERS)}
     if places == {"none"}:
         return {}
     if places != {"cpu"}:
-        raise inexpressible(OFFLOADED_OPTIMIZER, "weights, gradients and states go to the host together")
+        raise build_inexpressible_error(
+            OFFLOADED_OPTIMIZER, "weights, gradients and states go to the host together"
+        )
     return {_OFFLOAD: True}
 
 
-def _read_offload(keys: Keys, _: Settings) -> Settings:
+def _read_offload(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
     place = "cpu" if keys.get(_OFFLOAD) else "none"
     return {OFFLOADED_OPTIMIZER: place, OFFLOADED_PARAMETERS: place}
 
 
 RULES: Final = (
-    number(TENSOR, _TENSOR, "devices of a tensor-parallel group"),
-    number(PIPELINE, _PIPELINE, "pipeline devices"),
-    number(CONTEXT, _CONTEXT, "devices that share a sequence"),
-    Rule(
+    build_number_rule(TENSOR, _TENSOR, "devices of a tensor-parallel group"),
+    build_number_rule(PIPELINE, _PIPELINE, "pipeline devices"),
+    build_number_rule(CONTEXT, _CONTEXT, "devices that share a sequence"),
+    SettingRule(
         (EXPERT,),
         (_EXPERT, _EXPERT_TENSOR),
         "data-parallel devices that the experts are spread over",
         _write_expert,
         _read_expert,
     ),
-    Rule(
+    SettingRule(
         (SEQUENCE_PARALLEL,),
         (),
         "wherever tensor is above 1",
         _write_sequence,
-        lambda keys, _: {SEQUENCE_PARALLEL: whole(keys, _TENSOR, 1) > 1},
+        lambda keys, _: {SEQUENCE_PARALLEL: read_integer(keys, _TENSOR, 1) > 1},
     ),
-    Rule(
+    SettingRule(
         (DATA, SHARDING, GROUP),
         (_REPLICATE, _SHARD, _RESHARD),
         "copies of the state, devices that each is spread over (-1: the rest), and whether weights are again",
         _write_replicas,
         _read_replicas,
     ),
-    Rule(
+    SettingRule(
         (SCHEDULE, VIRTUAL),
         (_SCHEDULE, _STAGE_LAYERS),
         "name of the schedule; looped ones have two stages of a device, or stages of so many layers",
         _write_schedule,
         _read_schedule,
     ),
-    Rule(
+    SettingRule(
         (MICRO_BATCH, ACCUMULATION, GLOBAL_BATCH),
         (_LOCAL, _GLOBAL, _MICRO),
         "sequences of a replica in a pass, those of a step over all replicas, and of a micro-batch of stages",
         _write_batch,
         _read_batch,
     ),
-    number(SEQUENCE_LENGTH, "training.seq_len", "tokens of a sequence"),
-    number(STEPS, "training.steps", "optimizer steps of the run"),
-    choice(
+    build_number_rule(SEQUENCE_LENGTH, "training.seq_len", "tokens of a sequence"),
+    build_number_rule(STEPS, "training.steps", "optimizer steps of the run"),
+    build_choice_rule(
         PRECISION,
         "format in which FP32 weights are gathered and multiplied; MXFP8 products by a converter",
         {
@@ -262,18 +276,18 @@ RULES: Final = (
         silent={"model.converters": ([],), "training.mixed_precision_param": ("bfloat16",)},
         why="its FP8 is scaled as it goes, by tensor or row; it keeps FP32 weights",
     ),
-    choice(
+    build_choice_rule(
         OPTIMIZER,
         "class of torch.optim",
         {"adamw": ({"optimizer.name": "AdamW"},), "adam": ({"optimizer.name": "Adam"},)},
         why="its optimizers are Adam and AdamW",
     ),
-    flag(
+    build_flag_rule(
         IN_BACKWARD,
         "optimizer.early_step_in_backward",
         "updates each block as soon as its gradients are there",
     ),
-    choice(
+    build_choice_rule(
         RECOMPUTATION,
         "none, full blocks, or selective by operator",
         {
@@ -284,7 +298,7 @@ RULES: Final = (
         silent={_OPTION: ("op", "1", "2")},
         why="blocks are computed again one by one, all or every n-th of them",
     ),
-    choice(
+    build_choice_rule(
         FUSION,
         "whether blocks are compiled by torch.compile",
         {
@@ -292,12 +306,12 @@ RULES: Final = (
             "eager": ({"compile.enable": False}, {"training.compile": False}),
         },
     ),
-    Rule(
+    SettingRule(
         (OFFLOADED_OPTIMIZER, OFFLOADED_PARAMETERS),
         (_OFFLOAD,),
         "weights, gradients and optimizer states on the host",
         _write_offload,
         _read_offload,
     ),
-    named(FRAMEWORK, frozenset({"torchtitan"}), "the figures hold for another framework"),
+    build_name_rule(FRAMEWORK, frozenset({"torchtitan"}), "the figures hold for another framework"),
 )

@@ -30,36 +30,36 @@ from service.formats.launch.rules import (
     RECURRENT,
     REQUESTS,
     TENSOR,
-    Keys,
-    Rule,
-    Settings,
-    choice,
-    named,
-    number,
-    share,
-    unreadable,
-    whole,
+    LaunchSettingValues,
+    SettingRule,
+    ToolKeys,
+    build_choice_rule,
+    build_name_rule,
+    build_number_rule,
+    build_share_rule,
+    build_unreadable_error,
+    read_integer,
 )
 from service.planning.errors import PlanningError
 
 _TENSOR, _DATA, _SPREAD = "tensor-parallel-size", "data-parallel-size", "enable-expert-parallel"
 
 
-def _write_replicas(settings: Settings) -> Keys:
-    tensor, data = whole(settings, TENSOR, 1), whole(settings, DATA, 1)
-    expert = whole(settings, EXPERT, 1)
-    cut = whole(settings, EXPERT_TENSOR, tensor)
+def _write_replicas(settings: LaunchSettingValues) -> ToolKeys:
+    tensor, data = read_integer(settings, TENSOR, 1), read_integer(settings, DATA, 1)
+    expert = read_integer(settings, EXPERT, 1)
+    cut = read_integer(settings, EXPERT_TENSOR, tensor)
     if expert == 1:
-        spread: Keys = _experts(cut, tensor) if settings.get(EXPERTS) else {}
+        spread: ToolKeys = _build_expert_keys(cut, tensor) if settings.get(EXPERTS) else {}
         if data > 1 and settings.get(EXPERTS):
             raise PlanningError("SEVERAL_SERVERS", DATA, SEVERAL_SERVERS)
         return {**spread, **({_DATA: data} if data > 1 else {})}
     if data != expert:
         raise PlanningError("SEVERAL_SERVERS", DATA, SEVERAL_SERVERS)
-    return {_DATA: expert, **_experts(cut, tensor * expert)}
+    return {_DATA: expert, **_build_expert_keys(cut, tensor * expert)}
 
 
-def _experts(cut: int, holders: int) -> Keys:
+def _build_expert_keys(cut: int, holders: int) -> ToolKeys:
     if cut == holders:
         return {}
     if cut == 1:
@@ -69,20 +69,22 @@ def _experts(cut: int, holders: int) -> Keys:
     )
 
 
-def _read_replicas(keys: Keys, known: Settings) -> Settings:
-    tensor, data = whole(keys, _TENSOR, 1), whole(keys, _DATA, 1)
+def _read_replicas(keys: ToolKeys, known: LaunchSettingValues) -> LaunchSettingValues:
+    tensor, data = read_integer(keys, _TENSOR, 1), read_integer(keys, _DATA, 1)
     if known.get(EXPERTS) is None and (data > 1 or keys.get(_SPREAD)):
-        raise unreadable(EXPERT, "what data parallelism does with experts depends on whether there are any")
+        raise build_unreadable_error(
+            EXPERT, "what data parallelism does with experts depends on whether there are any"
+        )
     if not known.get(EXPERTS):
         return {DATA: data}
     cut = 1 if keys.get(_SPREAD) else tensor * data
     return {DATA: data, EXPERT: data, **({} if cut == tensor else {EXPERT_TENSOR: cut})}
 
 
-def _write_nodes(settings: Settings) -> Keys:
-    replica = whole(settings, TENSOR, 1) * whole(settings, PIPELINE, 1)
-    server = replica * whole(settings, DATA, 1)
-    per_node = whole(settings, PER_NODE, server)
+def _write_nodes(settings: LaunchSettingValues) -> ToolKeys:
+    replica = read_integer(settings, TENSOR, 1) * read_integer(settings, PIPELINE, 1)
+    server = replica * read_integer(settings, DATA, 1)
+    per_node = read_integer(settings, PER_NODE, server)
     if replica > per_node:
         raise PlanningError("SEVERAL_NODES", PER_NODE, ONE_REPLICA_ON_NODES)
     if server > per_node:
@@ -97,16 +99,16 @@ REPLICAS_ON_NODES: Final = (
 
 
 RULES: Final = (
-    number(TENSOR, _TENSOR, "devices that share each layer"),
-    number(PIPELINE, "pipeline-parallel-size", "stages"),
-    Rule(
+    build_number_rule(TENSOR, _TENSOR, "devices that share each layer"),
+    build_number_rule(PIPELINE, "pipeline-parallel-size", "stages"),
+    SettingRule(
         (DATA, EXPERT, EXPERT_TENSOR),
         (_DATA, _SPREAD),
         "replicas behind one address, and whether they share whole experts",
         _write_replicas,
         _read_replicas,
     ),
-    Rule(
+    SettingRule(
         (PER_NODE,),
         (),
         "devices of a node, of which a server takes one",
@@ -114,7 +116,7 @@ RULES: Final = (
         lambda _keys, _known: {},
     ),
     *LOADED,
-    choice(
+    build_choice_rule(
         CACHE,
         "format of the cache; auto is that of the model",
         {
@@ -127,7 +129,7 @@ RULES: Final = (
         },
         why="the cache has the format of the model, or FP8; narrower ones scale each head of a token",
     ),
-    choice(
+    build_choice_rule(
         RECURRENT,
         "format of the states of state-space layers",
         {
@@ -137,37 +139,39 @@ RULES: Final = (
         },
         silent={"mamba-ssm-cache-dtype": ("auto",)},
     ),
-    share(MEMORY_FRACTION, "gpu-memory-utilization", "share of the device's memory that the engine takes"),
-    number(REQUESTS, "max-num-seqs", "most requests of a replica in an iteration"),
-    number(BATCHED, "max-num-batched-tokens", "most tokens of an iteration"),
-    number(BLOCK, "block-size", "tokens of a block of the cache"),
-    number(LENGTH, "max-model-len", "longest sequence in tokens"),
-    choice(
+    build_share_rule(
+        MEMORY_FRACTION, "gpu-memory-utilization", "share of the device's memory that the engine takes"
+    ),
+    build_number_rule(REQUESTS, "max-num-seqs", "most requests of a replica in an iteration"),
+    build_number_rule(BATCHED, "max-num-batched-tokens", "most tokens of an iteration"),
+    build_number_rule(BLOCK, "block-size", "tokens of a block of the cache"),
+    build_number_rule(LENGTH, "max-model-len", "longest sequence in tokens"),
+    build_choice_rule(
         CHUNKED,
         "whether a long prompt takes several iterations",
         {True: ({"enable-chunked-prefill": True},), False: ({"no-enable-chunked-prefill": True},)},
     ),
-    choice(
+    build_choice_rule(
         GRAPHS,
         "whether decode steps are launched as graphs",
         {True: ({},), False: ({"enforce-eager": True},)},
     ),
-    Rule(
+    SettingRule(
         (PREFIX,),
         ("enable-prefix-caching", "no-enable-prefix-caching"),
         "whether keys and values of prompts are found again; how often is the traffic's",
         lambda settings: {"enable-prefix-caching": True} if settings.get(PREFIX) else {},
         lambda keys, _: {PREFIX: 0.0} if keys.get("no-enable-prefix-caching") else {},
     ),
-    Rule(
+    SettingRule(
         (ADAPTERS,),
         ("enable-lora", "max-loras"),
         "low-rank adapters that are loaded at a time",
         lambda settings: (
             {"enable-lora": True, "max-loras": settings[ADAPTERS]} if ADAPTERS in settings else {}
         ),
-        lambda keys, _: {ADAPTERS: whole(keys, "max-loras", 1)} if keys.get("enable-lora") else {},
+        lambda keys, _: {ADAPTERS: read_integer(keys, "max-loras", 1)} if keys.get("enable-lora") else {},
     ),
-    number(ADAPTER_RANK, "max-lora-rank", "largest rank of an adapter"),
-    named(ENGINE, frozenset({"vllm"}), "the figures hold for another engine"),
+    build_number_rule(ADAPTER_RANK, "max-lora-rank", "largest rank of an adapter"),
+    build_name_rule(ENGINE, frozenset({"vllm"}), "the figures hold for another engine"),
 )

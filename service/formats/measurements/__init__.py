@@ -23,7 +23,7 @@ from service.formats.measurements.nccl_tests import measurements_from_nccl_tests
 from service.formats.measurements.nsight_compute import measurements_from_nsight_compute
 from service.formats.measurements.nvbandwidth import measurements_from_nvbandwidth
 from service.formats.measurements.own_csv import measurements_from_own_csv
-from service.formats.measurements.readings import Measurements
+from service.formats.measurements.readings import FileMeasurements
 from service.formats.measurements.superbench import measurements_from_superbench
 from service.formats.measurements.torch_profiler import measurements_from_torch_profiler
 from service.formats.measurements.training_logs import measurements_from_training_log
@@ -32,7 +32,7 @@ from service.formats.measurements.vllm_bench import (
     measurements_from_vllm_bench,
 )
 
-READERS: Final[Mapping[str, Callable[[str], Measurements]]] = {
+READERS: Final[Mapping[str, Callable[[str], FileMeasurements]]] = {
     "guidellm": measurements_from_guidellm,
     "aiperf_json": measurements_from_aiperf_json,
     "aiperf_csv": measurements_from_aiperf_csv,

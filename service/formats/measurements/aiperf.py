@@ -12,24 +12,24 @@ from typing import Final
 
 from service.formats.measurements import serving
 from service.formats.measurements.readings import (
-    Fact,
-    Measurements,
-    Reading,
-    Run,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    RunFact,
+    build_facts,
+    build_token_length,
     check_lines,
-    count,
-    facts,
-    in_seconds,
-    length,
-    mapping,
-    member,
-    number,
-    percentile_name,
-    positive,
-    required,
-    sequence,
+    format_percentile,
+    get_member,
+    read_count,
+    read_mapping,
+    read_number,
+    read_positive,
+    read_seconds,
+    read_sequence,
+    require_results,
 )
-from service.formats.offers.listed import RowError, document
+from service.formats.offers.listed import RowError, parse_document
 from service.planning.errors import PlanningError
 
 _METRICS: Final = {
@@ -46,137 +46,146 @@ _SHOWN: Final = ("p50", "p90", "p95", "p99")
 _POWER: Final = ("gpu_power_usage", "power_usage")
 
 
-def measurements_from_aiperf_json(content: str) -> Measurements:
+def measurements_from_aiperf_json(content: str) -> FileMeasurements:
     """The run of an export as JSON; raises PlanningError for other files."""
-    root = mapping(document(content))
-    records = mapping(root.get("records")) or root
-    read = Measurements()
-    readings: list[Reading] = []
+    root = read_mapping(parse_document(content))
+    records = read_mapping(root.get("records")) or root
+    read = FileMeasurements()
+    readings: list[FigureReading] = []
     for name, metric in _METRICS.items():
-        found = mapping(records.get(name))
+        found = read_mapping(records.get(name))
         try:
-            readings.extend(_readings(f"/{name}", metric, found, str(found.get("unit") or "")))
+            readings.extend(_list_readings(f"/{name}", metric, found, str(found.get("unit") or "")))
         except RowError as error:
-            read.refuse(f"/{name}", error)
-    readings.extend(_power(root))
+            read.record_refusal(f"/{name}", error)
+    readings.extend(_read_power(root))
     if root.get("was_cancelled") is True:
-        read.note("/was_cancelled", "RUN_CANCELLED", "the run was cancelled before its end")
+        read.record_note("/was_cancelled", "RUN_CANCELLED", "the run was cancelled before its end")
     if readings:
-        said = _lengths(records) | _load(mapping(root.get("input_config"))) | _named(root)
-        read.runs.append(Run("", tuple(readings), said))
-    return required(read, "metrics of AIPerf")
+        said = _read_lengths(records) | _read_load(read_mapping(root.get("input_config"))) | _read_names(root)
+        read.runs.append(MeasuredFileRun("", tuple(readings), said))
+    return require_results(read, "metrics of AIPerf")
 
 
-def _readings(pointer: str, metric: str, found: Mapping[str, object], unit: str) -> Iterator[Reading]:
+def _list_readings(
+    pointer: str, metric: str, found: Mapping[str, object], unit: str
+) -> Iterator[FigureReading]:
     if found.get("avg") is None:
         return
-    yield Reading(pointer, metric, _value(found["avg"], metric, unit), "mean")
+    yield FigureReading(pointer, metric, _convert_value(found["avg"], metric, unit), "mean")
     for name in _SHOWN:
         if metric in _TIMES and found.get(name) not in (None, ""):
-            yield Reading(pointer, metric, _value(found[name], metric, unit), percentile_name(name))
+            yield FigureReading(
+                pointer, metric, _convert_value(found[name], metric, unit), format_percentile(name)
+            )
 
 
-def _value(value: object, metric: str, unit: str) -> float:
+def _convert_value(value: object, metric: str, unit: str) -> float:
     if metric in _TIMES:
-        return in_seconds(positive(value), unit)
+        return read_seconds(read_positive(value), unit)
     if unit not in _RATES:
         raise RowError("UNIT_UNKNOWN", "a rate has a unit that is none of rates")
-    return positive(value)
+    return read_positive(value)
 
 
-def _lengths(records: Mapping[str, object]) -> dict[str, Fact]:
-    return facts(
-        workload__input_tokens=_length(mapping(records.get("input_sequence_length"))),
-        workload__output_tokens=_length(mapping(records.get("output_sequence_length"))),
-        workload__horizon__total_requests=count(member(records, "request_count", "avg")),
+def _read_lengths(records: Mapping[str, object]) -> dict[str, RunFact]:
+    return build_facts(
+        workload__input_tokens=_read_length(read_mapping(records.get("input_sequence_length"))),
+        workload__output_tokens=_read_length(read_mapping(records.get("output_sequence_length"))),
+        workload__horizon__total_requests=read_count(get_member(records, "request_count", "avg")),
     )
 
 
-def _length(found: Mapping[str, object]) -> Fact | None:
+def _read_length(found: Mapping[str, object]) -> RunFact | None:
     if found.get("avg") is None:
         return None
-    return length(number(found["avg"]), number(found.get("std") or 0.0))
+    return build_token_length(read_number(found["avg"]), read_number(found.get("std") or 0.0))
 
 
-def _load(config: Mapping[str, object]) -> dict[str, Fact]:
+def _read_load(config: Mapping[str, object]) -> dict[str, RunFact]:
     phases = [
         phase
-        for phase in map(mapping, sequence(config.get("phases")))
+        for phase in map(read_mapping, read_sequence(config.get("phases")))
         if phase.get("exclude_from_results") is not True
     ]
-    load = phases[0] if phases else mapping(config.get("loadgen"))
-    load = load or mapping(member(config, "perf_analyzer", "stimulus"))
+    load = phases[0] if phases else read_mapping(config.get("loadgen"))
+    load = load or read_mapping(get_member(config, "perf_analyzer", "stimulus"))
     rate = load.get("request_rate", load.get("rate"))
     if rate is not None:
-        return facts(workload__request_rate_per_second=positive(rate))
-    return facts(workload__concurrency=count(load.get("concurrency")))
+        return build_facts(workload__request_rate_per_second=read_positive(rate))
+    return build_facts(workload__concurrency=read_count(load.get("concurrency")))
 
 
-def _named(root: Mapping[str, object]) -> dict[str, Fact]:
-    config = mapping(root.get("input_config"))
-    items = sequence(member(config, "models", "items"))
-    names = [str(mapping(item).get("name")) for item in items] or [
+def _read_names(root: Mapping[str, object]) -> dict[str, RunFact]:
+    config = read_mapping(root.get("input_config"))
+    items = read_sequence(get_member(config, "models", "items"))
+    names = [str(read_mapping(item).get("name")) for item in items] or [
         str(name)
         for name in [
-            *sequence(member(config, "endpoint", "model_names")),
-            *sequence(config.get("model")),
-            *sequence(config.get("model_names")),
+            *read_sequence(get_member(config, "endpoint", "model_names")),
+            *read_sequence(config.get("model")),
+            *read_sequence(config.get("model_names")),
         ]
     ]
-    devices = {str(device.get("gpu_name")) for device in _devices(root) if device.get("gpu_name")}
-    return facts(
+    devices = {str(device.get("gpu_name")) for device in _list_devices(root) if device.get("gpu_name")}
+    return build_facts(
         model_name=names[0] if len(names) == 1 else None,
         accelerator_name=next(iter(devices)) if len(devices) == 1 else None,
     )
 
 
-def _devices(root: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    for endpoint in mapping(member(root, "telemetry_data", "endpoints")).values():
-        for device in mapping(member(endpoint, "gpus")).values():
-            yield mapping(device)
+def _list_devices(root: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    for endpoint in read_mapping(get_member(root, "telemetry_data", "endpoints")).values():
+        for device in read_mapping(get_member(endpoint, "gpus")).values():
+            yield read_mapping(device)
 
 
-def _power(root: Mapping[str, object]) -> Iterator[Reading]:
+def _read_power(root: Mapping[str, object]) -> Iterator[FigureReading]:
     """Mean power of one device."""
     watts = [
-        positive(power["avg"])
-        for device in _devices(root)
+        read_positive(power["avg"])
+        for device in _list_devices(root)
         for name in _POWER
-        if (power := mapping(member(device, "metrics", name))).get("unit") == "W" and power.get("avg")
+        if (power := read_mapping(get_member(device, "metrics", name))).get("unit") == "W"
+        and power.get("avg")
     ]
     if watts:
-        yield Reading("/telemetry_data", serving.POWER, sum(watts) / len(watts), "mean")
+        yield FigureReading("/telemetry_data", serving.POWER, sum(watts) / len(watts), "mean")
 
 
-def measurements_from_aiperf_csv(content: str) -> Measurements:
+def measurements_from_aiperf_csv(content: str) -> FileMeasurements:
     """The run of an export as CSV; raises PlanningError for other files."""
-    read = Measurements()
+    read = FileMeasurements()
     found: dict[str, tuple[str, str, dict[str, object]]] = {}
     names: dict[str, set[str]] = {}
-    for pointer, kind, row in _rows(content):
+    for pointer, kind, row in _read_rows(content):
         if kind == "gpu":
             names.setdefault(str(row.get("GPU_Name")), set()).add(str(row.get("GPU_Index")))
             continue
         label, _, unit = str(row.pop("Metric")).rpartition(" (")
         key = label.lower().replace(" ", "_")
         found[key or str(unit).lower().replace(" ", "_")] = (pointer, unit.removesuffix(")"), row)
-    readings: list[Reading] = []
+    readings: list[FigureReading] = []
     for key, (pointer, unit, row) in found.items():
         metric = _METRICS.get(key)
         if metric is None:
             continue
         try:
-            readings.extend(_readings(pointer, metric, row, unit))
+            readings.extend(_list_readings(pointer, metric, row, unit))
         except RowError as error:
-            read.refuse(pointer, error)
+            read.record_refusal(pointer, error)
     if readings:
         records = {key: row for key, (_, _, row) in found.items()}
         device = next(iter(names)) if len(names) == 1 else None
-        read.runs.append(Run("", tuple(readings), _lengths(records) | facts(accelerator_name=device)))
-    return required(read, "metrics of AIPerf")
+        read.runs.append(
+            MeasuredFileRun(
+                "", tuple(readings), _read_lengths(records) | build_facts(accelerator_name=device)
+            )
+        )
+    return require_results(read, "metrics of AIPerf")
 
 
-def _rows(content: str) -> Iterator[tuple[str, str, dict[str, object]]]:
+def _read_rows(content: str) -> Iterator[tuple[str, str, dict[str, object]]]:
     """Rows of all tables with the line and the kind of the table; a value alone is its mean."""
     header: list[str] = []
     check_lines(content)

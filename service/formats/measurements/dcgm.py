@@ -11,16 +11,16 @@ from typing import Final
 
 from service.formats.measurements.readings import (
     NUMBER,
-    Measurements,
-    Reading,
-    Run,
-    lines,
-    mapping,
-    printed,
-    required,
-    sequence,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    parse_printed_number,
+    read_lines,
+    read_mapping,
+    read_sequence,
+    require_results,
 )
-from service.formats.offers.listed import RowError, document
+from service.formats.offers.listed import RowError, parse_document
 from service.planning.units import MEBIBYTE_BYTES
 
 TO_DEVICE: Final = "host_to_device_bytes_per_second"
@@ -43,40 +43,40 @@ _SENTENCES: Final = (
 _TITLES: Final = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 
 
-def measurements_from_dcgm_diagnostics(content: str) -> Measurements:
+def measurements_from_dcgm_diagnostics(content: str) -> FileMeasurements:
     """The figures of ``dcgmi diag -j``, ``of`` test and device; raises PlanningError for other files."""
-    root = mapping(document(content))
-    report = next((mapping(root[title]) for title in _TITLES if title in root), {})
-    read = Measurements()
-    readings: list[Reading] = []
-    for pointer, name, result in _results(report):
+    root = read_mapping(parse_document(content))
+    report = next((read_mapping(root[title]) for title in _TITLES if title in root), {})
+    read = FileMeasurements()
+    readings: list[FigureReading] = []
+    for pointer, name, result in _list_results(report):
         status = str(result.get("status", "")).lower()
         if status == "fail":
-            read.refuse(pointer, RowError("TEST_FAILED", "a test of the file failed"))
+            read.record_refusal(pointer, RowError("TEST_FAILED", "a test of the file failed"))
         elif status == "pass":
-            readings.extend(_sentences(pointer, name, result))
+            readings.extend(_parse_sentences(pointer, name, result))
     if readings:
-        read.runs.append(Run("", tuple(readings)))
-    return required(read, "figures of DCGM's diagnostics")
+        read.runs.append(MeasuredFileRun("", tuple(readings)))
+    return require_results(read, "figures of DCGM's diagnostics")
 
 
-def _results(report: Mapping[str, object]) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-    for at, category in enumerate(sequence(report.get("test_categories"))):
-        for place, test in enumerate(sequence(mapping(category).get("tests"))):
-            name = str(mapping(test).get("name"))
-            for one, result in enumerate(sequence(mapping(test).get("results"))):
+def _list_results(report: Mapping[str, object]) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+    for at, category in enumerate(read_sequence(report.get("test_categories"))):
+        for place, test in enumerate(read_sequence(read_mapping(category).get("tests"))):
+            name = str(read_mapping(test).get("name"))
+            for one, result in enumerate(read_sequence(read_mapping(test).get("results"))):
                 pointer = f"/test_categories/{at}/tests/{place}/results/{one}"
-                yield pointer, name, mapping(result)
+                yield pointer, name, read_mapping(result)
 
 
-def _sentences(pointer: str, test: str, result: Mapping[str, object]) -> Iterator[Reading]:
+def _parse_sentences(pointer: str, test: str, result: Mapping[str, object]) -> Iterator[FigureReading]:
     told = result.get("info")
     sentences = [str(one) for one in told] if isinstance(told, list) else [str(told or "")]
     device = str(result.get("gpu_ids", result.get("entity_id", "")))
     of: dict[str, str | int | float] = {"test": test, "device": device}
     for pattern, metric, scale in _SENTENCES:
         for match in pattern.finditer(", ".join(sentences)):
-            yield Reading(pointer, metric, printed(match[1]) * scale, of=of)
+            yield FigureReading(pointer, metric, parse_printed_number(match[1]) * scale, of=of)
 
 
 _ACTIVITIES: Final = {
@@ -91,14 +91,14 @@ _STEADY: Final = 0.9
 """Share of the busiest sample from which a sample counts as of the steady state."""
 
 
-def measurements_from_dcgm_dmon(content: str) -> Measurements:
+def measurements_from_dcgm_dmon(content: str) -> FileMeasurements:
     """Medians of the steady samples of ``dcgmi dmon`` by device; raises PlanningError for other files.
 
     Samples below nine tenths of the busiest are warming up or ending.
     """
     columns: list[str] = []
     samples: dict[str, list[dict[str, float]]] = {}
-    for _, line in lines(content):
+    for _, line in read_lines(content):
         if line.lstrip().startswith("#"):
             columns = line.replace("#", " ").split()[1:]
         elif columns and (match := re.match(r"\s*+GPU\s++(\d++)\s++(.*)$", line)):
@@ -110,14 +110,14 @@ def measurements_from_dcgm_dmon(content: str) -> Measurements:
                     if re.fullmatch(NUMBER, cell)
                 }
                 samples.setdefault(match[1], []).append(known)
-    read = Measurements()
-    readings = [one for device, rows in samples.items() for one in _steady(device, rows)]
+    read = FileMeasurements()
+    readings = [one for device, rows in samples.items() for one in _read_steady_samples(device, rows)]
     if readings:
-        read.runs.append(Run("", tuple(readings)))
-    return required(read, "samples of dcgmi dmon")
+        read.runs.append(MeasuredFileRun("", tuple(readings)))
+    return require_results(read, "samples of dcgmi dmon")
 
 
-def _steady(device: str, rows: list[dict[str, float]]) -> Iterator[Reading]:
+def _read_steady_samples(device: str, rows: list[dict[str, float]]) -> Iterator[FigureReading]:
     leading = next((name for name in ("GRACT", "SMACT", *rows[0]) if name in rows[0]), None)
     if leading is None:
         return
@@ -127,7 +127,7 @@ def _steady(device: str, rows: list[dict[str, float]]) -> Iterator[Reading]:
         metric = POWER if name.startswith(_WATTS) else _ACTIVITIES.get(name)
         values = [row[name] for row in steady if name in row]
         if metric and values:
-            yield Reading("", metric, statistics.median(values), "p50", {"device": device})
+            yield FigureReading("", metric, statistics.median(values), "p50", {"device": device})
 
 
 _EXPORTED: Final = {
@@ -148,24 +148,26 @@ _LABEL = re.compile(r'\b(\w++)="((?:[^"\\]|\\.)*+)"')
 _BLANK: Final = 2.0**62
 
 
-def measurements_from_dcgm_exporter(content: str) -> Measurements:
+def measurements_from_dcgm_exporter(content: str) -> FileMeasurements:
     """One scrape of dcgm-exporter, ``of`` device; raises PlanningError for other files."""
-    read = Measurements()
-    readings: list[Reading] = []
+    read = FileMeasurements()
+    readings: list[FigureReading] = []
     names: set[str] = set()
-    for pointer, line in lines(content):
+    for pointer, line in read_lines(content):
         match = _SAMPLE.match(line)
         if match is None or match[1] not in _EXPORTED or match[3] == "NaN":
             continue
         labels = dict(_LABEL.findall(match[2]))
-        value = printed(match[3])
+        value = parse_printed_number(match[3])
         if "GPU_I_ID" in labels:
-            read.note(pointer, "MIG_INSTANCE", "an instance is a part of its GPU and is left out")
+            read.record_note(pointer, "MIG_INSTANCE", "an instance is a part of its GPU and is left out")
         elif abs(value) < _BLANK:
             metric, scale = _EXPORTED[match[1]]
-            readings.append(Reading(pointer, metric, value * scale, of={"device": labels.get("gpu", "")}))
+            readings.append(
+                FigureReading(pointer, metric, value * scale, of={"device": labels.get("gpu", "")})
+            )
             names.add(labels.get("modelName", ""))
     if readings:
         named = next(iter(names)) if len(names) == 1 else ""
-        read.runs.append(Run("", tuple(readings), {"accelerator_name": named} if named else {}))
-    return required(read, "samples of dcgm-exporter")
+        read.runs.append(MeasuredFileRun("", tuple(readings), {"accelerator_name": named} if named else {}))
+    return require_results(read, "samples of dcgm-exporter")

@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 from service.formats.measurements.readings import (
     NUMBER,
-    Measurements,
-    Reading,
-    Run,
-    facts,
-    lines,
-    printed,
-    required,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    build_facts,
+    parse_printed_number,
+    read_lines,
+    require_results,
 )
 from service.formats.offers.listed import RowError
 from service.planning.units import GIBIBYTE_BYTES, MEBIBYTE_BYTES
@@ -35,16 +35,16 @@ _UNITS: Final = {"": 1.0, "B": 1.0, "MB": MEBIBYTE_BYTES, "GB": GIBIBYTE_BYTES, 
 _SIZE: Final = rf"{_N}\s?([MGT])i?B"
 
 
-def _first(head: str) -> str:
+def _build_first_pattern(head: str) -> str:
     """The first place of ``head`` and no other: what a later one leads to, the first one leads to as well."""
     return rf"\A(?>.*?{head})"
 
 
-def _size(amount: str, prefix: str) -> float:
-    return printed(amount) * _UNITS[f"{prefix}B"]
+def _parse_size(amount: str, prefix: str) -> float:
+    return parse_printed_number(amount) * _UNITS[f"{prefix}B"]
 
 
-class _Rule(NamedTuple):
+class _LineRule(NamedTuple):
     """A line of one engine and the readings that it holds, from the groups of its pattern.
 
     ``mark`` is what the line must have in it: looking for that is far cheaper than for the pattern.
@@ -56,128 +56,153 @@ class _Rule(NamedTuple):
     read: Callable[[re.Match[str]], Iterator[tuple[str, float]]]
 
 
-def _sizes(*metrics: str) -> Callable[[re.Match[str]], Iterator[tuple[str, float]]]:
+def _build_sizes_reader(*metrics: str) -> Callable[[re.Match[str]], Iterator[tuple[str, float]]]:
     """Sizes in the order of their groups."""
 
-    def read(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+    def read_sizes(match: re.Match[str]) -> Iterator[tuple[str, float]]:
         for place, metric in enumerate(metrics):
-            yield metric, _size(match[2 * place + 1], match[2 * place + 2])
+            yield metric, _parse_size(match[2 * place + 1], match[2 * place + 2])
 
-    return read
-
-
-def _number(metric: str) -> Callable[[re.Match[str]], Iterator[tuple[str, float]]]:
-    def read(match: re.Match[str]) -> Iterator[tuple[str, float]]:
-        yield metric, printed(match[1])
-
-    return read
+    return read_sizes
 
 
-def _two_sizes(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+def _build_number_reader(metric: str) -> Callable[[re.Match[str]], Iterator[tuple[str, float]]]:
+    def read_metric(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+        yield metric, parse_printed_number(match[1])
+
+    return read_metric
+
+
+def _read_two_sizes(match: re.Match[str]) -> Iterator[tuple[str, float]]:
     """Tokens, and keys and values for themselves."""
-    yield TOKENS, printed(match[1])
-    yield CACHE, _size(match[2], match[3]) + _size(match[4], match[5])
+    yield TOKENS, parse_printed_number(match[1])
+    yield CACHE, _parse_size(match[2], match[3]) + _parse_size(match[4], match[5])
 
 
-def _one_size(match: re.Match[str]) -> Iterator[tuple[str, float]]:
-    yield TOKENS, printed(match[1])
-    yield CACHE, _size(match[2], match[3])
+def _read_one_size(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+    yield TOKENS, parse_printed_number(match[1])
+    yield CACHE, _parse_size(match[2], match[3])
 
 
-def _blocks(match: re.Match[str]) -> Iterator[tuple[str, float]]:
-    yield TOKENS, printed(match[1]) * printed(match[2])
+def _read_block_tokens(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+    yield TOKENS, parse_printed_number(match[1]) * parse_printed_number(match[2])
 
 
-def _allocated(match: re.Match[str]) -> Iterator[tuple[str, float]]:
-    yield CACHE, _size(match[1], match[2])
-    yield TOKENS, printed(match[3])
+def _read_allocation(match: re.Match[str]) -> Iterator[tuple[str, float]]:
+    yield CACHE, _parse_size(match[1], match[2])
+    yield TOKENS, parse_printed_number(match[3])
 
 
 _BLOCKS: Final = "kv_cache_blocks"
 _RULES: Final = tuple(
-    _Rule(engine, mark, re.compile(pattern), read)
+    _LineRule(engine, mark, re.compile(pattern), read)
     for engine, mark, pattern, read in (
-        ("vllm", "took ", rf"[Ll]oading (?:model )?(?:weights )?took {_SIZE}", _sizes(WEIGHTS)),
-        ("vllm", "model weights take ", rf"model weights take {_SIZE}", _sizes(WEIGHTS)),
-        ("vllm", "non_torch_memory takes ", rf"non_torch_memory takes {_SIZE}", _sizes(OUTSIDE)),
+        ("vllm", "took ", rf"[Ll]oading (?:model )?(?:weights )?took {_SIZE}", _build_sizes_reader(WEIGHTS)),
+        ("vllm", "model weights take ", rf"model weights take {_SIZE}", _build_sizes_reader(WEIGHTS)),
+        ("vllm", "non_torch_memory takes ", rf"non_torch_memory takes {_SIZE}", _build_sizes_reader(OUTSIDE)),
         (
             "vllm",
             "activation peak memory takes ",
             rf"PyTorch activation peak memory takes {_SIZE}",
-            _sizes(ACTIVATIONS),
+            _build_sizes_reader(ACTIVATIONS),
         ),
-        ("vllm", "reserved for KV Cache is ", rf"memory reserved for KV Cache is {_SIZE}", _sizes(CACHE)),
-        ("vllm", "Available KV cache memory: ", rf"Available KV cache memory: {_SIZE}", _sizes(CACHE)),
-        ("vllm", "GPU KV cache size: ", rf"GPU KV cache size: {_N} tokens", _number(TOKENS)),
-        ("vllm", " blocks: ", rf"# (?:cuda|CUDA|GPU) blocks: {_N}", _number(_BLOCKS)),
-        ("vllm", "total_gpu_memory (", rf"total_gpu_memory \({_SIZE}\)", _sizes(DEVICE)),
-        ("vllm", "Estimated CUDA graph memory: ", rf"Estimated CUDA graph memory: {_SIZE}", _sizes(GRAPHS)),
+        (
+            "vllm",
+            "reserved for KV Cache is ",
+            rf"memory reserved for KV Cache is {_SIZE}",
+            _build_sizes_reader(CACHE),
+        ),
+        (
+            "vllm",
+            "Available KV cache memory: ",
+            rf"Available KV cache memory: {_SIZE}",
+            _build_sizes_reader(CACHE),
+        ),
+        ("vllm", "GPU KV cache size: ", rf"GPU KV cache size: {_N} tokens", _build_number_reader(TOKENS)),
+        ("vllm", " blocks: ", rf"# (?:cuda|CUDA|GPU) blocks: {_N}", _build_number_reader(_BLOCKS)),
+        ("vllm", "total_gpu_memory (", rf"total_gpu_memory \({_SIZE}\)", _build_sizes_reader(DEVICE)),
+        (
+            "vllm",
+            "Estimated CUDA graph memory: ",
+            rf"Estimated CUDA graph memory: {_SIZE}",
+            _build_sizes_reader(GRAPHS),
+        ),
         (
             "vllm",
             "Graph capturing finished in ",
-            rf"{_first('Graph capturing finished in ')}.*? took {_SIZE}",
-            _sizes(GRAPHS),
+            rf"{_build_first_pattern('Graph capturing finished in ')}.*? took {_SIZE}",
+            _build_sizes_reader(GRAPHS),
         ),
         (
             "sglang",
             "Load weight end.",
-            rf"{_first('Load weight end[.]')}.*mem usage={_SIZE}",
-            _sizes(WEIGHTS),
+            rf"{_build_first_pattern('Load weight end[.]')}.*mem usage={_SIZE}",
+            _build_sizes_reader(WEIGHTS),
         ),
-        ("sglang", "V size: ", rf"#tokens: {_N}, K size: {_SIZE}, V size: {_SIZE}", _two_sizes),
-        ("sglang", "KV size: ", rf"#tokens: {_N}, KV size: {_SIZE}", _one_size),
-        ("sglang", "max_total_num_tokens=", rf"max_total_num_tokens={_N}", _number(TOKENS)),
+        ("sglang", "V size: ", rf"#tokens: {_N}, K size: {_SIZE}, V size: {_SIZE}", _read_two_sizes),
+        ("sglang", "KV size: ", rf"#tokens: {_N}, KV size: {_SIZE}", _read_one_size),
+        ("sglang", "max_total_num_tokens=", rf"max_total_num_tokens={_N}", _build_number_reader(TOKENS)),
         (
             "sglang",
             "Capture cuda graph end.",
-            rf"{_first('Capture cuda graph end[.]')}.*?mem usage={_SIZE}",
-            _sizes(GRAPHS),
+            rf"{_build_first_pattern('Capture cuda graph end[.]')}.*?mem usage={_SIZE}",
+            _build_sizes_reader(GRAPHS),
         ),
-        ("tensorrt-llm", "Loaded engine size: ", rf"Loaded engine size: {_SIZE}", _sizes(WEIGHTS)),
+        (
+            "tensorrt-llm",
+            "Loaded engine size: ",
+            rf"Loaded engine size: {_SIZE}",
+            _build_sizes_reader(WEIGHTS),
+        ),
         (
             "tensorrt-llm",
             " for execution context memory",
             rf"Allocated {_SIZE} for execution context memory",
-            _sizes(ACTIVATIONS),
+            _build_sizes_reader(ACTIVATIONS),
         ),
         (
             "tensorrt-llm",
             " bytes for k/v cache",
             rf"Allocate {_N} bytes for k/v cache",
-            _number(CACHE),
+            _build_number_reader(CACHE),
         ),
         (
             "tensorrt-llm",
             " tokens in paged KV cache",
             rf"Using {_N} tokens in paged KV cache",
-            _number(TOKENS),
+            _build_number_reader(TOKENS),
         ),
-        ("tensorrt-llm", "tokens per block=", rf"tokens per block={_N}, primary blocks={_N}", _blocks),
+        (
+            "tensorrt-llm",
+            "tokens per block=",
+            rf"tokens per block={_N}, primary blocks={_N}",
+            _read_block_tokens,
+        ),
         (
             "tensorrt-llm",
             " for max tokens in paged KV cache ",
             rf"Allocated {_SIZE} for max tokens in paged KV cache \({_N}\)",
-            _allocated,
+            _read_allocation,
         ),
         (
             "llama.cpp",
             "load_tensors:",
             rf"load_tensors:\s+[A-Z][A-Za-z]*+\d++ (?:model )?buffer size =\s+{_SIZE}",
-            _sizes(WEIGHTS),
+            _build_sizes_reader(WEIGHTS),
         ),
         (
             "llama.cpp",
             " KV buffer size =",
             rf"\s[A-Z][A-Za-z]*+\d++ KV buffer size =\s+{_SIZE}",
-            _sizes(CACHE),
+            _build_sizes_reader(CACHE),
         ),
         (
             "llama.cpp",
             " compute buffer size =",
             rf"\s[A-Z][A-Za-z]*+\d++ compute buffer size =\s+{_SIZE}",
-            _sizes(ACTIVATIONS),
+            _build_sizes_reader(ACTIVATIONS),
         ),
-        ("llama.cpp", "n_ctx", rf"\bn_ctx\s+= {_N}", _number(TOKENS)),
+        ("llama.cpp", "n_ctx", rf"\bn_ctx\s+= {_N}", _build_number_reader(TOKENS)),
     )
 )
 _WORKER: Final = re.compile(r"\(\w*?Worker(\w*+)")
@@ -190,7 +215,7 @@ _RANKS: Final = (
 )
 
 
-def _rank(line: str) -> str:
+def _find_rank(line: str) -> str:
     """The rank that a line is of; empty where it does not say."""
     for word in _WORKER.finditer(line):
         # Such as (Worker_TP0_EP0: what the word ends in, found from the front as runs that do not overlap.
@@ -208,43 +233,43 @@ _PRINTED_SHARE: Final = 0.006
 """Half a unit of a concurrency of 1, printed to two digits, and a block of rounding."""
 
 
-def measurements_from_engine_log(content: str) -> Measurements:
+def measurements_from_engine_log(content: str) -> FileMeasurements:
     """The memory that an engine logs, ``of`` engine and rank; raises PlanningError where nothing is known.
 
     Lines of several engines are several runs; facts name the engine.
     """
-    read = Measurements()
-    found: dict[str, list[Reading]] = {}
+    read = FileMeasurements()
+    found: dict[str, list[FigureReading]] = {}
     block, concurrency, share = None, None, None
-    for pointer, line in lines(content):
+    for pointer, line in read_lines(content):
         if match := _CONCURRENCY.search(line):
-            concurrency = (printed(match[1]), printed(match[2]))
+            concurrency = (parse_printed_number(match[1]), parse_printed_number(match[2]))
         if match := _BLOCK_SIZE.search(line):
             block = int(match[1])
         if match := _UTILIZATION.search(line):
             share = float(match[1])
-        for reading in _of_line(pointer, line):
+        for reading in _parse_line(pointer, line):
             found.setdefault(str(reading.of["engine"]), []).append(reading)
     for engine, readings in found.items():
-        counted = [_in_tokens(reading, block, concurrency, read) for reading in readings]
+        counted = [_convert_to_tokens(reading, block, concurrency, read) for reading in readings]
         kept = tuple(reading for reading in counted if reading is not None)
-        said = facts(workload__engine__name=engine, workload__memory_fraction=share)
+        said = build_facts(workload__engine__name=engine, workload__memory_fraction=share)
         if kept:
-            read.runs.append(Run("", kept, said))
-    return required(read, "lines of a serving engine that this reader knows")
+            read.runs.append(MeasuredFileRun("", kept, said))
+    return require_results(read, "lines of a serving engine that this reader knows")
 
 
-def _of_line(pointer: str, line: str) -> Iterator[Reading]:
+def _parse_line(pointer: str, line: str) -> Iterator[FigureReading]:
     for rule in _RULES:
         match = rule.pattern.search(line) if rule.mark in line else None
         if match is not None:
-            of: dict[str, str | int | float] = {"engine": rule.engine, "rank": _rank(line)}
-            yield from (Reading(pointer, metric, value, of=of) for metric, value in rule.read(match))
+            of: dict[str, str | int | float] = {"engine": rule.engine, "rank": _find_rank(line)}
+            yield from (FigureReading(pointer, metric, value, of=of) for metric, value in rule.read(match))
 
 
-def _in_tokens(
-    reading: Reading, block: int | None, concurrency: tuple[float, float] | None, read: Measurements
-) -> Reading | None:
+def _convert_to_tokens(
+    reading: FigureReading, block: int | None, concurrency: tuple[float, float] | None, read: FileMeasurements
+) -> FigureReading | None:
     """Blocks of vLLM's cache as tokens; None where what the log prints beside contradicts them."""
     if reading.metric != _BLOCKS:
         return reading
@@ -253,6 +278,6 @@ def _in_tokens(
         length, times = concurrency
         if abs(tokens - length * times) > _PRINTED_SHARE * max(length, tokens / times):
             detail = "blocks of 16 tokens do not give the printed concurrency: the log must say block_size"
-            read.refuse(reading.pointer, RowError("BLOCK_SIZE_UNKNOWN", detail))
+            read.record_refusal(reading.pointer, RowError("BLOCK_SIZE_UNKNOWN", detail))
             return None
     return reading._replace(metric=TOKENS, value=tokens)

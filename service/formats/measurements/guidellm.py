@@ -10,23 +10,23 @@ from typing import Final
 
 from service.formats.measurements import serving
 from service.formats.measurements.readings import (
-    Fact,
-    Measurements,
-    Reading,
-    Run,
-    count,
-    facts,
-    length,
-    mapping,
-    member,
-    number,
-    parts,
-    percentile_name,
-    positive,
-    required,
-    sequence,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    RunFact,
+    build_facts,
+    build_token_length,
+    check_part_count,
+    format_percentile,
+    get_member,
+    read_count,
+    read_mapping,
+    read_number,
+    read_positive,
+    read_sequence,
+    require_results,
 )
-from service.formats.offers.listed import RowError, document
+from service.formats.offers.listed import RowError, parse_document
 
 _TIMES: Final = (
     ("time_to_first_token_ms", serving.FIRST_TOKEN, 1e-3),
@@ -41,88 +41,88 @@ _RATES: Final = (
 _SHOWN: Final = ("p50", "p90", "p95", "p99")
 
 
-def measurements_from_guidellm(content: str) -> Measurements:
+def measurements_from_guidellm(content: str) -> FileMeasurements:
     """The benchmarks of a GuideLLM report; raises PlanningError for other files."""
-    root = mapping(document(content))
-    read = Measurements()
-    for place, each in enumerate(parts(sequence(root.get("benchmarks")))):
+    root = read_mapping(parse_document(content))
+    read = FileMeasurements()
+    for place, each in enumerate(check_part_count(read_sequence(root.get("benchmarks")))):
         pointer = f"/benchmarks/{place}"
         try:
-            read.runs.append(_run(pointer, mapping(each), root))
+            read.runs.append(_read_run(pointer, read_mapping(each), root))
         except RowError as error:
-            read.refuse(pointer, error)
-    return required(read, "benchmarks of GuideLLM")
+            read.record_refusal(pointer, error)
+    return require_results(read, "benchmarks of GuideLLM")
 
 
-def _run(pointer: str, benchmark: Mapping[str, object], root: Mapping[str, object]) -> Run:
-    metrics = mapping(benchmark.get("metrics"))
-    readings = [*_times(f"{pointer}/metrics", metrics), *_rates(f"{pointer}/metrics", metrics)]
+def _read_run(pointer: str, benchmark: Mapping[str, object], root: Mapping[str, object]) -> MeasuredFileRun:
+    metrics = read_mapping(benchmark.get("metrics"))
+    readings = [*_read_times(f"{pointer}/metrics", metrics), *_read_rates(f"{pointer}/metrics", metrics)]
     if not readings:
         raise RowError("NOTHING_MEASURED", "no request of the benchmark was successful")
-    return Run(pointer, tuple(readings), _facts(benchmark, metrics, root))
+    return MeasuredFileRun(pointer, tuple(readings), _read_facts(benchmark, metrics, root))
 
 
-def _times(pointer: str, metrics: Mapping[str, object]) -> Iterator[Reading]:
+def _read_times(pointer: str, metrics: Mapping[str, object]) -> Iterator[FigureReading]:
     for name, metric, scale in _TIMES:
-        found = mapping(member(metrics, name, "successful"))
-        if not count(found.get("count")):
+        found = read_mapping(get_member(metrics, name, "successful"))
+        if not read_count(found.get("count")):
             continue
-        yield Reading(pointer, metric, positive(found.get("mean")) * scale, "mean")
-        for key, value in mapping(found.get("percentiles")).items():
+        yield FigureReading(pointer, metric, read_positive(found.get("mean")) * scale, "mean")
+        for key, value in read_mapping(found.get("percentiles")).items():
             if key in _SHOWN:
-                yield Reading(pointer, metric, positive(value) * scale, percentile_name(key))
+                yield FigureReading(pointer, metric, read_positive(value) * scale, format_percentile(key))
 
 
-def _rates(pointer: str, metrics: Mapping[str, object]) -> Iterator[Reading]:
+def _read_rates(pointer: str, metrics: Mapping[str, object]) -> Iterator[FigureReading]:
     for name, metric in _RATES:
-        found = mapping(member(metrics, name, "successful"))
-        if count(found.get("count")):
-            yield Reading(pointer, metric, positive(found.get("mean")), "mean")
+        found = read_mapping(get_member(metrics, name, "successful"))
+        if read_count(found.get("count")):
+            yield FigureReading(pointer, metric, read_positive(found.get("mean")), "mean")
 
 
-def _facts(
+def _read_facts(
     benchmark: Mapping[str, object], metrics: Mapping[str, object], root: Mapping[str, object]
-) -> dict[str, Fact]:
-    config = mapping(benchmark.get("config") or benchmark.get("args"))
+) -> dict[str, RunFact]:
+    config = read_mapping(benchmark.get("config") or benchmark.get("args"))
     model = (
-        member(config, "backend", "model")
-        or member(benchmark, "worker", "backend_model")
-        or member(root, "args", "model")
+        get_member(config, "backend", "model")
+        or get_member(benchmark, "worker", "backend_model")
+        or get_member(root, "args", "model")
     )
-    return facts(
+    return build_facts(
         model_name=str(model) if model else None,
-        workload__input_tokens=_length(metrics, "prompt_token_count"),
-        workload__output_tokens=_length(metrics, "output_token_count"),
-        workload__horizon__total_requests=count(member(metrics, "request_totals", "successful")),
-    ) | _load(mapping(config.get("strategy")), benchmark, metrics)
+        workload__input_tokens=_read_length(metrics, "prompt_token_count"),
+        workload__output_tokens=_read_length(metrics, "output_token_count"),
+        workload__horizon__total_requests=read_count(get_member(metrics, "request_totals", "successful")),
+    ) | _read_load(read_mapping(config.get("strategy")), benchmark, metrics)
 
 
-def _length(metrics: Mapping[str, object], name: str) -> Fact | None:
-    found = mapping(member(metrics, name, "successful"))
-    if not count(found.get("count")):
+def _read_length(metrics: Mapping[str, object], name: str) -> RunFact | None:
+    found = read_mapping(get_member(metrics, name, "successful"))
+    if not read_count(found.get("count")):
         return None
-    return length(number(found.get("mean")), number(found.get("std_dev") or 0.0))
+    return build_token_length(read_number(found.get("mean")), read_number(found.get("std_dev") or 0.0))
 
 
-def _load(
+def _read_load(
     strategy: Mapping[str, object], benchmark: Mapping[str, object], metrics: Mapping[str, object]
-) -> dict[str, Fact]:
+) -> dict[str, RunFact]:
     kind = strategy.get("type_") or strategy.get("kind") or strategy.get("type")
     if kind == "synchronous":
-        return facts(workload__concurrency=1)
+        return build_facts(workload__concurrency=1)
     if kind == "concurrent":
-        streams = count(strategy.get("streams")) or count(strategy.get("max_concurrency"))
-        return facts(workload__concurrency=streams)
+        streams = read_count(strategy.get("streams")) or read_count(strategy.get("max_concurrency"))
+        return build_facts(workload__concurrency=streams)
     if kind in ("constant", "poisson", "async"):
         process = "poisson" if kind == "poisson" else "uniform"
         rate = strategy.get("rate")
-        return facts(
-            workload__request_rate_per_second=positive(rate) if rate is not None else None,
+        return build_facts(
+            workload__request_rate_per_second=read_positive(rate) if rate is not None else None,
             workload__arrivals={"process": process},
         )
     if kind == "throughput":
-        made = count(member(benchmark, "scheduler_state", "created_requests"))
-        limit = count(strategy.get("max_concurrency")) or made
-        total = count(member(metrics, "request_totals", "total"))
-        return facts(workload__concurrency=min(limit, total) if limit and total else limit or total)
+        made = read_count(get_member(benchmark, "scheduler_state", "created_requests"))
+        limit = read_count(strategy.get("max_concurrency")) or made
+        total = read_count(get_member(metrics, "request_totals", "total"))
+        return build_facts(workload__concurrency=min(limit, total) if limit and total else limit or total)
     return {}

@@ -14,20 +14,20 @@ from service.formats.measurements import serving
 from service.formats.measurements.readings import (
     MOST_PARTS,
     NOT_A_RESULT,
-    Fact,
-    Measurements,
-    Reading,
-    Run,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    RunFact,
+    build_facts,
     check_lines,
-    count,
-    facts,
-    lines_with_parts,
-    mapping,
-    parts,
-    positive,
-    required,
+    check_part_count,
+    read_count,
+    read_mapping,
+    read_part_lines,
+    read_positive,
+    require_results,
 )
-from service.formats.offers.listed import RowError, document
+from service.formats.offers.listed import RowError, parse_document
 from service.planning.errors import PlanningError
 
 _FRONT: Final = "n_threads"
@@ -43,30 +43,32 @@ _CACHES: Final = {
 }
 
 
-def measurements_from_llama_bench(content: str) -> Measurements:
+def measurements_from_llama_bench(content: str) -> FileMeasurements:
     """The tests of llama-bench; raises PlanningError for other files."""
-    read = Measurements()
-    for pointer, test in _tests(content, read):
+    read = FileMeasurements()
+    for pointer, test in _read_tests(content, read):
         try:
-            read.runs.append(_run(pointer, test))
+            read.runs.append(_read_run(pointer, test))
         except RowError as error:
-            read.refuse(pointer, error)
-    return required(read, "tests of llama-bench")
+            read.record_refusal(pointer, error)
+    return require_results(read, "tests of llama-bench")
 
 
-def _tests(content: str, read: Measurements) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _read_tests(content: str, read: FileMeasurements) -> Iterator[tuple[str, Mapping[str, object]]]:
     text = content.lstrip("\ufeff \t\r\n")
     if text.startswith("["):
-        listed = document(content)
+        listed = parse_document(content)
         entries = listed if isinstance(listed, list) else []
-        yield from ((f"/{place}", mapping(each)) for place, each in enumerate(parts(entries)))
+        yield from ((f"/{place}", read_mapping(each)) for place, each in enumerate(check_part_count(entries)))
     elif text.startswith("{"):
-        yield from ((pointer, mapping(document(line))) for pointer, line in lines_with_parts(content))
+        yield from (
+            (pointer, read_mapping(parse_document(line))) for pointer, line in read_part_lines(content)
+        )
     else:
-        yield from _table(content, read)
+        yield from _read_table(content, read)
 
 
-def _table(content: str, read: Measurements) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _read_table(content: str, read: FileMeasurements) -> Iterator[tuple[str, Mapping[str, object]]]:
     check_lines(content, MOST_PARTS)
     reader = csv.reader(io.StringIO(content.removeprefix("\ufeff"), newline=""))
     try:
@@ -77,18 +79,23 @@ def _table(content: str, read: Measurements) -> Iterator[tuple[str, Mapping[str,
         back = len(header) - header.index(_BACK)
         for cells in reader:
             if cells:
-                yield f"/{reader.line_num}", _named(f"/{reader.line_num}", header, cells, (front, back), read)
+                yield (
+                    f"/{reader.line_num}",
+                    _match_cells(f"/{reader.line_num}", header, cells, (front, back), read),
+                )
     except csv.Error as error:
         raise PlanningError("FORMAT", "/content", f"line {reader.line_num} is no CSV") from error
 
 
-def _named(
-    pointer: str, header: list[str], cells: list[str], ends: tuple[int, int], read: Measurements
+def _match_cells(
+    pointer: str, header: list[str], cells: list[str], ends: tuple[int, int], read: FileMeasurements
 ) -> Mapping[str, object]:
     """Cells by name; where they are not as many as the names, so many from the front and from the back."""
     if len(cells) == len(header):
         return dict(zip(header, cells, strict=True))
-    read.note(pointer, "COLUMNS_DIFFER", "the row has another number of values than the header has names")
+    read.record_note(
+        pointer, "COLUMNS_DIFFER", "the row has another number of values than the header has names"
+    )
     front, back = ends
     if len(cells) < front + back:
         return {}
@@ -98,37 +105,37 @@ def _named(
     }
 
 
-def _run(pointer: str, test: Mapping[str, object]) -> Run:
-    prompt, generated = count(test.get("n_prompt")), count(test.get("n_gen"))
+def _read_run(pointer: str, test: Mapping[str, object]) -> MeasuredFileRun:
+    prompt, generated = read_count(test.get("n_prompt")), read_count(test.get("n_gen"))
     if prompt and generated:
         raise RowError("COMBINED_TEST", "a test of prompt and generation together gives neither time")
-    rate = positive(test.get("avg_ts"))
-    depth = count(test.get("n_depth")) or 0
+    if not prompt and not generated:
+        raise RowError(NOT_A_RESULT, "the row does not say what it tests")
+    rate = read_positive(test.get("avg_ts"))
+    depth = read_count(test.get("n_depth")) or 0
     place = f"{pointer}/avg_ts"
     if prompt:
         readings = (
-            Reading(place, serving.FIRST_TOKEN, prompt / rate, "mean"),
-            Reading(place, serving.INPUT, rate, "mean"),
+            FigureReading(place, serving.FIRST_TOKEN, prompt / rate, "mean"),
+            FigureReading(place, serving.INPUT, rate, "mean"),
         )
-        lengths = facts(workload__input_tokens=prompt, workload__output_tokens=1)
-    elif generated:
-        readings = (
-            Reading(place, serving.OUTPUT_TOKEN, 1.0 / rate, "mean"),
-            Reading(place, serving.OUTPUT, rate, "mean"),
-        )
-        lengths = facts(workload__input_tokens=depth + 1, workload__output_tokens=generated)
+        lengths = build_facts(workload__input_tokens=prompt, workload__output_tokens=1)
     else:
-        raise RowError(NOT_A_RESULT, "the row does not say what it tests")
+        readings = (
+            FigureReading(place, serving.OUTPUT_TOKEN, 1.0 / rate, "mean"),
+            FigureReading(place, serving.OUTPUT, rate, "mean"),
+        )
+        lengths = build_facts(workload__input_tokens=depth + 1, workload__output_tokens=generated or 0)
     if prompt and depth:
         raise RowError("PROMPT_AT_DEPTH", "a prompt behind others has no time of its own in an answer")
-    return Run(pointer, readings, _facts(test) | lengths)
+    return MeasuredFileRun(pointer, readings, _read_facts(test) | lengths)
 
 
-def _facts(test: Mapping[str, object]) -> dict[str, Fact]:
+def _read_facts(test: Mapping[str, object]) -> dict[str, RunFact]:
     name = str(test.get("model_filename") or "").rpartition("/")[2].removesuffix(".gguf")
     kinds = {str(test.get("type_k")), str(test.get("type_v"))}
     device = str(test.get("gpu_info") or "")
-    return facts(
+    return build_facts(
         model_name=name or None,
         accelerator_name=device if device and "," not in device else None,
         workload__concurrency=1,

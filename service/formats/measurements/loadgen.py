@@ -10,15 +10,15 @@ from typing import Final
 
 from service.formats.measurements import serving
 from service.formats.measurements.readings import (
-    Measurements,
-    Reading,
-    Run,
-    count,
-    facts,
-    lines,
-    number,
-    percentile_name,
-    required,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    build_facts,
+    format_percentile,
+    read_count,
+    read_lines,
+    read_number,
+    require_results,
 )
 from service.formats.offers.listed import RowError
 
@@ -42,40 +42,40 @@ _RATES: Final = {
 _SHOWN: Final = frozenset({"p50", "p90", "p95", "p99"})
 
 
-def measurements_from_mlperf_inference(content: str) -> Measurements:
+def measurements_from_mlperf_inference(content: str) -> FileMeasurements:
     """The run of a summary; raises PlanningError for other files."""
     said: dict[str, str] = {}
-    readings: dict[tuple[str, str], Reading] = {}
-    for pointer, line in lines(content):
+    readings: dict[tuple[str, str], FigureReading] = {}
+    for pointer, line in read_lines(content):
         name, colon, text = line.partition(":")
         name, text = name.strip().lower(), text.strip()
         if not colon or not text:
             continue
         said.setdefault(name, text)
-        for reading in _reading(pointer, name, text):
+        for reading in _read_readings(pointer, name, text):
             readings.setdefault((reading.metric, reading.statistic), reading)
-    read = Measurements()
+    read = FileMeasurements()
     try:
-        read.runs.extend(_run(said, tuple(readings.values())))
+        read.runs.extend(_build_run(said, tuple(readings.values())))
     except RowError as error:
-        read.refuse("", error)
-    return required(read, "summary of MLPerf's load generator")
+        read.record_refusal("", error)
+    return require_results(read, "summary of MLPerf's load generator")
 
 
-def _reading(pointer: str, name: str, text: str) -> list[Reading]:
+def _read_readings(pointer: str, name: str, text: str) -> list[FigureReading]:
     metric = _RATES.get(name)
     if metric:
-        return [Reading(pointer, metric, number(text), "mean")]
+        return [FigureReading(pointer, metric, read_number(text), "mean")]
     for pattern, timed in _TIMES:
         match = pattern.fullmatch(name)
         if match is not None:
-            statistic = "mean" if match[1] else percentile_name(match[2])
+            statistic = "mean" if match[1] else format_percentile(match[2])
             known = statistic == "mean" or statistic in _SHOWN
-            return [Reading(pointer, timed, number(text) * 1e-9, statistic)] if known else []
+            return [FigureReading(pointer, timed, read_number(text) * 1e-9, statistic)] if known else []
     return []
 
 
-def _run(said: dict[str, str], readings: tuple[Reading, ...]) -> list[Run]:
+def _build_run(said: dict[str, str], readings: tuple[FigureReading, ...]) -> list[MeasuredFileRun]:
     if "scenario" not in said or "result is" not in said:
         return []
     if said["result is"] != "VALID":
@@ -83,18 +83,18 @@ def _run(said: dict[str, str], readings: tuple[Reading, ...]) -> list[Run]:
     if not said.get("mode", "").startswith("Performance"):
         raise RowError("NOT_PERFORMANCE", "the run measures no performance")
     scenario = said["scenario"].lower().replace(" ", "")
-    known = facts(scenario=scenario)
+    known = build_facts(scenario=scenario)
     if scenario == "server":
         rate = said.get("scheduled samples per second") or said.get("target_qps")
-        known |= facts(
-            workload__request_rate_per_second=number(rate) if rate else None,
+        known |= build_facts(
+            workload__request_rate_per_second=read_number(rate) if rate else None,
             workload__arrivals={"process": "poisson"},
         )
     elif scenario == "offline":
-        samples = count(said.get("samples_per_query"))
-        known |= facts(workload__concurrency=samples, workload__horizon__total_requests=samples)
+        samples = read_count(said.get("samples_per_query"))
+        known |= build_facts(workload__concurrency=samples, workload__horizon__total_requests=samples)
         # All wait from the start: what a request waits is the rank of its place, no time of the engine.
         readings = tuple(reading for reading in readings if reading.metric != serving.REQUEST)
     elif scenario == "singlestream":
-        known |= facts(workload__concurrency=1)
-    return [Run("", readings, known)]
+        known |= build_facts(workload__concurrency=1)
+    return [MeasuredFileRun("", readings, known)]

@@ -11,21 +11,21 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from service.formats.measurements.readings import (
-    Fact,
-    Measurements,
-    Reading,
-    Run,
-    count,
-    facts,
-    lines,
-    mapping,
-    member,
-    number,
-    positive,
-    required,
-    sequence,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    RunFact,
+    build_facts,
+    get_member,
+    read_count,
+    read_lines,
+    read_mapping,
+    read_number,
+    read_positive,
+    read_sequence,
+    require_results,
 )
-from service.formats.offers.listed import RowError, document
+from service.formats.offers.listed import RowError, parse_document
 from service.planning.hardware.collectives import Collective
 
 SECONDS: Final = "collective_seconds"
@@ -53,43 +53,43 @@ _LONG_BYTES: Final = 2**20
 _RATIO_TOLERANCE: Final = 0.02
 
 
-def measurements_from_nccl_tests(content: str) -> Measurements:
+def measurements_from_nccl_tests(content: str) -> FileMeasurements:
     """The collectives of nccl-tests, ``of`` bytes and placement; raises PlanningError for other files.
 
     Facts name the collective where the file says it or its two bandwidths do, and the ranks.
     """
     if content.lstrip("\ufeff \t\r\n").startswith("{"):
-        read = _of_document(mapping(document(content)))
+        read = _parse_document(read_mapping(parse_document(content)))
     else:
-        read = _of_text(content)
-    return required(read, "results of nccl-tests")
+        read = _parse_text(content)
+    return require_results(read, "results of nccl-tests")
 
 
-def _of_text(content: str) -> Measurements:
-    read = Measurements()
-    readings: list[Reading] = []
+def _parse_text(content: str) -> FileMeasurements:
+    read = FileMeasurements()
+    readings: list[FigureReading] = []
     trailing: list[str] = []
     ranks: dict[int, tuple[str, str]] = {}
     program = None
-    for pointer, line in lines(content):
+    for pointer, line in read_lines(content):
         if match := _STARTING.match(line) or (None if trailing else _COMMAND.search(line)):
             program = program or match[1]
         elif match := _RANK.match(line):
             ranks[int(match[1])] = (match[2], match[3])
         elif _COLUMNS.match(line):
-            trailing = _trailing(line.lstrip("# ").split())
+            trailing = _select_measured_columns(line.lstrip("# ").split())
         elif match := _BOUNDS.match(line):
             _check_bounds(int(match[1]), pointer, readings, read)
         elif match := _AVERAGE.match(line):
-            readings.append(Reading(pointer, AVERAGE, number(match[1]) * 1e9, "mean"))
+            readings.append(FigureReading(pointer, AVERAGE, read_number(match[1]) * 1e9, "mean"))
         elif trailing and re.match(r"\s*+\d++\s++\d++\s++[a-z]", line):
             _add_row(pointer, line.split(), trailing, readings, read)
     hosts = {host for host, _ in ranks.values()}
     names = {name for _, name in ranks.values()}
-    return _one_run(read, readings, _Group(len(ranks), hosts, names), program)
+    return _record_run(read, readings, _RankGroup(len(ranks), hosts, names), program)
 
 
-def _trailing(names: list[str]) -> list[str]:
+def _select_measured_columns(names: list[str]) -> list[str]:
     """The measured columns; a timestamp is printed as two words."""
     first = next((place for place, name in enumerate(names) if name in _MEASURED), len(names))
     measured = names[first:]
@@ -97,11 +97,11 @@ def _trailing(names: list[str]) -> list[str]:
 
 
 def _add_row(
-    pointer: str, cells: list[str], trailing: list[str], readings: list[Reading], read: Measurements
+    pointer: str, cells: list[str], trailing: list[str], readings: list[FigureReading], read: FileMeasurements
 ) -> None:
     leading = len(cells) - len(trailing)
     if not _LEADING <= leading <= _MOST_LEADING:
-        read.refuse(pointer, RowError("WIDTH", "the row has more or fewer columns than the header"))
+        read.record_refusal(pointer, RowError("WIDTH", "the row has more or fewer columns than the header"))
         return
     size = int(cells[0])
     measured = list(zip(trailing, cells[leading:], strict=True))
@@ -110,33 +110,37 @@ def _add_row(
         part = dict(measured[start : start + 4])
         timed = part.get("time") or part.get("cputime")
         try:
-            _add(pointer, size, placement, (timed, part.get("busbw"), part.get("#wrong")), readings)
+            _add_readings(pointer, size, placement, (timed, part.get("busbw"), part.get("#wrong")), readings)
         except RowError as error:
-            read.refuse(pointer, error)
+            read.record_refusal(pointer, error)
 
 
-def _add(
-    pointer: str, size: int, placement: str, measured: tuple[object, object, object], readings: list[Reading]
+def _add_readings(
+    pointer: str,
+    size: int,
+    placement: str,
+    measured: tuple[object, object, object],
+    readings: list[FigureReading],
 ) -> None:
     """Readings of one measurement: time in us, bandwidth in GB/s, and how many values were wrong."""
     timed, bus, wrong = measured
     if timed in (None, "N/A"):
         return
-    if wrong not in (None, "N/A") and number(wrong) > 0.0:
+    if wrong not in (None, "N/A") and read_number(wrong) > 0.0:
         raise RowError("WRONG_RESULTS", "the collective gave wrong results")
     of: dict[str, str | int | float] = {"bytes": size, "placement": placement}
-    readings.append(Reading(pointer, SECONDS, positive(timed) * 1e-6, "mean", of))
+    readings.append(FigureReading(pointer, SECONDS, read_positive(timed) * 1e-6, "mean", of))
     if bus not in (None, "N/A"):
-        readings.append(Reading(pointer, BUS, number(bus) * 1e9, "mean", of))
+        readings.append(FigureReading(pointer, BUS, read_number(bus) * 1e9, "mean", of))
 
 
-def _check_bounds(wrong: int, pointer: str, readings: list[Reading], read: Measurements) -> None:
+def _check_bounds(wrong: int, pointer: str, readings: list[FigureReading], read: FileMeasurements) -> None:
     if wrong:
         readings.clear()
-        read.refuse(pointer, RowError("WRONG_RESULTS", "the collective gave wrong results"))
+        read.record_refusal(pointer, RowError("WRONG_RESULTS", "the collective gave wrong results"))
 
 
-class _Group(NamedTuple):
+class _RankGroup(NamedTuple):
     """Who took part: ranks, names of hosts and of devices."""
 
     ranks: int
@@ -144,24 +148,26 @@ class _Group(NamedTuple):
     names: set[str]
 
 
-def _one_run(read: Measurements, readings: list[Reading], group: _Group, program: str | None) -> Measurements:
-    said: dict[str, Fact] = facts(
+def _record_run(
+    read: FileMeasurements, readings: list[FigureReading], group: _RankGroup, program: str | None
+) -> FileMeasurements:
+    said: dict[str, RunFact] = build_facts(
         nodes=len(group.hosts) or None,
         accelerator_name=next(iter(group.names)) if len(group.names) == 1 else None,
         cluster__accelerator_count=group.ranks or None,
     )
-    collective = PROGRAMS.get(program or "") or _recognised(readings, group.ranks)
+    collective = PROGRAMS.get(program or "") or _identify_collective(readings, group.ranks)
     if program and collective is None:
-        read.refuse("", RowError("COLLECTIVE_UNKNOWN", "the program is none of those that are read"))
+        read.record_refusal("", RowError("COLLECTIVE_UNKNOWN", "the program is none of those that are read"))
         return read
     if collective:
         said["collective"] = collective.value
     if readings:
-        read.runs.append(Run("", tuple(readings), said))
+        read.runs.append(MeasuredFileRun("", tuple(readings), said))
     return read
 
 
-def _recognised(readings: list[Reading], ranks: int) -> Collective | None:
+def _identify_collective(readings: list[FigureReading], ranks: int) -> Collective | None:
     """All-reduce, which alone has a bus bandwidth of 2 (n - 1) / n of size over time, from three ranks on."""
     times = {tuple(one.of.items()): one.value for one in readings if one.metric == SECONDS}
     ratios = [
@@ -178,35 +184,41 @@ def _recognised(readings: list[Reading], ranks: int) -> Collective | None:
     return None
 
 
-def _of_document(root: Mapping[str, object]) -> Measurements:
-    read = Measurements()
-    readings: list[Reading] = []
-    for place, each in enumerate(sequence(root.get("results"))):
-        row, pointer = mapping(each), f"/results/{place}"
-        size = count(row.get("size"))
+def _parse_document(root: Mapping[str, object]) -> FileMeasurements:
+    read = FileMeasurements()
+    readings: list[FigureReading] = []
+    for place, each in enumerate(read_sequence(root.get("results"))):
+        row, pointer = read_mapping(each), f"/results/{place}"
+        size = read_count(row.get("size"))
         for placement in ("out_of_place", "in_place"):
-            part = mapping(row.get(placement))
+            part = read_mapping(row.get(placement))
             timed = part.get("time", part.get("cpu_time"))
             try:
-                _add(pointer, size or 0, placement, (timed, part.get("bus_bw"), part.get("nwrong")), readings)
+                _add_readings(
+                    pointer, size or 0, placement, (timed, part.get("bus_bw"), part.get("nwrong")), readings
+                )
             except RowError as error:
-                read.refuse(pointer, error)
-    average = member(root, "average_bus_bandwidth", "bandwidth")
+                read.record_refusal(pointer, error)
+    average = get_member(root, "average_bus_bandwidth", "bandwidth")
     if average is not None:
-        readings.append(Reading("/average_bus_bandwidth/bandwidth", AVERAGE, number(average) * 1e9, "mean"))
-    wrong = count(member(root, "out_of_bounds", "count"))
+        readings.append(
+            FigureReading("/average_bus_bandwidth/bandwidth", AVERAGE, read_number(average) * 1e9, "mean")
+        )
+    wrong = read_count(get_member(root, "out_of_bounds", "count"))
     _check_bounds(wrong or 0, "/out_of_bounds", readings, read)
-    devices = [mapping(each) for each in sequence(member(root, "config", "devices"))]
-    per_process = (count(member(root, "config", "ngpus")) or 1) * (
-        count(member(root, "config", "nthreads")) or 1
+    devices = [read_mapping(each) for each in read_sequence(get_member(root, "config", "devices"))]
+    per_process = (read_count(get_member(root, "config", "ngpus")) or 1) * (
+        read_count(get_member(root, "config", "nthreads")) or 1
     )
     names = {str(device.get("device_info")) for device in devices}
     hosts = {str(device.get("hostname")) for device in devices}
-    return _one_run(read, readings, _Group(len(devices) * per_process, hosts, names), _program(root))
+    return _record_run(
+        read, readings, _RankGroup(len(devices) * per_process, hosts, names), _find_program(root)
+    )
 
 
-def _program(root: Mapping[str, object]) -> str | None:
-    arguments = sequence(root.get("args"))
+def _find_program(root: Mapping[str, object]) -> str | None:
+    arguments = read_sequence(root.get("args"))
     if not arguments:
         return None
     return PurePosixPath(str(arguments[0])).name.removesuffix("_perf")

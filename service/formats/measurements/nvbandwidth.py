@@ -9,18 +9,18 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from service.formats.measurements.readings import (
-    Fact,
-    Measurements,
-    Reading,
-    Run,
-    facts,
-    lines,
-    mapping,
-    number,
-    required,
-    sequence,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    RunFact,
+    build_facts,
+    read_lines,
+    read_mapping,
+    read_number,
+    read_sequence,
+    require_results,
 )
-from service.formats.offers.listed import RowError, document
+from service.formats.offers.listed import RowError, parse_document
 
 TRANSFER: Final = "transfer_bytes_per_second"
 LATENCY: Final = "transfer_latency_seconds"
@@ -58,44 +58,46 @@ class _Matrix(NamedTuple):
     """Whether its sum has been read."""
 
 
-def measurements_from_nvbandwidth(content: str) -> Measurements:
+def measurements_from_nvbandwidth(content: str) -> FileMeasurements:
     """The transfers of nvbandwidth, ``of`` test, row and column; raises PlanningError for other files."""
-    read = Measurements()
+    read = FileMeasurements()
     if content.lstrip("\ufeff \t\r\n").startswith("{"):
-        known = _of_document(document(content), read)
+        known = _parse_document(parse_document(content), read)
     else:
-        known = _of_text(content, read)
-    return required(_gathered(read, known), "results of nvbandwidth")
+        known = _parse_text(content, read)
+    return require_results(_collect_readings(read, known), "results of nvbandwidth")
 
 
-def _gathered(read: Measurements, known: tuple[list[_Matrix], dict[str, Fact]]) -> Measurements:
+def _collect_readings(
+    read: FileMeasurements, known: tuple[list[_Matrix], dict[str, RunFact]]
+) -> FileMeasurements:
     matrices, said = known
-    readings: list[Reading] = []
+    readings: list[FigureReading] = []
     for matrix in matrices:
         try:
-            readings.extend(_readings(matrix))
+            readings.extend(_list_readings(matrix))
         except RowError as error:
-            read.refuse(matrix.pointer, error)
+            read.record_refusal(matrix.pointer, error)
     if readings:
-        read.runs.append(Run("", tuple(readings), said))
+        read.runs.append(MeasuredFileRun("", tuple(readings), said))
     return read
 
 
-def _readings(matrix: _Matrix) -> list[Reading]:
+def _list_readings(matrix: _Matrix) -> list[FigureReading]:
     unit = _TITLE.match(matrix.title)
     if unit is None:
         raise RowError("UNIT_UNKNOWN", "the matrix does not say its unit")
     metric, scale = _UNITS[unit[1]]
-    test = matrix.test or _test_of(matrix.title)
+    test = matrix.test or _find_test(matrix.title)
     return [
-        Reading(pointer, metric, value * scale, of={"test": test, "row": row, "column": column})
+        FigureReading(pointer, metric, value * scale, of={"test": test, "row": row, "column": column})
         for pointer, row, cells in matrix.rows
         for column, cell in enumerate(cells)
-        if cell != "N/A" and (value := number(cell)) > 0.0
+        if cell != "N/A" and (value := read_number(cell)) > 0.0
     ]
 
 
-def _test_of(title: str) -> str:
+def _find_test(title: str) -> str:
     """The test of a title that no ``Running`` line stands before."""
     found = next((name for pattern, name in _DIRECTIONS if re.search(pattern, title)), None)
     if found is None:
@@ -104,11 +106,11 @@ def _test_of(title: str) -> str:
     return f"{found}_memcpy_{engine}" if "latency" not in title else f"{found}_latency_{engine}"
 
 
-def _of_text(content: str, read: Measurements) -> tuple[list[_Matrix], dict[str, Fact]]:
+def _parse_text(content: str, read: FileMeasurements) -> tuple[list[_Matrix], dict[str, RunFact]]:
     matrices: list[_Matrix] = []
     names: dict[int, str] = {}
     running, driver = "", None
-    for pointer, line in lines(content):
+    for pointer, line in read_lines(content):
         if match := _RUNNING.match(line):
             running = match[1]
         elif match := _SUM.match(line):
@@ -122,51 +124,51 @@ def _of_text(content: str, read: Measurements) -> tuple[list[_Matrix], dict[str,
         elif match := _DRIVER.match(line):
             driver = match[1]
         elif running and _FAILED.match(line):
-            read.refuse(pointer, RowError("TEST_FAILED", "a test of the file failed"))
-    return matrices, _facts(list(names.values()), driver)
+            read.record_refusal(pointer, RowError("TEST_FAILED", "a test of the file failed"))
+    return matrices, _build_facts(list(names.values()), driver)
 
 
-def _add_sum(matrices: list[_Matrix], test: str, total: str, pointer: str, read: Measurements) -> None:
+def _add_sum(matrices: list[_Matrix], test: str, total: str, pointer: str, read: FileMeasurements) -> None:
     """The line behind a matrix names its test, and its sum must be that of the cells as printed."""
     if not matrices or matrices[-1].summed:
         return
     matrices[-1] = matrix = matrices[-1]._replace(test=test, summed=True)
-    cells = [number(cell) for _, _, row in matrix.rows for cell in row if cell != "N/A"]
-    if abs(sum(cells) - number(total)) > _HALF_UNIT * (len(cells) + 1) * 2.0:
-        read.note(pointer, "SUM_DIFFERS", "the printed sum is not that of the cells")
+    cells = [read_number(cell) for _, _, row in matrix.rows for cell in row if cell != "N/A"]
+    if abs(sum(cells) - read_number(total)) > _HALF_UNIT * (len(cells) + 1) * 2.0:
+        read.record_note(pointer, "SUM_DIFFERS", "the printed sum is not that of the cells")
 
 
 _HALF_UNIT: Final = 0.005
 
 
-def _facts(names: Iterable[str], driver: object) -> dict[str, Fact]:
+def _build_facts(names: Iterable[str], driver: object) -> dict[str, RunFact]:
     known = list(names)
     one = known[0] if len(set(known)) == 1 else None
-    return facts(
+    return build_facts(
         accelerator_name=one,
         cluster__accelerator_count=len(known) or None,
         driver_version=driver if isinstance(driver, str) else None,
     )
 
 
-def _of_document(content: object, read: Measurements) -> tuple[list[_Matrix], dict[str, Fact]]:
-    root = mapping(mapping(content).get("nvbandwidth"))
+def _parse_document(content: object, read: FileMeasurements) -> tuple[list[_Matrix], dict[str, RunFact]]:
+    root = read_mapping(read_mapping(content).get("nvbandwidth"))
     matrices: list[_Matrix] = []
-    for place, each in enumerate(sequence(root.get("testcases"))):
-        test, pointer = mapping(each), f"/nvbandwidth/testcases/{place}"
+    for place, each in enumerate(read_sequence(root.get("testcases"))):
+        test, pointer = read_mapping(each), f"/nvbandwidth/testcases/{place}"
         if test.get("status") == "Waived":
             continue
         if test.get("status") != "Passed":
-            read.refuse(pointer, RowError("TEST_FAILED", "a test of the file failed"))
+            read.record_refusal(pointer, RowError("TEST_FAILED", "a test of the file failed"))
             continue
         rows: list[tuple[str, int, Sequence[object]]] = [
-            (f"{pointer}/bandwidth_matrix/{row}", row, sequence(cells))
-            for row, cells in enumerate(sequence(test.get("bandwidth_matrix")))
+            (f"{pointer}/bandwidth_matrix/{row}", row, read_sequence(cells))
+            for row, cells in enumerate(read_sequence(test.get("bandwidth_matrix")))
         ]
         matrices.append(
             _Matrix(pointer, str(test.get("name") or ""), str(test.get("bandwidth_description") or ""), rows)
         )
     listed = [
-        _UNNUMBERED.sub("", str(name)[:_LONGEST_NAME]) for name in sequence(root.get("GPU Device list"))
+        _UNNUMBERED.sub("", str(name)[:_LONGEST_NAME]) for name in read_sequence(root.get("GPU Device list"))
     ]
-    return matrices, _facts(listed, root.get("Driver Version"))
+    return matrices, _build_facts(listed, root.get("Driver Version"))

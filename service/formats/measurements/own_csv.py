@@ -14,13 +14,13 @@ from typing import Final
 from service.formats.measurements import serving, training_logs
 from service.formats.measurements.readings import (
     MOST_PARTS,
-    Fact,
-    Measurements,
-    Reading,
-    Run,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    RunFact,
     check_lines,
-    positive,
-    required,
+    read_positive,
+    require_results,
 )
 from service.formats.offers.listed import RowError, read_table
 
@@ -39,49 +39,49 @@ _PATH = re.compile(
 )
 
 
-def measurements_from_own_csv(content: str) -> Measurements:
+def measurements_from_own_csv(content: str) -> FileMeasurements:
     """The runs of the service's own table; raises PlanningError for other files."""
     check_lines(content, MOST_PARTS)
-    rows, refused, _ = read_table(content, ("metric", "value"), _row)
-    read = Measurements(refused=list(refused))
-    runs: dict[str, Run] = {}
-    readings: dict[str, list[Reading]] = {}
+    rows, refused, _ = read_table(content, ("metric", "value"), _read_row)
+    read = FileMeasurements(refused=list(refused))
+    runs: dict[str, MeasuredFileRun] = {}
+    readings: dict[str, list[FigureReading]] = {}
     for run, reading, said in rows:
         known = runs.get(run)
         if known is None:
-            runs[run] = Run(reading.pointer, (), said)
+            runs[run] = MeasuredFileRun(reading.pointer, (), said)
             readings[run] = [reading]
         elif known.facts == said:
             readings[run].append(reading)
         else:
             error = RowError("CONTRADICTS_ANOTHER_ROW", "rows of one run must have the same members")
-            read.refuse(reading.pointer, error)
+            read.record_refusal(reading.pointer, error)
     read.runs.extend(known._replace(readings=tuple(readings[run])) for run, known in runs.items())
-    return required(read, "rows of measurements")
+    return require_results(read, "rows of measurements")
 
 
-def _row(pointer: str, cells: Mapping[str, str]) -> tuple[str, Reading, dict[str, Fact]]:
+def _read_row(pointer: str, cells: Mapping[str, str]) -> tuple[str, FigureReading, dict[str, RunFact]]:
     metric = cells["metric"].strip()
     if metric not in METRICS:
         raise RowError("METRIC_UNKNOWN", "the metric is none of those that are read")
     statistic = cells.get("statistic", "").strip() or "mean"
     if statistic not in STATISTICS:
         raise RowError("STATISTIC_UNKNOWN", "the statistic is none of mean, p50, p95, p99 and max")
-    said: dict[str, Fact] = {}
+    said: dict[str, RunFact] = {}
     for name, text in cells.items():
         if name in _OWN or not text.strip():
             continue
         if not _PATH.fullmatch(name):
             raise RowError("COLUMN_UNKNOWN", "a column is no member of a question")
-        said[name] = _fact(text.strip())
+        said[name] = _parse_fact(text.strip())
     return (
         cells.get("run", "").strip() or pointer,
-        Reading(pointer, metric, positive(cells["value"]), statistic),
+        FigureReading(pointer, metric, read_positive(cells["value"]), statistic),
         said,
     )
 
 
-def _fact(text: str) -> Fact:
+def _parse_fact(text: str) -> RunFact:
     """A number, true or false, an object, or else text."""
     try:
         value = json.loads(text)

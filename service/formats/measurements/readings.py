@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeVar
 
-from service.formats.offers.listed import Refused, RowError
+from service.formats.offers.listed import RefusedOffer, RowError
 from service.planning.errors import PlanningError
 
-Fact = str | int | float | bool | Mapping[str, object]
-Facts = Mapping[str, Fact]
+RunFact = str | int | float | bool | Mapping[str, object]
+RunFacts = Mapping[str, RunFact]
 _Part = TypeVar("_Part")
 
 
-class Reading(NamedTuple):
+class FigureReading(NamedTuple):
     """One figure: ``value`` in the unit that ``metric`` ends in, ``of`` what it belongs to in the run.
 
     ``statistic`` is ``mean``, ``p50``, another percentile, ``min``, ``max``, or ``single`` for one value.
@@ -34,14 +34,14 @@ class Reading(NamedTuple):
     of: Mapping[str, str | int | float] = {}
 
 
-class Run(NamedTuple):
+class MeasuredFileRun(NamedTuple):
     """One run of the file: its readings and what the file says of it."""
 
     pointer: str
-    readings: tuple[Reading, ...]
-    facts: Facts = {}
+    readings: tuple[FigureReading, ...]
+    facts: RunFacts = {}
 
-    def find(self, metric: str, *statistics: str) -> Reading | None:
+    def find_reading(self, metric: str, *statistics: str) -> FigureReading | None:
         """The first reading of ``metric`` with the first of ``statistics`` that there is."""
         for statistic in statistics or ("single",):
             for reading in self.readings:
@@ -51,20 +51,20 @@ class Run(NamedTuple):
 
 
 @dataclass(slots=True)
-class Measurements:
+class FileMeasurements:
     """What was read of one file; ``notes`` are what its reader should know, with the place."""
 
-    runs: list[Run] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    notes: list[Refused] = field(default_factory=list)
+    runs: list[MeasuredFileRun] = field(default_factory=list)
+    refused: list[RefusedOffer] = field(default_factory=list)
+    notes: list[RefusedOffer] = field(default_factory=list)
 
-    def refuse(self, pointer: str, error: RowError) -> None:
+    def record_refusal(self, pointer: str, error: RowError) -> None:
         """Note a part that cannot be read."""
-        self.refused.append(Refused(pointer, error.code, error.detail))
+        self.refused.append(RefusedOffer(pointer, error.code, error.detail))
 
-    def note(self, pointer: str, code: str, detail: str) -> None:
+    def record_note(self, pointer: str, code: str, detail: str) -> None:
         """Note what is odd about a part that was read."""
-        self.notes.append(Refused(pointer, code, detail))
+        self.notes.append(RefusedOffer(pointer, code, detail))
 
 
 NUMBER: Final = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
@@ -78,41 +78,41 @@ _SECONDS: Final = {
 }
 
 
-def printed(text: str) -> float:
+def parse_printed_number(text: str) -> float:
     """A number that a log prints, commas between thousands left out; raises RowError for anything else."""
     if not re.fullmatch(NUMBER, text.strip()):
         raise RowError("NOT_A_NUMBER", "a figure is no number")
-    return _finite(float(text.replace(",", "")))
+    return _check_finite(float(text.replace(",", "")))
 
 
-def _finite(value: float) -> float:
+def _check_finite(value: float) -> float:
     if not math.isfinite(value):
         raise RowError("NOT_A_NUMBER", "a figure is not finite")
     return value
 
 
-def number(value: object) -> float:
+def read_number(value: object) -> float:
     """A number of a document, also one that is written as text; raises RowError for anything else."""
     if isinstance(value, str):
-        return printed(value)
+        return parse_printed_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise RowError("NOT_A_NUMBER", "a figure is no number")
-    return _finite(float(value))
+    return _check_finite(float(value))
 
 
-def positive(value: object) -> float:
+def read_positive(value: object) -> float:
     """A number above 0: a rate or a time of 0 was not measured."""
-    figure = number(value)
+    figure = read_number(value)
     if figure <= 0.0:
         raise RowError("NOT_POSITIVE", "a figure that must be above 0 is not")
     return figure
 
 
-def count(value: object) -> int | None:
+def read_count(value: object) -> int | None:
     """A whole number above 0; None for what is none."""
     if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
         try:
-            figure = number(value)
+            figure = read_number(value)
         except RowError:
             return None
         if figure > 0.0 and figure == int(figure):
@@ -120,37 +120,37 @@ def count(value: object) -> int | None:
     return None
 
 
-def in_seconds(value: object, unit: str) -> float:
+def read_seconds(value: object, unit: str) -> float:
     """A time of any unit in seconds; raises RowError where the unit is not one of time."""
     scale = _SECONDS.get(unit.strip().lower())
     if scale is None:
         raise RowError("UNIT_UNKNOWN", "a time has a unit that is none of time")
-    return number(value) * scale
+    return read_number(value) * scale
 
 
-def mapping(value: object) -> Mapping[str, object]:
+def read_mapping(value: object) -> Mapping[str, object]:
     """An object of a document; an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
-def sequence(value: object) -> list[object]:
+def read_sequence(value: object) -> list[object]:
     """A list of a document; an empty one for anything else."""
     return value if isinstance(value, list) else []
 
 
-def member(document: object, *path: str) -> object:
+def get_member(document: object, *path: str) -> object:
     """What stands at a path of members; None where there is nothing."""
     for name in path:
-        document = mapping(document).get(name)
+        document = read_mapping(document).get(name)
     return document
 
 
-def facts(**given: Fact | None) -> dict[str, Fact]:
+def build_facts(**given: RunFact | None) -> dict[str, RunFact]:
     """The facts that are known; two underscores stand for the dot of a path."""
     return {name.replace("__", "."): value for name, value in given.items() if value is not None}
 
 
-def length(mean: float | None, deviation: float | None = None) -> Fact | None:
+def build_token_length(mean: float | None, deviation: float | None = None) -> RunFact | None:
     """A length of requests as a question has it, from the mean in tokens and the standard deviation.
 
     Lengths that vary are taken as lognormal, for which sigma^2 = ln(1 + deviation^2 / mean^2).
@@ -174,7 +174,7 @@ _LONGEST_LINE: Final = 2000
 _CODES: Final = re.compile(r"\x1b\[[0-9;]*+[A-Za-z]")
 
 
-def lines(content: str) -> Iterator[tuple[str, str]]:
+def read_lines(content: str) -> Iterator[tuple[str, str]]:
     """Lines of a log with their pointers, without codes of colour; the first is ``/1``.
 
     Raises PlanningError for more than ``MOST_LINES``.
@@ -190,14 +190,14 @@ def check_lines(content: str, most: int = MOST_LINES) -> None:
         raise PlanningError("TOO_MANY_LINES", "/content", f"the content has more than {most} lines")
 
 
-def parts(listed: Sequence[_Part]) -> Sequence[_Part]:
+def check_part_count(listed: Sequence[_Part]) -> Sequence[_Part]:
     """The parts of a document; raises PlanningError for more than ``MOST_PARTS``."""
     if len(listed) > MOST_PARTS:
         raise PlanningError("TOO_MANY_PARTS", "/content", f"the content lists more than {MOST_PARTS} results")
     return listed
 
 
-def lines_with_parts(content: str) -> Iterator[tuple[str, str]]:
+def read_part_lines(content: str) -> Iterator[tuple[str, str]]:
     """Lines that each hold a document, those that are not empty; raises PlanningError for too many."""
     check_lines(content, MOST_PARTS)
     for place, line in enumerate(content.splitlines(), start=1):
@@ -209,19 +209,19 @@ NOT_A_RESULT: Final = "NOT_A_RESULT"
 """Why a part of a file is refused that has no member of its format."""
 
 
-def required(measurements: Measurements, what: str) -> Measurements:
+def require_results(measurements: FileMeasurements, what: str) -> FileMeasurements:
     """``measurements``, which must hold something; raises PlanningError where the file is of another kind."""
     if not measurements.runs and all(one.code == NOT_A_RESULT for one in measurements.refused):
         raise PlanningError("FORMAT", "/content", f"the content holds no {what}")
     return measurements
 
 
-def percentile_name(value: object) -> str:
+def format_percentile(value: object) -> str:
     """``p99`` of 99, 99.0, p99 or 99.00; ``p99.9`` of 99.9."""
     return f"p{float(str(value).lower().removeprefix('p')):g}"
 
 
-def worst(readings: Iterable[Reading], *, largest: bool) -> Reading | None:
+def select_worst(readings: Iterable[FigureReading], *, largest: bool) -> FigureReading | None:
     """The reading that binds all devices; None where there is none."""
     known = list(readings)
     if not known:

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from service.formats.measurements.readings import (
-    Measurements,
-    Reading,
-    Run,
-    facts,
-    lines_with_parts,
-    mapping,
-    number,
-    required,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    build_facts,
+    read_mapping,
+    read_number,
+    read_part_lines,
+    require_results,
 )
-from service.formats.offers.listed import RowError, document
+from service.formats.offers.listed import RowError, parse_document
 from service.planning.errors import PlanningError
 
 FLOPS: Final = "flops_per_second"
@@ -37,51 +37,64 @@ _RULES: Final = (
 )
 
 
-def measurements_from_superbench(content: str) -> Measurements:
+def measurements_from_superbench(content: str) -> FileMeasurements:
     """One run for each node of results as JSON lines, or one for a baseline; raises PlanningError else.
 
     Readings are ``of`` benchmark, metric and rank; names of other benchmarks are left out.
     """
-    read = Measurements()
-    for pointer, node in _nodes(content):
+    read = FileMeasurements()
+    for pointer, node in _read_nodes(content):
         failed = {
-            benchmark for benchmark, name, _, value in _figures(node) if name == "return_code" and value
+            benchmark for benchmark, name, _, value in _read_figures(node) if name == "return_code" and value
         }
         for benchmark in sorted(failed):
-            read.refuse(f"{pointer}/{benchmark}", RowError("TEST_FAILED", "a benchmark of the file failed"))
+            read.record_refusal(
+                f"{pointer}/{benchmark}", RowError("TEST_FAILED", "a benchmark of the file failed")
+            )
         readings = [
-            Reading(f"{pointer}/{benchmark}~1{name}", metric, value * scale, of=_of(benchmark, name, rank))
-            for benchmark, name, rank, value in _figures(node)
+            FigureReading(
+                f"{pointer}/{benchmark}~1{name}",
+                metric,
+                value * scale,
+                of=_build_labels(benchmark, name, rank),
+            )
+            for benchmark, name, rank, value in _read_figures(node)
             if benchmark not in failed
             for whose, which, metric, scale in _RULES
             if whose.fullmatch(benchmark) and which.fullmatch(name) and value > 0.0
         ]
         named = node.get("node")
         if readings:
-            read.runs.append(Run(pointer, tuple(readings), facts(node_name=str(named) if named else None)))
-    return required(read, "metrics of SuperBench that this reader knows")
+            read.runs.append(
+                MeasuredFileRun(
+                    pointer, tuple(readings), build_facts(node_name=str(named) if named else None)
+                )
+            )
+    return require_results(read, "metrics of SuperBench that this reader knows")
 
 
-def _of(benchmark: str, name: str, rank: str | None) -> dict[str, str | int | float]:
+def _build_labels(benchmark: str, name: str, rank: str | None) -> dict[str, str | int | float]:
     of: dict[str, str | int | float] = {"benchmark": benchmark, "metric": name}
     return of if rank is None else {**of, "rank": int(rank)}
 
 
-def _nodes(content: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _read_nodes(content: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     try:
-        whole = document(content)
+        whole = parse_document(content)
     except PlanningError:
-        yield from ((pointer, mapping(document(line))) for pointer, line in lines_with_parts(content))
+        yield from (
+            (pointer, read_mapping(parse_document(line))) for pointer, line in read_part_lines(content)
+        )
         return
-    yield "", mapping(whole)
+    yield "", read_mapping(whole)
 
 
-def _figures(node: Mapping[str, object]) -> Iterator[tuple[str, str, str | None, float]]:
+def _read_figures(node: Mapping[str, object]) -> Iterator[tuple[str, str, str | None, float]]:
     for key, value in node.items():
         match = _NAME.fullmatch(key)
         if match is None:
             continue
         try:
-            yield match["benchmark"], match["metric"], match["rank"], number(value)
+            yield match["benchmark"], match["metric"], match["rank"], read_number(value)
         except RowError:
             continue

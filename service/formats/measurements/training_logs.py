@@ -13,19 +13,19 @@ from typing import Final, NamedTuple
 
 from service.formats.measurements.readings import (
     NUMBER,
-    Fact,
-    Measurements,
-    Reading,
-    Run,
-    count,
-    facts,
-    lines,
-    mapping,
-    member,
-    positive,
-    printed,
-    required,
-    worst,
+    FigureReading,
+    FileMeasurements,
+    MeasuredFileRun,
+    RunFact,
+    build_facts,
+    get_member,
+    parse_printed_number,
+    read_count,
+    read_lines,
+    read_mapping,
+    read_positive,
+    require_results,
+    select_worst,
 )
 from service.formats.offers.listed import RowError
 from service.planning.units import GIBIBYTE_BYTES, MEBIBYTE_BYTES
@@ -79,53 +79,53 @@ _MLLOG: Final = ":::MLLOG "
 _OTHER_DEVICE: Final = 0.01
 
 
-class _Step(NamedTuple):
+class _LoggedStep(NamedTuple):
     """What one line says of a step."""
 
     number: int
-    readings: tuple[Reading, ...]
-    facts: Mapping[str, Fact]
+    readings: tuple[FigureReading, ...]
+    facts: Mapping[str, RunFact]
     capacity: float | None = None
 
 
-def measurements_from_training_log(content: str) -> Measurements:
+def measurements_from_training_log(content: str) -> FileMeasurements:
     """The runs of a training log: readings of each step, and their median beside ``of`` no step.
 
     Raises PlanningError where the log is none of those that are known.
     """
-    read = Measurements()
-    _read_steps(content, _titan_step, "torchtitan", read)
+    read = FileMeasurements()
+    _read_steps(content, _parse_titan_step, "torchtitan", read)
     _read_megatron(content, read)
     _read_mlperf(content, read)
-    return required(read, "steps of a training log that this reader knows")
+    return require_results(read, "steps of a training log that this reader knows")
 
 
 def _read_steps(
-    content: str, step_of: Callable[[str, str], _Step | None], framework: str, read: Measurements
+    content: str, step_of: Callable[[str, str], _LoggedStep | None], framework: str, read: FileMeasurements
 ) -> None:
-    run: list[_Step] = []
-    for pointer, line in lines(content):
+    run: list[_LoggedStep] = []
+    for pointer, line in read_lines(content):
         step = step_of(pointer, line)
         if step is None:
             continue
-        if run and _begins_anew(run[-1], step):
-            _close(run, framework, {}, (), read)
+        if run and _is_new_run(run[-1], step):
+            _record_run(run, framework, {}, (), read)
             run = []
         run.append(step)
-    _close(run, framework, {}, (), read)
+    _record_run(run, framework, {}, (), read)
 
 
-def _begins_anew(last: _Step, step: _Step) -> bool:
+def _is_new_run(last: _LoggedStep, step: _LoggedStep) -> bool:
     other = last.capacity and step.capacity and abs(step.capacity / last.capacity - 1.0) > _OTHER_DEVICE
     return step.number <= last.number or bool(other)
 
 
-def _close(
-    run: list[_Step],
+def _record_run(
+    run: list[_LoggedStep],
     framework: str | None,
-    said: Mapping[str, Fact],
-    beside: Iterable[Reading],
-    read: Measurements,
+    said: Mapping[str, RunFact],
+    beside: Iterable[FigureReading],
+    read: FileMeasurements,
 ) -> None:
     """A run with the median of each figure over its steps but the first of all."""
     if not run:
@@ -133,60 +133,62 @@ def _close(
     place = run[0].readings[0].pointer
     steady = [step for step in run if step.number > 1]
     if not steady:
-        read.refuse(place, RowError("WARM_UP_ONLY", "the first step alone says nothing of the others"))
+        read.record_refusal(
+            place, RowError("WARM_UP_ONLY", "the first step alone says nothing of the others")
+        )
         return
     readings = [reading for step in run for reading in step.readings]
     medians = []
     for metric in dict.fromkeys(reading.metric for step in steady for reading in step.readings):
         values = [one.value for step in steady for one in step.readings if one.metric == metric]
         if metric in (ALLOCATED, RESERVED, DEVICE):
-            medians.append(Reading(place, metric, max(values), "max"))
+            medians.append(FigureReading(place, metric, max(values), "max"))
         else:
-            medians.append(Reading(place, metric, statistics.median(values), "p50"))
-    known = {**said, "steps": len(steady), **facts(workload__framework__name=framework)}
+            medians.append(FigureReading(place, metric, statistics.median(values), "p50"))
+    known = {**said, "steps": len(steady), **build_facts(workload__framework__name=framework)}
     for step in run:
         known |= step.facts
-    read.runs.append(Run(place, (*medians, *beside, *readings), known))
+    read.runs.append(MeasuredFileRun(place, (*medians, *beside, *readings), known))
 
 
-def _titan_step(pointer: str, line: str) -> _Step | None:
+def _parse_titan_step(pointer: str, line: str) -> _LoggedStep | None:
     match = _TITAN.match(line) if "memory:" in line else None
     if match is None:
         return None
     of = {"step": int(match[1])}
-    memory = printed(match[2]) * GIBIBYTE_BYTES
-    share = printed(match[3]) / 100.0
+    memory = parse_printed_number(match[2]) * GIBIBYTE_BYTES
+    share = parse_printed_number(match[3]) / 100.0
     readings = [
-        Reading(pointer, RESERVED, memory, of=of),
-        Reading(pointer, RATE, positive(match[4]), of=of),
+        FigureReading(pointer, RESERVED, memory, of=of),
+        FigureReading(pointer, RATE, read_positive(match[4]), of=of),
     ]
     for pattern, metric, scale in ((_TITAN_FLOPS, FLOPS, 1e12), (_TITAN_SHARE, UTILIZATION, 0.01)):
         found = pattern.search(line)
         if found:
-            readings.append(Reading(pointer, metric, printed(found[1]) * scale, of=of))
+            readings.append(FigureReading(pointer, metric, parse_printed_number(found[1]) * scale, of=of))
     capacity = memory / share if share > 0.0 else None
     if capacity is not None:
-        readings.append(Reading(pointer, DEVICE, capacity, of=of))
-    return _Step(int(match[1]), tuple(readings), {}, capacity)
+        readings.append(FigureReading(pointer, DEVICE, capacity, of=of))
+    return _LoggedStep(int(match[1]), tuple(readings), {}, capacity)
 
 
-def _read_megatron(content: str, read: Measurements) -> None:
-    run: list[_Step] = []
-    said: dict[str, Fact] = {}
-    peaks: list[Reading] = []
+def _read_megatron(content: str, read: FileMeasurements) -> None:
+    run: list[_LoggedStep] = []
+    said: dict[str, RunFact] = {}
+    peaks: list[FigureReading] = []
     framework = None
-    for pointer, line in lines(content):
+    for pointer, line in read_lines(content):
         framework = next((name for name, mark in _MARKS if mark in line), framework)
-        peaks.extend(_peaks(pointer, line))
-        said |= _layout(line)
-        step = _megatron_step(pointer, line)
+        peaks.extend(_parse_peaks(pointer, line))
+        said |= _parse_layout(line)
+        step = _parse_megatron_step(pointer, line)
         if step is None:
             continue
-        if run and _begins_anew(run[-1], step):
-            _close(run, framework, said, _worst(peaks), read)
+        if run and _is_new_run(run[-1], step):
+            _record_run(run, framework, said, _select_worst_peaks(peaks), read)
             run = []
         run.append(step)
-    _close(run, framework, said, [*_worst(peaks), *peaks], read)
+    _record_run(run, framework, said, [*_select_worst_peaks(peaks), *peaks], read)
 
 
 _MARKS: Final = (
@@ -197,44 +199,47 @@ _MARKS: Final = (
 """What only one of the two frameworks prints."""
 
 
-def _megatron_step(pointer: str, line: str) -> _Step | None:
+def _parse_megatron_step(pointer: str, line: str) -> _LoggedStep | None:
     match = _ITERATION.match(line) if "elapsed time per iteration" in line else None
     if match is None:
         return None
     number, unit = int(match[1]), match[2]
     of = {"step": number}
-    readings = [Reading(pointer, STEP, positive(match[3]) * (1e-3 if unit == "ms" else 1.0), of=of)]
+    readings = [
+        FigureReading(pointer, STEP, read_positive(match[3]) * (1e-3 if unit == "ms" else 1.0), of=of)
+    ]
     found = _MEGATRON_FLOPS.search(line)
     if found:
-        readings.append(Reading(pointer, FLOPS, printed(found[1]) * 1e12, of=of))
+        readings.append(FigureReading(pointer, FLOPS, parse_printed_number(found[1]) * 1e12, of=of))
     batch, length = _GLOBAL.search(line), _SEQUENCE.search(line)
-    said = facts(
+    said = build_facts(
         workload__global_batch_size=int(batch[1]) if batch else None,
         workload__sequence_length=int(length[1]) if length else None,
     )
-    return _Step(number, tuple(readings), said)
+    return _LoggedStep(number, tuple(readings), said)
 
 
-def _peaks(pointer: str, line: str) -> Iterator[Reading]:
+def _parse_peaks(pointer: str, line: str) -> Iterator[FigureReading]:
     match = _MEMORY.match(line) if "| max reserved: " in line else None
     if match:
         of = {"rank": int(match[1])}
-        yield Reading(pointer, ALLOCATED, printed(match[2]) * MEBIBYTE_BYTES, of=of)
-        yield Reading(pointer, RESERVED, printed(match[3]) * MEBIBYTE_BYTES, of=of)
+        yield FigureReading(pointer, ALLOCATED, parse_printed_number(match[2]) * MEBIBYTE_BYTES, of=of)
+        yield FigureReading(pointer, RESERVED, parse_printed_number(match[3]) * MEBIBYTE_BYTES, of=of)
 
 
-def _worst(peaks: list[Reading]) -> list[Reading]:
+def _select_worst_peaks(peaks: list[FigureReading]) -> list[FigureReading]:
     """The device that holds the most, of those that print."""
     most = [
-        worst((one for one in peaks if one.metric == name), largest=True) for name in (ALLOCATED, RESERVED)
+        select_worst((one for one in peaks if one.metric == name), largest=True)
+        for name in (ALLOCATED, RESERVED)
     ]
     return [one._replace(statistic="max", of={}) for one in most if one is not None]
 
 
-def _layout(line: str) -> dict[str, Fact]:
+def _parse_layout(line: str) -> dict[str, RunFact]:
     match = _WORLD.search(line) if "using world size: " in line else None
     if match:
-        said: dict[str, Fact] = {
+        said: dict[str, RunFact] = {
             "cluster.accelerator_count": int(match[1]),
             "parallelism.data": int(match[2]),
         }
@@ -251,37 +256,41 @@ def _layout(line: str) -> dict[str, Fact]:
         return {"workload.precision": name}
     if name == "zero_stage" and value in _SHARDINGS:
         return {"parallelism.sharding": _SHARDINGS[value]}
-    whole = count(value) if name in _ARGUMENTS else None
+    whole = read_count(value) if name in _ARGUMENTS else None
     return {_ARGUMENTS[name]: whole} if whole else {}
 
 
-def _read_mlperf(content: str, read: Measurements) -> None:
+def _read_mlperf(content: str, read: FileMeasurements) -> None:
     """Events as JSON behind ``:::MLLOG``; times of day are milliseconds, throughput is samples per second."""
-    rates: list[Reading] = []
-    said: dict[str, Fact] = {}
+    rates: list[FigureReading] = []
+    said: dict[str, RunFact] = {}
     started, place = None, ""
-    for pointer, line in lines(content):
-        event = _event(line)
+    for pointer, line in read_lines(content):
+        event = _parse_event(line)
         key, value, at = event.get("key"), event.get("value"), event.get("time_ms")
         if key == "run_start":
             started, place = at, pointer
         elif key == "run_stop" and isinstance(at, int) and isinstance(started, int):
-            if member(event, "metadata", "status") == "success":
-                rates.append(Reading(pointer, "run_seconds", (at - started) / 1000.0))
+            if get_member(event, "metadata", "status") == "success":
+                rates.append(FigureReading(pointer, "run_seconds", (at - started) / 1000.0))
             else:
-                read.refuse(pointer, RowError("RESULT_INVALID", "the run did not reach its quality"))
-        elif key == "tracked_stats" and mapping(value).get("throughput") is not None:
-            step = count(member(event, "metadata", "step")) or 0
-            rates.append(Reading(pointer, SAMPLES, positive(mapping(value)["throughput"]), of={"step": step}))
-        elif key in _EVENTS and count(value):
-            said[_EVENTS[str(key)]] = count(value) or 1
+                read.record_refusal(pointer, RowError("RESULT_INVALID", "the run did not reach its quality"))
+        elif key == "tracked_stats" and read_mapping(value).get("throughput") is not None:
+            step = read_count(get_member(event, "metadata", "step")) or 0
+            rates.append(
+                FigureReading(
+                    pointer, SAMPLES, read_positive(read_mapping(value)["throughput"]), of={"step": step}
+                )
+            )
+        elif key in _EVENTS and read_count(value):
+            said[_EVENTS[str(key)]] = read_count(value) or 1
         elif key == "submission_benchmark":
             said["benchmark"] = str(value)
     speeds = [reading.value for reading in rates if reading.metric == SAMPLES]
     if speeds:
-        rates.insert(0, Reading(place, SAMPLES, statistics.median(speeds), "p50"))
+        rates.insert(0, FigureReading(place, SAMPLES, statistics.median(speeds), "p50"))
     if rates:
-        read.runs.append(Run(place, tuple(rates), said))
+        read.runs.append(MeasuredFileRun(place, tuple(rates), said))
 
 
 _EVENTS: Final = {
@@ -291,11 +300,11 @@ _EVENTS: Final = {
 }
 
 
-def _event(line: str) -> Mapping[str, object]:
+def _parse_event(line: str) -> Mapping[str, object]:
     _, marker, text = line.partition(_MLLOG)
     if not marker:
         return {}
     try:
-        return mapping(json.loads(text))
+        return read_mapping(json.loads(text))
     except (ValueError, RecursionError):
         return {}

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from service.formats.offers.gpuhunt import offers_from_gpuhunt, offers_from_gpuhunt_tpu
-from service.formats.offers.listed import OfferImport
-from service.formats.offers.names import Asked
+from service.formats.offers.listed import ReadOffers
+from service.formats.offers.names import PriceListContext
 from service.formats.offers.opencost import offers_from_opencost_csv, offers_from_opencost_json
 from service.formats.offers.skypilot import offers_from_skypilot
 from service.formats.offers.vantage import offers_from_ec2instances
 
-READERS: Final[Mapping[str, Callable[[str, Asked], OfferImport]]] = {
+READERS: Final[Mapping[str, Callable[[str, PriceListContext], ReadOffers]]] = {
     "skypilot": offers_from_skypilot,
     "gpuhunt": offers_from_gpuhunt,
     "gpuhunt_tpu": offers_from_gpuhunt_tpu,

@@ -10,42 +10,45 @@ from decimal import Decimal
 
 from service.formats.offers.listed import (
     ListedOffer,
-    OfferImport,
-    Refused,
+    ReadOffers,
+    RefusedOffer,
     RowError,
-    count_of,
-    document,
-    gathered,
-    price_of,
+    collect_offers,
+    parse_count,
+    parse_document,
+    parse_price,
+    parse_text,
     read_table,
-    text_of,
 )
-from service.formats.offers.names import Asked, Meant, meant
+from service.formats.offers.names import NamedAccelerator, PriceListContext, resolve_accelerator
 from service.planning.errors import PlanningError
 
 _COLUMNS = ("instance_name", "location", "price", "gpu_count", "gpu_name", "spot")
 _TPU_PRICES = {"On Demand (USD)": "on_demand", "Spot (USD)": "spot"}
 
 
-def offers_from_gpuhunt(content: str, asked: Asked) -> OfferImport:
+def offers_from_gpuhunt(content: str, asked: PriceListContext) -> ReadOffers:
     """The offers of a gpuhunt catalog of one provider; raises PlanningError if the content is none."""
 
-    def read(pointer: str, cells: Mapping[str, str]) -> ListedOffer:
-        return _row(pointer, cells, asked)
+    def read_row(pointer: str, cells: Mapping[str, str]) -> ListedOffer:
+        return _read_row(pointer, cells, asked)
 
-    offers, refused, total = read_table(content, _COLUMNS, read)
-    return gathered(offers, refused, total)
+    offers, refused, total = read_table(content, _COLUMNS, read_row)
+    return collect_offers(offers, refused, total)
 
 
-def _row(pointer: str, cells: Mapping[str, str], asked: Asked) -> ListedOffer:
-    name, count = text_of(cells["gpu_name"]), count_of(cells["gpu_count"])
+def _read_row(pointer: str, cells: Mapping[str, str], asked: PriceListContext) -> ListedOffer:
+    name, count = parse_text(cells["gpu_name"]), parse_count(cells["gpu_count"])
     if name is None or not count:
         raise RowError("NO_ACCELERATOR", "the instance has no accelerator")
-    instance = text_of(cells["instance_name"])
-    unit = meant(
-        asked.accelerators, name, instance=instance or "", memory_gb=_memory(cells.get("gpu_memory", ""))
+    instance = parse_text(cells["instance_name"])
+    unit = resolve_accelerator(
+        asked.accelerators,
+        name,
+        instance=instance or "",
+        memory_gb=_parse_memory_gb(cells.get("gpu_memory", "")),
     )
-    if not isinstance(unit, Meant):
+    if not isinstance(unit, NamedAccelerator):
         raise RowError(unit.code, unit.detail)
     spot = cells["spot"].strip().lower()
     if spot not in ("true", "false"):
@@ -56,16 +59,16 @@ def _row(pointer: str, cells: Mapping[str, str], asked: Asked) -> ListedOffer:
         accelerator_id=unit.accelerator_id,
         accelerator_count=count * unit.devices,
         purchase_option="spot" if spot == "true" else "on_demand",
-        price=price_of(cells["price"]),
+        price=parse_price(cells["price"]),
         currency_code="USD",
-        region=text_of(cells["location"]),
+        region=parse_text(cells["location"]),
         instance_type=instance,
         includes=("host",),
         doubt=unit.doubt,
     )
 
 
-def _memory(text: str) -> float | None:
+def _parse_memory_gb(text: str) -> float | None:
     """GB of one device; empty or 0 (as of TPUs) is not known."""
     try:
         memory = float(text)
@@ -74,23 +77,23 @@ def _memory(text: str) -> float | None:
     return memory if 0 < memory < float("inf") else None
 
 
-def offers_from_gpuhunt_tpu(content: str, asked: Asked) -> OfferImport:
+def offers_from_gpuhunt_tpu(content: str, asked: PriceListContext) -> ReadOffers:
     """Chip prices of ``tpu_pricing.json``; raises PlanningError if the content is none."""
-    listed = document(content)
+    listed = parse_document(content)
     if not isinstance(listed, Mapping) or not all(isinstance(value, Mapping) for value in listed.values()):
         raise PlanningError("FORMAT", "/content", "the document holds no prices by TPU and region")
     offers, refused, total = [], [], 0
-    for place, price in _chips(listed):
+    for place, price in _list_chips(listed):
         total += 1
-        pointer = "".join(f"/{_escaped(part)}" for part in place)
+        pointer = "".join(f"/{_escape_pointer(part)}" for part in place)
         try:
-            offers.append(_chip(place, price, asked)._replace(pointer=pointer))
+            offers.append(_read_chip(place, price, asked)._replace(pointer=pointer))
         except RowError as error:
-            refused.append(Refused(pointer, error.code, error.detail))
-    return gathered(offers, refused, total)
+            refused.append(RefusedOffer(pointer, error.code, error.detail))
+    return collect_offers(offers, refused, total)
 
 
-def _chips(listed: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[tuple[str, str, str], object]]:
+def _list_chips(listed: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[tuple[str, str, str], object]]:
     for name, regions in listed.items():
         for region, prices in regions.items():
             if not isinstance(prices, Mapping):
@@ -101,12 +104,12 @@ def _chips(listed: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[tuple[s
                     yield (name, region, option), prices[option]
 
 
-def _chip(place: tuple[str, str, str], price: object, asked: Asked) -> ListedOffer:
+def _read_chip(place: tuple[str, str, str], price: object, asked: PriceListContext) -> ListedOffer:
     name, region, option = place
     if not isinstance(price, Decimal | int | str) or isinstance(price, bool):
         raise RowError("PRICE_MISSING", "there is no price")
-    unit = meant(asked.accelerators, name)
-    if not isinstance(unit, Meant):
+    unit = resolve_accelerator(asked.accelerators, name)
+    if not isinstance(unit, NamedAccelerator):
         raise RowError(unit.code, unit.detail)
     return ListedOffer(
         pointer="",
@@ -114,13 +117,13 @@ def _chip(place: tuple[str, str, str], price: object, asked: Asked) -> ListedOff
         accelerator_id=unit.accelerator_id,
         accelerator_count=unit.devices,
         purchase_option=_TPU_PRICES[option],
-        price=price_of(str(price)),
+        price=parse_price(str(price)),
         currency_code="USD",
-        region=text_of(region),
-        instance_type=text_of(name),
+        region=parse_text(region),
+        instance_type=parse_text(name),
         doubt=unit.doubt,
     )
 
 
-def _escaped(part: str) -> str:
+def _escape_pointer(part: str) -> str:
     return part[:100].replace("~", "~0").replace("/", "~1")

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from hashlib import sha256
 from typing import Final, NamedTuple, TypeVar
 
-from service.planning.cost.prices import Term, effective_price, written
+from service.planning.cost.prices import CommitmentTerm, compute_effective_price, format_price
 from service.planning.errors import PlanningError
 
 _LARGEST_PRICE: Final = Decimal(1_000_000)
@@ -22,7 +22,7 @@ _EXACT: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=Decimal)
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
 
 
-class Refused(NamedTuple):
+class RefusedOffer(NamedTuple):
     """A row that is no offer; ``pointer`` is the line of a table (the header is /1) or into a document."""
 
     pointer: str
@@ -43,30 +43,30 @@ class ListedOffer(NamedTuple):
     region: str | None = None
     zone: str | None = None
     instance_type: str | None = None
-    term: Term | None = None
+    term: CommitmentTerm | None = None
     term_name: str = ""
     includes: tuple[str, ...] | None = None
     doubt: str | None = None
     note: str | None = None
 
     @property
-    def effective(self) -> Decimal:
+    def hourly_price(self) -> Decimal:
         """Price of an instance for an hour, all that is paid over a term included."""
-        return effective_price(self.price, self.term)
+        return compute_effective_price(self.price, self.term)
 
     @property
     def id(self) -> str:
         """The id of the offer: the same for the same thing sold, whatever its price."""
         what = self.instance_type or f"{self.accelerator_count}x-{self.accelerator_id}"
         place = self.zone or self.region or ""
-        return slug(self.provider, what, place, self.purchase_option, self.term_name)
+        return build_slug(self.provider, what, place, self.purchase_option, self.term_name)
 
 
-class OfferImport(NamedTuple):
+class ReadOffers(NamedTuple):
     """What was read: offers by id, and what was refused; ``rows`` counts what the list held."""
 
     offers: tuple[ListedOffer, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedOffer, ...]
     rows: int
 
     @property
@@ -75,7 +75,7 @@ class OfferImport(NamedTuple):
         return dict(Counter(one.code for one in self.refused))
 
 
-def slug(*parts: str) -> str:
+def build_slug(*parts: str) -> str:
     """An id of the catalog made of ``parts``; what would be too long ends in a digest."""
     joined = "-".join(part for part in parts if part).lower()
     text = re.sub(r"[^a-z0-9]+", "-", joined).strip("-") or "offer"
@@ -94,7 +94,7 @@ class RowError(Exception):
         self.detail: Final = detail
 
 
-def price_of(text: str) -> Decimal:
+def parse_price(text: str) -> Decimal:
     """A price as text: a plain positive number of at most nine decimals is kept, more are rounded."""
     try:
         price = Decimal(text.strip())
@@ -102,13 +102,13 @@ def price_of(text: str) -> Decimal:
         raise RowError("PRICE_INVALID", "the price is no number") from None
     if not price.is_finite() or price < 0 or price > _LARGEST_PRICE:
         raise RowError("PRICE_INVALID", "the price is not a plain amount of money")
-    price = Decimal(written(price))
+    price = Decimal(format_price(price))
     if price == 0:
         raise RowError("PRICE_ZERO", "a price of 0 is an unknown price")
     return price
 
 
-def count_of(text: str) -> int:
+def parse_count(text: str) -> int:
     """A count of accelerators as text such as 8 or 8.0; 0 where there is none."""
     if not text.strip():
         return 0
@@ -123,7 +123,7 @@ def count_of(text: str) -> int:
     return int(count)
 
 
-def text_of(value: object) -> str | None:
+def parse_text(value: object) -> str | None:
     """Text as a row may keep it; None for what is empty."""
     text = str(value or "").strip()
     if not text:
@@ -135,24 +135,24 @@ def text_of(value: object) -> str | None:
 
 def read_table(
     content: str, columns: Sequence[str], read: Callable[[str, Mapping[str, str]], _Row]
-) -> tuple[list[_Row], list[Refused], int]:
+) -> tuple[list[_Row], list[RefusedOffer], int]:
     """The rows of a CSV as ``read`` makes them of pointer and cells, those refused, and how many there were.
 
     Raises PlanningError for what is no CSV or lacks one of ``columns``, which may come in any order.
     """
     rows: list[_Row] = []
-    refused: list[Refused] = []
+    refused: list[RefusedOffer] = []
     total = 0
-    for line, header, cells in _lines(content, columns):
+    for line, header, cells in _read_lines(content, columns):
         total += 1
         try:
-            rows.append(read(f"/{line}", _named(header, cells)))
+            rows.append(read(f"/{line}", _match_cells(header, cells)))
         except RowError as error:
-            refused.append(Refused(f"/{line}", error.code, error.detail))
+            refused.append(RefusedOffer(f"/{line}", error.code, error.detail))
     return rows, refused, total
 
 
-def _lines(content: str, columns: Sequence[str]) -> Iterator[tuple[int, list[str], list[str]]]:
+def _read_lines(content: str, columns: Sequence[str]) -> Iterator[tuple[int, list[str], list[str]]]:
     reader = csv.reader(io.StringIO(content.removeprefix("\ufeff"), newline=""))
     try:
         header = next(reader, [])
@@ -166,13 +166,13 @@ def _lines(content: str, columns: Sequence[str]) -> Iterator[tuple[int, list[str
         raise PlanningError("FORMAT", "/content", f"line {reader.line_num} is no CSV") from error
 
 
-def _named(header: list[str], cells: list[str]) -> Mapping[str, str]:
+def _match_cells(header: list[str], cells: list[str]) -> Mapping[str, str]:
     if len(cells) != len(header):
         raise RowError("WIDTH", "the row has more or fewer cells than the header")
     return dict(zip(header, cells, strict=True))
 
 
-def document(content: str) -> object:
+def parse_document(content: str) -> object:
     """A JSON document with exact numbers; raises PlanningError if it is none."""
     try:
         return _EXACT.decode(content.removeprefix("\ufeff"))
@@ -180,7 +180,7 @@ def document(content: str) -> object:
         raise PlanningError("FORMAT", "/content", "the content is no JSON") from error
 
 
-def gathered(offers: Iterable[ListedOffer], refused: Iterable[Refused], rows: int) -> OfferImport:
+def collect_offers(offers: Iterable[ListedOffer], refused: Iterable[RefusedOffer], rows: int) -> ReadOffers:
     """The offers of a list, each once and plausible beside the others; the rest refused.
 
     A row that repeats another is dropped; one that contradicts it (same thing, another price) is refused,
@@ -192,31 +192,37 @@ def gathered(offers: Iterable[ListedOffer], refused: Iterable[Refused], rows: in
         first = kept.setdefault(offer.id, offer)
         if first is not offer and first._replace(pointer=offer.pointer) != offer:
             detail = f"the same offer has other terms at {first.pointer}"
-            refusals.append(Refused(offer.pointer, "CONTRADICTS_ANOTHER_ROW", detail))
-    plausible = _without_dear_spot(kept, refusals)
-    return OfferImport(tuple(plausible), tuple(sorted(refusals, key=_place)), rows)
+            refusals.append(RefusedOffer(offer.pointer, "CONTRADICTS_ANOTHER_ROW", detail))
+    plausible = _drop_expensive_spot(kept, refusals)
+    return ReadOffers(tuple(plausible), tuple(sorted(refusals, key=_build_sort_key)), rows)
 
 
-def _place(refused: Refused) -> tuple[int, str]:
+def _build_sort_key(refused: RefusedOffer) -> tuple[int, str]:
     line = refused.pointer.removeprefix("/")
     return (int(line) if line.isdigit() else 0), refused.pointer
 
 
-def _without_dear_spot(kept: Mapping[str, ListedOffer], refusals: list[Refused]) -> Iterator[ListedOffer]:
+def _drop_expensive_spot(
+    kept: Mapping[str, ListedOffer], refusals: list[RefusedOffer]
+) -> Iterator[ListedOffer]:
     on_demand: dict[tuple[object, ...], Decimal] = {}
     for offer in kept.values():
         if offer.purchase_option == "on_demand":
-            on_demand.setdefault(_sold(offer, offer.zone or offer.region), offer.effective)
+            on_demand.setdefault(_build_product_key(offer, offer.zone or offer.region), offer.hourly_price)
     for offer in kept.values():
         places = dict.fromkeys((offer.zone or offer.region, offer.region))
-        listed = [on_demand[_sold(offer, place)] for place in places if _sold(offer, place) in on_demand]
-        if offer.purchase_option == "spot" and listed and offer.effective > listed[0]:
+        listed = [
+            on_demand[_build_product_key(offer, place)]
+            for place in places
+            if _build_product_key(offer, place) in on_demand
+        ]
+        if offer.purchase_option == "spot" and listed and offer.hourly_price > listed[0]:
             detail = "spot costs more than the same instance on demand: one of the two prices is wrong"
-            refusals.append(Refused(offer.pointer, "SPOT_ABOVE_ON_DEMAND", detail))
+            refusals.append(RefusedOffer(offer.pointer, "SPOT_ABOVE_ON_DEMAND", detail))
         else:
             yield offer
 
 
-def _sold(offer: ListedOffer, place: str | None) -> tuple[object, ...]:
+def _build_product_key(offer: ListedOffer, place: str | None) -> tuple[object, ...]:
     what = (offer.provider, offer.instance_type, offer.accelerator_id, offer.accelerator_count)
     return *what, place, offer.currency_code

@@ -17,7 +17,7 @@ _SLICE: Final = re.compile(r"^(.+)-([1-9][0-9]{0,5})$")
 _SHOWN: Final = re.compile(r"[A-Za-z0-9 ._/+()-]{1,60}")
 
 
-class Rule(NamedTuple):
+class NameRule(NamedTuple):
     """What one name means, perhaps on some instances only; ``cores_per_device`` lets it name a slice."""
 
     names: frozenset[str]
@@ -27,22 +27,22 @@ class Rule(NamedTuple):
     doubt: str | None = None
 
 
-class Accelerators(NamedTuple):
+class ListedAccelerators(NamedTuple):
     """The accelerators that a list may mean: ids by every name, and the label's memory in GB of every id."""
 
     ids: Mapping[str, str]
     labels_gb: Mapping[str, float | None]
 
 
-class Asked(NamedTuple):
+class PriceListContext(NamedTuple):
     """What a list does not say: whose it is, what accelerators there are, and which one it prices."""
 
     provider: str
-    accelerators: Accelerators
+    accelerators: ListedAccelerators
     accelerator: str | None = None
 
 
-class Meant(NamedTuple):
+class NamedAccelerator(NamedTuple):
     """An accelerator of the catalog, how many one unit of the list holds, and what was guessed."""
 
     accelerator_id: str
@@ -50,37 +50,37 @@ class Meant(NamedTuple):
     doubt: str | None = None
 
 
-class Unknown(NamedTuple):
+class UnknownName(NamedTuple):
     """Why a name means no accelerator."""
 
     code: str
     detail: str
 
 
-def plain(name: str) -> str:
+def normalize_name(name: str) -> str:
     """``name`` without case, punctuation and vendor."""
     letters = re.sub(r"[^a-z0-9]", "", name.lower())
     return _VENDORS.sub("", letters)
 
 
-def shown(name: str) -> str:
+def format_name(name: str) -> str:
     """``name`` for a message, or a stand-in where it holds what should not be printed."""
     return name if _SHOWN.fullmatch(name) else "an accelerator of another name"
 
 
 @cache
-def _document() -> Mapping[str, Any]:
+def _load_document() -> Mapping[str, Any]:
     content: Mapping[str, Any] = json.loads((files(__package__) / "names.json").read_bytes())
     return content
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
+def load_rules() -> tuple[NameRule, ...]:
     """The rules of ``names.json``, in order."""
-    written = _document()["rules"]
+    written = _load_document()["rules"]
     return tuple(
-        Rule(
-            frozenset(map(plain, rule["names"])),
+        NameRule(
+            frozenset(map(normalize_name, rule["names"])),
             rule["accelerator_id"],
             tuple(rule.get("instances", ())),
             rule.get("cores_per_device", 0),
@@ -91,53 +91,57 @@ def rules() -> tuple[Rule, ...]:
 
 
 @cache
-def hosts() -> Mapping[str, tuple[str, int]]:
+def load_hosts() -> Mapping[str, tuple[str, int]]:
     """Machine types whose accelerators some lists price apart: name and count of these."""
-    written = _document()["hosts"]
+    written = _load_document()["hosts"]
     return {name: (accelerator, count) for name, (accelerator, count) in written["instances"].items()}
 
 
-def meant(
-    accelerators: Accelerators, name: str, *, instance: str = "", memory_gb: float | None = None
-) -> Meant | Unknown:
+def resolve_accelerator(
+    accelerators: ListedAccelerators, name: str, *, instance: str = "", memory_gb: float | None = None
+) -> NamedAccelerator | UnknownName:
     """The accelerator that a list calls ``name``, on ``instance`` and with ``memory_gb`` where it says so."""
-    found = list(_candidates(accelerators, name, instance))
+    found = list(_list_candidates(accelerators, name, instance))
     if not found:
-        return Unknown("UNKNOWN_ACCELERATOR", f"the catalog has no {shown(name)}")
+        return UnknownName("UNKNOWN_ACCELERATOR", f"the catalog has no {format_name(name)}")
     for one in found:
         label = accelerators.labels_gb.get(one.accelerator_id)
         if memory_gb is None or label is None or abs(memory_gb - label) <= _MEMORY_TOLERANCE * label:
             return one
-    return Unknown("MEMORY_MISMATCH", f"no {shown(name)} of the catalog has {memory_gb:g} GB")
+    return UnknownName("MEMORY_MISMATCH", f"no {format_name(name)} of the catalog has {memory_gb:g} GB")
 
 
-def _candidates(accelerators: Accelerators, name: str, instance: str) -> Iterator[Meant]:
+def _list_candidates(
+    accelerators: ListedAccelerators, name: str, instance: str
+) -> Iterator[NamedAccelerator]:
     where = instance.lower()
-    for base, cores in _read(name):
-        for rule in rules():
+    for base, cores in _parse_name(name):
+        for rule in load_rules():
             fits = base in rule.names and rule.accelerator_id in accelerators.labels_gb
             if not fits or (cores and not rule.cores_per_device):
                 continue
             if rule.instances and not any(fnmatchcase(where, pattern) for pattern in rule.instances):
                 continue
             if cores % (rule.cores_per_device or 1) == 0:
-                yield Meant(rule.accelerator_id, cores // (rule.cores_per_device or 1) or 1, rule.doubt)
+                yield NamedAccelerator(
+                    rule.accelerator_id, cores // (rule.cores_per_device or 1) or 1, rule.doubt
+                )
         if not cores and base in accelerators.ids:
-            yield Meant(accelerators.ids[base])
+            yield NamedAccelerator(accelerators.ids[base])
 
 
-def _read(name: str) -> Iterator[tuple[str, int]]:
+def _parse_name(name: str) -> Iterator[tuple[str, int]]:
     """``name`` as it is, and as a slice of so many cores (tpu-v3-32)."""
-    yield plain(name), 0
+    yield normalize_name(name), 0
     if cut := _SLICE.match(name.strip()):
-        yield plain(cut[1]), int(cut[2])
+        yield normalize_name(cut[1]), int(cut[2])
 
 
-def named(rows: Mapping[str, tuple[float | None, tuple[str, ...]]]) -> Accelerators:
+def build_accelerators(rows: Mapping[str, tuple[float | None, tuple[str, ...]]]) -> ListedAccelerators:
     """Accelerators by plain names, from label and names of each id; a name of two of them means neither."""
     owners: dict[str, set[str]] = {}
     for row_id, (_, names) in rows.items():
         for name in (row_id, *names):
-            owners.setdefault(plain(name), set()).add(row_id)
+            owners.setdefault(normalize_name(name), set()).add(row_id)
     ids = {name: next(iter(owning)) for name, owning in owners.items() if len(owning) == 1}
-    return Accelerators(ids, {row_id: label for row_id, (label, _) in rows.items()})
+    return ListedAccelerators(ids, {row_id: label for row_id, (label, _) in rows.items()})

@@ -15,22 +15,28 @@ from typing import NamedTuple
 
 from service.formats.offers.listed import (
     ListedOffer,
-    OfferImport,
-    Refused,
+    ReadOffers,
+    RefusedOffer,
     RowError,
-    count_of,
-    gathered,
-    price_of,
+    collect_offers,
+    parse_count,
+    parse_price,
+    parse_text,
     read_table,
-    text_of,
 )
-from service.formats.offers.names import Asked, Meant, hosts, meant, shown
+from service.formats.offers.names import (
+    NamedAccelerator,
+    PriceListContext,
+    format_name,
+    load_hosts,
+    resolve_accelerator,
+)
 
 _COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
 _NO_ACCELERATOR = RowError("NO_ACCELERATOR", "the instance has no accelerator")
 
 
-class _Row(NamedTuple):
+class _PriceRow(NamedTuple):
     """A row as read; either price may be missing, and the reason why."""
 
     pointer: str
@@ -44,45 +50,45 @@ class _Row(NamedTuple):
     faults: tuple[RowError, ...]
 
 
-def offers_from_skypilot(content: str, asked: Asked) -> OfferImport:
+def offers_from_skypilot(content: str, asked: PriceListContext) -> ReadOffers:
     """The offers of a SkyPilot catalog of one provider, in USD; raises PlanningError if it is none."""
-    rows, refused, total = read_table(content, _COLUMNS, _row)
-    parts = _Parts(rows)
+    rows, refused, total = read_table(content, _COLUMNS, _read_row)
+    parts = _AcceleratorParts(rows)
     offers = []
     for row in rows:
         try:
-            found = list(_offers(row, parts, asked))
+            found = list(_build_offers(row, parts, asked))
         except RowError as error:
-            refused.append(Refused(row.pointer, error.code, error.detail))
+            refused.append(RefusedOffer(row.pointer, error.code, error.detail))
         else:
             offers += found
-            refused += [Refused(row.pointer, fault.code, fault.detail) for fault in row.faults]
-    refused += [Refused(row.pointer, *_APART) for row in parts.left()]
-    return gathered(_by_region(offers), refused, total)
+            refused += [RefusedOffer(row.pointer, fault.code, fault.detail) for fault in row.faults]
+    refused += [RefusedOffer(row.pointer, *_APART) for row in parts.list_unused()]
+    return collect_offers(_merge_zones(offers), refused, total)
 
 
-def _row(pointer: str, cells: Mapping[str, str]) -> _Row:
+def _read_row(pointer: str, cells: Mapping[str, str]) -> _PriceRow:
     faults: list[RowError] = []
 
-    def price(column: str) -> Decimal | None:
+    def read_price(column: str) -> Decimal | None:
         text = cells.get(column, "").strip()
         if not text or text.lower() == "nan":
             return None
         try:
-            return price_of(text)
+            return parse_price(text)
         except RowError as fault:
             faults.append(fault)
             return None
 
-    return _Row(
+    return _PriceRow(
         pointer,
-        text_of(cells["InstanceType"]),
-        text_of(cells["AcceleratorName"]),
-        count_of(cells["AcceleratorCount"]),
-        text_of(cells["Region"]),
-        text_of(cells.get("AvailabilityZone")),
-        price("Price"),
-        price("SpotPrice"),
+        parse_text(cells["InstanceType"]),
+        parse_text(cells["AcceleratorName"]),
+        parse_count(cells["AcceleratorCount"]),
+        parse_text(cells["Region"]),
+        parse_text(cells.get("AvailabilityZone")),
+        read_price("Price"),
+        read_price("SpotPrice"),
         tuple(faults),
     )
 
@@ -90,10 +96,10 @@ def _row(pointer: str, cells: Mapping[str, str]) -> _Row:
 _APART = ("HOST_PRICED_APART", "the price is without the instance that the accelerators are attached to")
 
 
-class _Parts:
+class _AcceleratorParts:
     """Accelerators that are priced without a host, and which of them found one."""
 
-    def __init__(self, rows: list[_Row]) -> None:
+    def __init__(self, rows: list[_PriceRow]) -> None:
         self._rows = {
             (row.accelerator, row.devices, row.region, row.zone): row
             for row in rows
@@ -101,18 +107,17 @@ class _Parts:
         }
         self._taken: set[str] = set()
 
-    def of(self, host: _Row, name: str, count: int) -> _Row:
+    def take_accelerators(self, host: _PriceRow, name: str, count: int) -> _PriceRow:
         """The accelerators of a host's machine type in its zone."""
         found = self._rows.get((name, count, host.region, host.zone))
         if found is None:
-            detail = (
-                f"the price is of the host alone, and the list has none of {count} {shown(name)} in its zone"
-            )
+            devices = f"{count} {format_name(name)}"
+            detail = f"the price is of the host alone, and the list has none of {devices} in its zone"
             raise RowError("ACCELERATORS_PRICED_APART", detail)
         self._taken.add(found.pointer)
         return found
 
-    def left(self) -> Iterator[_Row]:
+    def list_unused(self) -> Iterator[_PriceRow]:
         """What no host came for."""
         return (row for row in self._rows.values() if row.pointer not in self._taken)
 
@@ -121,7 +126,7 @@ def _is_slice(name: str) -> bool:
     return name.lower().startswith("tpu")
 
 
-def _offers(row: _Row, parts: _Parts, asked: Asked) -> Iterator[ListedOffer]:
+def _build_offers(row: _PriceRow, parts: _AcceleratorParts, asked: PriceListContext) -> Iterator[ListedOffer]:
     if row.instance_type is None and row.accelerator is None:
         raise RowError("NO_ACCELERATOR", "the row names neither an instance nor an accelerator")
     if row.instance_type is None and not _is_slice(row.accelerator or ""):
@@ -129,14 +134,14 @@ def _offers(row: _Row, parts: _Parts, asked: Asked) -> Iterator[ListedOffer]:
     price, spot = row.price, row.spot
     name, count, is_sum = row.accelerator, row.devices, False
     if name is None or not count:
-        host = hosts().get(row.instance_type or "")
+        host = load_hosts().get(row.instance_type or "")
         if host is None or asked.provider != "gcp":
             raise _NO_ACCELERATOR
         name, count = host
-        part = parts.of(row, name, count)
-        price, spot, is_sum = _added(price, part.price), _added(spot, part.spot), True
-    unit = meant(asked.accelerators, name, instance=row.instance_type or "")
-    if not isinstance(unit, Meant):
+        part = parts.take_accelerators(row, name, count)
+        price, spot, is_sum = _sum_prices(price, part.price), _sum_prices(spot, part.spot), True
+    unit = resolve_accelerator(asked.accelerators, name, instance=row.instance_type or "")
+    if not isinstance(unit, NamedAccelerator):
         raise RowError(unit.code, unit.detail)
     if price is None and spot is None and not row.faults:
         raise RowError("PRICE_MISSING", "the row has no price")
@@ -161,21 +166,25 @@ def _offers(row: _Row, parts: _Parts, asked: Asked) -> Iterator[ListedOffer]:
         yield base._replace(purchase_option="spot", price=spot)
 
 
-def _added(host: Decimal | None, part: Decimal | None) -> Decimal | None:
+def _sum_prices(host: Decimal | None, part: Decimal | None) -> Decimal | None:
     return None if host is None or part is None else host + part
 
 
-def _by_region(offers: list[ListedOffer]) -> Iterator[ListedOffer]:
+def _merge_zones(offers: list[ListedOffer]) -> Iterator[ListedOffer]:
     """Offers on demand of all zones of a region as one where they agree, as providers price them."""
     listed: dict[tuple[object, ...], set[tuple[object, ...]]] = {}
     for offer in offers:
-        listed.setdefault(_sold(offer), set()).add(
+        listed.setdefault(_build_product_key(offer), set()).add(
             (offer.price, offer.accelerator_id, offer.accelerator_count)
         )
     for offer in offers:
-        agrees = offer.purchase_option == "on_demand" and offer.region and len(listed[_sold(offer)]) == 1
+        agrees = (
+            offer.purchase_option == "on_demand"
+            and offer.region
+            and len(listed[_build_product_key(offer)]) == 1
+        )
         yield offer._replace(zone=None) if agrees else offer
 
 
-def _sold(offer: ListedOffer) -> tuple[object, ...]:
+def _build_product_key(offer: ListedOffer) -> tuple[object, ...]:
     return offer.instance_type, offer.region, offer.purchase_option

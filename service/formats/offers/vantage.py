@@ -13,17 +13,17 @@ from typing import Final
 
 from service.formats.offers.listed import (
     ListedOffer,
-    OfferImport,
-    Refused,
+    ReadOffers,
+    RefusedOffer,
     RowError,
-    count_of,
-    document,
-    gathered,
-    price_of,
-    text_of,
+    collect_offers,
+    parse_count,
+    parse_document,
+    parse_price,
+    parse_text,
 )
-from service.formats.offers.names import Asked, Meant, meant
-from service.planning.cost.prices import Term
+from service.formats.offers.names import NamedAccelerator, PriceListContext, resolve_accelerator
+from service.planning.cost.prices import CommitmentTerm
 from service.planning.errors import PlanningError
 
 _SYSTEM: Final = "linux"
@@ -39,38 +39,40 @@ _KINDS: Final = {
 }
 
 
-def offers_from_ec2instances(content: str, asked: Asked) -> OfferImport:
+def offers_from_ec2instances(content: str, asked: PriceListContext) -> ReadOffers:
     """The offers of ``instances.json``, or of one object of it; raises PlanningError if it is neither."""
-    listed = document(content)
+    listed = parse_document(content)
     instances = listed if isinstance(listed, list) else [listed]
     if not any(isinstance(one, Mapping) and "instance_type" in one for one in instances):
         raise PlanningError("FORMAT", "/content", "the document holds no object with an instance_type")
     offers: list[ListedOffer] = []
-    refused: list[Refused] = []
+    refused: list[RefusedOffer] = []
     for index, instance in enumerate(instances):
         pointer = f"/{index}" if isinstance(listed, list) else ""
         try:
-            base, prices = _instance(pointer, instance, asked)
+            base, prices = _read_instance(pointer, instance, asked)
         except RowError as error:
-            refused.append(Refused(pointer or "/", error.code, error.detail))
+            refused.append(RefusedOffer(pointer or "/", error.code, error.detail))
             continue
-        for at, region, system in _systems(pointer, prices):
-            offers += _priced(base._replace(pointer=at, region=region), system, refused)
-    return gathered(offers, refused, len(instances))
+        for at, region, system in _list_systems(pointer, prices):
+            offers += _price_offers(base._replace(pointer=at, region=region), system, refused)
+    return collect_offers(offers, refused, len(instances))
 
 
-def _instance(pointer: str, instance: object, asked: Asked) -> tuple[ListedOffer, Mapping[str, object]]:
+def _read_instance(
+    pointer: str, instance: object, asked: PriceListContext
+) -> tuple[ListedOffer, Mapping[str, object]]:
     """The offer of an instance before it has a price, and its prices by region."""
     if not isinstance(instance, Mapping) or "instance_type" not in instance:
         raise RowError("NOT_AN_INSTANCE", "the object is not an instance")
-    name, model = text_of(instance["instance_type"]), text_of(instance.get("GPU_model"))
-    count = count_of(str(instance.get("GPU") or ""))
+    name, model = parse_text(instance["instance_type"]), parse_text(instance.get("GPU_model"))
+    count = parse_count(str(instance.get("GPU") or ""))
     if not count:
         raise RowError("NO_ACCELERATOR", "the instance has no accelerator")
     if model is None:
         raise RowError("UNKNOWN_ACCELERATOR", "the instance does not name its accelerator")
-    unit = meant(asked.accelerators, model, instance=name or "")
-    if not isinstance(unit, Meant):
+    unit = resolve_accelerator(asked.accelerators, model, instance=name or "")
+    if not isinstance(unit, NamedAccelerator):
         raise RowError(unit.code, unit.detail)
     prices = instance.get("pricing")
     if not isinstance(prices, Mapping) or not prices:
@@ -90,35 +92,39 @@ def _instance(pointer: str, instance: object, asked: Asked) -> tuple[ListedOffer
     return base, prices
 
 
-def _systems(pointer: str, prices: Mapping[str, object]) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+def _list_systems(
+    pointer: str, prices: Mapping[str, object]
+) -> Iterator[tuple[str, str, Mapping[str, object]]]:
     for region, systems in prices.items():
         system = systems.get(_SYSTEM) if isinstance(systems, Mapping) else None
         if isinstance(system, Mapping):
             yield f"{pointer}/pricing/{region}/{_SYSTEM}", region, system
 
 
-def _priced(base: ListedOffer, system: Mapping[str, object], refused: list[Refused]) -> Iterator[ListedOffer]:
+def _price_offers(
+    base: ListedOffer, system: Mapping[str, object], refused: list[RefusedOffer]
+) -> Iterator[ListedOffer]:
     """The offers of one region; a price that cannot be one is added to ``refused``."""
     reserved = system.get("reserved")
     named = {"ondemand": system.get("ondemand")}
     named |= dict([(name, system[name]) for name in _SPOTS if system.get(name)][:1])
-    named |= {f"reserved/{name}": price for name, price in _members(reserved)}
+    named |= {f"reserved/{name}": price for name, price in _list_members(reserved)}
     for member, price in named.items():
         pointer = f"{base.pointer}/{member}"
         if price in (None, "", "N/A"):
             continue
         try:
-            listed = _offer(base, member.removeprefix("reserved/"), price_of(str(price)))
-            yield listed._replace(pointer=pointer, region=text_of(base.region))
+            listed = _build_offer(base, member.removeprefix("reserved/"), parse_price(str(price)))
+            yield listed._replace(pointer=pointer, region=parse_text(base.region))
         except RowError as error:
-            refused.append(Refused(pointer, error.code, error.detail))
+            refused.append(RefusedOffer(pointer, error.code, error.detail))
 
 
-def _members(value: object) -> Iterator[tuple[str, object]]:
+def _list_members(value: object) -> Iterator[tuple[str, object]]:
     return iter(value.items() if isinstance(value, Mapping) else ())
 
 
-def _offer(base: ListedOffer, member: str, price: Decimal) -> ListedOffer:
+def _build_offer(base: ListedOffer, member: str, price: Decimal) -> ListedOffer:
     if member == "ondemand":
         return base._replace(price=price)
     if member in _SPOTS:
@@ -127,7 +133,7 @@ def _offer(base: ListedOffer, member: str, price: Decimal) -> ListedOffer:
     if said is None:
         raise RowError("TERM_UNKNOWN", "the term is none that this list is known to have")
     years, kind, payment = int(said[1]), said[2], said[3]
-    term = Term(years * _YEAR_DAYS)
+    term = CommitmentTerm(years * _YEAR_DAYS)
     if payment == "all":
         term = term._replace(upfront=(price * term.hours).quantize(_CENT))
     elif payment == "no":

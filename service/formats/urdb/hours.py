@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
-from service.planning.tariff.charges import DAY_MINUTES, WEEKDAYS, OnHolidays, Window
+from service.planning.tariff.charges import DAY_MINUTES, WEEKDAYS, HolidayTreatment, LocalTimeWindow
 
 MONTHS_OF_YEAR = range(1, 13)
 HOURS_OF_DAY = 24
@@ -12,24 +12,24 @@ HOUR_MINUTES = 60
 WORKING_DAYS = frozenset(range(1, 6))
 WEEKEND = WEEKDAYS - WORKING_DAYS
 
-Schedule: TypeAlias = Sequence[Sequence[int]]
+HourSchedule: TypeAlias = Sequence[Sequence[int]]
 """Period by month and hour, 12 x 24."""
-Cell: TypeAlias = tuple[int, bool, int]
+HourCell: TypeAlias = tuple[int, bool, int]
 """Month from 1, whether Saturday or Sunday, hour from 0."""
 
 
-def windows_of(weekday: Schedule, weekend: Schedule) -> dict[int, tuple[Window, ...]]:
+def build_windows(weekday: HourSchedule, weekend: HourSchedule) -> dict[int, tuple[LocalTimeWindow, ...]]:
     """Windows of each period of two schedules, in one order for the same hours."""
     spans: dict[int, dict[tuple[int, int], dict[int, set[bool]]]] = {}
     for at_weekend, schedule in ((False, weekday), (True, weekend)):
         for month, row in zip(MONTHS_OF_YEAR, schedule, strict=True):
-            for period, start, end in _runs(row):
+            for period, start, end in _list_runs(row):
                 months = spans.setdefault(period, {}).setdefault((start, end), {})
                 months.setdefault(month, set()).add(at_weekend)
-    return {period: tuple(_windows(found)) for period, found in sorted(spans.items())}
+    return {period: tuple(_build_span_windows(found)) for period, found in sorted(spans.items())}
 
 
-def _runs(row: Sequence[int]) -> Iterable[tuple[int, int, int]]:
+def _list_runs(row: Sequence[int]) -> Iterable[tuple[int, int, int]]:
     """Period, first hour and the hour after the last of each run of a day."""
     hour = 0
     for period, run in groupby(row):
@@ -37,12 +37,14 @@ def _runs(row: Sequence[int]) -> Iterable[tuple[int, int, int]]:
         yield period, start, hour
 
 
-def _windows(spans: Mapping[tuple[int, int], Mapping[int, set[bool]]]) -> Iterable[Window]:
+def _build_span_windows(
+    spans: Mapping[tuple[int, int], Mapping[int, set[bool]]],
+) -> Iterable[LocalTimeWindow]:
     for (start, end), months in sorted(spans.items()):
         for days, chosen in ((WEEKDAYS, {False, True}), (WORKING_DAYS, {False}), (WEEKEND, {True})):
             of_days = frozenset(month for month, found in months.items() if found == chosen)
             if of_days:
-                yield Window(
+                yield LocalTimeWindow(
                     months=of_days,
                     weekdays=days,
                     from_minute=start * HOUR_MINUTES,
@@ -50,21 +52,21 @@ def _windows(spans: Mapping[tuple[int, int], Mapping[int, set[bool]]]) -> Iterab
                 )
 
 
-def month_windows(entries: Sequence[int]) -> dict[int, tuple[Window, ...]]:
+def build_month_windows(entries: Sequence[int]) -> dict[int, tuple[LocalTimeWindow, ...]]:
     """Windows of each entry that twelve months choose."""
     found: dict[int, set[int]] = {}
     for month, entry in zip(MONTHS_OF_YEAR, entries, strict=True):
         found.setdefault(entry, set()).add(month)
-    return {entry: (Window(months=frozenset(months)),) for entry, months in sorted(found.items())}
+    return {entry: (LocalTimeWindow(months=frozenset(months)),) for entry, months in sorted(found.items())}
 
 
-def cells(windows: Iterable[Window]) -> frozenset[Cell] | None:
+def list_cells(windows: Iterable[LocalTimeWindow]) -> frozenset[HourCell] | None:
     """The cells that windows cover, or None where a grid of hours and two kinds of day cannot say them."""
-    found: set[Cell] = set()
+    found: set[HourCell] = set()
     for window in windows:
         if window.from_minute % HOUR_MINUTES or window.to_minute % HOUR_MINUTES:
             return None
-        if window.holidays is not OnHolidays.AS_WEEKDAY:
+        if window.holidays is not HolidayTreatment.AS_WEEKDAY:
             return None
         kinds = [at_weekend for at_weekend, days in _KINDS if days <= window.weekdays]
         if (
@@ -86,7 +88,7 @@ def cells(windows: Iterable[Window]) -> frozenset[Cell] | None:
 _KINDS = ((False, WORKING_DAYS), (True, WEEKEND))
 
 
-def all_cells() -> frozenset[Cell]:
+def list_all_cells() -> frozenset[HourCell]:
     """Every hour of the year."""
     return frozenset(
         (month, at_weekend, hour)
@@ -96,6 +98,6 @@ def all_cells() -> frozenset[Cell]:
     )
 
 
-def schedule_of(places: Mapping[Cell, int], *, at_weekend: bool) -> list[list[int]]:
+def build_schedule(places: Mapping[HourCell, int], *, at_weekend: bool) -> list[list[int]]:
     """The schedule in which each cell has its period."""
     return [[places[month, at_weekend, hour] for hour in range(HOURS_OF_DAY)] for month in MONTHS_OF_YEAR]

@@ -3,15 +3,15 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from service.formats.urdb.findings import Findings, child
+from service.formats.urdb.findings import ImportFindings, build_child_pointer
 from service.formats.urdb.ladders import (
     DEMAND_UNITS,
     ENERGY_UNITS,
     LISTED_ENERGY_UNITS,
     LadderRules,
 )
-from service.formats.urdb.values import Place
-from service.planning.tariff.charges import Charge
+from service.formats.urdb.values import MemberPath
+from service.planning.tariff.charges import TariffCharge
 
 CUSTOMER = "customer"
 MONTHLY_CUSTOMER = "monthly_customer"
@@ -34,34 +34,34 @@ WINDOW = "window"
 """The only period of a charge row."""
 
 
-def period_name(place: int) -> str:
+def format_period_name(place: int) -> str:
     """The name of the period at a place of a structure."""
     return f"period_{place}"
 
 
 @dataclass(slots=True)
-class Rate:
+class UrdbRate:
     """A rate's keys by name. ``only_listed`` refuses what only the database's own pages explain."""
 
     document: Mapping[str, object]
     pointer: str
-    findings: Findings
+    findings: ImportFindings
     only_listed: bool
     currency_code: str
-    charges: list[Charge] = field(default_factory=list)
+    charges: list[TariffCharge] = field(default_factory=list)
     year_zero_peaks_kw: tuple[float, ...] | None = None
 
-    def has(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         """Whether the key is there with a value."""
         return self.document.get(key) is not None
 
-    def at(self, key: str) -> Place:
+    def get_field(self, key: str) -> MemberPath:
         """The key's value and where it stands."""
-        return Place(self.document.get(key), child(self.pointer, key), self.findings)
+        return MemberPath(self.document.get(key), build_child_pointer(self.pointer, key), self.findings)
 
-    def one_of(self, keys: Collection[str]) -> list[str]:
+    def list_present_keys(self, keys: Collection[str]) -> list[str]:
         """Those of the keys that are there."""
-        return [key for key in keys if self.has(key)]
+        return [key for key in keys if self.has_key(key)]
 
     @property
     def energy_ladders(self) -> LadderRules:
@@ -73,9 +73,9 @@ class Rate:
         """What tiers of demand may say."""
         return LadderRules(DEMAND_UNITS, with_export=False)
 
-    def in_currency(self, place: Place, code: str) -> bool:
+    def check_currency(self, place: MemberPath, code: str) -> bool:
         """Whether a price in ``code`` is one of this rate's; else it is refused."""
         if code == self.currency_code:
             return True
-        place.refuse(f"is in {code}, and the rate in {self.currency_code}")
+        place.record_refusal(f"is in {code}, and the rate in {self.currency_code}")
         return False

@@ -94,7 +94,7 @@ class Database:
     def __init__(self, url: str | URL) -> None:
         self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.engine: Engine = create_engine(self.url, hide_parameters=True, **self._options())
+        self.engine: Engine = create_engine(self.url, hide_parameters=True, **self._build_engine_options())
         self._reading = self.engine
         self._turn = Lock()
         if self.is_sqlite:
@@ -105,7 +105,7 @@ class Database:
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
 
-    def _options(self) -> dict[str, Any]:
+    def _build_engine_options(self) -> dict[str, Any]:
         if self.is_sqlite:
             return {}
         # In another zone the last times that there are would leave the range of the driver's.
@@ -118,20 +118,20 @@ class Database:
         }
 
     @contextmanager
-    def reading(self) -> Iterator[Reader]:
+    def open_reader(self) -> Iterator[Reader]:
         """A read transaction that sees one state of the database, rolled back at the end."""
         with Reader(self._reading, autoflush=False) as session:
             yield session
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
+    def open_writer(self) -> Iterator[Writer]:
         """A write transaction, committed at the end or rolled back on error."""
         engine = self.engine.execution_options(ironlaw_write=True)
-        with self._turn_to_write(), Writer(engine, expire_on_commit=False) as session, session.begin():
+        with self._wait_to_write(), Writer(engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
-    def _turn_to_write(self) -> Iterator[None]:
+    def _wait_to_write(self) -> Iterator[None]:
         """On SQLite the writers of this process wait for each other here, without a connection.
 
         SQLite has those that wait look again after ever longer sleeps: of 200 at once some took nine seconds
@@ -144,7 +144,7 @@ class Database:
             if has_turn:
                 self._turn.release()
 
-    def answers(self) -> bool:
+    def is_answering(self) -> bool:
         """Whether the database answers a query."""
         try:
             with self.engine.connect() as connection:

@@ -7,9 +7,9 @@ from starlette.types import Scope
 
 from service.kit.http.problems import Forbidden, TooManyRequests, Unauthorized
 from service.kit.security.credentials import NODE
-from service.kit.security.subjects import LOCAL, Permission, Subject
+from service.kit.security.principals import LOCAL, Permission, Principal
 
-Authenticate = Callable[[str], Awaitable[Subject]]
+Authenticator = Callable[[str], Awaitable[Principal]]
 """The subject behind a bearer credential; :class:`Unauthorized` where there is none."""
 
 REFUSALS_PER_MINUTE = 300
@@ -34,7 +34,7 @@ class RateLimit:
         self._window = 0
         self._counts: dict[tuple[str, ...], int] = {}
 
-    def count(self, *caller: str) -> list[tuple[bytes, bytes]]:
+    def count_request(self, *caller: str) -> list[tuple[bytes, bytes]]:
         """The header fields for one request more; refuses one too many."""
         window, passed = divmod(int(time.time()), _WINDOW_SECONDS)
         if window != self._window:
@@ -53,9 +53,9 @@ class Admission:
 
     def __init__(
         self,
-        authenticate: Authenticate | None,
+        authenticate: Authenticator | None,
         *,
-        authenticate_node: Authenticate | None = None,
+        authenticate_node: Authenticator | None = None,
         requests_per_minute: int,
     ) -> None:
         self._authenticate = authenticate
@@ -66,64 +66,64 @@ class Admission:
 
     async def admit(self, scope: Scope, needed: Permission) -> None:
         """Note in ``scope`` who asks, or refuse."""
-        self.let_in(scope, await self._subject(scope), needed)
+        self.admit_subject(scope, await self._authenticate_subject(scope), needed)
 
-    def let_in(self, scope: Scope, subject: Subject, needed: Permission | None) -> None:
+    def admit_subject(self, scope: Scope, subject: Principal, needed: Permission | None) -> None:
         """Note in ``scope`` that ``subject`` asks, or refuse it."""
         state = scope["state"]
         state["subject"] = subject
         if self._requests is not None:
-            state["headers"] = self._requests.count(subject.tenant_id, subject.kind, subject.id)
-        if needed is not None and not subject.may(needed):
+            state["headers"] = self._requests.count_request(subject.tenant_id, subject.kind, subject.id)
+        if needed is not None and not subject.has_permission(needed):
             challenge = f'Bearer error="insufficient_scope", scope="{needed.scope}"'
             detail = f"The credentials do not grant {needed.scope}"
             raise Forbidden(detail, headers={"WWW-Authenticate": challenge})
 
     def count_refusal(self, scope: Scope) -> None:
         """Count credentials that were wrong; refuses the address that presents too many."""
-        self._refusals.count(_address(scope))
+        self._refusals.count_request(_get_client_address(scope))
 
     def count_sign_in(self, scope: Scope) -> None:
         """Count a step of somebody who is not known yet; refuses the address that takes too many."""
-        self._sign_ins.count(_address(scope))
+        self._sign_ins.count_request(_get_client_address(scope))
 
-    async def _subject(self, scope: Scope) -> Subject:
+    async def _authenticate_subject(self, scope: Scope) -> Principal:
         authenticate = self._authenticate
-        if self._authenticate_node is not None and _is_of_a_node(scope):
+        if self._authenticate_node is not None and _is_node_credential(scope):
             authenticate = self._authenticate_node
         if authenticate is None:
             return LOCAL
         try:
-            return await authenticate(_bearer(scope))
+            return await authenticate(_read_bearer(scope))
         except Unauthorized:
             self.count_refusal(scope)
             raise
 
 
-def _address(scope: Scope) -> str:
+def _get_client_address(scope: Scope) -> str:
     client = scope.get("client")
     return client[0] if client else ""
 
 
-def _is_of_a_node(scope: Scope) -> bool:
+def _is_node_credential(scope: Scope) -> bool:
     return any(
         name == b"authorization" and value.partition(b" ")[2].lstrip().startswith(_NODE)
         for name, value in scope["headers"]
     )
 
 
-def _bearer(scope: Scope) -> str:
+def _read_bearer(scope: Scope) -> str:
     """The credential of the one Authorization header."""
     values = [value for name, value in scope["headers"] if name == b"authorization"]
     if not values:
         raise Unauthorized(headers={"WWW-Authenticate": "Bearer"})
     kind, _, credential = values[0].partition(b" ")
     if len(values) > 1 or kind.lower() != b"bearer" or not credential.isascii():
-        raise refused()
+        raise build_unauthorized()
     text: str = credential.decode("ascii")
     return text.strip()
 
 
-def refused(detail: str = "The credentials are not valid") -> Unauthorized:
+def build_unauthorized(detail: str = "The credentials are not valid") -> Unauthorized:
     """The answer to credentials that are wrong, whatever is wrong with them."""
     return Unauthorized(detail, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})

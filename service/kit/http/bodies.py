@@ -17,7 +17,7 @@ from service.kit.http.problems import (
     RequestTimeout,
     Unprocessable,
     UnsupportedMediaType,
-    pointer,
+    build_pointer,
 )
 
 BODY_SECONDS = 30.0
@@ -56,15 +56,15 @@ async def read_json(scope: Scope, receive: Receive) -> bytes:
 async def read_body(scope: Scope, receive: Receive) -> bytes:
     """The body of a request, if it arrives in time."""
     if scope["state"].get(IS_WHOLE):
-        return await _body(receive)
+        return await _collect_body(receive)
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            return await _body(receive)
+            return await _collect_body(receive)
     except TimeoutError:
         raise RequestTimeout(headers={"Connection": "close"}) from None
 
 
-async def _body(receive: Receive) -> bytes:
+async def _collect_body(receive: Receive) -> bytes:
     chunks: list[bytes] = []
     while True:
         message = await receive()
@@ -77,16 +77,16 @@ async def _body(receive: Receive) -> bytes:
 
 def check_values(raw: bytes) -> None:
     """Refuse a body of too many members and elements, by counting what begins one outside of texts."""
-    if _has_too_many(raw) and _has_too_many_values(raw):
+    if _exceeds_limits(raw) and _exceeds_value_limits(raw):
         detail = f"The body has more than {MOST_VALUES} members and elements, or {MOST_MEMBERS} members"
         raise PayloadTooLarge(detail)
 
 
-def _has_too_many(raw: bytes) -> bool:
-    return _marks(raw) > MOST_VALUES or raw.count(b":") > MOST_MEMBERS
+def _exceeds_limits(raw: bytes) -> bool:
+    return _count_marks(raw) > MOST_VALUES or raw.count(b":") > MOST_MEMBERS
 
 
-def _marks(raw: bytes) -> int:
+def _count_marks(raw: bytes) -> int:
     return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
 
 
@@ -97,11 +97,11 @@ _TEXTS_OF_A_VALUE = 2
 """A member has a name and may have a text."""
 
 
-def _has_too_many_values(raw: bytes) -> bool:
+def _exceeds_value_limits(raw: bytes) -> bool:
     """Whether there are too many outside of texts; no more texts are looked at than values can have."""
     most = _TEXTS_OF_A_VALUE * (MOST_VALUES + 1)
     outside, texts = _TEXT.subn(b"", raw, count=most + 1)
-    return texts > most or _has_too_many(outside)
+    return texts > most or _exceeds_limits(outside)
 
 
 class _Members(list[tuple[str, Any]]):
@@ -111,7 +111,7 @@ class _Members(list[tuple[str, Any]]):
 _MEMBERS = json.JSONDecoder(object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str)
 
 
-def _duplicates(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
+def _find_duplicates(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
     """Paths of members that their object has twice."""
     if isinstance(value, _Members):
         seen: set[str] = set()
@@ -119,19 +119,19 @@ def _duplicates(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[
             if name in seen:
                 yield (*path, name)
             seen.add(name)
-            yield from _duplicates(inner, (*path, name))
+            yield from _find_duplicates(inner, (*path, name))
     elif isinstance(value, list):
         for position, inner in enumerate(value):
-            yield from _duplicates(inner, (*path, position))
+            yield from _find_duplicates(inner, (*path, position))
 
 
-def refuse_duplicates(raw: bytes) -> None:
+def check_duplicates(raw: bytes) -> None:
     """Refuse a body, known to be JSON, in which an object has a member twice: what is stored has one reading.
 
     An estimate takes the last one, as most readers of JSON do; looking would cost a tenth of its time.
     """
-    found = islice(_duplicates(_MEMBERS.decode(raw.decode())), ERROR_LIMIT)
+    found = islice(_find_duplicates(_MEMBERS.decode(raw.decode())), ERROR_LIMIT)
     detail = "the object has this member twice"
-    errors = [FieldError(pointer(path), "DUPLICATE", detail) for path in found]
+    errors = [FieldError(build_pointer(path), "DUPLICATE", detail) for path in found]
     if errors:
         raise Unprocessable(WRONG_SHAPE, *errors)

@@ -18,7 +18,7 @@ import httpcore
 import httpx
 
 Found = TypeVar("Found")
-Resolve = Callable[[str, int], Sequence[str]]
+HostResolver = Callable[[str, int], Sequence[str]]
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
@@ -31,7 +31,7 @@ class CallFailed(OSError):
         self.detail = detail
 
 
-class Limits(NamedTuple):
+class CallLimits(NamedTuple):
     """How long a call may take, and how much it may bring."""
 
     seconds: float
@@ -42,7 +42,7 @@ class Limits(NamedTuple):
     body_bytes: int
 
 
-class Reply(NamedTuple):
+class CallReply(NamedTuple):
     """What came back."""
 
     status: int
@@ -54,7 +54,7 @@ class Reply(NamedTuple):
     """Whether the body is all that there was."""
 
 
-class _Pinned(httpcore.AsyncNetworkBackend):
+class _PinnedBackend(httpcore.AsyncNetworkBackend):
     """Connects to the first of some addresses that takes the connection, whatever host is asked for."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
@@ -79,7 +79,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
         raise failed
 
 
-async def call(
+async def send_request(
     method: str,
     url: httpx.URL,
     addresses: Awaitable[Sequence[str]],
@@ -87,8 +87,8 @@ async def call(
     headers: Mapping[str, str],
     content: bytes = b"",
     tls: ssl.SSLContext,
-    limits: Limits,
-) -> Reply:
+    limits: CallLimits,
+) -> CallReply:
     """The answer to a request that is sent to one of ``addresses``, or :class:`CallFailed`."""
     own = {
         "host": url.netloc.decode(),
@@ -101,13 +101,13 @@ async def call(
     try:
         async with contextlib.AsyncExitStack() as ending:
             async with asyncio.timeout(limits.seconds):
-                backend = _Pinned(await addresses)
+                backend = _PinnedBackend(await addresses)
                 pool = httpcore.AsyncConnectionPool(ssl_context=tls, network_backend=backend)
                 await ending.enter_async_context(pool)
                 answering = pool.stream(
                     method,
                     httpcore.URL(
-                        scheme=url.scheme, host=url.raw_host, port=port_of(url), target=url.raw_path
+                        scheme=url.scheme, host=url.raw_host, port=get_port(url), target=url.raw_path
                     ),
                     headers=list(own.items()),
                     content=content,
@@ -115,22 +115,22 @@ async def call(
                 )
                 response = await ending.enter_async_context(answering)
             fields = {name.decode().lower(): value.decode("latin-1") for name, value in response.headers}
-            body, is_whole = await _body(response, limits)
-            return Reply(response.status, fields, body, is_whole)
+            body, is_whole = await _read_body(response, limits)
+            return CallReply(response.status, fields, body, is_whole)
     except CallFailed:
         raise
     except (TimeoutError, httpcore.TimeoutException):
         raise CallFailed("TIMEOUT", "no answer came in time") from None
     except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
-        raise _failure(error) from None
+        raise _to_call_failure(error) from None
 
 
-def port_of(url: httpx.URL) -> int:
+def get_port(url: httpx.URL) -> int:
     """The port that an address names, or that of its scheme."""
     return url.port or _DEFAULT_PORTS[url.scheme]
 
 
-async def _body(response: httpcore.Response, limits: Limits) -> tuple[bytes, bool]:
+async def _read_body(response: httpcore.Response, limits: CallLimits) -> tuple[bytes, bool]:
     """The beginning of a body, and whether it is the whole; what does not come soon is left out."""
     read = b""
     try:
@@ -144,7 +144,7 @@ async def _body(response: httpcore.Response, limits: Limits) -> tuple[bytes, boo
     return read, True
 
 
-def _failure(error: BaseException) -> CallFailed:
+def _to_call_failure(error: BaseException) -> CallFailed:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
@@ -155,26 +155,26 @@ def _failure(error: BaseException) -> CallFailed:
     return CallFailed("NO_HTTP_ANSWER", "the connection ended without an answer of HTTP")
 
 
-def resolve(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int) -> list[str]:
     """The addresses of a host, by the system's resolver."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-async def resolved(url: httpx.URL, resolve: Resolve = resolve) -> Sequence[str]:
+async def resolve_addresses(url: httpx.URL, resolve: HostResolver = resolve_host) -> Sequence[str]:
     """The addresses of a host, or :class:`CallFailed`."""
     try:
-        return await in_thread(lambda: resolve(url.raw_host.decode(), port_of(url)))
+        return await run_in_thread(lambda: resolve(url.raw_host.decode(), get_port(url)))
     except (OSError, UnicodeError):
         raise CallFailed("NAME_NOT_RESOLVED", "the host has no address") from None
 
 
-async def in_thread(find: Callable[[], Found]) -> Found:
+async def run_in_thread(find: Callable[[], Found]) -> Found:
     """What a function finds, in a thread of its own that keeps no process from ending: it may hang."""
     loop = asyncio.get_running_loop()
     found: asyncio.Future[Found] = loop.create_future()
 
-    def settle(result: Found | Exception) -> None:
+    def settle_future(result: Found | Exception) -> None:
         if found.done():  # nobody waits any more
             return
         if isinstance(result, Exception):
@@ -182,14 +182,14 @@ async def in_thread(find: Callable[[], Found]) -> Found:
         else:
             found.set_result(result)
 
-    def run() -> None:
+    def run_find() -> None:
         result: Found | Exception
         try:
             result = find()
         except Exception as error:  # noqa: BLE001  # raised where it is waited for
             result = error
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, result)
+            loop.call_soon_threadsafe(settle_future, result)
 
-    threading.Thread(target=run, name="asking outside", daemon=True).start()
+    threading.Thread(target=run_find, name="asking outside", daemon=True).start()
     return await found

@@ -36,7 +36,7 @@ _OWN_SITES = frozenset({b"same-origin", b"none"})
 _PORT = re.compile(rb":[0-9]{1,5}$")
 
 
-class _Answer:
+class _ResponseSender:
     """Sends an answer with the headers that all have, and remembers its status; 0 before it begins."""
 
     def __init__(self, send: Send, state: Mapping[str, Any], fields: Iterable[tuple[bytes, bytes]]) -> None:
@@ -83,24 +83,24 @@ class RequestContext:
         request_ids.set(state)
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
-        answer = _Answer(send, state, self._fields)
+        answer = _ResponseSender(send, state, self._fields)
         if scope["path"] in PROBES:
             await self._app(scope, receive, answer)
             return
         began = time.perf_counter()
         REQUESTS_IN_PROGRESS.inc()
         try:
-            await self._serve(scope, receive, answer)
+            await self._serve_request(scope, receive, answer)
         finally:
             REQUESTS_IN_PROGRESS.dec()
-            _note(scope, answer.status, time.perf_counter() - began)
+            _record_answer(scope, answer.status, time.perf_counter() - began)
 
-    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _serve_request(self, scope: Scope, receive: Receive, answer: _ResponseSender) -> None:
         given = dict(scope["headers"])
-        problem = self._refusal(scope, given)
+        problem = self._find_refusal(scope, given)
         if problem is None:
             if not given.get(b"content-length", b"").isdigit():
-                receive = self._capped(receive)
+                receive = self._limit_body(receive)
             try:
                 await self._app(scope, receive, answer)
             except ClientDisconnect:
@@ -111,24 +111,24 @@ class RequestContext:
         if problem is not None:
             await problem_response(problem, scope)(scope, receive, answer)
 
-    def _refusal(self, scope: Scope, given: Mapping[bytes, bytes]) -> Problem | None:
-        if self._hosts is not None and not self._answers_for(scope["headers"]):
+    def _find_refusal(self, scope: Scope, given: Mapping[bytes, bytes]) -> Problem | None:
+        if self._hosts is not None and not self._is_own_host(scope["headers"]):
             return HostNotAllowed()
-        if scope["method"] not in _SAFE and not _is_of_own_page(given):
+        if scope["method"] not in _SAFE and not _is_same_origin(given):
             return OriginNotAllowed()
         length = given.get(b"content-length", b"")
         if length.isdigit() and int(length) > self._max_body_bytes:
             return PayloadTooLarge()
         return None
 
-    def _answers_for(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    def _is_own_host(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         named = [_PORT.sub(b"", value).lower() for name, value in headers if name == b"host"]
         return len(named) == 1 and named[0] in (self._hosts or ())
 
-    def _capped(self, receive: Receive) -> Receive:
+    def _limit_body(self, receive: Receive) -> Receive:
         received = 0
 
-        async def capped() -> Message:
+        async def receive_limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
@@ -136,10 +136,10 @@ class RequestContext:
                 raise PayloadTooLarge
             return message
 
-        return capped
+        return receive_limited
 
 
-def _is_of_own_page(given: Mapping[bytes, bytes]) -> bool:
+def _is_same_origin(given: Mapping[bytes, bytes]) -> bool:
     """Whether no page of another site writes; in open mode no credentials are needed.
 
     A browser says for whose page it writes, and whether that is ours: its host under `http:` is another site.
@@ -150,7 +150,7 @@ def _is_of_own_page(given: Mapping[bytes, bytes]) -> bool:
     return given.get(b"sec-fetch-site", b"none") in _OWN_SITES
 
 
-def _note(scope: Scope, status: int, seconds: float) -> None:
+def _record_answer(scope: Scope, status: int, seconds: float) -> None:
     """Count and log an answer, by operation: paths hold ids, query strings what was asked."""
     operation = getattr(scope.get("route"), "name", "none")
     count_request(operation, status, seconds)

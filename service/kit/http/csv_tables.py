@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-Cell = str | int | float | Decimal | datetime | None
+CsvCell = str | int | float | Decimal | datetime | None
 """What a cell may hold; None is an empty one."""
 
 _SIGNS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -15,7 +15,7 @@ _CONTROLS = ("\t", "\r", "\n")
 """What some spreadsheets cut off before they look for a sign."""
 
 
-def neutral(text: str) -> str:
+def neutralize_text(text: str) -> str:
     """Text that no spreadsheet takes for a formula: an apostrophe stands before what begins as one.
 
     Source: OWASP, CSV injection. Spaces before a sign do not hide it.
@@ -24,31 +24,31 @@ def neutral(text: str) -> str:
     return f"'{text}" if is_computed else text
 
 
-def csv_parts(columns: Sequence[str], pages: Iterable[Iterable[Sequence[Cell]]]) -> Iterator[bytes]:
+def render_csv_parts(columns: Sequence[str], pages: Iterable[Iterable[Sequence[CsvCell]]]) -> Iterator[bytes]:
     """The bytes of a table page by page, under one line of column names."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(columns)
     for page in pages:
-        writer.writerows(map(_written, page))
-        yield _taken(text)
-    yield _taken(text)
+        writer.writerows(map(_format_row, page))
+        yield _take_text(text)
+    yield _take_text(text)
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+def render_csv(columns: Sequence[str], rows: Iterable[Sequence[CsvCell]]) -> str:
     """A whole table under one line of column names."""
-    return b"".join(csv_parts(columns, [rows])).decode()
+    return b"".join(render_csv_parts(columns, [rows])).decode()
 
 
-def _written(row: Sequence[Cell]) -> list[object]:
-    return [_cell(value) for value in row]
+def _format_row(row: Sequence[CsvCell]) -> list[object]:
+    return [_format_cell(value) for value in row]
 
 
-def _cell(value: Cell) -> object:
+def _format_cell(value: CsvCell) -> object:
     """Numbers stay numbers, whatever their sign; only text is made neutral."""
     match value:
         case str():
-            return neutral(str(value))
+            return neutralize_text(str(value))
         case bool():
             return "true" if value else "false"
         case datetime():
@@ -61,7 +61,7 @@ def _cell(value: Cell) -> object:
             return value
 
 
-def _taken(text: io.StringIO) -> bytes:
+def _take_text(text: io.StringIO) -> bytes:
     taken = text.getvalue()
     text.seek(0)
     text.truncate()

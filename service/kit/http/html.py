@@ -26,8 +26,8 @@ from service.kit.http.problems import (
     PayloadTooLarge,
     Problem,
     UnsupportedMediaType,
-    all_problems,
-    pointer,
+    build_pointer,
+    list_problems,
 )
 from service.kit.http.web import JsonRoute
 
@@ -54,26 +54,26 @@ _PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 @cache
-def stylesheet() -> str:
+def read_stylesheet() -> str:
     """The stylesheet that every page carries within itself."""
     return (files("service.kit.http") / "page.css").read_text(encoding="utf-8")
 
 
 @cache
 def _content_security_policy() -> str:
-    digest = base64.b64encode(hashlib.sha256(stylesheet().encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(read_stylesheet().encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
     )
 
 
-def money(amount: str | Decimal, currency_code: str) -> str:
+def format_money(amount: str | Decimal, currency_code: str) -> str:
     """An amount with separators of thousands: 1,415,571.28 USD."""
     return f"{Decimal(amount):,f}\N{NO-BREAK SPACE}{currency_code}"
 
 
-def moment(value: datetime | str) -> Markup:
+def format_moment(value: datetime | str) -> Markup:
     """A time of UTC to the minute, readable by machines to the second."""
     time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     time = time.astimezone(UTC)
@@ -81,7 +81,7 @@ def moment(value: datetime | str) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(f"{time:%Y-%m-%dT%H:%M:%SZ}", shown)
 
 
-def plain(value: object) -> str:
+def format_plain(value: object) -> str:
     """A value that has no unit of its own: numbers to four digits, with separators of thousands."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -90,7 +90,7 @@ def plain(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def seen(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """A text in which what nobody would see is written out: ``[U+202E]`` turns no amount round.
 
     Whoever signs reads what others wrote. Every template does this to what is put into it.
@@ -98,12 +98,12 @@ def seen(text: str) -> str:
     return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
-def _finished(value: object) -> object:
-    return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _finalize_value(value: object) -> object:
+    return escape_invisible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
-def environment() -> "Environment":
+def build_environment() -> "Environment":
     """Templates of the service. What is put into one is escaped and seen; what is missing is an error.
 
     ``typed`` leaves a text as it is: a form gives people back what they have typed.
@@ -114,24 +114,24 @@ def environment() -> "Environment":
         loader=PackageLoader("service", ""),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finished,
+        finalize=_finalize_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["stylesheet"] = Markup(stylesheet())  # noqa: S704  # a file of ours
-    made.globals["money"] = money
-    made.filters.update(moment=moment, plain=plain, seen=seen, typed=escape)
+    made.globals["stylesheet"] = Markup(read_stylesheet())  # noqa: S704  # a file of ours
+    made.globals["money"] = format_money
+    made.filters.update(moment=format_moment, plain=format_plain, seen=escape_invisible, typed=escape)
     return made
 
 
-def render(template: str, **values: Any) -> str:  # noqa: ANN401
+def render_template(template: str, **values: Any) -> str:  # noqa: ANN401
     """A template of the service, filled in."""
-    return environment().get_template(template).render(**values)
+    return build_environment().get_template(template).render(**values)
 
 
-def fragment(template: str, **values: Any) -> Markup:  # noqa: ANN401
+def render_fragment(template: str, **values: Any) -> Markup:  # noqa: ANN401
     """A part of a page, to be put into another template as it is."""
-    return Markup(render(template, **values))  # noqa: S704  # escaped by its own template
+    return Markup(render_template(template, **values))  # noqa: S704  # escaped by its own template
 
 
 def page_headers() -> dict[str, str]:
@@ -154,12 +154,12 @@ def page_response(page: str, *, status: int = 200, headers: Mapping[str, str] | 
     return Response(page, status, headers=own, media_type="text/html; charset=utf-8")
 
 
-def redirect(address: str, *, headers: Mapping[str, str] | None = None) -> Response:
+def build_redirect(address: str, *, headers: Mapping[str, str] | None = None) -> Response:
     """Another address, to be read next."""
     return Response(status_code=303, headers={"Location": address, **page_headers(), **(headers or {})})
 
 
-def problem_page(
+def render_problem_page(
     problem: Problem,
     scope: Scope,
     template: str = "kit/http/problem.html",
@@ -167,17 +167,17 @@ def problem_page(
 ) -> Response:
     """A problem as people read it."""
     request_id = scope["state"].get("request_id", "")
-    page = render(template, problem=problem, request_id=request_id, **values)
+    page = render_template(template, problem=problem, request_id=request_id, **values)
     return page_response(page, status=problem.status, headers=problem.headers)
 
 
-def problems_page() -> str:
+def render_problems_page() -> str:
     """Every problem that there is, as a page."""
-    return render("kit/http/problems.html", problems=all_problems())
+    return render_template("kit/http/problems.html", problems=list_problems())
 
 
 def _as_page(problem: Problem, scope: Scope) -> Response:
-    return problem_page(problem, scope)
+    return render_problem_page(problem, scope)
 
 
 class PageRoute(JsonRoute):
@@ -199,24 +199,24 @@ async def read_form(scope: Scope, receive: Receive) -> Form:
     raw = await read_body(scope, receive)
     if len(raw) > FORM_BYTES or raw.count(b"&") >= FORM_FIELDS:
         raise PayloadTooLarge("The form is larger than any of this service")
-    return _fields(raw)
+    return _parse_fields(raw)
 
 
-def _fields(raw: bytes) -> Form:
+def _parse_fields(raw: bytes) -> Form:
     fields: dict[str, str] = {}
     for part in raw.split(b"&"):
         if not part:
             continue
         name, _, value = part.partition(b"=")
-        decoded = _decoded(name)
+        decoded = _decode_text(name)
         if decoded in fields:
-            field = FieldError(pointer([decoded]), "REPEATED", "the field may be given once")
+            field = FieldError(build_pointer([decoded]), "REPEATED", "the field may be given once")
             raise BadRequest("A field of the form is given twice", field)
-        fields[decoded] = _decoded(value)
+        fields[decoded] = _decode_text(value)
     return fields
 
 
-def _decoded(coded: bytes) -> str:
+def _decode_text(coded: bytes) -> str:
     """A name or value of a form; refuses what no browser sends."""
     if _PERCENT.search(coded):
         raise BadRequest("The form is not coded as a form")
@@ -230,15 +230,15 @@ def _decoded(coded: bytes) -> str:
     return text
 
 
-async def _form(request: Request) -> Form:
+async def _read_form(request: Request) -> Form:
     return await read_form(request.scope, request.receive)
 
 
-FormFields = Annotated[Form, Depends(_form)]
+FormFields = Annotated[Form, Depends(_read_form)]
 """Fields of the form that was sent, for an endpoint of a page."""
 
 
-def errors_by_field(problem: Problem, names: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def group_errors_by_field(problem: Problem, names: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """What is wrong with each field of a form, by its name, and what belongs to none of them.
 
     ``names`` gives the name of the field behind each JSON pointer, or behind the beginning of it.
@@ -246,7 +246,7 @@ def errors_by_field(problem: Problem, names: Mapping[str, str]) -> tuple[dict[st
     by_field: dict[str, str] = {}
     others: list[str] = []
     for error in problem.errors:
-        name = _nearest(error.pointer, names)
+        name = _find_nearest_field(error.pointer, names)
         if name is None or name in by_field:
             others.append(f"{error.detail} ({error.pointer})" if error.pointer else error.detail)
         else:
@@ -254,7 +254,7 @@ def errors_by_field(problem: Problem, names: Mapping[str, str]) -> tuple[dict[st
     return by_field, others
 
 
-def _nearest(wanted: str, names: Mapping[str, str]) -> str | None:
+def _find_nearest_field(wanted: str, names: Mapping[str, str]) -> str | None:
     parts = wanted.split("/")
     beginnings: Iterable[str] = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((names[beginning] for beginning in beginnings if beginning in names), None)

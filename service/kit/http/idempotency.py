@@ -52,7 +52,7 @@ class IdempotencyKeyRow(Base):
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 
 
-class Key(NamedTuple):
+class StoredKey(NamedTuple):
     """Whose key it is, and what is stored of it."""
 
     tenant_id: str
@@ -61,7 +61,7 @@ class Key(NamedTuple):
     key_digest: str
 
 
-class Kept(NamedTuple):
+class StoredAnswer(NamedTuple):
     """An answer given before."""
 
     status: int
@@ -69,64 +69,66 @@ class Kept(NamedTuple):
     body: bytes
 
 
-def digest(value: object) -> str:
+def digest_json(value: object) -> str:
     """Digest of a JSON value, whatever the order of its members."""
     canonical = json.dumps(to_jsonable_python(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _of(key: Key) -> ColumnElement[bool]:
+def _match_key(key: StoredKey) -> ColumnElement[bool]:
     return and_(*(getattr(IdempotencyKeyRow, name) == value for name, value in key._asdict().items()))
 
 
-def begin(session: Writer, key: Key, request_digest: str) -> Kept | None:
+def begin_request(session: Writer, key: StoredKey, request_digest: str) -> StoredAnswer | None:
     """The answer kept under ``key``, or None for the first request with it.
 
     A transaction of another process that holds the same key is waited for.
     """
     time = now()
-    session.execute(delete(IdempotencyKeyRow).where(_of(key), IdempotencyKeyRow.expires_at <= time))
+    session.execute(delete(IdempotencyKeyRow).where(_match_key(key), IdempotencyKeyRow.expires_at <= time))
     draft = {"request_digest": request_digest, "status": 0, "headers": {}, "body": b""}
     if insert_new(session, IdempotencyKeyRow, **key._asdict(), **draft, expires_at=time + KEPT):
         return None
-    return _kept(session.execute(select(IdempotencyKeyRow).where(_of(key))).scalar_one(), request_digest)
+    return _to_stored_answer(
+        session.execute(select(IdempotencyKeyRow).where(_match_key(key))).scalar_one(), request_digest
+    )
 
 
-def answered(session: Session, key: Key, request_digest: str) -> Kept | None:
+def find_answer(session: Session, key: StoredKey, request_digest: str) -> StoredAnswer | None:
     """The answer kept under ``key``, if there is one; waits for nothing and takes nothing."""
-    alive = select(IdempotencyKeyRow).where(_of(key), IdempotencyKeyRow.expires_at > now())
+    alive = select(IdempotencyKeyRow).where(_match_key(key), IdempotencyKeyRow.expires_at > now())
     row = session.scalars(alive).one_or_none()
-    return None if row is None else _kept(row, request_digest)
+    return None if row is None else _to_stored_answer(row, request_digest)
 
 
-def _kept(row: IdempotencyKeyRow, request_digest: str) -> Kept:
+def _to_stored_answer(row: IdempotencyKeyRow, request_digest: str) -> StoredAnswer:
     if row.request_digest != request_digest:
         detail = "was sent before with another request"
         raise KeyReused("", FieldError("/header/Idempotency-Key", "REUSED", detail))
-    return Kept(row.status, row.headers, row.body)
+    return StoredAnswer(row.status, row.headers, row.body)
 
 
-def finish(session: Writer, key: Key, answer: Kept) -> None:
+def store_answer(session: Writer, key: StoredKey, answer: StoredAnswer) -> None:
     """Keep the first answer."""
     values = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body}
-    session.execute(update(IdempotencyKeyRow).where(_of(key)).values(values))
+    session.execute(update(IdempotencyKeyRow).where(_match_key(key)).values(values))
 
 
-def expire(session: Writer) -> int:
+def delete_expired(session: Writer) -> int:
     """Delete the answers that are no longer given again; their number."""
     statement = delete(IdempotencyKeyRow).where(IdempotencyKeyRow.expires_at <= now())
     return len(session.execute(statement.returning(IdempotencyKeyRow.key_digest)).all())
 
 
-class Running:
+class RunningKeys:
     """The keys whose first request this process is answering."""
 
     def __init__(self) -> None:
-        self._keys: set[Key] = set()
+        self._keys: set[StoredKey] = set()
         self._lock = threading.Lock()
 
     @contextmanager
-    def hold(self, key: Key) -> Iterator[None]:
+    def lock_key(self, key: StoredKey) -> Iterator[None]:
         """Hold ``key``; refuses one that is held."""
         with self._lock:
             if key in self._keys:

@@ -17,8 +17,8 @@ from typing import Any, Final, Protocol, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope
 
+from service.kit.http.cancellation import unwanted
 from service.kit.http.problems import Unavailable
-from service.kit.http.wanted import unwanted
 from service.kit.metrics import LONG_WORK_REFUSED, LONG_WORK_RUNNING, LONG_WORK_WAITING
 
 MOST_AT_ONCE: Final = 2
@@ -36,13 +36,13 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class DeferredAnswer:
     """An answer that an endpoint leaves to be worked out, and written, by :class:`LongWork`."""
 
     work_out: Callable[[], Any]
 
 
-class Aside(Protocol):
+class WorkOffloader(Protocol):
     """Does long work for one caller: :meth:`LongWork.run` for its request."""
 
     async def __call__(self, do: Callable[[], T], /) -> T:
@@ -50,7 +50,7 @@ class Aside(Protocol):
         ...
 
 
-class Busy(Unavailable):
+class TooBusy(Unavailable):
     """Too many long questions wait for their answers, of this tenant or of all. Ask again later."""
 
     code, title = "BUSY", "Too many long questions wait for an answer"
@@ -63,7 +63,7 @@ class OutOfTime(Unavailable):
 
 
 @dataclass(eq=False, slots=True)
-class _Work:
+class _QueuedWork:
     tenant_id: str
     do: Callable[[], Any]
     context: contextvars.Context
@@ -81,37 +81,37 @@ class LongWork:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._running: Counter[str] = Counter()
-        self._waiting: dict[str, deque[_Work]] = {}
+        self._waiting: dict[str, deque[_QueuedWork]] = {}
         """Of each tenant; whose turn is next comes first."""
 
     async def run(self, scope: Scope, receive: Receive, do: Callable[[], T]) -> T:
         """What ``do`` returns; refused where too much waits, or where it takes too long.
 
-        What runs when its time is over ends at its next :func:`~service.kit.http.wanted.check_wanted`; until
-        then it counts.
+        What runs when its time is over ends at its next :func:`check_cancelled`;
+        until then it counts.
         """
         state = scope["state"]
         answer_by = state.setdefault(_ANSWER_BY, time.monotonic() + self._seconds)
         tenant_id = state["subject"].tenant_id if "subject" in state else ""
         answered = asyncio.get_running_loop().create_future()
-        work = _Work(tenant_id, do, contextvars.copy_context(), answered)
-        self._queue(work)
+        work = _QueuedWork(tenant_id, do, contextvars.copy_context(), answered)
+        self._queue_work(work)
         try:
-            await _first(answered, receive, answer_by - time.monotonic())
+            await _wait_for_answer(answered, receive, answer_by - time.monotonic())
             result: T = answered.result()
             return result
         finally:
             if not answered.done():
-                self._drop(work)
+                self._drop_work(work)
             del answered, work  # an error holds this frame: what it holds would wait for the collector
 
-    def _queue(self, work: _Work) -> None:
+    def _queue_work(self, work: _QueuedWork) -> None:
         """Begin, or wait behind what came before."""
         mine = self._waiting.get(work.tenant_id, ())
         of_tenant = len(mine) + self._running[work.tenant_id]
         if of_tenant >= MOST_OF_A_TENANT or sum(map(len, self._waiting.values())) >= MOST_WAITING:
             LONG_WORK_REFUSED.labels("busy").inc()
-            raise Busy(headers=_RETRY)
+            raise TooBusy(headers=_RETRY)
         self._waiting.setdefault(work.tenant_id, deque()).append(work)
         self._begin_next()
 
@@ -122,7 +122,7 @@ class LongWork:
             if tenant_id is None:
                 break
             line = self._waiting.pop(tenant_id)
-            self._begin(line.popleft())
+            self._begin_work(line.popleft())
             if line:
                 self._waiting[tenant_id] = line  # behind the others
         LONG_WORK_RUNNING.set(self._running.total())
@@ -131,33 +131,33 @@ class LongWork:
     def _has_room(self, tenant_id: str) -> bool:
         return self._running[tenant_id] < MOST_AT_ONCE_OF_A_TENANT
 
-    def _begin(self, work: _Work) -> None:
+    def _begin_work(self, work: _QueuedWork) -> None:
         work.context.run(unwanted.set, work.unwanted)
         loop = asyncio.get_running_loop()
-        thread = threading.Thread(target=self._do, args=(work, loop), name="long work", daemon=True)
+        thread = threading.Thread(target=self._run_work, args=(work, loop), name="long work", daemon=True)
         self._running[work.tenant_id] += 1
         try:
             thread.start()
         except RuntimeError:  # the system has no thread more
             self._running[work.tenant_id] -= 1
-            work.answered.set_exception(Busy(headers=_RETRY))
+            work.answered.set_exception(TooBusy(headers=_RETRY))
 
-    def _do(self, work: _Work, loop: asyncio.AbstractEventLoop) -> None:
+    def _run_work(self, work: _QueuedWork, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: work, and tell the loop."""
         try:
-            self._tell(loop, work, work.context.run(work.do), None)
+            self._report_result(loop, work, work.context.run(work.do), None)
         except BaseException as error:  # noqa: BLE001  # told to whoever waits
-            self._tell(loop, work, None, error)
+            self._report_result(loop, work, None, error)
         finally:
             del work  # an error holds this frame: what it holds would wait for the collector
 
-    def _tell(
-        self, loop: asyncio.AbstractEventLoop, work: _Work, result: object, error: BaseException | None
+    def _report_result(
+        self, loop: asyncio.AbstractEventLoop, work: _QueuedWork, result: object, error: BaseException | None
     ) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended, and everybody who waited
-            loop.call_soon_threadsafe(self._end, work, result, error)
+            loop.call_soon_threadsafe(self._end_work, work, result, error)
 
-    def _end(self, work: _Work, result: object, error: BaseException | None) -> None:
+    def _end_work(self, work: _QueuedWork, result: object, error: BaseException | None) -> None:
         self._running[work.tenant_id] -= 1
         self._running += Counter()  # forgets tenants of which nothing runs
         self._begin_next()
@@ -168,7 +168,7 @@ class LongWork:
         else:
             work.answered.set_exception(error)
 
-    def _drop(self, work: _Work) -> None:
+    def _drop_work(self, work: _QueuedWork) -> None:
         """Nobody waits for it any more."""
         work.answered.cancel()
         work.unwanted.set()
@@ -180,9 +180,9 @@ class LongWork:
             self._begin_next()
 
 
-async def _first(answered: "asyncio.Future[Any]", receive: Receive, seconds: float) -> None:
+async def _wait_for_answer(answered: "asyncio.Future[Any]", receive: Receive, seconds: float) -> None:
     """Wait for an answer; refuses where the time is over or the caller goes before."""
-    gone = asyncio.ensure_future(_gone(receive))
+    gone = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({answered, gone}, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -195,7 +195,7 @@ async def _first(answered: "asyncio.Future[Any]", receive: Receive, seconds: flo
     raise OutOfTime(headers=_RETRY)
 
 
-async def _gone(receive: Receive) -> Message:
+async def _wait_for_disconnect(receive: Receive) -> Message:
     """The word that a caller whose request has been read is no longer there."""
     while True:
         message = await receive()

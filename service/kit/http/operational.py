@@ -40,7 +40,7 @@ _POSTGRESQL = {
 }
 
 
-def expected_failure(error: Exception) -> str | None:
+def describe_expected_failure(error: Exception) -> str | None:
     """What failed, in words, if operation must expect it; None for a defect."""
     if isinstance(error, PoolTimeoutError):
         return "every connection is in use"
@@ -57,7 +57,7 @@ def expected_failure(error: Exception) -> str | None:
 
 
 async def _on_database_error(request: Request, error: Exception) -> Response:
-    failure = expected_failure(error)
+    failure = describe_expected_failure(error)
     if failure is None:
         raise error
     request_id = request.scope.get("state", {}).get("request_id", "")

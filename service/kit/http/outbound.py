@@ -19,7 +19,7 @@ from service.kit.clock import now
 if TYPE_CHECKING:
     import httpx
 
-    from service.kit.http.calling import Reply, Resolve
+    from service.kit.http.calling import CallReply, HostResolver
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -85,7 +85,7 @@ class OutboundFailed(OutboundRefused):
     """No answer came."""
 
 
-class Answer(NamedTuple):
+class OutboundAnswer(NamedTuple):
     """What came back."""
 
     status: int
@@ -102,19 +102,19 @@ def is_public(address: Address) -> bool:
     return not any(address in network for network in _NOT_PUBLIC if network.version == address.version)
 
 
-def parsed_networks(text: str) -> tuple[Network, ...]:
+def parse_networks(text: str) -> tuple[Network, ...]:
     """Networks written one after the other, separated by commas."""
     return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
-class Outbound:
+class OutboundClient:
     """Sends requests to addresses that others name."""
 
     def __init__(
         self,
         networks: Iterable[Network] = (),
         *,
-        resolve: "Resolve | None" = None,
+        resolve: "HostResolver | None" = None,
         tls: ssl.SSLContext | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
@@ -123,13 +123,13 @@ class Outbound:
         self._tls = tls
         self._timeout_seconds = timeout_seconds
 
-    def check(self, text: str) -> "httpx.URL":
+    def check_url(self, text: str) -> "httpx.URL":
         """The address, unless one sees without asking a resolver that it may not be called."""
         import httpx  # noqa: PLC0415  # a tenth of a second to import
 
         try:
             url = httpx.URL(text)
-            is_odd = len(text) > _URL_CHARACTERS or not text.isascii() or _is_odd(url)
+            is_odd = len(text) > _URL_CHARACTERS or not text.isascii() or _is_ambiguous(url)
         except (httpx.InvalidURL, UnicodeError):  # of a host that is no Punycode only once it is looked at
             raise OutboundRefused("URL_INVALID", "the address cannot be read") from None
         if is_odd:
@@ -138,36 +138,36 @@ class Outbound:
             raise OutboundRefused("URL_INVALID", "the address has a user or a fragment")
         if url.scheme not in ("https", "http"):
             raise OutboundRefused("URL_INVALID", "the address is neither https nor http")
-        if not self._networks and not _is_for_all(url):
+        if not self._networks and not _is_public_endpoint(url):
             raise OutboundRefused("URL_REFUSED", "only https is called, at port 443 or 8443")
-        literal = _literal(url.host)
+        literal = _parse_literal(url.host)
         if literal is not None:
             self._check_address(literal, url)
         return url
 
-    async def post(self, text: str, *, headers: Mapping[str, str], content: bytes) -> Answer:
+    async def post(self, text: str, *, headers: Mapping[str, str], content: bytes) -> OutboundAnswer:
         """The answer to a POST; :class:`OutboundRefused` where it may not or cannot be had."""
-        reply = await self.exchange(text, headers=headers, content=content, most_bytes=EXCERPT_BYTES)
-        return Answer(
-            reply.status, _printable(reply.body), _retry_after(reply.headers.get("retry-after", ""))
+        reply = await self.send_post(text, headers=headers, content=content, most_bytes=EXCERPT_BYTES)
+        return OutboundAnswer(
+            reply.status, _to_printable(reply.body), _parse_retry_after(reply.headers.get("retry-after", ""))
         )
 
-    async def exchange(
+    async def send_post(
         self, text: str, *, headers: Mapping[str, str], content: bytes, most_bytes: int
-    ) -> "Reply":
+    ) -> "CallReply":
         """What comes back of a POST, so much of it; :class:`OutboundRefused` as for :meth:`post`."""
         import httpx  # noqa: PLC0415
 
         from service.kit.http import calling  # noqa: PLC0415
 
-        url = self.check(text)
+        url = self.check_url(text)
         if self._tls is None:
             self._tls = await asyncio.to_thread(httpx.create_ssl_context)
-        limits = calling.Limits(self._timeout_seconds, CONNECT_SECONDS, EXCERPT_SECONDS, most_bytes)
-        called = calling.call(
+        limits = calling.CallLimits(self._timeout_seconds, CONNECT_SECONDS, EXCERPT_SECONDS, most_bytes)
+        called = calling.send_request(
             "POST",
             url,
-            self._addresses(url),
+            self._resolve_addresses(url),
             headers=headers,
             content=content,
             tls=self._tls,
@@ -178,13 +178,13 @@ class Outbound:
         except calling.CallFailed as failed:
             raise OutboundFailed(failed.code, failed.detail) from None
 
-    async def _addresses(self, url: "httpx.URL") -> list[str]:
+    async def _resolve_addresses(self, url: "httpx.URL") -> list[str]:
         from service.kit.http import calling  # noqa: PLC0415
 
-        literal = _literal(url.host)
+        literal = _parse_literal(url.host)
         if literal is not None:
             return [str(literal)]
-        found = await calling.resolved(url, self._resolve or calling.resolve)
+        found = await calling.resolve_addresses(url, self._resolve or calling.resolve_host)
         addresses = [ipaddress.ip_address(text) for text in found]
         # One that may not be called speaks against the name, and not only against itself.
         for address in addresses:
@@ -196,24 +196,24 @@ class Outbound:
             return
         if not is_public(address):
             raise OutboundRefused("ADDRESS_REFUSED", "the host is not one of the public internet")
-        if not _is_for_all(url):
+        if not _is_public_endpoint(url):
             raise OutboundRefused("URL_REFUSED", "only https is called, at port 443 or 8443")
 
 
-def _is_for_all(url: "httpx.URL") -> bool:
+def _is_public_endpoint(url: "httpx.URL") -> bool:
     return url.scheme == "https" and (url.port is None or url.port in PUBLIC_PORTS)
 
 
-def _is_odd(url: "httpx.URL") -> bool:
+def _is_ambiguous(url: "httpx.URL") -> bool:
     """Whether parsers and resolvers may differ about the host (0x7f.1, 2130706433, a zone, a last dot)."""
     if url.port is not None and not 0 < url.port <= _LAST_PORT:
         return True
     if not url.host or b"%" in url.raw_host or url.host.endswith("."):
         return True
-    return _literal(url.host) is None and not _is_name(url)
+    return _parse_literal(url.host) is None and not _is_dns_name(url)
 
 
-def _is_name(url: "httpx.URL") -> bool:
+def _is_dns_name(url: "httpx.URL") -> bool:
     """Whether a host is a name of the DNS (RFC 1123, section 2.1) and no number."""
     labels = url.raw_host.decode().split(".")
     if len(url.raw_host) > _NAME_OCTETS or not all(0 < len(each) <= _LABEL_OCTETS for each in labels):
@@ -223,19 +223,19 @@ def _is_name(url: "httpx.URL") -> bool:
     return all(decoded) and not _NUMBER.fullmatch(labels[-1])
 
 
-def _literal(host: str) -> Address | None:
+def _parse_literal(host: str) -> Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
 
 
-def _printable(body: bytes) -> str:
+def _to_printable(body: bytes) -> str:
     text = body.decode(errors="replace")
     return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
 
 
-def _retry_after(text: str) -> float | None:
+def _parse_retry_after(text: str) -> float | None:
     """Seconds that the receiver asks to wait, which it writes as such or as a date."""
     text = text.strip()
     if text.isascii() and text.isdigit():

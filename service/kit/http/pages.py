@@ -28,16 +28,16 @@ WHOLE = r"-?(0|[1-9][0-9]{0,30})"
 NUMBER = WHOLE + r"(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?"
 
 
-def written_as(pattern: str) -> BeforeValidator:
+def build_number_validator(pattern: str) -> BeforeValidator:
     """Refuses what Python takes for a number and JSON does not: 1_000, a space in front, Arabic digits."""
     whole = re.compile(pattern)
 
-    def check(text: object) -> object:
+    def check_text(text: object) -> object:
         if isinstance(text, str) and not whole.fullmatch(text):
             raise PydanticCustomError("number_parsing", "Input should be a number as JSON writes it")
         return text
 
-    return BeforeValidator(check)
+    return BeforeValidator(check_text)
 
 
 class PageQuery(BaseModel):
@@ -46,7 +46,7 @@ class PageQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     page_size: Annotated[
-        int, Field(ge=1, le=2**31 - 1, json_schema_extra={"format": "int64"}), written_as(WHOLE)
+        int, Field(ge=1, le=2**31 - 1, json_schema_extra={"format": "int64"}), build_number_validator(WHOLE)
     ] = 50
     """Rows per page; a page has 500 at most."""
     page_token: Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_-]*$")] = ""
@@ -96,16 +96,16 @@ class PageTokens:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def _signature(self, payload: bytes) -> bytes:
+    def _compute_signature(self, payload: bytes) -> bytes:
         return hmac.new(self._secret, payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]
 
     def encode(self, key: list[str], filters: str) -> str:
         """A token for the page behind ``key``."""
         digest = hashlib.sha256(filters.encode()).hexdigest()[:16]
         payload = json.dumps([digest, *key], separators=(",", ":")).encode()
-        return base64.urlsafe_b64encode(self._signature(payload) + payload).decode().rstrip("=")
+        return base64.urlsafe_b64encode(self._compute_signature(payload) + payload).decode().rstrip("=")
 
-    def page(
+    def build_page(
         self, rows: Sequence[Mapping[str, Any]], limit: int, filters: str, *members: str
     ) -> dict[str, Any]:
         """The first ``limit`` rows; where there are more, a token of the last one's ``members``."""
@@ -120,7 +120,7 @@ class PageTokens:
         after = order.key(*self.decode(query.page_token, canonical)) if query.page_token else order.first
 
         def to_response(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-            return self.page(rows, query.limit, canonical, *order.members)
+            return self.build_page(rows, query.limit, canonical, *order.members)
 
         return Page(after, query.limit + 1, to_response)
 
@@ -129,13 +129,13 @@ class PageTokens:
         try:
             raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         except ValueError:
-            raise _refused() from None
+            raise _build_token_refusal() from None
         signature, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-        if not hmac.compare_digest(signature, self._signature(payload)):
-            raise _refused()
+        if not hmac.compare_digest(signature, self._compute_signature(payload)):
+            raise _build_token_refusal()
         digest, *key = json.loads(payload)
         if digest != hashlib.sha256(filters.encode()).hexdigest()[:16]:
-            raise _refused()
+            raise _build_token_refusal()
         return [str(part) for part in key]
 
 
@@ -143,6 +143,6 @@ def _as_text(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _refused() -> BadRequest:
+def _build_token_refusal() -> BadRequest:
     error = FieldError("/query/page_token", "PAGE_TOKEN", "not a token of this list with these filters")
     return BadRequest("The page token does not belong to this list", error)

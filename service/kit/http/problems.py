@@ -18,7 +18,7 @@ class FieldError(NamedTuple):
     detail: str
 
 
-def pointer(path: Iterable[object]) -> str:
+def build_pointer(path: Iterable[object]) -> str:
     """A JSON Pointer (RFC 6901); overlong names are cut."""
     parts = (str(part)[:_NAME_LIMIT].replace("~", "~0").replace("/", "~1") for part in path)
     return "".join(f"/{part}" for part in parts)
@@ -151,7 +151,7 @@ class Unavailable(Problem):
     status, code, title = 503, "UNAVAILABLE", "The service cannot answer right now"
 
 
-def all_problems() -> list[type[Problem]]:
+def list_problems() -> list[type[Problem]]:
     """Every kind of problem, by status and code."""
     found = {Problem}
     waiting = [Problem]
@@ -162,6 +162,6 @@ def all_problems() -> list[type[Problem]]:
     return sorted(found, key=lambda problem: (problem.status, problem.code))
 
 
-def anchor(problem: Problem | type[Problem]) -> str:
+def build_anchor(problem: Problem | type[Problem]) -> str:
     """Address of a problem's documentation."""
     return f"/docs/problems#{problem.code.lower().replace('_', '-')}"

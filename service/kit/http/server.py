@@ -55,7 +55,7 @@ class _RefusedError(Exception):
     """Stops the parser."""
 
 
-class _Exchange(RequestResponseCycle):
+class _RequestCycle(RequestResponseCycle):
     """A request and its answer, whose head leaves together with the beginning of its body."""
 
     _head = b""
@@ -65,16 +65,18 @@ class _Exchange(RequestResponseCycle):
         if message["type"] == "http.response.start":
             if self.response_started:
                 raise RuntimeError("An answer begins twice")
-            self._head = self._begin(message["status"], [*self.default_headers, *message.get("headers", ())])
+            self._head = self._begin_answer(
+                message["status"], [*self.default_headers, *message.get("headers", ())]
+            )
             return
         if message["type"] != "http.response.body" or not self.response_started or self.response_complete:
             raise RuntimeError(f"{message['type']} is not due")
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
         if not self.disconnected:
-            self._go_on(message.get("body", b""), is_last=not message.get("more_body", False))
+            self._send_body(message.get("body", b""), is_last=not message.get("more_body", False))
 
-    def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
+    def _begin_answer(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
         """The head of an answer."""
         self.response_started, self.waiting_for_100_continue = True, False
         if HEADER_RE.search(b"".join([name for name, _ in headers])):
@@ -94,7 +96,7 @@ class _Exchange(RequestResponseCycle):
             lines.append(b"transfer-encoding: chunked\r\n")
         return b"".join([STATUS_LINE[status], *lines, b"\r\n"])
 
-    def _go_on(self, body: bytes, *, is_last: bool) -> None:
+    def _send_body(self, body: bytes, *, is_last: bool) -> None:
         """Send a part of the body, behind the head if that waits."""
         if self.scope["method"] == "HEAD":
             body, self.expected_content_length = b"", 0
@@ -132,9 +134,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """Open a connection, if there are not too many."""
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
-            self._refuse(Unavailable(headers={"Retry-After": "1"}))
+            self._refuse_request(Unavailable(headers={"Retry-After": "1"}))
         else:
-            self._arriving = self.loop.call_later(HEAD_SECONDS, self._is_late)
+            self._arriving = self.loop.call_later(HEAD_SECONDS, self._handle_late_request)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget a connection."""
@@ -152,11 +154,11 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._in_message:
                 self._check_size()
                 if self._arriving is None:
-                    self._arriving = self.loop.call_later(HEAD_SECONDS, self._is_late)
+                    self._arriving = self.loop.call_later(HEAD_SECONDS, self._handle_late_request)
         except httptools.HttpParserUpgrade as upgrade:
             self._read_without_upgrade(data[upgrade.args[0] :])
         except (httptools.HttpParserError, _RefusedError):
-            self._refuse(self._refusal)
+            self._refuse_request(self._refusal)
 
     def _check_size(self) -> None:
         """Refuse an address, headers, trailers or chunk extensions that are too long."""
@@ -188,19 +190,19 @@ class BoundedProtocol(HttpToolsProtocol):
         self.scope["method"] = method.decode()
         self.scope["http_version"] = version
         if not self.parser.should_upgrade():
-            self._begin(keep_alive=version != "1.0" and self.parser.should_keep_alive())
+            self._begin_request(keep_alive=version != "1.0" and self.parser.should_keep_alive())
         self._in_head = False
         # What comes behind the body must not pass for headers (RFC 9110, 6.5.1).
         self.headers = []
 
-    def _begin(self, *, keep_alive: bool) -> None:
+    def _begin_request(self, *, keep_alive: bool) -> None:
         """Give a request to the application, behind the earlier ones of this connection."""
         url = httptools.parse_url(self.url)
         self.scope["path"] = unquote(url.path.decode())
         self.scope["raw_path"] = url.path
         self.scope["query_string"] = url.query or b""
-        earlier = cast(_Exchange | None, self.cycle)
-        self.cycle = _Exchange(
+        earlier = cast(_RequestCycle | None, self.cycle)
+        self.cycle = _RequestCycle(
             scope=self.scope,
             transport=self.transport,
             flow=self.flow,
@@ -233,11 +235,11 @@ class BoundedProtocol(HttpToolsProtocol):
             self._arriving = None
         super().on_message_complete()
 
-    def _is_late(self) -> None:
+    def _handle_late_request(self) -> None:
         if not self._in_message:
-            self._close()
+            self._close_connection()
         elif self._in_head:
-            self._refuse(RequestTimeout())
+            self._refuse_request(RequestTimeout())
         else:
             # Whoever reads the body has a limit of its own and answers; nobody may be reading this one.
             self._arriving = self.loop.call_later(BODY_SECONDS, self.transport.abort)
@@ -258,22 +260,22 @@ class BoundedProtocol(HttpToolsProtocol):
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.data_received(b"\r\n".join([*head, b"", rest]))
 
-    def _refuse(self, problem: Problem) -> None:
+    def _refuse_request(self, problem: Problem) -> None:
         """Answer and close, behind the answers to earlier requests."""
         cycle = cast(RequestResponseCycle | None, self.cycle)
         if cycle is None or cycle.response_complete:
             if self._in_head:
-                self.transport.write(_response(problem))
+                self.transport.write(_build_response(problem))
         elif not cycle.more_body:
             cycle.keep_alive = False
             return
         elif not cycle.response_started and not self.pipeline:
-            self.transport.write(_response(problem))
+            self.transport.write(_build_response(problem))
             cycle.disconnected = True
             cycle.message_event.set()
-        self._close()
+        self._close_connection()
 
-    def _close(self) -> None:
+    def _close_connection(self) -> None:
         self.transport.close()
         self._limit_sending()
 
@@ -285,7 +287,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def timeout_keep_alive_handler(self) -> None:
         """The server's hook: nothing came after an answer."""
-        self._close()
+        self._close_connection()
 
     def pause_writing(self) -> None:
         """The transport's hook: the caller reads more slowly than it is answered."""
@@ -304,7 +306,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._sending = self.loop.call_later(SEND_SECONDS, self.transport.abort)
 
 
-def _response(problem: Problem) -> bytes:
+def _build_response(problem: Problem) -> bytes:
     """A problem of a request that has no path yet, as it goes over the wire."""
     request_id = secrets.token_hex(8)
     content = to_json(problem_document(problem, instance="", request_id=request_id))

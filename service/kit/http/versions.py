@@ -33,17 +33,17 @@ ETAG: dict[str, Any] = {
 """The header of an answer whose row can be changed."""
 
 
-def etag(version: int) -> str:
+def build_etag(version: int) -> str:
     """The strong validator of a version."""
     return f'"{version}"'
 
 
 def versioned_response(document: Mapping[str, Any]) -> Response:
     """A row as JSON, with the validator of its version."""
-    return json_response(document, headers={"ETag": etag(document["version"])})
+    return json_response(document, headers={"ETag": build_etag(document["version"])})
 
 
-def check_match(if_match: str, current: str) -> None:
+def check_version_match(if_match: str, current: str) -> None:
     """Refuse a change that is based on another version than the ``current`` one, or on none."""
     if not if_match:
         raise VersionRequired

@@ -26,8 +26,8 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, ExceptionHandler, Receive, Scope, Send
 
 from service.kit.http.admission import Admission
-from service.kit.http.bodies import JSON, WRONG_SHAPE, check_values, read_json, refuse_duplicates
-from service.kit.http.long_work import Aside, Later, LongWork
+from service.kit.http.bodies import JSON, WRONG_SHAPE, check_duplicates, check_values, read_json
+from service.kit.http.long_work import DeferredAnswer, LongWork, WorkOffloader
 from service.kit.http.problems import (
     CONTENT_TYPE,
     ERROR_LIMIT,
@@ -37,10 +37,10 @@ from service.kit.http.problems import (
     NotFound,
     Problem,
     Unprocessable,
-    anchor,
-    pointer,
+    build_anchor,
+    build_pointer,
 )
-from service.kit.security.subjects import Permission, permission
+from service.kit.security.principals import Permission, build_permission
 
 LOCATED: dict[int | str, dict[str, Any]] = {
     201: {
@@ -55,7 +55,7 @@ LOCATED: dict[int | str, dict[str, Any]] = {
 """What an operation that creates something answers with."""
 
 
-class _Name(Convertor[str]):
+class _PathName(Convertor[str]):
     """A part of a path up to the colon of a custom method, so that neither is taken for the other."""
 
     regex = "[^/:]+"
@@ -69,10 +69,10 @@ class _Name(Convertor[str]):
         return value
 
 
-register_url_convertor("name", _Name())
+register_url_convertor("name", _PathName())
 
 
-class Written(bytes):
+class RenderedJson(bytes):
     """An answer that its endpoint has already written as JSON, part by part."""
 
 
@@ -117,7 +117,7 @@ _INSTANCE_LIMIT = 2000
 def problem_document(problem: Problem, *, instance: str, request_id: str) -> dict[str, Any]:
     """The members of RFC 9457, and ours."""
     document: dict[str, Any] = {
-        "type": anchor(problem),
+        "type": build_anchor(problem),
         "title": problem.title,
         "status": problem.status,
         "detail": problem.detail,
@@ -158,7 +158,7 @@ def _field_path(location: tuple[object, ...], place: Any, *, missing: bool) -> l
     return max(_field_path(rest, place, missing=missing), stepped, key=len)
 
 
-def _detail(error: Mapping[str, Any]) -> str:
+def _describe_error(error: Mapping[str, Any]) -> str:
     """What is wrong, without what was sent."""
     context = error.get("ctx", {})
     if error["type"] == "union_tag_invalid":
@@ -168,7 +168,7 @@ def _detail(error: Mapping[str, Any]) -> str:
     return str(error["msg"])
 
 
-def body_errors(error: ValidationError, body: bytes) -> Problem:
+def build_body_problem(error: ValidationError, body: bytes) -> Problem:
     """The problem for a body that does not have its shape."""
     if error.error_count() > _ERRORS_READ:
         detail = f"more than {_ERRORS_READ} members or elements are wrong"
@@ -179,9 +179,9 @@ def body_errors(error: ValidationError, body: bytes) -> Problem:
     parsed = from_json(body)
     errors = [
         FieldError(
-            pointer(_field_path(item["loc"], parsed, missing=item["type"] == "missing")),
+            build_pointer(_field_path(item["loc"], parsed, missing=item["type"] == "missing")),
             item["type"].upper(),
-            _detail(item),
+            _describe_error(item),
         )
         for item in found[:ERROR_LIMIT]
     ]
@@ -224,7 +224,7 @@ class JsonRoute(APIRoute):
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
         writes = self.stores and "GET" not in (self.methods or ())
-        own = permission(str(self.tags[0]), "write" if writes else "read")
+        own = build_permission(str(self.tags[0]), "write" if writes else "read")
         self.permission: Permission = self.needs or own
         self._beginning = self.path.partition("{")[0]
 
@@ -237,7 +237,7 @@ class JsonRoute(APIRoute):
     def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
         """FastAPI's hook: what answers a request to this route."""
         handle: RouteHandler = super().get_route_handler()
-        self._query = _query_parameters(self.dependant)
+        self._query = _list_query_parameters(self.dependant)
         if self.body_field is None:
             return handle
         hints = get_type_hints(self.endpoint, include_extras=True)
@@ -247,8 +247,8 @@ class JsonRoute(APIRoute):
         alone = inspect.iscoroutinefunction(self.endpoint) and [hints[name] for name in others] == [Request]
         if alone and hints["return"] is not Response:
             answer = TypeAdapter(hints["return"])
-            self.direct = _direct(self.endpoint, body, answer, body_name, others[0])
-        return _validating(handle, body)
+            self.direct = _build_direct_app(self.endpoint, body, answer, body_name, others[0])
+        return _wrap_validation(handle, body)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Starlette's hook: answer a request whose path matches."""
@@ -269,7 +269,7 @@ class JsonRoute(APIRoute):
             _check_query(scope["query_string"], self._query)
 
 
-class AskingRoute(JsonRoute):
+class ReadOnlyRoute(JsonRoute):
     """A route that answers and stores nothing, whatever its method."""
 
     stores = False
@@ -281,7 +281,7 @@ class PublicRoute(JsonRoute):
     is_public = True
 
 
-def _query_parameters(dependant: Dependant) -> dict[str, bool]:
+def _list_query_parameters(dependant: Dependant) -> dict[str, bool]:
     """Whether each query parameter of an endpoint may be repeated."""
     return {
         field.alias: get_origin(field.field_info.annotation) is list
@@ -294,12 +294,12 @@ def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
     """Refuse parameters that the endpoint does not have, and single ones that come twice."""
     given = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
     unknown = [
-        FieldError(pointer(["query", name]), "EXTRA_FORBIDDEN", "there is no such parameter")
+        FieldError(build_pointer(["query", name]), "EXTRA_FORBIDDEN", "there is no such parameter")
         for name in given
         if name not in parameters
     ]
     repeated = [
-        FieldError(pointer(["query", name]), "REPEATED", "the parameter may be given once")
+        FieldError(build_pointer(["query", name]), "REPEATED", "the parameter may be given once")
         for name, times in given.items()
         if times > 1 and not parameters.get(name, True)
     ]
@@ -307,65 +307,65 @@ def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
         raise Unprocessable(_WRONG_PARAMETER, *[*unknown, *repeated][:ERROR_LIMIT])
 
 
-def _validated(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
+def _validate_body(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
     check_values(raw)
     try:
         return body.validator.validate_json(raw)
     except ValidationError as error:
-        raise body_errors(error, raw) from None
+        raise build_body_problem(error, raw) from None
 
 
-def _validated_once(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
-    value = _validated(body, raw)
-    refuse_duplicates(raw)
+def _validate_unique_body(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
+    value = _validate_body(body, raw)
+    check_duplicates(raw)
     return value
 
 
-def _aside(request: Request) -> Aside:
+def _build_background_runner(request: Request) -> WorkOffloader:
     long_work: LongWork = request.app.state.long_work
     return partial(long_work.run, request.scope, request.receive)
 
 
-WorkAside = Annotated[Aside, Depends(_aside)]
+OffloadedWork = Annotated[WorkOffloader, Depends(_build_background_runner)]
 """For an endpoint whose work takes long."""
 
 
-async def _in_a_thread(do: Callable[[], _T], /) -> _T:
+async def _run_in_thread(do: Callable[[], _T], /) -> _T:
     return await run_in_threadpool(do)
 
 
-def _aside_if_large(request: Request) -> Aside:
+def _select_runner(request: Request) -> WorkOffloader:
     is_large = len(request.scope["state"][_BODY]) > LARGE_BODY_BYTES
-    return _aside(request) if is_large else _in_a_thread
+    return _build_background_runner(request) if is_large else _run_in_thread
 
 
-LargeAside = Annotated[Aside, Depends(_aside_if_large)]
+OffloadedLargeWork = Annotated[WorkOffloader, Depends(_select_runner)]
 """For an endpoint whose work takes long where its body is large; that of small ones waits for nobody."""
 
 
-async def _read(request: Request, raw: bytes, read: Callable[[bytes], Any]) -> Any:  # noqa: ANN401
+async def _read_value(request: Request, raw: bytes, read: Callable[[bytes], Any]) -> Any:  # noqa: ANN401
     """A body by its shape; a large one beside the event loop."""
     if len(raw) <= LARGE_BODY_BYTES:
         return read(raw)
-    return await _aside(request)(partial(read, raw))
+    return await _build_background_runner(request)(partial(read, raw))
 
 
-async def _read_directly(request: Request, body: TypeAdapter[Any]) -> Any:  # noqa: ANN401
+async def _read_direct_body(request: Request, body: TypeAdapter[Any]) -> Any:  # noqa: ANN401
     raw = await read_json(request.scope, request.receive)
     request.scope["state"][BODY_BYTES] = len(raw)
-    return await _read(request, raw, partial(_validated, body))
+    return await _read_value(request, raw, partial(_validate_body, body))
 
 
-def _validating(handle: RouteHandler, body: TypeAdapter[Any]) -> RouteHandler:
-    async def validating(request: Request) -> Response:
+def _wrap_validation(handle: RouteHandler, body: TypeAdapter[Any]) -> RouteHandler:
+    async def validate_and_handle(request: Request) -> Response:
         raw = request.scope["state"][_BODY] = await read_json(request.scope, request.receive)
-        value = await _read(request, raw, partial(_validated_once, body))
+        value = await _read_value(request, raw, partial(_validate_unique_body, body))
         return await handle(_ValidatedRequest(request, value))
 
-    return validating
+    return validate_and_handle
 
 
-def _direct(
+def _build_direct_app(
     endpoint: Callable[..., Awaitable[Any]],
     body: TypeAdapter[Any],
     answer: TypeAdapter[Any],
@@ -374,33 +374,33 @@ def _direct(
 ) -> ASGIApp:
     serialize = answer.serializer.to_json
 
-    def written(result: Any) -> bytes:  # noqa: ANN401
-        return result if isinstance(result, Written) else serialize(result)
+    def serialize_result(result: Any) -> bytes:  # noqa: ANN401
+        return result if isinstance(result, RenderedJson) else serialize(result)
 
-    def worked_out(later: Later) -> bytes:
-        return written(later.work_out())
+    def serialize_later(later: DeferredAnswer) -> bytes:
+        return serialize_result(later.work_out())
 
-    async def direct(scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve_direct(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        value = await _read_directly(request, body)
+        value = await _read_direct_body(request, body)
         result = await endpoint(**{body_name: value, request_name: request})
-        if isinstance(result, Later):
-            content = await _aside(request)(partial(worked_out, result))
+        if isinstance(result, DeferredAnswer):
+            content = await _build_background_runner(request)(partial(serialize_later, result))
         else:
-            content = written(result)
+            content = serialize_result(result)
         headers = [(b"content-type", JSON), (b"content-length", str(len(content)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
-    return direct
+    return serve_direct
 
 
-def _raw_body(request: Request) -> bytes:
+def _get_raw_body(request: Request) -> bytes:
     raw: bytes = request.scope["state"][_BODY]
     return raw
 
 
-RawBody = Annotated[bytes, Depends(_raw_body)]
+RawBody = Annotated[bytes, Depends(_get_raw_body)]
 """The body as it was sent, for an endpoint that keeps it or checks its digest."""
 
 
@@ -434,19 +434,19 @@ class DirectRoutes:
             await route.admit(scope)
             await answer(scope, receive, send)
         except Exception as error:  # noqa: BLE001  # the handlers say which they know
-            handled = ExceptionMiddleware(_raising(error), self._handlers)
+            handled = ExceptionMiddleware(_build_raising_app(error), self._handlers)
             await handled(scope, receive, send)
 
 
-def _raising(error: Exception) -> ASGIApp:
-    async def raising(scope: Scope, receive: Receive, send: Send) -> None:
+def _build_raising_app(error: Exception) -> ASGIApp:
+    async def raise_error(scope: Scope, receive: Receive, send: Send) -> None:
         del scope, receive, send
         raise error
 
-    return raising
+    return raise_error
 
 
-def route_needing(needs: Permission) -> type[JsonRoute]:
+def build_route_class(needs: Permission) -> type[JsonRoute]:
     """A kind of route whose operations all need one permission."""
     return type("NeedingRoute", (JsonRoute,), {"needs": needs})
 
@@ -476,7 +476,7 @@ def add_routes(app: FastAPI, router: APIRouter) -> None:
 _BY_STATUS: Mapping[int, type[Problem]] = {404: NotFound, 405: MethodNotAllowed}
 
 
-def _allowed_methods(request: Request) -> str:
+def _list_allowed_methods(request: Request) -> str:
     """Every method of this address; the router knows those of the first route only."""
     routes = [route for route in request.app.routes if isinstance(route, APIRoute)]
     matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
@@ -489,7 +489,7 @@ def _allowed_methods(request: Request) -> str:
 async def _on_http_exception(request: Request, error: HTTPException) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == MethodNotAllowed.status:
-        headers["Allow"] = _allowed_methods(request)
+        headers["Allow"] = _list_allowed_methods(request)
     problem = _BY_STATUS.get(error.status_code, BadRequest)
     return problem_response(problem(headers=headers), request.scope)
 
@@ -500,7 +500,7 @@ async def _on_problem(request: Request, error: Problem) -> Response:
 
 async def _on_parameters(request: Request, error: RequestValidationError) -> Response:
     errors = [
-        FieldError(pointer(item["loc"]), item["type"].upper(), _detail(item))
+        FieldError(build_pointer(item["loc"]), item["type"].upper(), _describe_error(item))
         for item in error.errors()[:ERROR_LIMIT]
     ]
     problem = Unprocessable(_WRONG_PARAMETER, *errors)

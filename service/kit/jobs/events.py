@@ -15,8 +15,8 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from service.kit.clock import now
 from service.kit.database.engine import Base, Json, UtcDateTime, Writer, insert_new
-from service.kit.jobs.kinds import Asked
-from service.kit.jobs.repository import enqueue
+from service.kit.jobs.kinds import JobType
+from service.kit.jobs.repository import enqueue_job
 
 
 class EventRow(Base):
@@ -40,32 +40,38 @@ class EventToPublish(BaseModel):
 
 KEPT: Final = timedelta(days=90)
 _EXPIRED_AT_ONCE: Final = 1000
-PUBLISH: Final = Asked(name="events.publish", arguments=EventToPublish)
+PUBLISH: Final = JobType(name="events.publish", arguments=EventToPublish)
 
 
-def emit(session: Writer, tenant_id: str, type_: str, data: Mapping[str, Any], *, once_for: str = "") -> str:
+def emit_event(
+    session: Writer, tenant_id: str, type_: str, data: Mapping[str, Any], *, once_for: str = ""
+) -> str:
     """Write an event and ask for it to be published; its id.
 
     What is told ``once_for`` something is not told for it again.
     """
     event_id = sha256(f"{type_} {once_for}".encode()).hexdigest()[:32] if once_for else uuid4().hex
-    if write(session, tenant_id, type_, data, event_id=event_id):
-        enqueue(session, PUBLISH, EventToPublish(event_id=event_id), tenant_id=tenant_id, effect_key=event_id)
+    if write_event(session, tenant_id, type_, data, event_id=event_id):
+        enqueue_job(
+            session, PUBLISH, EventToPublish(event_id=event_id), tenant_id=tenant_id, effect_key=event_id
+        )
     return event_id
 
 
-def write(session: Writer, tenant_id: str, type_: str, data: Mapping[str, Any], *, event_id: str) -> bool:
+def write_event(
+    session: Writer, tenant_id: str, type_: str, data: Mapping[str, Any], *, event_id: str
+) -> bool:
     """Write an event that nobody has to publish, unless it is there already; whether it was new."""
     values = {"type": type_, "data": dict(data), "occurred_at": now()}
     return insert_new(session, EventRow, tenant_id=tenant_id, id=event_id, **values)
 
 
-def event(session: Session, tenant_id: str, event_id: str) -> EventRow | None:
+def get_event(session: Session, tenant_id: str, event_id: str) -> EventRow | None:
     """An event of a tenant."""
     return session.get(EventRow, (tenant_id, event_id))
 
 
-def expire(session: Writer) -> int:
+def delete_expired_events(session: Writer) -> int:
     """Delete events that nobody asks for any more; their number."""
     key = (EventRow.tenant_id, EventRow.id)
     old = select(*key).where(EventRow.occurred_at <= now() - KEPT).limit(_EXPIRED_AT_ONCE)

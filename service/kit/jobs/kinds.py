@@ -12,26 +12,26 @@ from pydantic import BaseModel
 
 from service.kit.database.engine import Database, Writer
 from service.kit.jobs import leases
-from service.kit.jobs.leases import Lease
+from service.kit.jobs.leases import RowLease
 from service.kit.jobs.tables import JobRow
 
-Arguments = TypeVar("Arguments", bound=BaseModel)
-Document = Mapping[str, Any]
+JobArguments = TypeVar("JobArguments", bound=BaseModel)
+JobDocument = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Continue:
+class ContinueJob:
     """The chunk is done, the job is not: the next one starts from ``progress`` after ``delay``."""
 
-    progress: Document
+    progress: JobDocument
     delay: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CompletedJob:
     """The job is done."""
 
-    result: Document = field(default_factory=dict)
+    result: JobDocument = field(default_factory=dict)
 
 
 class JobError(Exception):
@@ -48,10 +48,10 @@ class JobError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Hold:
+class JobLease:
     """A lease as the process that holds it knows it; its end is on the monotonic clock."""
 
-    lease: Lease
+    lease: RowLease
     ends_at: float
     is_cancelled: bool
     stopping: threading.Event
@@ -63,16 +63,16 @@ class Hold:
 
 
 @dataclass(slots=True, kw_only=True)
-class Job(Generic[Arguments]):
+class JobChunk(Generic[JobArguments]):
     """One chunk of a job, as its run function sees it."""
 
     database: Database
     id: str
     tenant_id: str
-    arguments: Arguments
-    progress: Document
+    arguments: JobArguments
+    progress: JobDocument
     attempt: int
-    hold: Hold
+    hold: JobLease
 
     @property
     def should_stop(self) -> bool:
@@ -80,32 +80,32 @@ class Job(Generic[Arguments]):
         return self.hold.should_stop
 
     @contextmanager
-    def writing(self, progress: Document | None = None) -> Iterator[Writer]:
+    def open_writer(self, progress: JobDocument | None = None) -> Iterator[Writer]:
         """A write transaction that is undone if the lease is lost.
 
         What it writes happens once if ``progress`` says so: a chunk that is repeated, be it the last one,
         starts from there.
         """
         values = {} if progress is None else {"progress": dict(progress)}
-        with self.database.writing() as session:
-            leases.write(session, JobRow, self.hold.lease, **values)
+        with self.database.open_writer() as session:
+            leases.write_row(session, JobRow, self.hold.lease, **values)
             yield session
         self.progress = self.progress if progress is None else progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(Generic[Arguments]):
+class JobType(Generic[JobArguments]):
     """A kind of job as those know it who ask for it, which may be left of those who can do it."""
 
     name: str
-    arguments: type[Arguments]
+    arguments: type[JobArguments]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Asked[Arguments]):
+class RunnableJobType(JobType[JobArguments]):
     """A kind of job. A chunk may run more than once: each effect outside carries a key of its own."""
 
-    run: Callable[[Job[Arguments]], Continue | Done]
+    run: Callable[[JobChunk[JobArguments]], ContinueJob | CompletedJob]
     concurrency: int | None = None
     """How many run at a time, over all processes."""
     attempts: int = 10

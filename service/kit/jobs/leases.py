@@ -6,8 +6,8 @@ write carries it: what a holder writes after another has claimed the row is refu
 
 Times are the database's, read in the statement that uses them; hosts may disagree about theirs. A time that
 was set as a span from then on is kept with that span. Once the clock has been set back, such a time lies
-further ahead than its span and :func:`mend` counts the span anew: no row is held back by the step, and a
-holder that renews keeps its lease.
+further ahead than its span and :func:`repair_spans` counts the span anew: no row is held back by the step,
+and a holder that renews keeps its lease.
 """
 
 from datetime import datetime
@@ -30,14 +30,14 @@ class LeaseLost(Exception):
     """The lease has ended or another holder has claimed the row: what was to be written is not."""
 
 
-class Lease(NamedTuple):
+class RowLease(NamedTuple):
     """The right to one row: its id and the token of the claim."""
 
     id: str
     token: int
 
 
-class Leased:
+class LeasedColumns:
     """Columns of a table whose rows are leased. ``due_at`` is absent once a row is finished."""
 
     id: Mapped[str] = mapped_column(String(100), primary_key=True)
@@ -50,9 +50,9 @@ class Leased:
     fencing_token: Mapped[int] = mapped_column(BigInteger, default=0)
 
     @property
-    def lease(self) -> Lease:
+    def lease(self) -> RowLease:
         """The lease under the token that was read."""
-        return Lease(self.id, self.fencing_token)
+        return RowLease(self.id, self.fencing_token)
 
     @property
     def lease_until(self) -> datetime | None:
@@ -60,7 +60,7 @@ class Leased:
         return self.due_at if self.state == RUNNING else None
 
 
-Row = TypeVar("Row", bound=Leased)
+LeasedRow = TypeVar("LeasedRow", bound=LeasedColumns)
 
 
 class _Clock(FunctionElement[datetime]):
@@ -83,36 +83,36 @@ def _sqlite_clock(element: _Clock, compiler: SQLCompiler, **options: Any) -> str
     return f"(strftime('%Y-%m-%d %H:%M:%f', 'now', printf('%+.3f seconds', {seconds})) || '000')"
 
 
-def after(seconds: float | SQLColumnExpression[float | None]) -> ColumnElement[datetime]:
+def get_time_after(seconds: float | SQLColumnExpression[float | None]) -> ColumnElement[datetime]:
     """The database's time some seconds from now."""
     return _Clock(literal(seconds, Float) if isinstance(seconds, int | float) else seconds)
 
 
-def now() -> ColumnElement[datetime]:
+def get_database_time() -> ColumnElement[datetime]:
     """The database's time."""
-    return after(0.0)
+    return get_time_after(0.0)
 
 
-def time(session: Session) -> datetime:
+def read_database_time(session: Session) -> datetime:
     """The database's time now, not that at which the transaction began."""
-    return session.scalars(select(now())).one()
+    return session.scalars(select(get_database_time())).one()
 
 
-def _due(seconds: float) -> dict[str, Any]:
-    return {"due_at": after(seconds), "span_seconds": seconds}
+def _build_due_values(seconds: float) -> dict[str, Any]:
+    return {"due_at": get_time_after(seconds), "span_seconds": seconds}
 
 
-def claim(
+def claim_row(
     session: Writer,
-    table: type[Row],
+    table: type[LeasedRow],
     *conditions: ColumnElement[bool],
     seconds: float,
     **values: Any,  # noqa: ANN401
-) -> Row | None:
+) -> LeasedRow | None:
     """Claim the most overdue row that meets ``conditions``, or None: one conditional statement."""
     candidate = (
         select(table.id)
-        .where(table.due_at <= now(), *conditions)
+        .where(table.due_at <= get_database_time(), *conditions)
         .order_by(table.due_at)
         .limit(1)
         .with_for_update(skip_locked=True)
@@ -123,19 +123,19 @@ def claim(
     statement = (
         update(table)
         .where(table.id == candidate)
-        .values(state=RUNNING, **raised, **_due(seconds), **values)
+        .values(state=RUNNING, **raised, **_build_due_values(seconds), **values)
         .returning(table)
     )
     return session.scalars(statement, execution_options={"populate_existing": True}).one_or_none()
 
 
-def write(
+def write_row(
     session: Writer,
-    table: type[Row],
-    lease: Lease,
+    table: type[LeasedRow],
+    lease: RowLease,
     *conditions: ColumnElement[bool],
     **values: Any,  # noqa: ANN401
-) -> Row:
+) -> LeasedRow:
     """Write to a leased row, which stays locked until the transaction ends."""
     statement = (
         update(table)
@@ -149,30 +149,47 @@ def write(
     return row
 
 
-def renew(
+def renew_lease(
     session: Writer,
-    table: type[Row],
-    lease: Lease,
+    table: type[LeasedRow],
+    lease: RowLease,
     *conditions: ColumnElement[bool],
     seconds: float,
     **values: Any,  # noqa: ANN401
-) -> Row:
+) -> LeasedRow:
     """Hold on for ``seconds`` from now. A lease that has ended is not taken up again."""
-    return write(session, table, lease, table.due_at > now(), *conditions, **_due(seconds), **values)
+    return write_row(
+        session,
+        table,
+        lease,
+        table.due_at > get_database_time(),
+        *conditions,
+        **_build_due_values(seconds),
+        **values,
+    )
 
 
-def release(session: Writer, table: type[Row], lease: Lease, *, delay: float, **values: Any) -> Row:  # noqa: ANN401
+def release_row(
+    session: Writer,
+    table: type[LeasedRow],
+    lease: RowLease,
+    *,
+    delay: float,
+    **values: Any,  # noqa: ANN401  # noqa: ANN401
+) -> LeasedRow:
     """Give the row back, to be claimed after ``delay`` seconds."""
-    return write(session, table, lease, state=WAITING, **_due(delay), **values)
+    return write_row(session, table, lease, state=WAITING, **_build_due_values(delay), **values)
 
 
-def finish(session: Writer, table: type[Row], lease: Lease, state: str, **values: Any) -> Row:  # noqa: ANN401
+def finish_row(
+    session: Writer, table: type[LeasedRow], lease: RowLease, state: str, **values: object
+) -> LeasedRow:
     """Put the row into a final state, in which it is never claimed."""
-    return write(session, table, lease, state=state, due_at=None, span_seconds=None, **values)
+    return write_row(session, table, lease, state=state, due_at=None, span_seconds=None, **values)
 
 
-def mend(session: Writer, table: type[Leased]) -> None:
+def repair_spans(session: Writer, table: type[LeasedColumns]) -> None:
     """Count spans anew that lie further ahead than they are long: the clock has been set back."""
-    anew = after(table.span_seconds)
+    anew = get_time_after(table.span_seconds)
     ahead = (table.span_seconds.is_not(None), table.due_at > anew)
     session.execute(update(table).where(*ahead).values(due_at=anew))

@@ -13,18 +13,18 @@ from sqlalchemy.orm import Session
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import Conflict, NotFound
 from service.kit.jobs import leases
-from service.kit.jobs.bell import ring_after_commit
-from service.kit.jobs.kinds import Arguments, Asked, Kind
+from service.kit.jobs.kinds import JobArguments, JobType, RunnableJobType
 from service.kit.jobs.leases import RUNNING, WAITING
+from service.kit.jobs.notifier import notify_after_commit
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, JobRow
 
 _TURNS = 0x1A0B  # class of the advisory locks under which claims of a limited kind take turns
 
 
-def enqueue(
+def enqueue_job(
     session: Writer,
-    kind: Asked[Arguments],
-    arguments: Arguments,
+    kind: JobType[JobArguments],
+    arguments: JobArguments,
     *,
     tenant_id: str,
     effect_key: str,
@@ -42,19 +42,19 @@ def enqueue(
             **unique,
             id=uuid4().hex,
             arguments=arguments.model_dump(mode="json"),
-            due_at=due_at or leases.now(),
+            due_at=due_at or leases.get_database_time(),
             span_seconds=None if due_at else 0.0,
-            created_at=leases.now(),
+            created_at=leases.get_database_time(),
         )
         .on_conflict_do_update(index_elements=list(unique), set_={"effect_key": effect_key})
         .returning(JobRow.id)
     )
     if due_at is None:
-        ring_after_commit(session)
+        notify_after_commit(session)
     return session.execute(statement).scalar_one()
 
 
-class Queue(NamedTuple):
+class JobQueueState(NamedTuple):
     """How a kind stands: the time now, when its next row may be claimed, and how many run."""
 
     kind: str
@@ -63,51 +63,53 @@ class Queue(NamedTuple):
     running: int
 
 
-def _running(kind: str) -> Select[int]:
-    held = and_(JobRow.state == RUNNING, JobRow.due_at > leases.now())
+def _count_running(kind: str) -> Select[int]:
+    held = and_(JobRow.state == RUNNING, JobRow.due_at > leases.get_database_time())
     return select(func.count()).select_from(JobRow).where(JobRow.kind == kind, held).correlate(None)
 
 
 @cache
-def _queues(kinds: tuple[str, ...]) -> CompoundSelect[Any]:
+def _select_queues(kinds: tuple[str, ...]) -> CompoundSelect[Any]:
     # Made once: making it costs more than running it, every second of an idle process.
-    def queue(kind: str) -> Select[Any]:
+    def select_queue(kind: str) -> Select[Any]:
         due = select(JobRow.due_at).where(JobRow.kind == kind, JobRow.due_at.is_not(None))
         first = due.order_by(JobRow.due_at).limit(1).scalar_subquery()
-        return select(literal(kind), leases.now(), first, _running(kind).scalar_subquery())
+        return select(
+            literal(kind), leases.get_database_time(), first, _count_running(kind).scalar_subquery()
+        )
 
-    return union_all(*map(queue, kinds))
+    return union_all(*map(select_queue, kinds))
 
 
-def queues(session: Reader, kinds: Iterable[str]) -> list[Queue]:
+def list_queues(session: Reader, kinds: Iterable[str]) -> list[JobQueueState]:
     """How each of ``kinds`` stands."""
-    return [Queue(*row) for row in session.execute(_queues(tuple(kinds)))]
+    return [JobQueueState(*row) for row in session.execute(_select_queues(tuple(kinds)))]
 
 
-def claim(session: Writer, kind: Kind[Any]) -> JobRow | None:
+def claim_job(session: Writer, kind: RunnableJobType[Any]) -> JobRow | None:
     """Claim the most overdue job of ``kind``, unless as many run as may."""
     conditions = [JobRow.kind == kind.name]
     if kind.concurrency is not None:
         if session.get_bind().dialect.name == "postgresql":
             turn = func.pg_advisory_xact_lock(_TURNS, func.hashtext(kind.name))
             session.execute(select(turn))
-        conditions.append(_running(kind.name).scalar_subquery() < kind.concurrency)
-    return leases.claim(session, JobRow, *conditions, seconds=kind.lease.total_seconds())
+        conditions.append(_count_running(kind.name).scalar_subquery() < kind.concurrency)
+    return leases.claim_row(session, JobRow, *conditions, seconds=kind.lease.total_seconds())
 
 
-def get(session: Session, tenant_id: str, job_id: str) -> JobRow:
+def get_job(session: Session, tenant_id: str, job_id: str) -> JobRow:
     """A job of the tenant."""
-    return _found(session, select(JobRow).where(JobRow.tenant_id == tenant_id, JobRow.id == job_id))
+    return _require_job(session, select(JobRow).where(JobRow.tenant_id == tenant_id, JobRow.id == job_id))
 
 
-def _found(session: Session, statement: Select[JobRow]) -> JobRow:
+def _require_job(session: Session, statement: Select[JobRow]) -> JobRow:
     row = session.scalars(statement).one_or_none()
     if row is None:
         raise NotFound("There is no such job")
     return row
 
 
-def page(
+def list_page(
     session: Reader,
     tenant_id: str,
     *,
@@ -130,7 +132,7 @@ def page(
     return session.scalars(ordered.limit(limit)).all()
 
 
-def _changed(session: Writer, row: JobRow, **values: object) -> JobRow:
+def _update_row(session: Writer, row: JobRow, **values: object) -> JobRow:
     for name, value in values.items():
         setattr(row, name, value)
     session.flush()
@@ -138,25 +140,25 @@ def _changed(session: Writer, row: JobRow, **values: object) -> JobRow:
     return row
 
 
-def _locked(session: Writer, tenant_id: str, job_id: str) -> JobRow:
+def _lock_job(session: Writer, tenant_id: str, job_id: str) -> JobRow:
     own = select(JobRow).where(JobRow.tenant_id == tenant_id, JobRow.id == job_id)
-    return _found(session, own.with_for_update())
+    return _require_job(session, own.with_for_update())
 
 
-def cancel(session: Writer, tenant_id: str, job_id: str) -> JobRow:
+def cancel_job(session: Writer, tenant_id: str, job_id: str) -> JobRow:
     """Cancel a job: one that runs at the end of its chunk, any other at once."""
-    row = _locked(session, tenant_id, job_id)
+    row = _lock_job(session, tenant_id, job_id)
     if row.state == DONE:
         raise Conflict("The job is done")
     if row.state == CANCELLED:
         return row
     if row.state == RUNNING:
-        return _changed(session, row, cancel_requested=True)
-    ended = {"due_at": None, "span_seconds": None, "finished_at": leases.now()}
-    return _changed(session, row, cancel_requested=True, state=CANCELLED, **ended)
+        return _update_row(session, row, cancel_requested=True)
+    ended = {"due_at": None, "span_seconds": None, "finished_at": leases.get_database_time()}
+    return _update_row(session, row, cancel_requested=True, state=CANCELLED, **ended)
 
 
-def cancel_waiting(session: Writer, tenant_id: str, kinds: Iterable[str], effects: str) -> None:
+def cancel_waiting_jobs(session: Writer, tenant_id: str, kinds: Iterable[str], effects: str) -> None:
     """Cancel the jobs of some kinds that wait and whose effect key begins with ``effects``.
 
     Those that run are left alone: their holders may be waiting for what the caller has locked.
@@ -167,40 +169,44 @@ def cancel_waiting(session: Writer, tenant_id: str, kinds: Iterable[str], effect
         JobRow.effect_key.startswith(effects, autoescape=True),
         JobRow.state == WAITING,
     )
-    ended = {"due_at": None, "span_seconds": None, "finished_at": leases.now()}
+    ended = {"due_at": None, "span_seconds": None, "finished_at": leases.get_database_time()}
     cancelled = update(JobRow).where(*of_them)
     session.execute(cancelled.values(cancel_requested=True, state=CANCELLED, **ended))
 
 
-def retry(session: Writer, tenant_id: str, job_id: str) -> JobRow:
+def retry_job(session: Writer, tenant_id: str, job_id: str) -> JobRow:
     """Let a dead job run again, from where it stands, with all its attempts."""
-    row = _locked(session, tenant_id, job_id)
+    row = _lock_job(session, tenant_id, job_id)
     if row.state != DEAD:
         raise Conflict("The job is not dead")
-    ring_after_commit(session)
-    due = {"due_at": leases.now(), "span_seconds": 0.0}
-    return _changed(session, row, state=WAITING, attempt=0, finished_at=None, **due)
+    notify_after_commit(session)
+    due = {"due_at": leases.get_database_time(), "span_seconds": 0.0}
+    return _update_row(session, row, state=WAITING, attempt=0, finished_at=None, **due)
 
 
-def expire(session: Writer, kind: Kind[Any], *, limit: int) -> int:
+def delete_expired_jobs(session: Writer, kind: RunnableJobType[Any], *, limit: int) -> int:
     """Delete jobs of ``kind`` that have been kept long enough; how many."""
 
-    def before(state: str, seconds: float) -> Any:  # noqa: ANN401
-        return and_(JobRow.state == state, JobRow.finished_at <= leases.after(-seconds))
+    def match_finished(state: str, seconds: float) -> Any:  # noqa: ANN401
+        return and_(JobRow.state == state, JobRow.finished_at <= leases.get_time_after(-seconds))
 
     retention, dead_retention = kind.retention.total_seconds(), kind.dead_retention.total_seconds()
-    kept = or_(before(DONE, retention), before(CANCELLED, retention), before(DEAD, dead_retention))
+    kept = or_(
+        match_finished(DONE, retention),
+        match_finished(CANCELLED, retention),
+        match_finished(DEAD, dead_retention),
+    )
     old = select(JobRow.id).where(JobRow.kind == kind.name, kept).limit(limit).correlate(None)
     return len(session.scalars(delete(JobRow).where(JobRow.id.in_(old)).returning(JobRow.id)).all())
 
 
-def last_done(session: Reader, kind: str) -> JobRow | None:
+def get_last_done(session: Reader, kind: str) -> JobRow | None:
     """The job of a kind that was last done, as long as it is kept."""
     done = select(JobRow).where(JobRow.kind == kind, JobRow.state == DONE)
     return session.scalars(done.order_by(JobRow.finished_at.desc()).limit(1)).first()
 
 
-class Count(NamedTuple):
+class JobCount(NamedTuple):
     """How many jobs of a kind are in a state, and for how long the first of them has been due."""
 
     kind: str
@@ -209,12 +215,12 @@ class Count(NamedTuple):
     overdue_seconds: float
 
 
-def counts(session: Reader) -> list[Count]:
+def count_jobs(session: Reader) -> list[JobCount]:
     """Every kind and state that has jobs, those of unknown kinds too."""
     statement = select(
-        JobRow.kind, JobRow.state, func.count(), func.min(JobRow.due_at), leases.now()
+        JobRow.kind, JobRow.state, func.count(), func.min(JobRow.due_at), leases.get_database_time()
     ).group_by(JobRow.kind, JobRow.state)
     return [
-        Count(kind, state, jobs, max(0.0, (now - due_at).total_seconds()) if due_at else 0.0)
+        JobCount(kind, state, jobs, max(0.0, (now - due_at).total_seconds()) if due_at else 0.0)
         for kind, state, jobs, due_at, now in session.execute(statement)
     ]

@@ -1,7 +1,7 @@
 """Threads that look for jobs, run them, and hold their leases.
 
 One thread at a time looks for work and goes off with what it has claimed; the next in line then looks. A
-thread of its own renews the leases of what runs. None of them ends before :meth:`Runner.stop`, whatever
+thread of its own renews the leases of what runs. None of them ends before :meth:`JobRunner.stop`, whatever
 the database does meanwhile.
 """
 
@@ -18,12 +18,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from service.kit.database.engine import Database
 from service.kit.jobs import chunks, leases, repository
-from service.kit.jobs.bell import Bell, listen, ring_after_commit
-from service.kit.jobs.chunks import UNWRITABLE, Claimed, Outcome
-from service.kit.jobs.kinds import Hold, Kind
-from service.kit.jobs.leases import Lease, LeaseLost
-from service.kit.jobs.repository import Queue
-from service.kit.jobs.schedules import Schedule
+from service.kit.jobs.chunks import UNWRITABLE, ChunkOutcome, ClaimedJob
+from service.kit.jobs.kinds import JobLease, RunnableJobType
+from service.kit.jobs.leases import LeaseLost, RowLease
+from service.kit.jobs.notifier import JobNotifier, listen_for_jobs, notify_after_commit
+from service.kit.jobs.repository import JobQueueState
+from service.kit.jobs.schedules import JobSchedule
 from service.kit.jobs.tables import JobRow
 
 SQLITE_POLL_SECONDS = 1.0
@@ -37,14 +37,14 @@ _UNAVAILABLE = (OperationalError, InterfaceError, PoolTimeoutError)
 _logger = logging.getLogger(__name__)
 
 
-class Runner:
+class JobRunner:
     """Runs jobs of ``kinds`` and fires ``schedules`` in threads of this process."""
 
     def __init__(
         self,
         database: Database,
-        kinds: Iterable[Kind[Any]],
-        schedules: Iterable[Schedule] = (),
+        kinds: Iterable[RunnableJobType[Any]],
+        schedules: Iterable[JobSchedule] = (),
         *,
         threads: int,
     ) -> None:
@@ -53,20 +53,20 @@ class Runner:
         scheduled = (kind for schedule in self._schedules for kind in (schedule.kind, schedule.job))
         self._kinds = {kind.name: kind for kind in (*kinds, *scheduled)}
         self._poll_seconds = SQLITE_POLL_SECONDS if database.is_sqlite else POSTGRESQL_POLL_SECONDS
-        self._bell = Bell()
+        self._bell = JobNotifier()
         self._stopping = threading.Event()
         self._closed = threading.Event()
         self._holding = threading.Event()
         self._looking = threading.Lock()
         self._latest: datetime | None = None
-        self._running: dict[Lease, Claimed] = {}
-        self._workers = [self._thread(self._work, f"jobs-{number}") for number in range(threads)]
-        self._helpers = [self._thread(self._hold_on, "jobs-leases")]
+        self._running: dict[RowLease, ClaimedJob] = {}
+        self._workers = [self._build_thread(self._run_worker, f"jobs-{number}") for number in range(threads)]
+        self._helpers = [self._build_thread(self._renew_leases, "jobs-leases")]
         if not database.is_sqlite:
-            self._helpers.append(self._thread(self._listen, "jobs-bell"))
+            self._helpers.append(self._build_thread(self._listen_for_jobs, "jobs-bell"))
 
     @staticmethod
-    def _thread(target: Any, name: str) -> threading.Thread:  # noqa: ANN401
+    def _build_thread(target: Any, name: str) -> threading.Thread:  # noqa: ANN401
         # A chunk that does not end must not keep the process from ending: its lease does.
         return threading.Thread(target=target, name=name, daemon=True)
 
@@ -89,28 +89,28 @@ class Runner:
         self._closed.set()
         self._holding.set()
         for claimed in tuple(self._running.values()):
-            with contextlib.suppress(LeaseLost, *_UNAVAILABLE), self._database.writing() as session:
-                chunks.give_back(session, claimed)
-        with contextlib.suppress(*_UNAVAILABLE), self._database.writing() as session:
-            ring_after_commit(session)
+            with contextlib.suppress(LeaseLost, *_UNAVAILABLE), self._database.open_writer() as session:
+                chunks.release_job(session, claimed)
+        with contextlib.suppress(*_UNAVAILABLE), self._database.open_writer() as session:
+            notify_after_commit(session)
         for thread in self._helpers:
             thread.join()
 
-    def _work(self) -> None:
+    def _run_worker(self) -> None:
         while not self._stopping.is_set():
             with self._looking:
-                claimed = self._next()
+                claimed = self._claim_next()
             if claimed is not None:
-                self._run(claimed)
+                self._run_job(claimed)
 
-    def _next(self) -> Claimed | None:
+    def _claim_next(self) -> ClaimedJob | None:
         """Wait for something to do; None when there is nothing more to claim."""
         while True:
             self._bell.clear()
             if self._stopping.is_set():  # asked for after this, it has rung the bell
                 return None
             try:
-                claimed, wait = self._look()
+                claimed, wait = self._look_for_work()
             except Exception as error:  # noqa: BLE001  # the database comes back, this thread would not
                 _logger.warning("not looking for jobs: %s", type(error).__name__)
                 self._stopping.wait(ERROR_PAUSE_SECONDS)
@@ -119,13 +119,13 @@ class Runner:
                 return claimed
             self._bell.wait(wait)
 
-    def _look(self) -> tuple[Claimed | None, float]:
+    def _look_for_work(self) -> tuple[ClaimedJob | None, float]:
         """What was claimed, or how long to wait."""
-        with self._database.reading() as session:
-            found = repository.queues(session, self._kinds)
+        with self._database.open_reader() as session:
+            found = repository.list_queues(session, self._kinds)
         now = found[0].now
         if self._latest is None or now < self._latest:
-            self._begin()
+            self._begin_schedules()
             self._latest = now
             return None, 0.0
         self._latest = now
@@ -135,40 +135,40 @@ class Runner:
             if queue.due_at is None:
                 continue
             ahead = (queue.due_at - now).total_seconds()
-            claimed = self._claim(self._kinds[queue.kind]) if ahead <= 0 else None
+            claimed = self._claim_job(self._kinds[queue.kind]) if ahead <= 0 else None
             if claimed is not None:
                 return claimed, 0.0
             wait = min(wait, max(ahead, SHORTEST_WAIT_SECONDS))
         return None, wait
 
-    def _has_room(self, queue: Queue) -> bool:
+    def _has_room(self, queue: JobQueueState) -> bool:
         limit = self._kinds[queue.kind].concurrency
         return limit is None or queue.running < limit
 
-    def _begin(self) -> None:
+    def _begin_schedules(self) -> None:
         """At the start, and once the clock has been set back: mend times and have every schedule waiting."""
-        with self._database.writing() as session:
-            leases.mend(session, JobRow)
+        with self._database.open_writer() as session:
+            leases.repair_spans(session, JobRow)
             for schedule in self._schedules:
                 schedule.begin(session)
 
-    def _claim(self, kind: Kind[Any]) -> Claimed | None:
+    def _claim_job(self, kind: RunnableJobType[Any]) -> ClaimedJob | None:
         ends_at = time.monotonic() + kind.lease.total_seconds()
-        with self._database.writing() as session:
-            row = repository.claim(session, kind)
+        with self._database.open_writer() as session:
+            row = repository.claim_job(session, kind)
         if row is None:
             return None
-        hold = Hold(
+        hold = JobLease(
             lease=row.lease, ends_at=ends_at, is_cancelled=row.cancel_requested, stopping=self._stopping
         )
-        claimed = Claimed(kind, row, hold)
+        claimed = ClaimedJob(kind, row, hold)
         self._running[row.lease] = claimed
         self._holding.set()
         return claimed
 
-    def _run(self, claimed: Claimed) -> None:
+    def _run_job(self, claimed: ClaimedJob) -> None:
         try:
-            self._settle(claimed, chunks.run(self._database, claimed))
+            self._record_outcome(claimed, chunks.run_chunk(self._database, claimed))
         except LeaseLost:
             told = (claimed.row.id, claimed.kind.name, claimed.hold.lease.token)
             _logger.warning("job %s of kind %s: lease %d lost", *told)
@@ -176,12 +176,12 @@ class Runner:
             del self._running[claimed.hold.lease]
             self._bell.set()  # there is room now, and perhaps a next chunk
 
-    def _settle(self, claimed: Claimed, outcome: Outcome) -> None:
+    def _record_outcome(self, claimed: ClaimedJob, outcome: ChunkOutcome) -> None:
         """Write the outcome, however long the database is away: it counts unless the row is claimed again."""
         while not self._closed.is_set():
             try:
-                with self._database.writing() as session:
-                    chunks.settle(session, claimed, outcome)
+                with self._database.open_writer() as session:
+                    chunks.record_outcome(session, claimed, outcome)
             except LeaseLost:
                 raise
             except Exception as error:  # noqa: BLE001  # this thread goes on, whatever was returned
@@ -192,23 +192,23 @@ class Runner:
             else:
                 return
 
-    def _hold_on(self) -> None:
+    def _renew_leases(self) -> None:
         while not self._closed.wait(RENEWAL_TICK_SECONDS):
             for claimed in tuple(self._running.values()):
                 seconds = claimed.kind.lease.total_seconds()
                 left = claimed.hold.ends_at - time.monotonic()
                 if 0 < left < seconds * (1 - RENEWED_AFTER):
-                    self._renew(claimed, seconds)
+                    self._renew_lease(claimed, seconds)
             self._holding.clear()
             if not (self._running or self._closed.is_set()):
                 self._holding.wait()
 
-    def _renew(self, claimed: Claimed, seconds: float) -> None:
+    def _renew_lease(self, claimed: ClaimedJob, seconds: float) -> None:
         hold = claimed.hold
         ends_at = time.monotonic() + seconds
         try:
-            with self._database.writing() as session:
-                row = leases.renew(session, JobRow, hold.lease, seconds=seconds)
+            with self._database.open_writer() as session:
+                row = leases.renew_lease(session, JobRow, hold.lease, seconds=seconds)
         except LeaseLost:
             hold.ends_at = 0.0
         except Exception as error:  # noqa: BLE001  # tried again while the lease lasts
@@ -217,9 +217,9 @@ class Runner:
             hold.ends_at = ends_at
             hold.is_cancelled = row.cancel_requested
 
-    def _listen(self) -> None:
-        listen(self._database, self._closed)
+    def _listen_for_jobs(self) -> None:
+        listen_for_jobs(self._database, self._closed)
 
 
-def _least_running(queue: Queue) -> tuple[int, datetime]:
+def _least_running(queue: JobQueueState) -> tuple[int, datetime]:
     return queue.running, queue.due_at or queue.now

@@ -7,7 +7,7 @@ from sqlalchemy import Boolean, Index, String, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.kit.database.engine import Base, Json, UtcDateTime
-from service.kit.jobs.leases import RUNNING, WAITING, Leased
+from service.kit.jobs.leases import RUNNING, WAITING, LeasedColumns
 
 DONE = "done"
 CANCELLED = "cancelled"
@@ -16,7 +16,7 @@ STATES = (WAITING, RUNNING, DONE, CANCELLED, DEAD)
 _IS_RUNNING = text(f"state = '{RUNNING}'")
 
 
-class JobRow(Leased, Base):
+class JobRow(LeasedColumns, Base):
     """One job: what is to be done, how far it is, and how it ended."""
 
     __tablename__ = "background_jobs"

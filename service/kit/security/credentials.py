@@ -22,7 +22,7 @@ _SHAPE = re.compile(rf"(?:{API_KEY}|{NODE}|{ENROLMENT}|{APPROVAL_LINK})_[a-z0-9]
 _PARTS = 3
 
 
-def _checksum(text: str) -> str:
+def _compute_checksum(text: str) -> str:
     number, digits = zlib.crc32(text.encode()), ""
     while len(digits) < _CHECKSUM_LENGTH:
         number, digit = divmod(number, len(_ALPHABET))
@@ -30,30 +30,30 @@ def _checksum(text: str) -> str:
     return digits
 
 
-def new_id() -> str:
+def generate_id() -> str:
     """A fresh id of whom a credential belongs to."""
     return "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
 
 
-def mint(prefix: str, owner_id: str) -> str:
+def mint_credential(prefix: str, owner_id: str) -> str:
     """A fresh credential under ``owner_id``."""
     secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
     body = f"{prefix}_{owner_id}_{secret}"
-    return body + _checksum(body)
+    return body + _compute_checksum(body)
 
 
-def id_of(text: str) -> str | None:
+def parse_id(text: str) -> str | None:
     """The id in what may be a credential."""
     parts = text.split("_", 2)
     return parts[1] if len(parts) == _PARTS else None
 
 
-def is_whole(text: str) -> bool:
+def is_well_formed(text: str) -> bool:
     """Whether a text is a credential as it was made, of this service or another."""
     shape = _SHAPE.fullmatch(text)
-    return shape is not None and _checksum(text[:-_CHECKSUM_LENGTH]) == text[-_CHECKSUM_LENGTH:]
+    return shape is not None and _compute_checksum(text[:-_CHECKSUM_LENGTH]) == text[-_CHECKSUM_LENGTH:]
 
 
-def digest_of(text: str, digest_key: bytes) -> str:
+def digest_credential(text: str, digest_key: bytes) -> str:
     """What is kept of a credential."""
     return hmac.digest(digest_key, text.encode(), "sha256").hex()

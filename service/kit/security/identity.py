@@ -9,14 +9,14 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-from service.kit.security.subjects import SubjectKind
+from service.kit.security.principals import PrincipalKind
 
-PEOPLE: Final = frozenset({SubjectKind.TOKEN, SubjectKind.PERSON})
-_NOBODY: Final = frozenset({SubjectKind.LOCAL, SubjectKind.SERVICE})
+PEOPLE: Final = frozenset({PrincipalKind.TOKEN, PrincipalKind.PERSON})
+_NOBODY: Final = frozenset({PrincipalKind.LOCAL, PrincipalKind.SERVICE})
 _ALIASES: Final = {"googlemail.com": "gmail.com"}
 
 
-def canonical_person(identity: str) -> str:
+def normalize_person(identity: str) -> str:
     """The form in which two spellings of one person are equal.
 
     Capitals, a tag behind a plus and the dots of a mail address make nobody another person. Where a mail
@@ -31,12 +31,12 @@ def canonical_person(identity: str) -> str:
     return f"{untagged}@{_ALIASES.get(domain, domain)}"
 
 
-def people_among(names: Iterable[str]) -> frozenset[str]:
+def list_people(names: Iterable[str]) -> frozenset[str]:
     """The people among names of subjects, each in one spelling."""
     split = (name.partition(":") for name in names)
-    return frozenset(canonical_person(own_id) for kind, _, own_id in split if kind in PEOPLE)
+    return frozenset(normalize_person(own_id) for kind, _, own_id in split if kind in PEOPLE)
 
 
-def somebody_among(names: Iterable[str]) -> frozenset[str]:
+def list_acting_subjects(names: Iterable[str]) -> frozenset[str]:
     """Names that say who acts: neither the command line, nor open mode, nor the service itself."""
     return frozenset(name for name in names if name.partition(":")[0] not in _NOBODY)

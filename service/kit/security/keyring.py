@@ -15,19 +15,19 @@ class Keyring:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def key(self, purpose: str) -> bytes:
+    def derive_key(self, purpose: str) -> bytes:
         """The key of one purpose (the expansion of RFC 5869, section 2.3, of one block)."""
         return hmac.digest(self._secret, f"ironlaw {purpose}\x01".encode(), "sha256")
 
-    def fingerprint(self) -> str:
+    def compute_fingerprint(self) -> str:
         """What tells two secrets apart and gives neither away."""
-        return self.key("fingerprint").hex()[:32]
+        return self.derive_key("fingerprint").hex()[:32]
 
 
-def read_or_create(path: Path) -> bytes:
+def read_or_create_secret(path: Path) -> bytes:
     """The secret kept at ``path``; a new one for its owner alone where there is none."""
     private.make_folder(path)
     if not path.exists():
-        private.create(path, secrets.token_urlsafe(SECRET_BYTES).encode())
-    private.close(path)
+        private.create_file(path, secrets.token_urlsafe(SECRET_BYTES).encode())
+    private.restrict_access(path)
     return path.read_bytes().strip()

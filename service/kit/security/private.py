@@ -18,10 +18,10 @@ def make_folder(file: Path) -> None:
     folder = file.parent
     folder.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
     if file.exists() or not any(folder.iterdir()):
-        close(folder)
+        restrict_access(folder)
 
 
-def create(file: Path, content: bytes = b"") -> None:
+def create_file(file: Path, content: bytes = b"") -> None:
     """Create a file that is whole from its beginning; one that is there keeps what it holds."""
     # No descriptor of the file itself: to close one would end the locks that SQLite has in this process.
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
@@ -37,7 +37,7 @@ def create(file: Path, content: bytes = b"") -> None:
         draft.unlink()
 
 
-def close(path: Path) -> None:
+def restrict_access(path: Path) -> None:
     """Take from everybody but the owner whatever they may do with a file or folder that is there."""
     try:
         found = path.stat()

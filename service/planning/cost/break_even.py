@@ -15,7 +15,7 @@ def break_even_runs(purchase: float, saved_per_run: float) -> float:
     return purchase / saved_per_run
 
 
-class Saving(NamedTuple):
+class PurchaseSaving(NamedTuple):
     """What is set against the rent of a run: amounts of one run, and of a year whatever runs."""
 
     rent: float
@@ -31,7 +31,7 @@ def runs_per_month(duration_seconds: float, utilization: float) -> float:
     return utilization * MONTH_HOURS * HOUR_SECONDS / duration_seconds
 
 
-def break_even_months(purchase: float, saving: Saving, per_month: float) -> float:
+def break_even_months(purchase: float, saving: PurchaseSaving, per_month: float) -> float:
     """Months until ``per_month`` runs a month have saved the purchase; infinite where they never do.
 
     A month saves s = per_month (rent - electricity) - running / 12. Without interest the purchase takes

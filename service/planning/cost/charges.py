@@ -4,24 +4,24 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from service.planning.cost.money import charge
-from service.planning.quantity import Basis, Quantity, weakest
+from service.planning.cost.money import compute_charge
+from service.planning.quantity import EvidenceBasis, Quantity, weakest
 
 GIVEN = "given with the question"
 """Source of a price that no catalog states."""
 UNIT_PRICE_DIGITS = Decimal("0.000001")
 """A price per unit is finer than the minor unit of its currency."""
 REQUEST_PRICE_DIGITS = Decimal("0.000000001")
-Category = Literal["usage", "purchase", "tax", "credit"]
+ChargeCategoryName = Literal["usage", "purchase", "tax", "credit"]
 
 
-class Price(NamedTuple):
+class UnitPrice(NamedTuple):
     """A unit price, where it comes from and, where it is not one number, its ends."""
 
     amount: Decimal
     currency_code: str
     source: str
-    basis: Basis
+    basis: EvidenceBasis
     low: Decimal | None = None
     high: Decimal | None = None
 
@@ -31,7 +31,7 @@ class Price(NamedTuple):
         low = self.amount if self.low is None else self.low
         return self.amount, low, self.amount if self.high is None else self.high
 
-    def times(self, factor: float) -> "Price":
+    def times(self, factor: float) -> "UnitPrice":
         """The price multiplied by a factor, which its source then names."""
         amount, low, high = (end * Decimal(repr(factor)) for end in self.ends)
         return self._replace(amount=amount, low=low, high=high, source=f"{self.source}, times {factor:.6g}")
@@ -44,7 +44,7 @@ class Money(NamedTuple):
     low: Decimal
     high: Decimal
     currency_code: str
-    basis: Basis
+    basis: EvidenceBasis
 
 
 class ChargeLine(NamedTuple):
@@ -57,11 +57,11 @@ class ChargeLine(NamedTuple):
     amount: Decimal
     currency_code: str
     source: str
-    category: Category | None = None
+    category: ChargeCategoryName | None = None
     """By use where it is None."""
 
 
-class Charges(NamedTuple):
+class CurrencyCharges(NamedTuple):
     """Lines in one currency and their sum, with its ends."""
 
     lines: tuple[ChargeLine, ...]
@@ -69,7 +69,7 @@ class Charges(NamedTuple):
     low: Decimal
     high: Decimal
     currency_code: str
-    basis: Basis
+    basis: EvidenceBasis
 
     @property
     def total(self) -> Money:
@@ -100,8 +100,8 @@ class Charges(NamedTuple):
 
 
 def charge_quantities(
-    price: Price, unit: str, *quantities: tuple[str, Quantity], category: Category | None = None
-) -> Charges:
+    price: UnitPrice, unit: str, *quantities: tuple[str, Quantity], category: ChargeCategoryName | None = None
+) -> CurrencyCharges:
     """One line for each named quantity at one unit price.
 
     The ends of a quantity are those at the ends of what it follows from, in either order.
@@ -112,7 +112,8 @@ def charge_quantities(
     for name, quantity in quantities:
         ends = (quantity.value, quantity.low, quantity.high)
         amounts = [
-            charge(end, unit_price, currency) for end, unit_price in zip(ends, price.ends, strict=True)
+            compute_charge(end, unit_price, currency)
+            for end, unit_price in zip(ends, price.ends, strict=True)
         ]
         totals = [total + amount for total, amount in zip(totals, amounts, strict=True)]
         lines.append(
@@ -126,14 +127,14 @@ def charge_quantities(
 
 
 def _sum_lines(
-    lines: tuple[ChargeLine, ...], totals: Sequence[Decimal], currency: str, basis: Basis
-) -> Charges:
+    lines: tuple[ChargeLine, ...], totals: Sequence[Decimal], currency: str, basis: EvidenceBasis
+) -> CurrencyCharges:
     amount, low, high = totals
     # Lines round on their own, so that nearly equal ends may pass each other by a minor unit.
-    return Charges(lines, amount, min(low, amount), max(high, amount), currency, basis)
+    return CurrencyCharges(lines, amount, min(low, amount), max(high, amount), currency, basis)
 
 
-def add_charges(first: Charges, *rest: Charges | None) -> Charges:
+def add_charges(first: CurrencyCharges, *rest: CurrencyCharges | None) -> CurrencyCharges:
     """All lines and their sum. Charges are in one currency."""
     known = [first, *(part for part in rest if part)]
     lines = tuple(line for part in known for line in part.lines)
@@ -143,7 +144,7 @@ def add_charges(first: Charges, *rest: Charges | None) -> Charges:
     return _sum_lines(lines, totals, first.currency_code, basis)
 
 
-def sum_charges(parts: Iterable[Charges | None]) -> Charges | None:
+def sum_charges(parts: Iterable[CurrencyCharges | None]) -> CurrencyCharges | None:
     """All lines and their sum; None where there are none. Charges are in one currency."""
     known = [part for part in parts if part]
     return add_charges(*known) if known else None

@@ -4,21 +4,21 @@ from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
-from service.planning.cost.charges import Charges, Price
+from service.planning.cost.charges import CurrencyCharges, UnitPrice
 from service.planning.cost.exchange import Conversion, ExchangeRates
-from service.planning.cost.money import rounded
+from service.planning.cost.money import round_amount
 from service.planning.cost.prices import STALE_DAYS
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 
 
-class Currencies(NamedTuple):
+class TotalCurrency(NamedTuple):
     """The currency of the totals, at the rates of a day; None leaves each price in its own."""
 
     code: str | None = None
     rates: ExchangeRates = ExchangeRates()
     on: date = date.min
 
-    def exchange_price(self, price: Price, gap_at: str, notes: Notes) -> Price | None:
+    def exchange_price(self, price: UnitPrice, gap_at: str, notes: AnswerNotes) -> UnitPrice | None:
         """``price`` in the currency of the totals; without a rate None, and ``gap_at`` is a gap."""
         if self.code is None or price.currency_code == self.code:
             return price
@@ -26,7 +26,7 @@ class Currencies(NamedTuple):
         found = self.rates.convert(price.amount, price.currency_code, self.code, self.on)
         if found is None:
             detail = f"no exchange rate from {pair} is known on {self.on}"
-            notes.gap(gap_at, "CURRENCY_MISMATCH", detail)
+            notes.add_gap(gap_at, "CURRENCY_MISMATCH", detail)
             return None
         _cite_rates(found, notes)
         stale = ("EXCHANGE_RATE_STALE", "/currency_code")
@@ -37,19 +37,21 @@ class Currencies(NamedTuple):
             notes.warn(*stale, detail)
         amount, low, high = (end * found.rate for end in price.ends)
         source = f"{price.source}, at {found.rate:.6g} {self.code}/{price.currency_code} of {found.oldest_on}"
-        return Price(amount, self.code, source, price.basis, low, high)
+        return UnitPrice(amount, self.code, source, price.basis, low, high)
 
-    def exchange_total(self, charged: Charges, gap_at: str, notes: Notes) -> Charges | None:
+    def exchange_total(
+        self, charged: CurrencyCharges, gap_at: str, notes: AnswerNotes
+    ) -> CurrencyCharges | None:
         """The sum of ``charged`` in the currency of the totals, without its lines."""
         amount, low, high, currency, basis = charged.total
-        price = self.exchange_price(Price(amount, currency, "", basis, low, high), gap_at, notes)
+        price = self.exchange_price(UnitPrice(amount, currency, "", basis, low, high), gap_at, notes)
         if price is None:
             return None
-        ends: tuple[Decimal, ...] = tuple(rounded(end, price.currency_code) for end in price.ends)
-        return Charges((), ends[0], ends[1], ends[2], price.currency_code, basis)
+        ends: tuple[Decimal, ...] = tuple(round_amount(end, price.currency_code) for end in price.ends)
+        return CurrencyCharges((), ends[0], ends[1], ends[2], price.currency_code, basis)
 
 
-def _cite_rates(found: Conversion, notes: Notes) -> None:
+def _cite_rates(found: Conversion, notes: AnswerNotes) -> None:
     """Name each rate once."""
     cited = {(source["kind"], source["id"]) for source in notes.sources}
     for rate in found.rates:

@@ -12,7 +12,7 @@ from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
-from service.planning.notes import Source
+from service.planning.notes import RowSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ExchangeRate:
     rate: Decimal
     on: date
     source: str
-    row: Source | None = None
+    row: RowSource | None = None
     """The catalog row that states it."""
 
 
@@ -50,7 +50,7 @@ class Conversion(NamedTuple):
         return (self.on - self.oldest_on).days
 
 
-class _Way(NamedTuple):
+class _RatePath(NamedTuple):
     """A rate from one currency to another, as stated or inverted."""
 
     rate: Decimal
@@ -96,26 +96,27 @@ class ExchangeRates:
         """
         if from_code == to_code:
             return Conversion(amount, Decimal(1), (), on)
-        way = self._direct(from_code, to_code, on) or self._crossed(from_code, to_code, on)
+        way = self._find_direct_rate(from_code, to_code, on) or self._find_cross_rate(from_code, to_code, on)
         return None if way is None else Conversion(amount * way.rate, way.rate, way.rates, on)
 
-    def _direct(self, from_code: str, to_code: str, on: date) -> _Way | None:
-        stated = self._newest((from_code, to_code), on)
-        opposite = self._newest((to_code, from_code), on)
+    def _find_direct_rate(self, from_code: str, to_code: str, on: date) -> _RatePath | None:
+        stated = self._find_newest_rate((from_code, to_code), on)
+        opposite = self._find_newest_rate((to_code, from_code), on)
         if stated and (opposite is None or stated.on >= opposite.on):
-            return _Way(stated.rate, (stated,))
-        return _Way(1 / opposite.rate, (opposite,)) if opposite else None
+            return _RatePath(stated.rate, (stated,))
+        return _RatePath(1 / opposite.rate, (opposite,)) if opposite else None
 
-    def _newest(self, pair: tuple[str, str], on: date) -> ExchangeRate | None:
+    def _find_newest_rate(self, pair: tuple[str, str], on: date) -> ExchangeRate | None:
         dated = self._rates.get(pair, [])
         place = bisect_right(dated, on, key=lambda rate: rate.on)
         return dated[place - 1] if place else None
 
-    def _crossed(self, from_code: str, to_code: str, on: date) -> _Way | None:
+    def _find_cross_rate(self, from_code: str, to_code: str, on: date) -> _RatePath | None:
         common = self._partners.get(from_code, set()) & self._partners.get(to_code, set())
         ways = [
-            _Way(first.rate * second.rate, first.rates + second.rates)
+            _RatePath(first.rate * second.rate, first.rates + second.rates)
             for code in sorted(common)
-            if (first := self._direct(from_code, code, on)) and (second := self._direct(code, to_code, on))
+            if (first := self._find_direct_rate(from_code, code, on))
+            and (second := self._find_direct_rate(code, to_code, on))
         ]
         return max(ways, key=lambda way: way.oldest_on, default=None)

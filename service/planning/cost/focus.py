@@ -14,7 +14,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from service.planning.cost.money import rounded
+from service.planning.cost.money import round_amount
 
 VERSION: Final = "1.2"
 COLUMNS: Final = (
@@ -48,7 +48,7 @@ class ChargeCategory(StrEnum):
     CREDIT = "Credit"
 
 
-class Pricing(StrEnum):
+class PricingCategory(StrEnum):
     """By what kind of price a charge is made."""
 
     STANDARD = "Standard"
@@ -57,7 +57,7 @@ class Pricing(StrEnum):
     OTHER = "Other"
 
 
-class Frequency(StrEnum):
+class ChargeFrequency(StrEnum):
     """How often a charge is made."""
 
     ONCE = "One-Time"
@@ -65,7 +65,7 @@ class Frequency(StrEnum):
     BY_USE = "Usage-Based"
 
 
-class Service(NamedTuple):
+class ServiceCategory(NamedTuple):
     """What kind of service a charge is for: category, subcategory and name."""
 
     category: str
@@ -73,7 +73,7 @@ class Service(NamedTuple):
     name: str
 
 
-class Commitment(NamedTuple):
+class ChargeCommitment(NamedTuple):
     """A commitment that a charge belongs to.
 
     ``used`` is None for its purchase, which has the ``hours`` that it buys; others have their own quantity.
@@ -84,7 +84,7 @@ class Commitment(NamedTuple):
     hours: Decimal | None = None
 
 
-class Charge(NamedTuple):
+class FocusCharge(NamedTuple):
     """One charge over a period; a tax has no quantity, unit or price.
 
     ``effective`` differs from ``billed`` where one charge pays for what others use: 0 for the payment, and
@@ -94,7 +94,7 @@ class Charge(NamedTuple):
     name: str
     description: str
     category: ChargeCategory
-    service: Service
+    service: ServiceCategory
     provider: str
     currency_code: str
     billed: Decimal
@@ -105,17 +105,17 @@ class Charge(NamedTuple):
     quantity: Decimal | None = None
     unit: str | None = None
     unit_price: Decimal | None = None
-    pricing: Pricing = Pricing.STANDARD
-    frequency: Frequency = Frequency.BY_USE
+    pricing: PricingCategory = PricingCategory.STANDARD
+    frequency: ChargeFrequency = ChargeFrequency.BY_USE
     sku: str | None = None
     region: str | None = None
     zone: str | None = None
-    commitment: Commitment | None = None
+    commitment: ChargeCommitment | None = None
     tags: Mapping[str, str] = MappingProxyType({})
     """Of this charge, beside those of its account."""
 
 
-class Account(NamedTuple):
+class BillingAccount(NamedTuple):
     """Who is charged, and tags that every row bears."""
 
     account_id: str
@@ -128,7 +128,9 @@ def pricing_quantity(quantity: float) -> Decimal:
     return Decimal(repr(quantity)).quantize(_QUANTITY_DIGITS)
 
 
-def focus_rows(charges: Iterable[Charge], account: Account) -> Iterator[list[str | Decimal | None]]:
+def build_focus_rows(
+    charges: Iterable[FocusCharge], account: BillingAccount
+) -> Iterator[list[str | Decimal | None]]:
     """The rows of ``charges``, each in the order of ``COLUMNS``; None where a value is absent.
 
     Source: FOCUS 1.2, https://focus.finops.org/focus-specification/v1-2/. Range: no corrections, one billing
@@ -136,13 +138,13 @@ def focus_rows(charges: Iterable[Charge], account: Account) -> Iterator[list[str
     """
     for charge in charges:
         with localcontext(prec=_PRECISION):
-            rows = list(_rows(charge, account))
+            rows = list(_build_rows(charge, account))
         yield from ([row.get(name) for name in COLUMNS] for row in rows)
 
 
-def _rows(charge: Charge, account: Account) -> Iterator[dict[str, str | Decimal]]:
+def _build_rows(charge: FocusCharge, account: BillingAccount) -> Iterator[dict[str, str | Decimal]]:
     """One row for each month of the period of a charge; one where it is paid once."""
-    periods = list(_months(charge))
+    periods = list(_split_months(charge))
     seconds = (charge.end - charge.start).total_seconds()
     left = charge
     for start, end in periods[:-1]:
@@ -150,8 +152,8 @@ def _rows(charge: Charge, account: Account) -> Iterator[dict[str, str | Decimal]
         part = charge._replace(
             start=start,
             end=end,
-            billed=rounded(charge.billed * share, charge.currency_code),
-            effective=rounded(charge.effective * share, charge.currency_code),
+            billed=round_amount(charge.billed * share, charge.currency_code),
+            effective=round_amount(charge.effective * share, charge.currency_code),
             quantity=charge.quantity and (charge.quantity * share).quantize(_QUANTITY_DIGITS),
         )
         left = left._replace(
@@ -159,13 +161,13 @@ def _rows(charge: Charge, account: Account) -> Iterator[dict[str, str | Decimal]
             effective=left.effective - part.effective,
             quantity=left.quantity and left.quantity - (part.quantity or 0),
         )
-        yield _row(part, account)
-    yield _row(left._replace(start=periods[-1][0]), account)
+        yield _build_row(part, account)
+    yield _build_row(left._replace(start=periods[-1][0]), account)
 
 
-def _months(charge: Charge) -> Iterator[tuple[datetime, datetime]]:
+def _split_months(charge: FocusCharge) -> Iterator[tuple[datetime, datetime]]:
     start, end = charge.start.astimezone(UTC), charge.end.astimezone(UTC)
-    while charge.frequency is not Frequency.ONCE and _next_month(start) < end:
+    while charge.frequency is not ChargeFrequency.ONCE and _next_month(start) < end:
         yield start, _next_month(start)
         start = _next_month(start)
     yield start, end
@@ -176,7 +178,7 @@ def _next_month(time: datetime) -> datetime:
     return datetime(year, month + 1, 1, tzinfo=UTC)
 
 
-def _row(charge: Charge, account: Account) -> dict[str, str | Decimal]:
+def _build_row(charge: FocusCharge, account: BillingAccount) -> dict[str, str | Decimal]:
     taxed = charge.category is ChargeCategory.TAX
     listed = charge.billed
     if charge.quantity is not None and charge.unit_price is not None:
@@ -187,13 +189,15 @@ def _row(charge: Charge, account: Account) -> dict[str, str | Decimal]:
         "BillingAccountId": account.account_id,
         "BillingAccountName": account.name,
         "BillingCurrency": charge.currency_code,
-        "BillingPeriodStart": _time(charge.start.replace(day=1, hour=0, minute=0, second=0, microsecond=0)),
-        "BillingPeriodEnd": _time(_next_month(charge.start)),
+        "BillingPeriodStart": _format_time(
+            charge.start.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        ),
+        "BillingPeriodEnd": _format_time(_next_month(charge.start)),
         "ChargeCategory": charge.category,
         "ChargeDescription": charge.description,
         "ChargeFrequency": charge.frequency,
-        "ChargePeriodStart": _time(charge.start),
-        "ChargePeriodEnd": _time(charge.end),
+        "ChargePeriodStart": _format_time(charge.start),
+        "ChargePeriodEnd": _format_time(charge.end),
         "ContractedCost": listed,
         "ContractedUnitPrice": charge.unit_price,
         "EffectiveCost": charge.effective,
@@ -215,12 +219,12 @@ def _row(charge: Charge, account: Account) -> dict[str, str | Decimal]:
         "Tags": json.dumps({**account.tags, **charge.tags}, sort_keys=True),
         "x_LineName": charge.name,
         "x_PriceSource": charge.source,
-        **_committed(charge),
+        **_build_commitment_columns(charge),
     }
-    return {name: _value(value) for name, value in row.items() if value is not None}
+    return {name: _format_value(value) for name, value in row.items() if value is not None}
 
 
-def _committed(charge: Charge) -> dict[str, object]:
+def _build_commitment_columns(charge: FocusCharge) -> dict[str, object]:
     """Quantities of a commitment; without one, what is used is what is priced."""
     usage = charge.category is ChargeCategory.USAGE
     if charge.commitment is None:
@@ -241,10 +245,10 @@ def _committed(charge: Charge) -> dict[str, object]:
     return row
 
 
-def _value(value: object) -> str | Decimal:
+def _format_value(value: object) -> str | Decimal:
     return value if isinstance(value, Decimal) else str(value)
 
 
-def _time(time: datetime) -> str:
+def _format_time(time: datetime) -> str:
     """RFC 3339 in whole seconds of UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -17,11 +17,11 @@ _TWO_DIGITS: Final = Decimal("0.01")
 _QUANTA: Final = {code: Decimal(1).scaleb(-digits) for code, digits in _MINOR_DIGITS.items()}
 
 
-def rounded(amount: Decimal, currency_code: str) -> Decimal:
+def round_amount(amount: Decimal, currency_code: str) -> Decimal:
     """``amount`` to the minor unit of its currency, half to even."""
     return amount.quantize(_QUANTA.get(currency_code, _TWO_DIGITS), ROUND_HALF_EVEN)
 
 
-def charge(quantity: float, unit_price: Decimal, currency_code: str) -> Decimal:
+def compute_charge(quantity: float, unit_price: Decimal, currency_code: str) -> Decimal:
     """The amount of one line: quantity times unit price, rounded once."""
-    return rounded(Decimal(quantity) * unit_price, currency_code)
+    return round_amount(Decimal(quantity) * unit_price, currency_code)

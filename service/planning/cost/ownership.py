@@ -16,7 +16,7 @@ _LEAST_RATE: Final = 1e-12
 """Below it interest is lost in the digits of a float."""
 
 
-class Terms(NamedTuple):
+class OwnershipTerms(NamedTuple):
     """How a purchase becomes a yearly cost: years above 0, shares and the rate per year from 0 to 1."""
 
     years: float
@@ -34,7 +34,7 @@ class YearlyCost(NamedTuple):
     maintenance: Decimal
 
 
-def annuity(purchase: Decimal, residual: Decimal, rate: float, years: float) -> Decimal:
+def compute_annuity(purchase: Decimal, residual: Decimal, rate: float, years: float) -> Decimal:
     """Equal yearly payment that pays ``purchase`` off but for ``residual``, with interest.
 
     (C - S v) i / (1 - v) with v = (1 + i)^-n, which is (C - S) i / (1 - v) + S i; (C - S) / n without
@@ -46,11 +46,11 @@ def annuity(purchase: Decimal, residual: Decimal, rate: float, years: float) -> 
     return (purchase - residual) * Decimal(paid_off) + residual * Decimal(str(rate))
 
 
-def yearly_cost(purchase: Decimal, terms: Terms) -> YearlyCost:
+def yearly_cost(purchase: Decimal, terms: OwnershipTerms) -> YearlyCost:
     """What a purchase costs each year beside electricity, staff and space."""
     residual = purchase * Decimal(str(terms.residual_share))
     depreciation = (purchase - residual) / Decimal(str(terms.years))
-    payment = annuity(purchase, residual, terms.interest_rate, terms.years)
+    payment = compute_annuity(purchase, residual, terms.interest_rate, terms.years)
     financing = max(payment - depreciation, Decimal(0))
     return YearlyCost(depreciation, financing, purchase * Decimal(str(terms.maintenance_share)))
 

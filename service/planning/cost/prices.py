@@ -18,7 +18,7 @@ p5.48xlarge on demand from 98.32 to 55.04 USD in 2025), and spot prices move dai
 _PRICE_DIGITS: Final = Decimal("0.000000001")
 
 
-class Term(NamedTuple):
+class CommitmentTerm(NamedTuple):
     """What is agreed before the first hour, for one instance.
 
     ``upfront`` is paid at the start for the whole term, ``hourly`` for each of its hours whether used or not;
@@ -38,7 +38,7 @@ class Term(NamedTuple):
         return self.days * DAY_HOURS
 
 
-def effective_price(stated: Decimal | None, term: Term | None) -> Decimal:
+def compute_effective_price(stated: Decimal | None, term: CommitmentTerm | None) -> Decimal:
     """Price of an instance for an hour: as stated, or upfront / hours + hourly part of its term.
 
     A price says one or the other. Nothing is free: an amount of 0 is an unknown price and is refused.
@@ -63,25 +63,25 @@ def device_price(instance_price: Decimal, accelerator_count: int) -> Decimal:
     return instance_price / accelerator_count
 
 
-def written(price: Decimal) -> str:
+def format_price(price: Decimal) -> str:
     """``price`` as plain text of at most nine decimals, without trailing zeros."""
     return f"{price.quantize(_PRICE_DIGITS).normalize():f}"
 
 
-def first_day(text: str) -> date:
+def parse_first_day(text: str) -> date:
     """The first day of a year, a month or a day as text; ValueError for what no calendar has."""
-    year, month, day = _parts(text)
+    year, month, day = _parse_date_parts(text)
     return date(year, 1 if month is None else month, 1 if day is None else day)
 
 
-def last_day(text: str) -> date:
+def parse_last_day(text: str) -> date:
     """The last day of a year, a month or a day as text; ValueError for what no calendar has."""
-    year, month, day = _parts(text)
+    year, month, day = _parse_date_parts(text)
     month = 12 if month is None else month
     return date(year, month, monthrange(year, month)[1] if day is None else day)
 
 
-def _parts(text: str) -> tuple[int, int | None, int | None]:
+def _parse_date_parts(text: str) -> tuple[int, int | None, int | None]:
     year, *rest = (int(part) for part in text.split("-"))
     month, day = (*rest, None, None)[:2]
     return year, month, day
@@ -89,7 +89,7 @@ def _parts(text: str) -> tuple[int, int | None, int | None]:
 
 def age_days(as_of: str, on: date) -> int:
     """Days since a price held, at least: a month or a year counts from its last day; never negative."""
-    return max(0, (on - last_day(as_of)).days)
+    return max(0, (on - parse_last_day(as_of)).days)
 
 
 def is_stale(as_of: str, on: date) -> bool:
@@ -99,9 +99,9 @@ def is_stale(as_of: str, on: date) -> bool:
 
 def is_expired(valid_until: str | None, on: date) -> bool:
     """Whether the last day of a price is over."""
-    return valid_until is not None and on > last_day(valid_until)
+    return valid_until is not None and on > parse_last_day(valid_until)
 
 
 def is_early(valid_from: str | None, on: date) -> bool:
     """Whether the first day of a price is still to come."""
-    return valid_from is not None and on < first_day(valid_from)
+    return valid_from is not None and on < parse_first_day(valid_from)

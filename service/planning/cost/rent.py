@@ -9,9 +9,9 @@ from typing import NamedTuple
 from service.planning.figures import larger, rounded_up
 from service.planning.reliability.interruptions import (
     ElapsedTime,
-    Recovery,
+    RecoveryCosts,
     daly_interval_seconds,
-    elapsed_time,
+    estimate_elapsed_time,
 )
 from service.planning.units import HOUR_SECONDS
 
@@ -19,7 +19,7 @@ _WHOLE = 1e-9
 """Of an increment; what is left over of a float does not begin another one."""
 
 
-def whole_parts(total: float, part: float) -> float:
+def count_parts(total: float, part: float) -> float:
     """How many parts cover ``total``, the last of them begun: ceil(total / part)."""
     return rounded_up(total / part - _WHOLE)
 
@@ -27,15 +27,15 @@ def whole_parts(total: float, part: float) -> float:
 def billed_seconds(seconds: float, *, increment: float | None = None, minimum: float = 0.0) -> float:
     """Time that is charged for: at least ``minimum``, then rounded up to whole increments."""
     least = larger(seconds, minimum)
-    return least if increment is None else larger(least, whole_parts(least, increment) * increment)
+    return least if increment is None else larger(least, count_parts(least, increment) * increment)
 
 
-def devices_paid(devices: int, devices_per_instance: int, least_instances: int = 1) -> int:
+def count_paid_devices(devices: int, devices_per_instance: int, least_instances: int = 1) -> int:
     """Devices of the whole instances that hold ``devices``."""
     return max(-(-devices // devices_per_instance), least_instances) * devices_per_instance
 
 
-class Commitment(NamedTuple):
+class RentCommitment(NamedTuple):
     """Hours and terms of a commitment that a run of ``hours`` bears, of one device.
 
     ``idle`` are hours that are paid and that nothing uses, ``terms`` how many upfront payments.
@@ -45,22 +45,22 @@ class Commitment(NamedTuple):
     terms: float
 
 
-def committed(hours: float, term_hours: float, idle_share: float | None = None) -> Commitment:
+def compute_commitment(hours: float, term_hours: float, idle_share: float | None = None) -> RentCommitment:
     """What a run of ``hours`` bears of a commitment that is paid whether it is used or not.
 
     With an ``idle_share`` i below 1 of the term every used hour bears i / (1 - i) idle ones, and the run
     hours / ((1 - i) H) of a term. Without it the run is the only use and bears ceil(hours / H) whole terms.
     """
     if idle_share is None:
-        terms = larger(1.0, whole_parts(hours, term_hours))
-        return Commitment(larger(0.0, terms * term_hours - hours), terms)
+        terms = larger(1.0, count_parts(hours, term_hours))
+        return RentCommitment(larger(0.0, terms * term_hours - hours), terms)
     used = 1.0 - idle_share
-    return Commitment(hours * idle_share / used, hours / (used * term_hours))
+    return RentCommitment(hours * idle_share / used, hours / (used * term_hours))
 
 
-def blocks(hours: float, block_hours: float) -> float:
+def count_blocks(hours: float, block_hours: float) -> float:
     """Whole blocks of time that cover ``hours``."""
-    return larger(1.0, whole_parts(hours, block_hours))
+    return larger(1.0, count_parts(hours, block_hours))
 
 
 def interruption_mtbf_seconds(instances: float, interruptions_per_hour: float) -> float:
@@ -68,7 +68,7 @@ def interruption_mtbf_seconds(instances: float, interruptions_per_hour: float) -
     return HOUR_SECONDS / (instances * interruptions_per_hour)
 
 
-class Interrupted(NamedTuple):
+class InterruptedRun(NamedTuple):
     """A training run on devices that are taken back now and then."""
 
     elapsed: ElapsedTime
@@ -78,19 +78,19 @@ class Interrupted(NamedTuple):
     """Progress from one checkpoint to the next."""
 
 
-def interrupted(
+def estimate_interrupted_time(
     productive_seconds: float,
-    recovery: Recovery,
+    recovery: RecoveryCosts,
     *,
     mtbf: float,
     restart: float,
     fixed_interval: bool,
-) -> Interrupted:
+) -> InterruptedRun:
     """Expected time of a run that interruptions strike beside the failures of ``recovery``.
 
     Rates of both add up: 1 / M = 1 / M_f + 1 / M_s, and a restart takes the mean of both by rate. Either
     loses the work since the last checkpoint
-    (:func:`~service.planning.reliability.interruptions.elapsed_time`). Unless ``fixed_interval``,
+    (:func:`~service.planning.reliability.interruptions.estimate_elapsed_time`). Unless ``fixed_interval``,
     checkpoints are as often as is best for both (Daly 2006).
 
     Raises:
@@ -100,16 +100,18 @@ def interrupted(
     rate = failing + 1.0 / mtbf
     if rate == 0.0:
         interval = recovery.interval if fixed_interval else productive_seconds
-        found = elapsed_time(productive_seconds, recovery._replace(interval=interval, mtbf=None))
-        return Interrupted(found, 0.0, interval)
+        found = estimate_elapsed_time(productive_seconds, recovery._replace(interval=interval, mtbf=None))
+        return InterruptedRun(found, 0.0, interval)
     both = 1.0 / rate
     again = (recovery.restart * failing + restart / mtbf) * both
     interval = recovery.interval
     if not fixed_interval:
         best = daly_interval_seconds(recovery.stall, both)
         interval = min(productive_seconds, max(best, recovery.unsaved))
-    found = elapsed_time(productive_seconds, recovery._replace(interval=interval, mtbf=both, restart=again))
-    return Interrupted(found, found.failures * both / mtbf, interval)
+    found = estimate_elapsed_time(
+        productive_seconds, recovery._replace(interval=interval, mtbf=both, restart=again)
+    )
+    return InterruptedRun(found, found.failures * both / mtbf, interval)
 
 
 def replaced_share(interruptions_per_hour: float, restart_seconds: float) -> float:

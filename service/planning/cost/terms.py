@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from service.planning.cost.charges import Price
-from service.planning.cost.currencies import Currencies
-from service.planning.cost.ownership import Terms as YearlyTerms
-from service.planning.cost.rent import devices_paid
+from service.planning.cost.charges import UnitPrice
+from service.planning.cost.currencies import TotalCurrency
+from service.planning.cost.ownership import OwnershipTerms as YearlyTerms
+from service.planning.cost.rent import count_paid_devices
 from service.planning.quantity import Quantity
 
 
@@ -22,7 +22,7 @@ class SpotTerms(NamedTuple):
 class RentalTerms(NamedTuple):
     """The terms of a rental; None where none is stated."""
 
-    price: Price
+    price: UnitPrice
     """Of one device for an hour."""
     option: str | None = None
     """Such as on_demand or spot."""
@@ -30,11 +30,11 @@ class RentalTerms(NamedTuple):
     increment_seconds: float | None = None
     minimum_seconds: float = 0.0
     term_hours: float | None = None
-    upfront: Price | None = None
+    upfront: UnitPrice | None = None
     """Of a device and term."""
     idle_share: float | None = None
     least_instances: int = 1
-    least_spend_per_hour: Price | None = None
+    least_spend_per_hour: UnitPrice | None = None
     """The least that a commitment costs in each of its hours."""
     block_hours: float | None = None
     spot: SpotTerms | None = None
@@ -45,7 +45,7 @@ class RentalTerms(NamedTuple):
 
     def count_instances(self, devices: int) -> int:
         """Whole instances that hold so many devices."""
-        paid = devices_paid(devices, self.devices_per_instance, self.least_instances)
+        paid = count_paid_devices(devices, self.devices_per_instance, self.least_instances)
         return paid // self.devices_per_instance
 
 
@@ -53,7 +53,7 @@ class PurchasedPart(NamedTuple):
     """What is bought: so many at a price."""
 
     name: str
-    price: Price
+    price: UnitPrice
     unit: str
     number: float
 
@@ -63,8 +63,8 @@ class OwnershipTerms(NamedTuple):
 
     yearly: YearlyTerms
     utilization: float = 1.0
-    staff_per_year: Price | None = None
-    space_per_year: Price | None = None
+    staff_per_year: UnitPrice | None = None
+    space_per_year: UnitPrice | None = None
 
 
 class PurchaseTerms(NamedTuple):
@@ -80,7 +80,7 @@ class StorageTerms(NamedTuple):
     None for the data set and the checkpoints of the run, and for as long as it lasts.
     """
 
-    price: Price
+    price: UnitPrice
     dataset_bytes: float | None = None
     checkpoints_kept: float = 0.0
     checkpoint_bytes: float | None = None
@@ -90,7 +90,7 @@ class StorageTerms(NamedTuple):
 class EgressTerms(NamedTuple):
     """What leaves over the whole run, or in each of its seconds, and the price of a gigabyte."""
 
-    price: Price
+    price: UnitPrice
     bytes: float | None = None
     bytes_per_second: float | None = None
 
@@ -98,7 +98,7 @@ class EgressTerms(NamedTuple):
 class CostTerms(NamedTuple):
     """All that is paid for a run: how its devices are had, and what it keeps and sends."""
 
-    currencies: Currencies = Currencies()
+    currencies: TotalCurrency = TotalCurrency()
     rental: RentalTerms | None = None
     purchase: PurchaseTerms | None = None
     storage: StorageTerms | None = None

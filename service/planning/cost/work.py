@@ -14,7 +14,7 @@ class EqualWork(NamedTuple):
     cost: float
 
 
-def equal_work(
+def compare_equal_work(
     cost: float, device_hours: float, seconds: float, *, against: tuple[float, float, float]
 ) -> EqualWork:
     """Compares what the same work costs; ``against`` is cost, device-hours and seconds of the other way.
@@ -30,7 +30,9 @@ def gigabyte_months(kept_bytes: float, seconds: float) -> float:
     return kept_bytes / GIGABYTE_BYTES * seconds / (MONTH_HOURS * HOUR_SECONDS)
 
 
-def apportioned(prefill_share: float, input_tokens: float, output_tokens: float) -> tuple[float, float]:
+def apportion_by_tokens(
+    prefill_share: float, input_tokens: float, output_tokens: float
+) -> tuple[float, float]:
     """Shares of a total that one input and one output token bear.
 
     Prompts bear the share of the devices' busy time in which they are computed, generated tokens the rest;

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.tariff.bill import Load
-from service.planning.tariff.calendar import clock, utc_minute
+from service.planning.tariff.bill import MeteredLoad
+from service.planning.tariff.calendar import build_clock, to_utc_minute
 from service.planning.units import HOUR_SECONDS, MINUTE_SECONDS
 
 _MINUTES_PER_HOUR = 60
@@ -28,7 +28,7 @@ HOUSEHOLD_MONTH_KWH = 900.0
 """What a household of the United States takes in a month, about."""
 
 
-class HoursOfYear(NamedTuple):
+class HoursOfYearIntensity(NamedTuple):
     """Intensity in kg per kWh of the hours of a year from its first on, by the clock of ``zone``.
 
     They may end before the year. 29 February repeats the day before.
@@ -38,14 +38,14 @@ class HoursOfYear(NamedTuple):
     values: NDArray[np.float64]
 
 
-class MonthHours(NamedTuple):
+class MonthHoursIntensity(NamedTuple):
     """kg per kWh by month and hour of the day, by the clock of ``zone``: 12 by 24."""
 
     zone: ZoneInfo
     values: NDArray[np.float64]
 
 
-class Intervals(NamedTuple):
+class IntervalIntensity(NamedTuple):
     """kg per kWh of consecutive intervals, the first from ``start``."""
 
     start: datetime
@@ -53,7 +53,7 @@ class Intervals(NamedTuple):
     values: NDArray[np.float64]
 
 
-IntensitySeries = HoursOfYear | MonthHours | Intervals
+IntensitySeries = HoursOfYearIntensity | MonthHoursIntensity | IntervalIntensity
 
 
 def location_based_kg_co2e(facility_kwh: float, intensity_kg_co2e_per_kwh: float) -> float:
@@ -65,21 +65,21 @@ def _local_hours(
     zone: ZoneInfo, minutes: NDArray[np.int64]
 ) -> tuple[NDArray[np.datetime64], NDArray[np.int64]]:
     """Local day and hour of UTC minutes."""
-    offsets = clock(zone, int(minutes[0]), int(minutes[-1]) + 1).offset(minutes)
+    offsets = build_clock(zone, int(minutes[0]), int(minutes[-1]) + 1).get_offset(minutes)
     local = minutes + offsets
     days = (local // (_MINUTES_PER_HOUR * _HOURS_PER_DAY)).astype("datetime64[D]")
     return days, local // _MINUTES_PER_HOUR % _HOURS_PER_DAY
 
 
-def intensities(series: IntensitySeries, load: Load) -> NDArray[np.float64]:
+def sample_intensities(series: IntensitySeries, load: MeteredLoad) -> NDArray[np.float64]:
     """Kg per kWh at the start of each interval of a load; NaN where the series has none."""
-    minutes = utc_minute(load.start) + np.arange(len(load.kw), dtype=np.int64) * load.interval_minutes
-    if isinstance(series, Intervals):
-        place = (minutes - utc_minute(series.start)) // series.interval_minutes
+    minutes = to_utc_minute(load.start) + np.arange(len(load.kw), dtype=np.int64) * load.interval_minutes
+    if isinstance(series, IntervalIntensity):
+        place = (minutes - to_utc_minute(series.start)) // series.interval_minutes
     else:
         days, hours = _local_hours(series.zone, minutes)
         months = days.astype("datetime64[M]").astype(np.int64) % 12
-        if isinstance(series, MonthHours):
+        if isinstance(series, MonthHoursIntensity):
             return series.values[months, hours]
         years = days.astype("datetime64[Y]")
         day = (days - years.astype("datetime64[D]")).astype(np.int64)
@@ -89,24 +89,24 @@ def intensities(series: IntensitySeries, load: Load) -> NDArray[np.float64]:
     return np.where(inside, series.values[np.clip(place, 0, len(series.values) - 1)], np.nan)
 
 
-class Emitted(NamedTuple):
+class HourlyEmissions(NamedTuple):
     """Emissions by the hour, and the share of the energy for which the series has an intensity."""
 
     kg_co2e: float
     covered_share: float
 
 
-def emitted(series: IntensitySeries, load: Load) -> Emitted:
+def compute_emissions(series: IntensitySeries, load: MeteredLoad) -> HourlyEmissions:
     """Sum of energy times intensity of each interval in which something is drawn."""
     kwh = load.kw * (load.interval_minutes * MINUTE_SECONDS / HOUR_SECONDS)
-    rates = intensities(series, load)
+    rates = sample_intensities(series, load)
     known = ~np.isnan(rates)
     whole = float(kwh.sum())
     share = float(kwh[known].sum()) / whole if whole else 1.0
-    return Emitted(float((kwh[known] * rates[known]).sum()), share)
+    return HourlyEmissions(float((kwh[known] * rates[known]).sum()), share)
 
 
-class Supply(NamedTuple):
+class ContractedSupply(NamedTuple):
     """A share of the electricity that was bought at an intensity of its own."""
 
     share: float
@@ -114,7 +114,7 @@ class Supply(NamedTuple):
 
 
 def market_based_kg_co2e(
-    facility_kwh: float, contracts: Sequence[Supply], residual_kg_co2e_per_kwh: float
+    facility_kwh: float, contracts: Sequence[ContractedSupply], residual_kg_co2e_per_kwh: float
 ) -> float:
     """Emissions of contracts by their shares, and of the residual mix for what they leave."""
     bought = sum(contract.share for contract in contracts)

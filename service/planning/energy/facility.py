@@ -22,7 +22,7 @@ from service.planning.errors import PlanningError
 from service.planning.hardware.calibration.facility import Cooling, FacilityCurves
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.links import LinkKind
-from service.planning.quantity import Basis, Quantity, weakest
+from service.planning.quantity import EvidenceBasis, Quantity, weakest
 
 EQUIPMENT = ("accelerators", "hosts", "fans", "power_supplies", "fabric")
 """Kinds of equipment, in the order of answers and of load profiles."""
@@ -61,10 +61,10 @@ def supply_loss_watts(dc_watts: float, rating_watts: float) -> float:
     return dc_watts * (1.0 / efficiency - 1.0)
 
 
-def node_draw(accelerator_watts: float, load: float, rates: NodeRates) -> NodeDraw:
+def compute_node_draw(accelerator_watts: float, load: float, rates: NodeRates) -> NodeDraw:
     """Draw of a node beside accelerators that draw ``accelerator_watts`` together, ``load`` within 0 and 1.
 
-    Grows with both.
+    With the accelerators it grows with both; the loss of the supplies alone falls near their best load.
     """
     hosts = rates.host_watts * (rates.host_idle + (1.0 - rates.host_idle) * load)
     fans = rates.fans * (accelerator_watts + hosts)
@@ -99,10 +99,10 @@ def host_watts(cluster: Cluster, curves: FacilityCurves) -> Quantity | None:
                 f"{server.name} draws less than its accelerators at their power limit",
             )
     watts = beside * cluster.accelerators_per_node
-    return Quantity(watts * share.value, watts * share.low, watts * share.high, Basis.DATASHEET)
+    return Quantity(watts * share.value, watts * share.low, watts * share.high, EvidenceBasis.DATASHEET)
 
 
-def node_rates(
+def build_node_rates(
     cluster: Cluster, cooling: Cooling, curves: FacilityCurves
 ) -> tuple[NodeRates, NodeRates, NodeRates] | None:
     """The constants of a node at their middle, low and high draw; None where the limit is unknown."""
@@ -116,16 +116,16 @@ def node_rates(
         most = server.power_limit_watts * cluster.accelerators_per_node / server.accelerator_count
     rating = most * curves.supply_rating.value
 
-    def at(end: str) -> NodeRates:
+    def build_rates(end: str) -> NodeRates:
         loss: float = getattr(curves.supply_loss, end)
         return NodeRates(
             getattr(hosts, end), getattr(curves.host_idle, end), getattr(fans, end), loss, rating
         )
 
-    return at("value"), at("low"), at("high")
+    return build_rates("value"), build_rates("low"), build_rates("high")
 
 
-def fabric_ports(devices: int) -> int:
+def count_fabric_ports(devices: int) -> int:
     """Switch ports on the way of each device of a non-blocking fat tree of 64-port switches.
 
     One switch joins up to 64 devices; every further level adds a port up and one down, and joins 32 times
@@ -142,7 +142,7 @@ def fabric_watts(cluster: Cluster, curves: FacilityCurves) -> Quantity | None:
     link = cluster.inter_node_link
     if cluster.domain >= cluster.accelerator_count or link.kind not in _SWITCHED:
         return None
-    each = link.bytes_per_second * fabric_ports(cluster.accelerator_count) * cluster.accelerator_count
+    each = link.bytes_per_second * count_fabric_ports(cluster.accelerator_count) * cluster.accelerator_count
     port = curves.port_joules_per_byte
-    drawn = Quantity(each * port.value, each * port.low, each * port.high, Basis.DATASHEET)
+    drawn = Quantity(each * port.value, each * port.low, each * port.high, EvidenceBasis.DATASHEET)
     return drawn._replace(basis=weakest(drawn))

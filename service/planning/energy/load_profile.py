@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from service.planning.energy.power import WATTS_PER_KILOWATT
 from service.planning.errors import PlanningError
-from service.planning.figures import larger, smaller, whole
-from service.planning.tariff.bill import Load
+from service.planning.figures import larger, rounded_down, smaller
+from service.planning.tariff.bill import MeteredLoad
 from service.planning.units import DAY_SECONDS, HOUR_SECONDS, KILOWATT_HOUR_JOULES, MINUTE_SECONDS
 
 INTERVAL_MINUTES = (5, 15, 30, 60)
@@ -44,7 +44,7 @@ class PhaseName(StrEnum):
     IDLE = "idle"
 
 
-class Phase(NamedTuple):
+class PowerPhase(NamedTuple):
     """Seconds at a constant power: watts of each kind of equipment, in the order of the profile's."""
 
     name: PhaseName
@@ -52,21 +52,21 @@ class Phase(NamedTuple):
     watts: tuple[float, ...]
 
 
-class Cycle(NamedTuple):
+class PowerCycle(NamedTuple):
     """Parts that follow each other, again and again, until ``seconds`` are over."""
 
-    parts: tuple["Part", ...]
+    parts: tuple["ProfilePart", ...]
     seconds: float
 
 
-Part = Phase | Cycle
+ProfilePart = PowerPhase | PowerCycle
 
 
-class Pause(NamedTuple):
+class PowerPause(NamedTuple):
     """The run stands still from ``after_seconds`` of the clock since its start on."""
 
     after_seconds: float
-    phase: Phase
+    phase: PowerPhase
 
 
 class LoadProfile(NamedTuple):
@@ -76,9 +76,9 @@ class LoadProfile(NamedTuple):
     """
 
     equipment: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[ProfilePart, ...]
     pue: tuple[float, ...] = (1.0,)
-    pauses: tuple[Pause, ...] = ()
+    pauses: tuple[PowerPause, ...] = ()
 
     @property
     def running_seconds(self) -> float:
@@ -86,7 +86,7 @@ class LoadProfile(NamedTuple):
         return sum(part.seconds for part in self.parts)
 
     @property
-    def held(self) -> tuple[Pause, ...]:
+    def effective_pauses(self) -> tuple[PowerPause, ...]:
         """The pauses that begin before the run is over."""
         left, kept = self.running_seconds, []
         paused = 0.0
@@ -100,7 +100,7 @@ class LoadProfile(NamedTuple):
     @property
     def elapsed_seconds(self) -> float:
         """Time by the clock, with pauses."""
-        return self.running_seconds + sum(pause.phase.seconds for pause in self.held)
+        return self.running_seconds + sum(pause.phase.seconds for pause in self.effective_pauses)
 
     @property
     def is_seasonal(self) -> bool:
@@ -108,78 +108,80 @@ class LoadProfile(NamedTuple):
         return len(set(self.pue)) > 1
 
 
-def _phases(part: Part) -> Iterator[Phase]:
-    if isinstance(part, Phase):
+def _list_phases(part: ProfilePart) -> Iterator[PowerPhase]:
+    if isinstance(part, PowerPhase):
         yield part
     else:
         for inner in part.parts:
-            yield from _phases(inner)
+            yield from _list_phases(inner)
 
 
-_Pick = Callable[[Phase], float]
+_PhasePower = Callable[[PowerPhase], float]
 _Times = NDArray[np.float64]
 
 
-def _all_watts(phase: Phase) -> float:
+def _sum_watts(phase: PowerPhase) -> float:
     return sum(phase.watts)
 
 
-def _watts_of(place: int) -> _Pick:
+def _select_equipment(place: int) -> _PhasePower:
     return lambda phase: phase.watts[place]
 
 
-def _within(name: PhaseName, pick: _Pick) -> _Pick:
+def _select_phase(name: PhaseName, pick: _PhasePower) -> _PhasePower:
     return lambda phase: pick(phase) if phase.name is name else 0.0
 
 
-def _within_seconds(at: float, seconds: float) -> float:
+def _clip_seconds(at: float, seconds: float) -> float:
     return smaller(larger(at, 0.0), seconds)
 
 
-def _until(part: Part, at: float, pick: _Pick) -> float:
+def _integrate_part(part: ProfilePart, at: float, pick: _PhasePower) -> float:
     """The integral of ``pick`` over the first ``at`` seconds of a part, a number or many."""
-    at = _within_seconds(at, part.seconds)
-    if isinstance(part, Phase):
+    at = _clip_seconds(at, part.seconds)
+    if isinstance(part, PowerPhase):
         return at * pick(part)
     period = sum(inner.seconds for inner in part.parts)
     if period == 0.0:
         return at * 0.0
-    times = whole(at / period)
-    return times * _row(part.parts, period, pick) + _row(part.parts, at - times * period, pick)
+    times = rounded_down(at / period)
+    return times * _integrate_parts(part.parts, period, pick) + _integrate_parts(
+        part.parts, at - times * period, pick
+    )
 
 
-def _row(parts: Sequence[Part], at: float, pick: _Pick) -> float:
+def _integrate_parts(parts: Sequence[ProfilePart], at: float, pick: _PhasePower) -> float:
     """The same over parts that follow each other."""
     total, begun = 0.0 * at, 0.0
     for part in parts:
-        total = total + _until(part, at - begun, pick)
+        total = total + _integrate_part(part, at - begun, pick)
         begun += part.seconds
     return total
 
 
-def _integral(profile: LoadProfile, at: float, pick: _Pick = _all_watts) -> float:
+def _integrate_profile(profile: LoadProfile, at: float, pick: _PhasePower = _sum_watts) -> float:
     """The integral of ``pick`` over the first ``at`` seconds by the clock."""
     paused, standing = 0.0 * at, 0.0 * at
-    for after, phase in profile.held:
-        within = _within_seconds(at - after, phase.seconds)
+    for after, phase in profile.effective_pauses:
+        within = _clip_seconds(at - after, phase.seconds)
         paused = paused + within
         standing = standing + within * pick(phase)
-    return _row(profile.parts, at - paused, pick) + standing
+    return _integrate_parts(profile.parts, at - paused, pick) + standing
 
 
-def _whole(profile: LoadProfile, pick: _Pick) -> float:
-    return _integral(profile, profile.elapsed_seconds, pick)
+def _integrate_total(profile: LoadProfile, pick: _PhasePower) -> float:
+    return _integrate_profile(profile, profile.elapsed_seconds, pick)
 
 
 def it_kwh(profile: LoadProfile) -> float:
     """Energy of all equipment."""
-    return _whole(profile, _all_watts) / KILOWATT_HOUR_JOULES
+    return _integrate_total(profile, _sum_watts) / KILOWATT_HOUR_JOULES
 
 
 def equipment_kwh(profile: LoadProfile) -> dict[str, float]:
     """Energy of each kind of equipment, inside the building."""
     return {
-        name: _whole(profile, _watts_of(place)) / KILOWATT_HOUR_JOULES
+        name: _integrate_total(profile, _select_equipment(place)) / KILOWATT_HOUR_JOULES
         for place, name in enumerate(profile.equipment)
     }
 
@@ -195,9 +197,9 @@ def phase_shares(profile: LoadProfile) -> dict[PhaseName, PhaseShare]:
     """Time and energy by phase, of those that take time."""
     shares = {}
     for name in PhaseName:
-        seconds = _whole(profile, _within(name, lambda _: 1.0))
+        seconds = _integrate_total(profile, _select_phase(name, lambda _: 1.0))
         if seconds > 0.0:
-            joules = _whole(profile, _within(name, _all_watts))
+            joules = _integrate_total(profile, _select_phase(name, _sum_watts))
             shares[name] = PhaseShare(seconds, joules / KILOWATT_HOUR_JOULES)
     return shares
 
@@ -208,7 +210,7 @@ def _check_length(profile: LoadProfile) -> None:
         raise PlanningError("RUN_TOO_LONG", "/workload", detail)
 
 
-def _pue_changes(profile: LoadProfile, starts_at: datetime | None) -> list[tuple[float, float]]:
+def _list_pue_changes(profile: LoadProfile, starts_at: datetime | None) -> list[tuple[float, float]]:
     """Seconds since the start at which the PUE changes, and the PUE from then on; the first is the start."""
     if not profile.is_seasonal:
         return [(0.0, profile.pue[0])]
@@ -227,9 +229,9 @@ def _pue_changes(profile: LoadProfile, starts_at: datetime | None) -> list[tuple
         found.append((seconds, profile.pue[month - 1]))
 
 
-def _metered(profile: LoadProfile, starts_at: datetime | None, edges: _Times) -> _Times:
+def _compute_metered_joules(profile: LoadProfile, starts_at: datetime | None, edges: _Times) -> _Times:
     """Joules at the meter between each two ``edges``, in seconds since the start."""
-    changes = _pue_changes(profile, starts_at)
+    changes = _list_pue_changes(profile, starts_at)
     ends = [begins for begins, _ in changes[1:]] + [profile.elapsed_seconds]
     total = np.zeros(len(edges) - 1)
     for (begins, pue), ends_at in zip(changes, ends, strict=True):
@@ -237,7 +239,7 @@ def _metered(profile: LoadProfile, starts_at: datetime | None, edges: _Times) ->
         first = max(int(np.searchsorted(edges, begins, side="right")) - 1, 0)
         last = min(int(np.searchsorted(edges, ends_at)), len(edges) - 1)
         inside = np.clip(edges[first : last + 1], begins, ends_at)
-        joules = _integral(profile, cast("float", inside))
+        joules = _integrate_profile(profile, cast("float", inside))
         total[first:last] += np.diff(cast("_Times", joules)) * pue
     return total
 
@@ -247,10 +249,10 @@ def peak_kw(profile: LoadProfile, starts_at: datetime | None = None) -> float:
 
     No mean of an interval is above it. ``starts_at`` as for :func:`facility_kwh`.
     """
-    phases = [phase for part in profile.parts for phase in _phases(part)]
-    phases += [pause.phase for pause in profile.held]
-    highest = max(_all_watts(phase) for phase in phases if phase.seconds > 0.0)
-    pue = max(pue for _, pue in _pue_changes(profile, starts_at))
+    phases = [phase for part in profile.parts for phase in _list_phases(part)]
+    phases += [pause.phase for pause in profile.effective_pauses]
+    highest = max(_sum_watts(phase) for phase in phases if phase.seconds > 0.0)
+    pue = max(pue for _, pue in _list_pue_changes(profile, starts_at))
     return highest * pue / WATTS_PER_KILOWATT
 
 
@@ -261,10 +263,10 @@ def facility_kwh(profile: LoadProfile, starts_at: datetime | None = None) -> flo
     without it that is refused with ``STARTS_AT_REQUIRED``.
     """
     edges = np.array([0.0, profile.elapsed_seconds])
-    return float(_metered(profile, starts_at, edges)[0]) / KILOWATT_HOUR_JOULES
+    return float(_compute_metered_joules(profile, starts_at, edges)[0]) / KILOWATT_HOUR_JOULES
 
 
-def series(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> Load:
+def build_load_series(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> MeteredLoad:
     """Mean kW at the meter in each interval of the clock that the run touches.
 
     Intervals begin at whole multiples of ``interval_minutes`` (5, 15, 30 or 60) of the day in the zone of
@@ -285,12 +287,12 @@ def series(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> 
         raise PlanningError("LOAD_TOO_LONG", "/load_profile/interval_minutes", detail)
     edges = np.clip(np.arange(count + 1) * width - before, 0.0, profile.elapsed_seconds)
     # Differences of sums may fall below zero by their last digit.
-    joules = np.maximum(_metered(profile, starts_at, edges), 0.0)
+    joules = np.maximum(_compute_metered_joules(profile, starts_at, edges), 0.0)
     begins = starts_at.astimezone(UTC) - timedelta(seconds=before)
-    return Load(begins, interval_minutes, joules / width / WATTS_PER_KILOWATT)
+    return MeteredLoad(begins, interval_minutes, joules / width / WATTS_PER_KILOWATT)
 
 
-class Spent(NamedTuple):
+class TimeUse(NamedTuple):
     """Time of a run by what it is spent on, in seconds; ``working`` counts lost work too.
 
     ``interval`` is the work between checkpoints, ``failures`` the expected number of restarts.
@@ -303,55 +305,55 @@ class Spent(NamedTuple):
     failures: float = 0.0
 
 
-class Draws(NamedTuple):
+class EquipmentPower(NamedTuple):
     """Watts of each kind of equipment while the run works, and while it waits for storage or a restart."""
 
     working: tuple[float, ...]
     waiting: tuple[float, ...]
 
 
-def run_parts(spent: Spent, draws: Draws) -> tuple[Part, ...]:
+def build_run_parts(spent: TimeUse, draws: EquipmentPower) -> tuple[ProfilePart, ...]:
     """Phases of a run that is checkpointed and restarted as expected.
 
     Checkpoints and restarts are spread evenly, as many as whole ones come closest to what is expected, and
     take together the time that they are expected to take.
     """
     if spent.checkpoints == 0.0 and spent.restarts == 0.0:
-        return (Phase(PhaseName.STEADY, spent.working, draws.working),)
+        return (PowerPhase(PhaseName.STEADY, spent.working, draws.working),)
     outer = max(1, round(spent.failures)) if spent.restarts > 0.0 else 1
     inner = max(1, round(spent.working / spent.interval / outer))
     each = outer * inner
     saved = (
-        Phase(PhaseName.STEADY, spent.working / each, draws.working),
-        Phase(PhaseName.CHECKPOINT, spent.checkpoints / each, draws.waiting),
+        PowerPhase(PhaseName.STEADY, spent.working / each, draws.working),
+        PowerPhase(PhaseName.CHECKPOINT, spent.checkpoints / each, draws.waiting),
     )
     worked = (spent.working + spent.checkpoints) / outer
-    restart = Phase(PhaseName.RESTART, spent.restarts / outer, draws.waiting)
-    return (Cycle((Cycle(saved, worked), restart), worked * outer + spent.restarts),)
+    restart = PowerPhase(PhaseName.RESTART, spent.restarts / outer, draws.waiting)
+    return (PowerCycle((PowerCycle(saved, worked), restart), worked * outer + spent.restarts),)
 
 
-def daily_parts(
+def build_daily_parts(
     watts_by_hour: Sequence[tuple[float, ...]], seconds: float, *, from_second_of_day: float
-) -> tuple[Part, ...]:
+) -> tuple[ProfilePart, ...]:
     """Phases of a service whose load follows the hour of the day, by the clock as it stands at the start.
 
     ``watts_by_hour`` are the 24 hours from midnight on.
     """
-    hours = [Phase(PhaseName.STEADY, HOUR_SECONDS, watts) for watts in watts_by_hour]
+    hours = [PowerPhase(PhaseName.STEADY, HOUR_SECONDS, watts) for watts in watts_by_hour]
     first, into = divmod(from_second_of_day % DAY_SECONDS, HOUR_SECONDS)
     place = int(first)
     begun = hours[place]._replace(seconds=HOUR_SECONDS - into)
     rest = hours[place]._replace(seconds=into)
-    return (Cycle((begun, *hours[place + 1 :], *hours[:place], rest), seconds),)
+    return (PowerCycle((begun, *hours[place + 1 :], *hours[:place], rest), seconds),)
 
 
-def regular_pauses(
-    every_seconds: float, phase: Phase, running_seconds: float, *, first_after_seconds: float
-) -> tuple[Pause, ...]:
+def build_regular_pauses(
+    every_seconds: float, phase: PowerPhase, running_seconds: float, *, first_after_seconds: float
+) -> tuple[PowerPause, ...]:
     """Pauses at equal distances by the clock, from start to start, as far as the run reaches."""
-    found: list[Pause] = []
+    found: list[PowerPause] = []
     after = first_after_seconds
     while after - len(found) * phase.seconds < running_seconds:
-        found.append(Pause(after, phase))
+        found.append(PowerPause(after, phase))
         after += every_seconds
     return tuple(found)

@@ -20,11 +20,11 @@ effectiveness (PUE, ISO/IEC 30134-2), which counts cooling and distribution.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from service.planning.figures import is_nothing, larger, smaller
+from service.planning.figures import is_zero, larger, smaller
 from service.planning.hardware.calibration.power import PowerRates
 from service.planning.inference import IterationTime
 from service.planning.inference.passes import PartTime
-from service.planning.operators import Bound
+from service.planning.operators import TimeBound
 from service.planning.training.step import StepSeconds
 from service.planning.units import HOUR_SECONDS
 
@@ -47,7 +47,7 @@ class DeviceWork(NamedTuple):
     communication_seconds: float = 0.0
     unpacking_seconds: float = 0.0
 
-    def within(self, seconds: float) -> "DeviceWork":
+    def scale_to_seconds(self, seconds: float) -> "DeviceWork":
         """As much of it as takes ``seconds``."""
         return DeviceWork(*[figure * seconds / self.seconds for figure in self])
 
@@ -96,7 +96,7 @@ def mean_watts(parts: Iterable[tuple[float, float]]) -> float:
     return joules / whole
 
 
-def step_works(
+def build_step_works(
     step: StepSeconds, *, matrix_seconds: float, bandwidth_bytes_per_second: float
 ) -> tuple[DeviceWork, ...]:
     """What a device does in one training step, by phase; ``matrix_seconds`` are those of the step.
@@ -111,9 +111,9 @@ def step_works(
     passes, streams, others = own, step.optimizer, step.host + times * slowest.launch
     for phase in step.further:
         # Not in place: arrays of the step stay as they are.
-        passes = passes + phase.seconds * (phase.bound is Bound.COMPUTE)
-        streams = streams + phase.seconds * (phase.bound is Bound.MEMORY)
-        others = others + phase.seconds * (phase.bound not in (Bound.COMPUTE, Bound.MEMORY))
+        passes = passes + phase.seconds * (phase.bound is TimeBound.COMPUTE)
+        streams = streams + phase.seconds * (phase.bound is TimeBound.MEMORY)
+        others = others + phase.seconds * (phase.bound not in (TimeBound.COMPUTE, TimeBound.MEMORY))
     waits = slowest.tensor + slowest.context + slowest.expert + slowest.data + slowest.pipeline
     sending = times * waits + step.gradients
     waiting = step.bubble + step.stragglers
@@ -127,7 +127,9 @@ def step_works(
     )
 
 
-def iteration_work(time: IterationTime, *, sustained_flops_per_second: float, is_narrow: bool) -> DeviceWork:
+def build_iteration_work(
+    time: IterationTime, *, sustained_flops_per_second: float, is_narrow: bool
+) -> DeviceWork:
     """What a device does in one iteration of a serving engine; ``is_narrow`` of weights below 16 bits.
 
     All of it counts as busy: engines prepare an iteration while another runs, and rows whose time is the
@@ -146,7 +148,7 @@ def iteration_work(time: IterationTime, *, sustained_flops_per_second: float, is
     )
 
 
-def pass_work(part: PartTime, *, sustained_flops_per_second: float, is_narrow: bool) -> DeviceWork:
+def build_pass_work(part: PartTime, *, sustained_flops_per_second: float, is_narrow: bool) -> DeviceWork:
     """What a device does in the evaluations of a model over a batch; where launches take longer, it waits."""
     busy = part.passes * (part.work.seconds + part.collective_seconds)
     return DeviceWork(
@@ -161,11 +163,13 @@ def pass_work(part: PartTime, *, sustained_flops_per_second: float, is_narrow: b
 
 def mean_device_watts(works: Iterable[DeviceWork], limit_watts: float, rates: PowerRates) -> float:
     """Mean draw over works that follow each other; those that take no time count for nothing."""
-    taking = [work for work in works if not is_nothing(work.seconds)]
-    return mean_watts((work.seconds, device_watts(_defined(work), limit_watts, rates)) for work in taking)
+    taking = [work for work in works if not is_zero(work.seconds)]
+    return mean_watts(
+        (work.seconds, device_watts(_ensure_positive_seconds(work), limit_watts, rates)) for work in taking
+    )
 
 
-def _defined(work: DeviceWork) -> DeviceWork:
+def _ensure_positive_seconds(work: DeviceWork) -> DeviceWork:
     """The work with a power where it takes no time; its weight is 0 there."""
     return work._replace(seconds=larger(work.seconds, _LEAST_SECONDS))
 

@@ -55,19 +55,21 @@ class CappedRun(NamedTuple):
     """Lowest share of the clock of any part."""
 
 
-def capped(works: Sequence[DeviceWork], cap_watts: float, limit_watts: float, rates: PowerRates) -> CappedRun:
+def apply_power_cap(
+    works: Sequence[DeviceWork], cap_watts: float, limit_watts: float, rates: PowerRates
+) -> CappedRun:
     """Time and mean draw of ``works`` on a device of ``limit_watts`` that may draw ``cap_watts``.
 
     A part in which the device only waits for others takes as much longer as the work between. Refuses a cap
     that no clock keeps (POWER_CAP_TOO_LOW), at /power_cap.
     """
-    parts = [_capped(work, cap_watts, limit_watts, rates) for work in works if work.seconds > 0.0]
+    parts = [_cap_work(work, cap_watts, limit_watts, rates) for work in works if work.seconds > 0.0]
     before = [work for work in works if work.seconds > 0.0]
     computing = [(part, work) for part, work in zip(parts, before, strict=True) if work.matrix_seconds > 0.0]
     own = sum(work.seconds for _, work in computing)
     slower = sum(part.seconds for part, _ in computing) / own if own else 1.0
     seconds = [
-        part.seconds * (slower if _only_waits(work) else 1.0)
+        part.seconds * (slower if _is_only_waiting(work) else 1.0)
         for part, work in zip(parts, before, strict=True)
     ]
     whole = sum(seconds)
@@ -77,25 +79,25 @@ def capped(works: Sequence[DeviceWork], cap_watts: float, limit_watts: float, ra
     )
 
 
-def _only_waits(work: DeviceWork) -> bool:
+def _is_only_waiting(work: DeviceWork) -> bool:
     """Whether a kernel spins for other devices, which are as slow as this one."""
     return work.busy_seconds > 0.0 and not (
         work.matrix_seconds or work.moved_bytes or work.communication_seconds
     )
 
 
-def _capped(work: DeviceWork, cap_watts: float, limit_watts: float, rates: PowerRates) -> CappedWork:
+def _cap_work(work: DeviceWork, cap_watts: float, limit_watts: float, rates: PowerRates) -> CappedWork:
     if device_watts(work._replace(seconds=max(work.busy_seconds, _LEAST_SECONDS)), limit_watts, rates) <= (
         cap_watts
     ):
         return CappedWork(work.seconds, device_watts(work, limit_watts, rates), 1.0)
     low, high = LOWEST_CLOCK, 1.0
-    if _busy(work, low, limit_watts, rates) > cap_watts:
+    if _compute_busy_watts(work, low, limit_watts, rates) > cap_watts:
         detail = "no clock of the accelerator keeps its work below this power"
         raise PlanningError("POWER_CAP_TOO_LOW", "/power_cap", detail)
     for _ in range(_ROUNDS):
         middle = (low + high) / 2.0
-        if _busy(work, middle, limit_watts, rates) > cap_watts:
+        if _compute_busy_watts(work, middle, limit_watts, rates) > cap_watts:
             high = middle
         else:
             low = middle
@@ -111,16 +113,18 @@ def _busy_seconds(work: DeviceWork, clock: float) -> float:
     return work.busy_seconds - matrix + matrix / clock
 
 
-def _busy(work: DeviceWork, clock: float, limit_watts: float, rates: PowerRates) -> float:
+def _compute_busy_watts(work: DeviceWork, clock: float, limit_watts: float, rates: PowerRates) -> float:
     """Watts while kernels run at a share of the clock; at 1 those of the device's own limit."""
-    fixed, clocked = _draw(work, 1.0, limit_watts, rates)
+    fixed, clocked = _split_power(work, 1.0, limit_watts, rates)
     # Where its own limit slows the device, what follows the clock is what that limit leaves of it.
     factor = min(1.0, (limit_watts - fixed) / clocked)
-    fixed, clocked = _draw(work, clock, limit_watts, rates)
+    fixed, clocked = _split_power(work, clock, limit_watts, rates)
     return fixed + factor * clocked * clock * max(VOLTAGE_FLOOR, clock) ** 2
 
 
-def _draw(work: DeviceWork, clock: float, limit_watts: float, rates: PowerRates) -> tuple[float, float]:
+def _split_power(
+    work: DeviceWork, clock: float, limit_watts: float, rates: PowerRates
+) -> tuple[float, float]:
     """What does not follow the clock, and what does, before clock and voltage."""
     seconds = _busy_seconds(work, clock)
     used = min(work.matrix_seconds, work.busy_seconds) / (clock * seconds)

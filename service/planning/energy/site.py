@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from service.planning.energy.carbon import IntensitySeries
 from service.planning.hardware.calibration.facility import Cooling
-from service.planning.quantity import Basis, Quantity, scaled
+from service.planning.quantity import EvidenceBasis, Quantity, scaled
 
 
 class GridIntensity(NamedTuple):
@@ -19,7 +19,7 @@ class GridIntensity(NamedTuple):
     accounting: str | None = None
     emission_rate: str = "average"
 
-    def times(self, factor: float) -> "GridIntensity":
+    def scale(self, factor: float) -> "GridIntensity":
         """The intensity multiplied by a factor."""
         mean, in_time = self.mean, self.in_time
         return self._replace(
@@ -28,7 +28,7 @@ class GridIntensity(NamedTuple):
         )
 
 
-class Instrument(NamedTuple):
+class ContractInstrument(NamedTuple):
     """Electricity that was bought at an intensity of its own; ``source`` is the document that says so."""
 
     kind: str
@@ -77,15 +77,15 @@ class Site(NamedTuple):
     is_given: bool = False
     """Whether the question names a building."""
     pues: tuple[float, ...] | None = None
-    pue_basis: Basis = Basis.ASSUMED
+    pue_basis: EvidenceBasis = EvidenceBasis.ASSUMED
     cooling: Cooling = Cooling.AIR
     fabric_watts_per_device: float | None = None
     """Of switches and optics; None where they follow from the bandwidth between nodes."""
     grid: GridIntensity = GridIntensity()
     marginal: GridIntensity | None = None
-    instruments: tuple[Instrument, ...] = ()
+    instruments: tuple[ContractInstrument, ...] = ()
     """Electricity that was bought at intensities of its own."""
-    residual_mix: Instrument | None = None
+    residual_mix: ContractInstrument | None = None
     """For what the instruments leave."""
     onsite_water_liters_per_kwh: Quantity | None = None
     offsite_water_liters_per_kwh: Quantity | None = None

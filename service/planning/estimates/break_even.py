@@ -4,27 +4,27 @@ import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from service.planning.cost import Saving, break_even_months, break_even_runs, runs_per_month
-from service.planning.cost.charges import Charges
+from service.planning.cost import PurchaseSaving, break_even_months, break_even_runs, runs_per_month
+from service.planning.cost.charges import CurrencyCharges
 from service.planning.cost.terms import OwnershipTerms
 from service.planning.estimates.ownership import OwnershipCost
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.planning.quantity import Quantity, combine, inverted, weakest
 
-Counted = Literal["purchase", "running_costs", "financing", "electricity"]
+BreakEvenPart = Literal["purchase", "running_costs", "financing", "electricity"]
 """What is set against the rent."""
 
 
 class BreakEven(NamedTuple):
     """When a purchase has paid itself back, under an assumption; None where it may never."""
 
-    counts: tuple[Counted, ...]
+    counts: tuple[BreakEvenPart, ...]
     utilization: float
     runs: Quantity | None = None
     months: Quantity | None = None
 
 
-def find_incomparable(rent: Charges | None, other: Charges | None) -> tuple[str, str] | None:
+def find_incomparable(rent: CurrencyCharges | None, other: CurrencyCharges | None) -> tuple[str, str] | None:
     """Why the rent cannot be set against another amount, if so."""
     if not rent or not other:
         return None
@@ -35,12 +35,14 @@ def find_incomparable(rent: Charges | None, other: Charges | None) -> tuple[str,
     return None
 
 
-def estimate_break_even_runs(rent: Charges, bought: Charges) -> Quantity:
+def estimate_break_even_runs(rent: CurrencyCharges, bought: CurrencyCharges) -> Quantity:
     """Purchase over rent."""
     return combine(lambda r, b: break_even_runs(b, r), inverted(rent.quantity), bought.quantity)
 
 
-def estimate_saving(hours: Quantity, rent: Charges, electricity: Charges, facility_kw: Quantity) -> Quantity:
+def estimate_saving(
+    hours: Quantity, rent: CurrencyCharges, electricity: CurrencyCharges, facility_kw: Quantity
+) -> Quantity:
     """What a device-hour on bought devices saves: its rent less its electricity.
 
     Both grow with the same hours, so what is unsure of them is the power alone.
@@ -52,29 +54,29 @@ def estimate_saving(hours: Quantity, rent: Charges, electricity: Charges, facili
     return combine(lambda paid: rent_per_hour - paid, inverted(paid_per_hour))
 
 
-def estimate_runs_of_saving(hours: Quantity, saved_per_hour: Quantity, bought: Charges) -> Quantity:
+def estimate_runs_of_saving(hours: Quantity, saved_per_hour: Quantity, bought: CurrencyCharges) -> Quantity:
     """Runs of so many device-hours that save the purchase; what each hour saves is above 0."""
     saved = combine(lambda h, s: h * s, hours, saved_per_hour)
     return combine(lambda s, b: break_even_runs(b, s), inverted(saved), bought.quantity)
 
 
-class _Assumption(NamedTuple):
-    counts: tuple[Counted, ...]
+class _UtilizationAssumption(NamedTuple):
+    counts: tuple[BreakEvenPart, ...]
     utilization: float
-    running: Charges | None = None
+    running: CurrencyCharges | None = None
     interest_rate: float = 0.0
-    electricity: Charges | None = None
+    electricity: CurrencyCharges | None = None
 
 
 def estimate_break_even(
     duration: Quantity,
-    rent: Charges,
-    bought: Charges,
-    notes: Notes,
+    rent: CurrencyCharges,
+    bought: CurrencyCharges,
+    notes: AnswerNotes,
     *,
     terms: OwnershipTerms | None = None,
     owned: OwnershipCost | None = None,
-    electricity: Charges | None = None,
+    electricity: CurrencyCharges | None = None,
 ) -> tuple[BreakEven, ...]:
     """Runs and months under each assumption that the terms make, one added to the other.
 
@@ -87,10 +89,10 @@ def estimate_break_even(
         months = _count_months(duration, rent, bought, assumption)
         if math.isinf(months[0]):
             detail = "what owning costs is at least the rent that it saves"
-            notes.gap(f"/break_even/{place}/months", "NEVER", detail)
+            notes.add_gap(f"/break_even/{place}/months", "NEVER", detail)
         elif math.isinf(months[2]):
             detail = "it may be that owning costs as much as the rent"
-            notes.gap(f"/break_even/{place}/months", "UNBOUNDED", detail)
+            notes.add_gap(f"/break_even/{place}/months", "UNBOUNDED", detail)
         else:
             per_month = [runs_per_month(end, assumption.utilization) for end in duration[:3]]
             value, soonest, latest = months
@@ -106,11 +108,11 @@ def estimate_break_even(
 
 
 def _list_assumptions(
-    terms: OwnershipTerms | None, owned: OwnershipCost | None, electricity: Charges | None
-) -> Iterator[_Assumption]:
+    terms: OwnershipTerms | None, owned: OwnershipCost | None, electricity: CurrencyCharges | None
+) -> Iterator[_UtilizationAssumption]:
     """The purchase alone on busy devices; then at the given utilization, with all that owning costs."""
-    yield _Assumption(("purchase",), 1.0)
-    found = _Assumption(("purchase",), 1.0 if terms is None else terms.utilization)
+    yield _UtilizationAssumption(("purchase",), 1.0)
+    found = _UtilizationAssumption(("purchase",), 1.0 if terms is None else terms.utilization)
     if terms is not None and owned is not None:
         if terms.utilization < 1.0:
             yield found
@@ -126,7 +128,7 @@ def _list_assumptions(
 
 
 def _count_months(
-    duration: Quantity, rent: Charges, bought: Charges, assumption: _Assumption
+    duration: Quantity, rent: CurrencyCharges, bought: CurrencyCharges, assumption: _UtilizationAssumption
 ) -> tuple[float, float, float]:
     """Months at the middle, at the best and at the worst of all ends; infinite where never."""
     seconds, shortest, longest, _ = duration
@@ -134,19 +136,21 @@ def _count_months(
     yearly = (0.0,) * 3 if running is None else (running.quantity.value, *running.quantity[1:3])
     power = _find_power_cost(assumption.electricity, duration)
 
-    def months(purchase: float, rent: float, lasting: float, electricity: float, per_year: float) -> float:
-        saving = Saving(rent, electricity, per_year, assumption.interest_rate)
+    def compute_months(
+        purchase: float, rent: float, lasting: float, electricity: float, per_year: float
+    ) -> float:
+        saving = PurchaseSaving(rent, electricity, per_year, assumption.interest_rate)
         return break_even_months(purchase, saving, runs_per_month(lasting, assumption.utilization))
 
     paid, price = rent.quantity, bought.quantity
     return (
-        months(price.value, paid.value, seconds, power[0], yearly[0]),
-        months(price.low, paid.high, longest, power[1], yearly[1]),
-        months(price.high, paid.low, shortest, power[2], yearly[2]),
+        compute_months(price.value, paid.value, seconds, power[0], yearly[0]),
+        compute_months(price.low, paid.high, longest, power[1], yearly[1]),
+        compute_months(price.high, paid.low, shortest, power[2], yearly[2]),
     )
 
 
-def _find_power_cost(electricity: Charges | None, duration: Quantity) -> tuple[float, float, float]:
+def _find_power_cost(electricity: CurrencyCharges | None, duration: Quantity) -> tuple[float, float, float]:
     """Electricity of a run of middle length, of the longest at the least power, of the shortest at the most.
 
     Its own ends are those of the shortest run at the least power and of the longest at the most.

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from service.planning.cases import InferenceCase, TrainingCase
 from service.planning.estimates.devices import compute_peak
-from service.planning.hardware.calibration.operators import unit_of
+from service.planning.hardware.calibration.operators import get_unit_format
 from service.planning.hardware.cluster import Cluster
-from service.planning.hardware.resolution import Resolved
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
+from service.planning.hardware.resolution import DeviceConstants
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BITS, NumberFormat
 from service.planning.workload import InferenceWorkload, TrainingWorkload
@@ -20,40 +20,40 @@ _ENGINE_ATTENTION = ("cache_bandwidth", "decode_attention")
 MEMORY = ("memory_bytes", "context_bytes")
 
 
-class Timed(NamedTuple):
+class TimedSubject(NamedTuple):
     """What is timed, and on which devices."""
 
-    profile: Profile
+    profile: ModelProfile
     workload: TrainingWorkload | InferenceWorkload
     layout: Parallelism
     cluster: Cluster
 
 
-def note_case(case: TrainingCase | InferenceCase, notes: Notes) -> None:
+def note_case(case: TrainingCase | InferenceCase, notes: AnswerNotes) -> None:
     """Name the calibrations behind the time of a case."""
-    note_rates(Timed(case.profile, case.workload, case.layout, case.cluster), case.device, notes)
+    note_rates(TimedSubject(case.profile, case.workload, case.layout, case.cluster), case.device, notes)
 
 
-def note_rates(timed: Timed, device: Resolved, notes: Notes) -> None:
+def note_rates(timed: TimedSubject, device: DeviceConstants, notes: AnswerNotes) -> None:
     """Name the calibrations behind the time of operators, of an engine's kernels and of links."""
     if device.held:
-        notes.calibrated(device.ids(_constants(timed)))
+        notes.record_calibrations(device.list_calibration_ids(_list_constants(timed)))
 
 
-def note_memory(device: Resolved, notes: Notes, *, has_context: bool) -> None:
+def note_memory(device: DeviceConstants, notes: AnswerNotes, *, has_context: bool) -> None:
     """Name the calibrations behind what a device has and what its context holds."""
-    notes.calibrated(device.ids(MEMORY if has_context else MEMORY[:1]))
+    notes.record_calibrations(device.list_calibration_ids(MEMORY if has_context else MEMORY[:1]))
 
 
-def note_power(device: Resolved, notes: Notes) -> None:
+def note_power(device: DeviceConstants, notes: AnswerNotes) -> None:
     """Name the calibrations behind the draw of a device."""
-    notes.calibrated(device.ids(("power.",)))
+    notes.record_calibrations(device.list_calibration_ids(("power.",)))
 
 
-def _constants(timed: Timed) -> Iterator[str]:
+def _list_constants(timed: TimedSubject) -> Iterator[str]:
     """Names of the constants that the time is made of."""
     profile, workload, layout, cluster = timed
-    yield from (f"operators.matrix_peak.{each}" for each in _formats(workload, cluster))
+    yield from (f"operators.matrix_peak.{each}" for each in _list_formats(workload, cluster))
     yield from (f"operators.{name}" for name in _DEVICE)
     attends = any(not work.state_elements for work in profile.attention)
     routes = profile.expert_blocks > 0
@@ -67,26 +67,26 @@ def _constants(timed: Timed) -> Iterator[str]:
         yield from ("serving.expert_bandwidth",) * routes
     else:
         yield from ("operators.gather_row", *("operators.expert_variation",) * routes)
-    if _communicates(workload, layout):
-        yield from (f"links.{kind}." for kind in _links(cluster))
+    if _is_communicating(workload, layout):
+        yield from (f"links.{kind}." for kind in _list_link_kinds(cluster))
 
 
-def _formats(workload: TrainingWorkload | InferenceWorkload, cluster: Cluster) -> set[NumberFormat]:
+def _list_formats(workload: TrainingWorkload | InferenceWorkload, cluster: Cluster) -> set[NumberFormat]:
     """Formats that are multiplied in: that of the workload, and a wider one beside a narrow one."""
-    found, peak = compute_peak(cluster, workload)[0], cluster.accelerator.peak
+    found, peak = compute_peak(cluster, workload)[0], cluster.accelerator.find_peak
     wide = peak(NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
     is_narrow = ELEMENT_BITS[found] < ELEMENT_BITS[NumberFormat.BF16]
-    return {unit_of(found), *((unit_of(wide[0]),) if wide and is_narrow else ())}
+    return {get_unit_format(found), *((get_unit_format(wide[0]),) if wide and is_narrow else ())}
 
 
-def _communicates(workload: TrainingWorkload | InferenceWorkload, layout: Parallelism) -> bool:
+def _is_communicating(workload: TrainingWorkload | InferenceWorkload, layout: Parallelism) -> bool:
     """Whether devices wait for one another: replicas of a served model do not."""
     if isinstance(workload, InferenceWorkload):
         return layout.tensor * layout.pipeline * layout.expert > 1
     return layout.devices > 1
 
 
-def _links(cluster: Cluster) -> Iterator[str]:
+def _list_link_kinds(cluster: Cluster) -> Iterator[str]:
     if cluster.domain > 1:
         yield cluster.intra_node_link.kind
     if cluster.domain < cluster.accelerator_count:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from service.planning.estimates.devices import compute_peak
 from service.planning.estimates.runs import TrainingRun
 from service.planning.quantity import Quantity, scaled
-from service.planning.training.compressed import compression_gain
+from service.planning.training.compressed import estimate_compression_gain
 from service.planning.training.modelled import ModelledTime
 
 
@@ -23,7 +23,7 @@ def estimate_compression(run: TrainingRun) -> CompressionEffect | None:
     case, time = run.case, run.computing
     if case.workload.compression is None or not isinstance(time, ModelledTime):
         return None
-    gain = compression_gain(
+    gain = estimate_compression_gain(
         case.profile,
         case.workload,
         case.layout,

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from service.planning.cost.charges import Charges, sum_charges
-from service.planning.cost.currencies import Currencies
+from service.planning.cost.charges import CurrencyCharges, sum_charges
+from service.planning.cost.currencies import TotalCurrency
 from service.planning.cost.terms import CostTerms, OwnershipTerms, PurchaseTerms
 from service.planning.estimates.break_even import (
     BreakEven,
@@ -25,12 +25,12 @@ class RunCost(NamedTuple):
     """
 
     rent: Rent | None = None
-    purchase: Charges | None = None
+    purchase: CurrencyCharges | None = None
     ownership: OwnershipCost | None = None
     break_even_runs: Quantity | None = None
     """Purchase over rent."""
     break_even: tuple[BreakEven, ...] = ()
-    total: Charges | None = None
+    total: CurrencyCharges | None = None
 
 
 def estimate_run_cost(run: Run, terms: CostTerms) -> RunCost:
@@ -42,7 +42,7 @@ def estimate_run_cost(run: Run, terms: CostTerms) -> RunCost:
         found = _add_purchase(found, run, terms.purchase, currencies)
     if terms.rental is not None and terms.purchase is not None:
         found = _add_break_even(found, run, terms.purchase.ownership)
-    kept: list[Charges | None] = []
+    kept: list[CurrencyCharges | None] = []
     if terms.storage is not None:
         kept.append(charge_storage(run, terms.storage, currencies))
     if terms.egress is not None:
@@ -50,7 +50,7 @@ def estimate_run_cost(run: Run, terms: CostTerms) -> RunCost:
     return found._replace(total=_sum_total(run, terms, _choose_devices(found, run, terms), kept))
 
 
-def _add_purchase(found: RunCost, run: Run, terms: PurchaseTerms, currencies: Currencies) -> RunCost:
+def _add_purchase(found: RunCost, run: Run, terms: PurchaseTerms, currencies: TotalCurrency) -> RunCost:
     bought = charge_purchase(terms, currencies, run.notes)
     if bought is None or terms.ownership is None:
         return found._replace(purchase=bought)
@@ -63,7 +63,9 @@ def _add_break_even(found: RunCost, run: Run, terms: OwnershipTerms | None) -> R
     rent, bought, duration = found.rent and found.rent.charges, found.purchase, run.duration_seconds
     refusal = find_incomparable(rent, bought)
     if refusal or not (rent and bought and duration):
-        run.notes.gap("/break_even_runs", *(refusal or ("PRICE_REQUIRED", "needs the rent and the purchase")))
+        run.notes.add_gap(
+            "/break_even_runs", *(refusal or ("PRICE_REQUIRED", "needs the rent and the purchase"))
+        )
         return found
     return found._replace(
         break_even_runs=estimate_break_even_runs(rent, bought),
@@ -71,7 +73,7 @@ def _add_break_even(found: RunCost, run: Run, terms: OwnershipTerms | None) -> R
     )
 
 
-def _choose_devices(found: RunCost, run: Run, terms: CostTerms) -> Charges | None:
+def _choose_devices(found: RunCost, run: Run, terms: CostTerms) -> CurrencyCharges | None:
     """What the devices cost: their rent, else the run's share of own ones, else their purchase."""
     if terms.rental is None:
         if terms.purchase is not None and terms.purchase.ownership is not None:
@@ -84,8 +86,8 @@ def _choose_devices(found: RunCost, run: Run, terms: CostTerms) -> Charges | Non
 
 
 def _sum_total(
-    run: Run, terms: CostTerms, devices: Charges | None, kept: list[Charges | None]
-) -> Charges | None:
+    run: Run, terms: CostTerms, devices: CurrencyCharges | None, kept: list[CurrencyCharges | None]
+) -> CurrencyCharges | None:
     """What the run costs in all; None where that is not known, which is a gap."""
     parts = [devices, *kept]
     reason = None
@@ -94,11 +96,11 @@ def _sum_total(
     elif None not in kept and len({part.currency_code for part in parts if part}) > 1:
         reason = ("CURRENCY_MISMATCH", "the amounts are in different currencies: give currency_code")
     if reason:
-        run.notes.gap("/total", *reason)
+        run.notes.add_gap("/total", *reason)
     elif None in kept:
         reason = ("TOTAL_UNKNOWN", "the total is not known")
     if reason:
-        run.notes.gap("/cost_per_million_tokens", *reason)
+        run.notes.add_gap("/cost_per_million_tokens", *reason)
         return None
     return sum_charges(parts)
 

@@ -3,17 +3,17 @@
 from typing import NamedTuple
 
 from service.planning.cases import TrainingCase
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.planning.quantity import Quantity, combine, inverted
 from service.planning.training.data_pipeline import (
     DataPipeline,
     StageSeconds,
-    exposed_seconds,
-    step_seconds,
+    compute_exposed_seconds,
+    compute_step_seconds,
 )
 
 
-class DataTime(NamedTuple):
+class DataPipelineTime(NamedTuple):
     """A step with its data: ``computing`` without, ``step`` with, ``exposed`` the difference."""
 
     pipeline: DataPipeline
@@ -31,19 +31,21 @@ class DataTime(NamedTuple):
         return needed > self.computing.value
 
 
-def estimate_data_time(case: TrainingCase, pipeline: DataPipeline, computing: Quantity) -> DataTime:
+def estimate_data_time(case: TrainingCase, pipeline: DataPipeline, computing: Quantity) -> DataPipelineTime:
     """What a step that computes for ``computing`` seconds waits for data."""
     workload, layout = case.workload, case.layout
     held = float(workload.micro_batch_size * workload.micro_batches)
     nodes = float(case.cluster.node_count)
-    stages = pipeline.stages(held * layout.data, replicas=float(layout.data), nodes=nodes)
+    stages = pipeline.compute_stage_seconds(held * layout.data, replicas=float(layout.data), nodes=nodes)
     prefetched = pipeline.prefetched
-    step = combine(lambda c: step_seconds(c, stages, prefetched=prefetched), computing)
-    exposed = combine(lambda c: exposed_seconds(c, stages, prefetched=prefetched), inverted(computing))
-    return DataTime(pipeline, stages, computing, step, exposed, nodes, held)
+    step = combine(lambda c: compute_step_seconds(c, stages, prefetched=prefetched), computing)
+    exposed = combine(
+        lambda c: compute_exposed_seconds(c, stages, prefetched=prefetched), inverted(computing)
+    )
+    return DataPipelineTime(pipeline, stages, computing, step, exposed, nodes, held)
 
 
-def note_unknown_stages(pipeline: DataPipeline, notes: Notes) -> None:
+def note_unknown_stages(pipeline: DataPipeline, notes: AnswerNotes) -> None:
     """Name the stages whose time is not known, which then take none."""
     storage = pipeline.storage_rate if pipeline.node_rate is None else pipeline.node_rate
     needed = {
@@ -55,4 +57,4 @@ def note_unknown_stages(pipeline: DataPipeline, notes: Notes) -> None:
     for name, value in needed.items():
         if value is None:
             detail = f"without {name} its stage takes no time here"
-            notes.gap("/data_pipeline/stages", "STAGE_UNKNOWN", detail)
+            notes.add_gap("/data_pipeline/stages", "STAGE_UNKNOWN", detail)

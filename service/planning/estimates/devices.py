@@ -10,7 +10,7 @@ _A100 = "a100"
 """vLLM takes small batches on devices whose name contains it, whatever their memory."""
 
 
-def usable_bytes(cluster: Cluster, workload: TrainingWorkload | InferenceWorkload) -> float | None:
+def get_usable_bytes(cluster: Cluster, workload: TrainingWorkload | InferenceWorkload) -> float | None:
     """Bytes of one device that the workload may use; None where the capacity is unknown."""
     capacity = cluster.accelerator.capacity_bytes
     if capacity is None:
@@ -32,7 +32,7 @@ def compute_peak(
     else:
         formats = COMPUTE_FORMATS[workload.weight_format]
         pointer = "/workload/weight_precision"
-    peak = cluster.accelerator.peak(*formats)
+    peak = cluster.accelerator.find_peak(*formats)
     if peak is None:
         rates = cluster.accelerator.peak_flops_per_second
         known = ", ".join(rates) if rates else "none"

@@ -3,34 +3,39 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from service.planning.cases import Disaggregation, Pool, Proposals, ServingCase
+from service.planning.cases import Disaggregation, ReplicaPool, ServingCase, TokenProposals
 from service.planning.errors import PlanningError
-from service.planning.estimates.calibrations import Timed, note_rates
-from service.planning.estimates.devices import usable_bytes
-from service.planning.estimates.iterations import model_iterations
+from service.planning.estimates.calibrations import TimedSubject, note_rates
+from service.planning.estimates.devices import get_usable_bytes
+from service.planning.estimates.iterations import build_iterations
 from service.planning.estimates.serving import (
-    Serving,
-    Spreads,
-    bound_of,
+    ServingEstimate,
+    ServingSpreads,
     build_load,
     build_server,
     build_speculation,
-    count_held_requests,
+    count_replica_requests,
+    find_bound,
 )
-from service.planning.hardware.collectives import rail_of
-from service.planning.inference import Batch, IterationModel, IterationTime
-from service.planning.inference.disaggregated import Pool as ServerPool
-from service.planning.inference.disaggregated import Sides, Transfer, disaggregated, transfer_of
-from service.planning.notes import Notes
-from service.planning.operators import Bound, Phase
+from service.planning.hardware.collectives import build_rail
+from service.planning.inference import IterationBatch, IterationModel, IterationTime
+from service.planning.inference.disaggregated import (
+    CacheTransfer,
+    DisaggregatedRates,
+    build_transfer,
+    estimate_disaggregated,
+)
+from service.planning.inference.disaggregated import ReplicaPool as ServerPool
+from service.planning.notes import AnswerNotes
+from service.planning.operators import TimeBound, TimedPhase
 
 
 @dataclass(frozen=True, kw_only=True)
-class DisaggregatedServing(Serving):
+class DisaggregatedServing(ServingEstimate):
     """A disaggregated system as one server, with its two sides."""
 
-    sides: Sides
-    transfer: Transfer
+    sides: DisaggregatedRates
+    transfer: CacheTransfer
     prefill_model: IterationModel
     prefill_tokens: float
     """Most tokens of one iteration of a prefill replica."""
@@ -47,7 +52,9 @@ class DisaggregatedServing(Serving):
         """An iteration of a prefill replica with one prompt, or as much of it as it takes."""
         load, prompt = self.load, self.load.computed_tokens
         tokens = min(prompt, self.prefill_tokens)
-        return self.prefill_model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
+        return self.prefill_model.compute_time(
+            IterationBatch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt)
+        )
 
     @property
     def computing(self) -> tuple[tuple[float, IterationTime], ...]:
@@ -59,7 +66,7 @@ class DisaggregatedServing(Serving):
             (decode * sides.decode_utilization, self.served.iteration),
         )
 
-    def as_measured(self, spreads: Spreads) -> Spreads:
+    def apply_corrections(self, spreads: ServingSpreads) -> ServingSpreads:
         """As it is: what was measured of replicas that do both says little of two sides."""
         return spreads
 
@@ -69,7 +76,7 @@ class DisaggregatedServing(Serving):
         return self.sides.decode_batch / self.ranks
 
     @property
-    def phases(self) -> tuple[Phase, ...]:
+    def phases(self) -> tuple[TimedPhase, ...]:
         """Where the time of a request goes: its wait, its prompt, the cache's way, its further tokens."""
         seconds = self.served.time_to_first_token_seconds.mean
         whole = self.served.request_seconds.mean
@@ -77,14 +84,20 @@ class DisaggregatedServing(Serving):
         sent = self.sides.exposed_seconds
         waiting = min(self.served.waiting / rate, max(0.0, seconds - sent)) if rate else 0.0
         phases = [
-            Phase("prefill", self.first_token(seconds - sent - waiting), bound_of(self.prefill_iteration)),
-            Phase("transfer", self.first_token(sent), Bound.COMMUNICATION),
+            TimedPhase(
+                "prefill",
+                self.to_first_token_time(seconds - sent - waiting),
+                find_bound(self.prefill_iteration),
+            ),
+            TimedPhase("transfer", self.to_first_token_time(sent), TimeBound.COMMUNICATION),
         ]
         if waiting:
-            phases.insert(0, Phase("waiting", self.first_token(waiting), Bound.WAITING))
+            phases.insert(0, TimedPhase("waiting", self.to_first_token_time(waiting), TimeBound.WAITING))
         if whole > seconds:
             phases.append(
-                Phase("decode", self.output_token(whole - seconds), bound_of(self.served.iteration))
+                TimedPhase(
+                    "decode", self.to_output_token_time(whole - seconds), find_bound(self.served.iteration)
+                )
             )
         return tuple(phases)
 
@@ -97,7 +110,7 @@ class DisaggregatedServing(Serving):
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _DisaggregatedPool:
     """A pool as one server, and the requests that a replica of it holds."""
 
     pool: ServerPool
@@ -106,7 +119,7 @@ class _Side:
 
 
 def serve_disaggregated(
-    case: ServingCase, pools: Disaggregation, notes: Notes
+    case: ServingCase, pools: Disaggregation, notes: AnswerNotes
 ) -> DisaggregatedServing | None:
     """What the whole system does; None where a device does not say enough."""
     prefill = _build_side(case, pools.prefill, None, notes)
@@ -117,17 +130,17 @@ def serve_disaggregated(
     if not load.decodes:
         detail = "nothing is decoded: a request has one output token or none"
         raise PlanningError("NOT_MODELLED", "/workload/disaggregated", detail)
-    transfer = transfer_of(
+    transfer = build_transfer(
         case.profile,
         load.inputs.mean,
         case.workload.cache_format,
         prefill=pools.prefill.layout,
         decode=pools.decode.layout,
-        rail=rail_of(pools.link, case.curves.links.value),
+        rail=build_rail(pools.link, case.curves.links.value),
         by_layer=pools.is_by_layer,
         handoff_seconds=decode.model.rates.handoff_seconds,
     )
-    found = disaggregated(prefill.pool, decode.pool, load, transfer)
+    found = estimate_disaggregated(prefill.pool, decode.pool, load, transfer)
     return DisaggregatedServing(
         served=found.served,
         model=decode.model,
@@ -145,17 +158,19 @@ def serve_disaggregated(
     )
 
 
-def _build_side(case: ServingCase, pool: Pool, proposals: Proposals | None, notes: Notes) -> _Side | None:
+def _build_side(
+    case: ServingCase, pool: ReplicaPool, proposals: TokenProposals | None, notes: AnswerNotes
+) -> _DisaggregatedPool | None:
     alone = replace(
         case, workload=pool.workload, layout=pool.layout, cluster=pool.cluster, device=pool.device
     )
-    model = model_iterations(alone)
+    model = build_iterations(alone)
     if model is None:
         return None
-    note_rates(Timed(case.profile, pool.workload, pool.layout, pool.cluster), pool.device, notes)
-    limit = usable_bytes(pool.cluster, pool.workload)
-    held = None if limit is None else count_held_requests(alone, limit)
+    note_rates(TimedSubject(case.profile, pool.workload, pool.layout, pool.cluster), pool.device, notes)
+    limit = get_usable_bytes(pool.cluster, pool.workload)
+    held = None if limit is None else count_replica_requests(alone, limit)
     server = build_server(alone, held)._replace(frontend_seconds=model.rates.frontend_seconds)
     if proposals is not None:
         server = server._replace(speculation=build_speculation(alone, proposals))
-    return _Side(ServerPool(model, server, float(pool.replicas)), model, held)
+    return _DisaggregatedPool(ServerPool(model, server, float(pool.replicas)), model, held)

@@ -3,25 +3,25 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from service.planning.energy.facility import EQUIPMENT, fabric_watts, node_rates
+from service.planning.energy.facility import EQUIPMENT, build_node_rates, fabric_watts
 from service.planning.energy.load_profile import equipment_kwh, facility_kwh, it_kwh, peak_kw
 from service.planning.energy.site import LoadCourse, MeasuredEnergy, Site
 from service.planning.estimates.load import (
-    Ends,
-    Machines,
+    MachinePower,
+    ProfileBounds,
     build_profile,
     check_load,
+    compute_second_of_day,
     pick_end,
-    second_of_day,
 )
 from service.planning.estimates.measured import build_measured_profile, check_measured, note_other_run
-from service.planning.estimates.power import Draw
+from service.planning.estimates.power import DevicePower
 from service.planning.estimates.runs import Run
 from service.planning.hardware.calibration import PowerQuantity
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.curves import ReferenceCurves
-from service.planning.notes import Notes
-from service.planning.quantity import Basis, Quantity, assumed, weakest
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis, Quantity, assumed, weakest
 from service.planning.units import MINUTE_SECONDS
 
 _ENDS = ("value", "low", "high")
@@ -29,11 +29,11 @@ MOST_INTERVALS = 10_000
 """Of the power that an answer lists: 104 days of quarters of an hour."""
 
 
-def _to_point(value: float, basis: Basis) -> Quantity:
+def _to_point(value: float, basis: EvidenceBasis) -> Quantity:
     return Quantity(value, value, value, basis)
 
 
-class Equipment(NamedTuple):
+class EquipmentEnergy(NamedTuple):
     """Energy of one kind of equipment, at the meter where the PUE is known."""
 
     name: str
@@ -42,43 +42,46 @@ class Equipment(NamedTuple):
     source: str
 
 
-class Energy(NamedTuple):
+class RunEnergy(NamedTuple):
     """All equipment of a run; the sums are None where a part of them is unknown.
 
     ``profiles`` are the course of the power at the ends of power and duration; their energy at the meter is
     ``facility_kwh``.
     """
 
-    equipment: tuple[Equipment, ...] = ()
+    equipment: tuple[EquipmentEnergy, ...] = ()
     it_kwh: Quantity | None = None
     facility_kwh: Quantity | None = None
     peak_kw: Quantity | None = None
-    profiles: Ends | None = None
+    profiles: ProfileBounds | None = None
     load: LoadCourse = LoadCourse()
     starts_at: datetime | None = None
 
 
-def _ordered(value: float, low: float, high: float, basis: Basis) -> Quantity:
+def _order_ends(value: float, low: float, high: float, basis: EvidenceBasis) -> Quantity:
     return Quantity(value, min(value, low), max(value, high), basis)
 
 
 def build_machines(
     cluster: Cluster, site: Site, curves: ReferenceCurves, drawn: Quantity, limit: float
-) -> list[Machines]:
+) -> list[MachinePower]:
     """The machines of a cluster whose devices draw ``drawn``, at the middle, low and high end."""
-    node, fabric = node_rates(cluster, site.cooling, curves.facility), fabric_watts(cluster, curves.facility)
+    node, fabric = (
+        build_node_rates(cluster, site.cooling, curves.facility),
+        fabric_watts(cluster, curves.facility),
+    )
     hosts = cluster.host_power_watts
     if hosts is not None:
         # What is given is everything beside the accelerators.
         node = fabric = None
     if site.fabric_watts_per_device is not None:
         fabric = assumed(site.fabric_watts_per_device * cluster.accelerator_count)
-    idle = curves.calibration.power.find(PowerQuantity.IDLE_SHARE, cluster.accelerator.generation)
+    idle = curves.calibration.power.find_share(PowerQuantity.IDLE_SHARE, cluster.accelerator.generation)
     found = []
     for place, end in enumerate(_ENDS):
         device = pick_end(drawn, end)
         found.append(
-            Machines(
+            MachinePower(
                 devices=float(cluster.accelerator_count),
                 nodes=float(cluster.node_count),
                 device=device,
@@ -92,7 +95,7 @@ def build_machines(
     return found
 
 
-def _describe_sources(run: Run, site: Site, draw: Draw | None) -> dict[str, str]:
+def _describe_sources(run: Run, site: Site, draw: DevicePower | None) -> dict[str, str]:
     """Where the power of each kind of equipment comes from."""
     server, given = run.case.cluster.accelerator.server, "given with the question"
     host = (
@@ -113,7 +116,7 @@ def _describe_sources(run: Run, site: Site, draw: Draw | None) -> dict[str, str]
     }
 
 
-def estimate_energy(run: Run, site: Site, draw: Draw | None) -> Energy:
+def estimate_energy(run: Run, site: Site, draw: DevicePower | None) -> RunEnergy:
     """Energy of accelerators and of the machines around them.
 
     Without the draw of a device the value is its power limit, with measured loads as its interval.
@@ -126,13 +129,13 @@ def estimate_energy(run: Run, site: Site, draw: Draw | None) -> Energy:
         code = "POWER_UNKNOWN" if duration else "RATE_UNKNOWN"
         detail = "the power limit of the accelerator" if duration else "the duration"
         for name in ("it_kwh", "facility_kwh", "peak_kw"):
-            run.notes.gap(f"/energy/{name}", code, f"{detail} is not known")
-        return Energy()
-    drawn = draw.watts if draw else curves.accelerator_power.around(limit, Basis.DATASHEET)
+            run.notes.add_gap(f"/energy/{name}", code, f"{detail} is not known")
+        return RunEnergy()
+    drawn = draw.watts if draw else curves.accelerator_power.around(limit, EvidenceBasis.DATASHEET)
     machines, load = build_machines(cluster, site, curves, drawn, limit), check_load(run, site.load)
     local = site.starts_at
-    begins = second_of_day(local.hour, local.minute, local.second) if local else 0.0
-    profiles = Ends(
+    begins = compute_second_of_day(local.hour, local.minute, local.second) if local else 0.0
+    profiles = ProfileBounds(
         *(
             build_profile(run, each, duration, load, end=end, pue=site.pues or (1.0,), begins=begins)
             for end, each in zip(_ENDS, machines, strict=True)
@@ -143,27 +146,29 @@ def estimate_energy(run: Run, site: Site, draw: Draw | None) -> Energy:
     return energy
 
 
-def _note_intervals(notes: Notes, energy: Energy) -> None:
+def _note_intervals(notes: AnswerNotes, energy: RunEnergy) -> None:
     """Why the power of every interval is not listed, where it was asked for."""
     pointer, profiles = "/energy/load_profile/intervals_kw", energy.profiles
     if not energy.load.include_intervals or profiles is None:
         return
     if energy.starts_at is None:
-        notes.gap(pointer, "STARTS_AT_REQUIRED", "intervals are those of a clock: say when the run starts")
+        notes.add_gap(
+            pointer, "STARTS_AT_REQUIRED", "intervals are those of a clock: say when the run starts"
+        )
     elif energy.facility_kwh is None:
-        notes.gap(pointer, "PUE_REQUIRED", "the PUE of the site is not given")
+        notes.add_gap(pointer, "PUE_REQUIRED", "the PUE of the site is not given")
     elif profiles.value.elapsed_seconds > MOST_INTERVALS * energy.load.interval_minutes * MINUTE_SECONDS:
-        notes.gap(pointer, "SERIES_TOO_LONG", f"at most {MOST_INTERVALS} intervals are listed")
+        notes.add_gap(pointer, "SERIES_TOO_LONG", f"at most {MOST_INTERVALS} intervals are listed")
 
 
-def _take_measured(run: Run, site: Site, limit: float | None, measured: MeasuredEnergy) -> Energy:
+def _take_measured(run: Run, site: Site, limit: float | None, measured: MeasuredEnergy) -> RunEnergy:
     """What was measured, in place of an estimate."""
     curves = run.case.curves
     if limit is None:
         detail = "the power limit of the accelerator is not known: nothing bounds what was measured"
         run.notes.warn("MEASURED_UNCHECKED", "/measured/energy_kwh", detail)
     else:
-        drawn = curves.accelerator_power.around(limit, Basis.DATASHEET)
+        drawn = curves.accelerator_power.around(limit, EvidenceBasis.DATASHEET)
         _, least, most = build_machines(run.case.cluster, site, curves, drawn, limit)
         check_measured(run, least, most, measured, site.pues)
     note_other_run(run, run.duration_seconds, measured)
@@ -177,19 +182,19 @@ def _take_measured(run: Run, site: Site, limit: float | None, measured: Measured
         metered = figure
     if site.pues is None:
         name = "facility_kwh" if used else "it_kwh"
-        run.notes.gap(f"/energy/{name}", "PUE_REQUIRED", "the PUE of the site is not given")
+        run.notes.add_gap(f"/energy/{name}", "PUE_REQUIRED", "the PUE of the site is not given")
         if used:
-            run.notes.gap("/energy/peak_kw", "PUE_REQUIRED", "the PUE of the site is not given")
+            run.notes.add_gap("/energy/peak_kw", "PUE_REQUIRED", "the PUE of the site is not given")
     else:
         used = used or _to_point(it_kwh(profile), site.pue_basis)
         metered = metered or _to_point(facility_kwh(profile, site.starts_at), site.pue_basis)
     peak = peak_kw(profile, site.starts_at)
-    return Energy(
-        (Equipment("measured", used, metered, source),),
+    return RunEnergy(
+        (EquipmentEnergy("measured", used, metered, source),),
         used,
         metered,
-        _to_point(peak, Basis.ASSUMED) if metered else None,
-        Ends(profile, profile, profile),
+        _to_point(peak, EvidenceBasis.ASSUMED) if metered else None,
+        ProfileBounds(profile, profile, profile),
         site.load,
         site.starts_at,
     )
@@ -198,9 +203,11 @@ def _take_measured(run: Run, site: Site, limit: float | None, measured: Measured
 _METERED = {True: "at the meter of the building", False: "at the supply of the machines"}
 
 
-def _sum_energy(run: Run, site: Site, profiles: Ends, drawn: Quantity, sources: dict[str, str]) -> Energy:
+def _sum_energy(
+    run: Run, site: Site, profiles: ProfileBounds, drawn: Quantity, sources: dict[str, str]
+) -> RunEnergy:
     duration, hosts = run.duration_seconds or drawn, run.case.cluster.host_power_watts
-    around = hosts or Quantity(0.5, 0.0, 1.0, Basis.DATASHEET)
+    around = hosts or Quantity(0.5, 0.0, 1.0, EvidenceBasis.DATASHEET)
     bases = dict.fromkeys(EQUIPMENT, weakest(around, duration)) | {"accelerators": weakest(drawn, duration)}
     effects = [1.0, 1.0, 1.0]
     if site.pues is not None:
@@ -212,26 +219,26 @@ def _sum_energy(run: Run, site: Site, profiles: Ends, drawn: Quantity, sources: 
         kwh = [each[name] for each in by_name]
         if not any(kwh):
             continue
-        used = _ordered(kwh[0], kwh[1], kwh[2], bases[name])
+        used = _order_ends(kwh[0], kwh[1], kwh[2], bases[name])
         metered = None
         if site.pues is not None:
             each = [part * effect for part, effect in zip(kwh, effects, strict=True)]
-            metered = _ordered(each[0], each[1], each[2], weakest(used, at_meter))
-        equipment.append(Equipment(name, used, metered, sources[name]))
-    used = _sum([item.it_kwh for item in equipment if item.it_kwh])
-    energy = Energy(tuple(equipment), used, profiles=profiles, starts_at=site.starts_at)
+            metered = _order_ends(each[0], each[1], each[2], weakest(used, at_meter))
+        equipment.append(EquipmentEnergy(name, used, metered, sources[name]))
+    used = _sum_quantities([item.it_kwh for item in equipment if item.it_kwh])
+    energy = RunEnergy(tuple(equipment), used, profiles=profiles, starts_at=site.starts_at)
     if site.pues is None:
         for name in ("facility_kwh", "peak_kw"):
-            run.notes.gap(f"/energy/{name}", "PUE_REQUIRED", "the PUE of the site is not given")
+            run.notes.add_gap(f"/energy/{name}", "PUE_REQUIRED", "the PUE of the site is not given")
         return energy
-    metered = _sum([item.facility_kwh for item in equipment if item.facility_kwh])
+    metered = _sum_quantities([item.facility_kwh for item in equipment if item.facility_kwh])
     peaks = [peak_kw(each, site.starts_at) for each in profiles]
     return energy._replace(
-        facility_kwh=metered, peak_kw=_ordered(peaks[0], peaks[1], peaks[2], metered.basis)
+        facility_kwh=metered, peak_kw=_order_ends(peaks[0], peaks[1], peaks[2], metered.basis)
     )
 
 
-def _sum(parts: list[Quantity]) -> Quantity:
+def _sum_quantities(parts: list[Quantity]) -> Quantity:
     return Quantity(
         sum(part.value for part in parts),
         sum(part.low for part in parts),

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from service.planning.cost import EqualWork, equal_work
-from service.planning.cost.charges import Charges
+from service.planning.cost import EqualWork, compare_equal_work
+from service.planning.cost.charges import CurrencyCharges
 from service.planning.estimates.runs import Run
 from service.planning.quantity import Quantity, weakest
 
@@ -12,7 +12,7 @@ class RunTotal(NamedTuple):
     """A run, what it costs in all and how long it lasts."""
 
     run: Run
-    total: Charges
+    total: CurrencyCharges
     duration: Quantity
 
 
@@ -41,4 +41,4 @@ def _compare_ends(first: RunTotal, one: int, second: RunTotal, other: int) -> Eq
         (each.total.quantity[:3][end], each.duration[:3][end], each.run.case.cluster.accelerator_count)
         for each, end in ((first, one), (second, other))
     )
-    return equal_work(cost, seconds * devices, seconds, against=(against, lasting * others, lasting))
+    return compare_equal_work(cost, seconds * devices, seconds, against=(against, lasting * others, lasting))

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from service.planning.hardware.calibration import LinkCalibration, LinkCurves, OperatorQuantity
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.curves import ReferenceCurves
-from service.planning.hardware.distance import System, widened
+from service.planning.hardware.distance import EvidenceSystem, find_residual_spread
 from service.planning.precision import NumberFormat
-from service.planning.quantity import CALIBRATED, Basis, Quantity, Spread
+from service.planning.quantity import CALIBRATED, EvidenceBasis, IntervalFactors, Quantity
 from service.planning.software.frameworks import Framework
 
 _UNNAMED = frozenset({"", "generic"})
@@ -24,17 +24,17 @@ def widen_memory(total: Quantity, family: str, software: str, curves: ReferenceC
     spread = curves.residuals.get((name, total.basis))
     if spread is None:
         return total
-    around = Spread(min(spread.low, 1.0), max(spread.high, 1.0), spread.source)
+    around = IntervalFactors(min(spread.low, 1.0), max(spread.high, 1.0), spread.source)
     return around.around(total.value, total.basis)
 
 
-def step_spread(
+def find_step_spread(
     curves: ReferenceCurves,
     framework: Framework,
     cluster: Cluster,
     compute_format: NumberFormat,
     waiting_share: float = 0.0,
-) -> Spread:
+) -> IntervalFactors:
     """Measured over modelled seconds of a step under this software, else under any, else as it ships.
 
     On a generation without measured kernels it is wider by the range of what kernels reach of any device, and
@@ -42,49 +42,51 @@ def step_spread(
     """
     generation, spread = cluster.accelerator.generation, curves.training_step
     for family in (f"training_step/{framework.value}", "training_step"):
-        known = curves.residuals.get((family, Basis.REFERENCE))
+        known = curves.residuals.get((family, EvidenceBasis.REFERENCE))
         if known is not None:
-            spread = Spread(min(known.low, 1.0), max(known.high, 1.0), known.source)
+            spread = IntervalFactors(min(known.low, 1.0), max(known.high, 1.0), known.source)
             break
-    spread = _over_links(spread, curves.calibration.links, cluster, waiting_share)
+    spread = _add_link_spread(spread, curves.calibration.links, cluster, waiting_share)
     operators = curves.calibration.operators
-    rates, multiplied = operators.rates(generation), OperatorQuantity.MATRIX_PEAK
-    if rates.basis_of(multiplied, compute_format) in CALIBRATED:
-        return over_devices(spread, curves, generation, multiplied, compute_format)
-    if rates.basis is Basis.REFERENCE:
+    rates, multiplied = operators.get_rates(generation), OperatorQuantity.MATRIX_PEAK
+    if rates.get_basis(multiplied, compute_format) in CALIBRATED:
+        return add_device_spread(spread, curves, generation, multiplied, compute_format)
+    if rates.basis is EvidenceBasis.REFERENCE:
         return spread
-    share = operators.find(multiplied, generation, compute_format)
-    return Spread(
+    share = operators.find_share(multiplied, generation, compute_format)
+    return IntervalFactors(
         spread.low * share.value / share.high,
         spread.high * share.value / share.low,
         f"{spread.source}; kernels of this generation are not measured",
     )
 
 
-def over_devices(
-    spread: Spread,
+def add_device_spread(
+    spread: IntervalFactors,
     curves: ReferenceCurves,
     generation: str,
     quantity: OperatorQuantity,
     number_format: NumberFormat | None = None,
-) -> Spread:
+) -> IntervalFactors:
     """A spread of times with the range that a constant was measured in; as it is where it was not measured.
 
     What software adds and what devices differ by are independent: their logarithms add as squares.
     """
     operators = curves.calibration.operators
-    if operators.rates(generation).basis_of(quantity, number_format) not in CALIBRATED:
+    if operators.get_rates(generation).get_basis(quantity, number_format) not in CALIBRATED:
         return spread
-    share = operators.find(quantity, generation, number_format)
+    share = operators.find_share(quantity, generation, number_format)
     faster, slower = math.log(share.high / share.value), math.log(share.value / share.low)
-    return Spread(
+    return IntervalFactors(
         math.exp(-math.hypot(math.log(spread.low), faster)),
         math.exp(math.hypot(math.log(spread.high), slower)),
         f"{spread.source}; {quantity} of {share.runs} own runs",
     )
 
 
-def _over_links(spread: Spread, links: LinkCurves, cluster: Cluster, waiting_share: float) -> Spread:
+def _add_link_spread(
+    spread: IntervalFactors, links: LinkCurves, cluster: Cluster, waiting_share: float
+) -> IntervalFactors:
     used = {cluster.intra_node_link.kind} if cluster.domain > 1 else set()
     if cluster.domain < cluster.accelerator_count:
         used.add(cluster.inter_node_link.kind)
@@ -92,29 +94,29 @@ def _over_links(spread: Spread, links: LinkCurves, cluster: Cluster, waiting_sha
     if not unmeasured or not waiting_share:
         return spread
 
-    def ratios(end: LinkCalibration) -> list[float]:
+    def compute_ratios(end: LinkCalibration) -> list[float]:
         return [links.value.links[kind].rate / end.links[kind].rate for kind in unmeasured]
 
-    slower, faster = max(ratios(links.slow)), min(ratios(links.fast))
-    return Spread(
+    slower, faster = max(compute_ratios(links.slow)), min(compute_ratios(links.fast))
+    return IntervalFactors(
         spread.low * (1.0 - waiting_share * (1.0 - faster)),
         spread.high * (1.0 + waiting_share * (slower - 1.0)),
         "; ".join([spread.source, *(f"{kind.value}: {links.sources[kind]}" for kind in sorted(unmeasured))]),
     )
 
 
-def serving_spreads(
-    curves: ReferenceCurves, families: Iterable[str], system: System, parameter_count: int | None
-) -> list[Spread]:
+def find_serving_spreads(
+    curves: ReferenceCurves, families: Iterable[str], system: EvidenceSystem, parameter_count: int | None
+) -> list[IntervalFactors]:
     """Measured over modelled latency, rate, power or energy of serving, by the nearest measured system.
 
     ``families`` are of serving_tpot, serving_ttft, serving_throughput, serving_power and serving_energy, with
     "/burst" behind one whose requests are all there from the start.
     """
-    level = curves.serving_evidence.level(system, parameter_count)
+    level = curves.serving_evidence.resolve_level(system, parameter_count)
     shipped = {"serving_power": curves.served_power}
     return [
-        widened(curves.residuals, family, level)
+        find_residual_spread(curves.residuals, family, level)
         or shipped.get(family.partition("/")[0], curves.inference_latency)
         for family in families
     ]

@@ -6,46 +6,46 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.energy.power import DeviceWork, mean_device_watts, step_works
-from service.planning.estimates.devices import compute_peak, usable_bytes
-from service.planning.estimates.intervals import step_spread
-from service.planning.estimates.power import draw_spread
-from service.planning.estimates.settings import training_setting
-from service.planning.estimates.training import find_measured_efficiency, generate_on
+from service.planning.energy.power import DeviceWork, build_step_works, mean_device_watts
+from service.planning.estimates.devices import compute_peak, get_usable_bytes
+from service.planning.estimates.intervals import find_step_spread
+from service.planning.estimates.power import find_draw_spread
+from service.planning.estimates.settings import build_training_setting
+from service.planning.estimates.training import find_measured_efficiency, generate_rollout
 from service.planning.figures import Figure, smaller
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.curves import ReferenceCurves
-from service.planning.hardware.local_evidence import Setting
-from service.planning.hardware.resolution import Resolved
-from service.planning.memory.training import memory_of_layouts
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
-from service.planning.operators import Machine, machine_of
+from service.planning.hardware.local_evidence import RunSetting
+from service.planning.hardware.resolution import DeviceConstants
+from service.planning.memory.training import estimate_layout_memory
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
+from service.planning.operators import DeviceMachine, build_machine
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import NumberFormat
 from service.planning.search import (
-    Choice,
-    Layouts,
-    Recomputing,
-    Timed,
+    LayoutArray,
+    LayoutChoice,
+    LayoutTimes,
+    RecomputationChoice,
+    collapse_column,
     least_block_seconds,
     least_state_bytes,
     least_step_seconds,
-    shared,
 )
 from service.planning.software.frameworks import TRAITS
 from service.planning.training import (
     StepSeconds,
-    flops_per_token,
+    build_training_machine,
+    count_flops_per_token,
+    estimate_step,
     iron_law_seconds,
-    machine_under,
-    modelled_step,
 )
 from service.planning.training.data_pipeline import DataPipeline
-from service.planning.training.data_pipeline import step_seconds as fed_step_seconds
+from service.planning.training.data_pipeline import compute_step_seconds as fed_step_seconds
 from service.planning.training.rollout import (
-    Generation,
-    generated_step,
+    RolloutGeneration,
+    add_generation,
     synchronization_seconds,
     training_cluster,
 )
@@ -57,21 +57,21 @@ _WHOLE_BYTES = 16.0
 """What the parts of an answered memory are rounded by together, at most."""
 
 
-class OpenTraining(NamedTuple):
+class OpenTrainingCase(NamedTuple):
     """A model in training whose layout, micro-batches and recomputation are open.
 
     ``cluster`` may stand for others that differ in their number of devices alone, where as many as one fast
     link joins are part of each. Of a model that is asked by the sample each token stands for one sample.
     """
 
-    profile: Profile
+    profile: ModelProfile
     workload: TrainingWorkload
     step_sequences: int
     """Of one optimizer step over all replicas."""
     total_tokens: float
     """Tokens that the run has in all."""
     cluster: Cluster
-    device: Resolved
+    device: DeviceConstants
     """The constants of the cluster's devices, and which of them were measured."""
     data_pipeline: DataPipeline | None = None
 
@@ -91,16 +91,16 @@ class OpenTraining(NamedTuple):
         return self.total_tokens / self.step_tokens
 
 
-class TrainedLayouts:
+class TrainingLayouts:
     """Memory and time of a run on many layouts, by the formulas of a single estimate."""
 
-    def __init__(self, run: OpenTraining, *, weighs_power: bool) -> None:
+    def __init__(self, run: OpenTrainingCase, *, weighs_power: bool) -> None:
         self.run = run
         self._weighs_power = weighs_power
         self._profile, self._workload = run.profile, run.workload
         self._cluster, self._curves = run.cluster, run.curves
         self._tokens, self._steps = run.step_tokens, run.steps
-        self._least_blocks: dict[Recomputing, float] = {}
+        self._least_blocks: dict[RecomputationChoice, float] = {}
 
     @property
     def training_count(self) -> int:
@@ -110,14 +110,14 @@ class TrainedLayouts:
     @property
     def usable_bytes(self) -> float | None:
         """Bytes of a device; None where they are not known."""
-        usable = usable_bytes(self._cluster, self._workload)
+        usable = get_usable_bytes(self._cluster, self._workload)
         return None if usable is None else usable - _WHOLE_BYTES
 
     @cached_property
     def is_timed(self) -> bool:
         """Whether the time of the run is known in its precision on this device."""
         accelerator = self._cluster.accelerator
-        if accelerator.peak(self._workload.recipe.compute) is None:
+        if accelerator.find_peak(self._workload.recipe.compute) is None:
             return False
         if accelerator.bandwidth_bytes_per_second is not None:
             return True
@@ -125,20 +125,22 @@ class TrainedLayouts:
 
     # --- memory -------------------------------------------------------------------------------------------
 
-    def held_bytes(self, layouts: Layouts, choice: Choice) -> Floats:
+    def estimate_bytes(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
         """Of the fullest device."""
-        workload, layout = self._laid_out(layouts, choice)
-        found = memory_of_layouts(self._profile, workload, layout, self._curves.training_memory.overhead)
-        return self._as_held(found, layouts, choice)
+        workload, layout = self._apply_layouts(layouts, choice)
+        found = estimate_layout_memory(self._profile, workload, layout, self._curves.training_memory.overhead)
+        return self._correct_bytes(found, layouts, choice)
 
-    def least_bytes(self, layouts: Layouts, choice: Choice) -> Floats:
+    def compute_least_bytes(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
         """No more than these."""
-        workload, layout = self._laid_out(layouts, choice)
-        return self._as_held(least_state_bytes(self._profile, workload, layout), layouts, choice)
+        workload, layout = self._apply_layouts(layouts, choice)
+        return self._correct_bytes(least_state_bytes(self._profile, workload, layout), layouts, choice)
 
-    def _as_held(self, found: Figure, layouts: Layouts, choice: Choice) -> Floats:
+    def _correct_bytes(self, found: Figure, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
         middle = self._curves.training_memory.total.middle
-        return _column(found * middle * self._corrections("training_memory", layouts, choice), layouts)
+        return _to_column(
+            found * middle * self._compute_corrections("training_memory", layouts, choice), layouts
+        )
 
     @cached_property
     def grows_with_batch(self) -> bool:
@@ -148,7 +150,7 @@ class TrainedLayouts:
         the logits of all other micro-batches, of which there are fewer.
         """
         keeps = TRAITS[self._workload.framework].keeps_all_outputs
-        return not keeps and self._own_group("training_memory") is None
+        return not keeps and self._find_group_correction("training_memory") is None
 
     # --- time ---------------------------------------------------------------------------------------------
 
@@ -157,30 +159,30 @@ class TrainedLayouts:
         return compute_peak(self._cluster, self._workload)
 
     @cached_property
-    def _machine(self) -> Machine | None:
-        return machine_under(self._cluster.accelerator, self._workload, self._curves.calibration)
+    def _machine(self) -> DeviceMachine | None:
+        return build_training_machine(self._cluster.accelerator, self._workload, self._curves.calibration)
 
     @cached_property
-    def _generated(self) -> Generation | None:
-        return generate_on(
+    def _generated(self) -> RolloutGeneration | None:
+        return generate_rollout(
             self._profile,
             self._workload,
             self.run.step_sequences,
             cluster=self._cluster,
             curves=self._curves,
-            notes=Notes(),
+            notes=AnswerNotes(),
         )
 
-    def timed(self, layouts: Layouts, choice: Choice) -> Timed:
+    def estimate_runs(self, layouts: LayoutArray, choice: LayoutChoice) -> LayoutTimes:
         """Productive seconds of the whole run, waits for data among them, and mean watts of a device."""
         if self._workload.compression is not None:
             # One replica sends no gradients: it has none to compress.
             alone = layouts.data * layouts.context == 1
             if alone.any() and not alone.all():
-                parts = [self.timed(layouts.taken(each), choice) for each in (alone, ~alone)]
-                return _together(alone, *parts)
-        workload, layout = self._laid_out(layouts, choice)
-        step = modelled_step(
+                parts = [self.estimate_runs(layouts.select_rows(each), choice) for each in (alone, ~alone)]
+                return _merge_runs(alone, *parts)
+        workload, layout = self._apply_layouts(layouts, choice)
+        step = estimate_step(
             self._profile,
             workload,
             layout,
@@ -189,7 +191,7 @@ class TrainedLayouts:
             compute_format=self._peak[0],
         )
         if step is None:
-            return Timed(self._by_share(layouts, workload, layout), None)
+            return LayoutTimes(self._estimate_by_share(layouts, workload, layout), None)
         waited = 0.0
         if self._generated is not None and workload.rollout is not None:
             sent = synchronization_seconds(
@@ -200,26 +202,28 @@ class TrainedLayouts:
                 cluster=self._cluster,
                 calibration=self._curves.calibration,
             )
-            step = generated_step(step, workload.rollout, self._generated, sent)
+            step = add_generation(step, workload.rollout, self._generated, sent)
             waited = sum((phase.seconds for phase in step.further if phase.name == "generation"), 0.0)
-        computing = (step.total - waited) * self._factor(layouts, choice) + waited
-        seconds = self._fed(computing, layouts)
-        watts = self._watts(step, seconds - computing, workload, layouts) if self._weighs_power else None
-        return Timed(_column(seconds * self._steps, layouts), watts)
+        computing = (step.total - waited) * self._compute_factor(layouts, choice) + waited
+        seconds = self._add_data_time(computing, layouts)
+        watts = (
+            self._estimate_watts(step, seconds - computing, workload, layouts) if self._weighs_power else None
+        )
+        return LayoutTimes(_to_column(seconds * self._steps, layouts), watts)
 
-    def least_seconds(self, layouts: Layouts, choice: Choice) -> Floats:
+    def compute_least_seconds(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
         """No longer than the run.
 
         What is generated and fed to it only adds, and what own runs say of its layout multiplies both.
         """
-        workload, layout = self._laid_out(layouts, choice)
+        workload, layout = self._apply_layouts(layouts, choice)
         if self._machine is None:
             return np.zeros(layouts.number)
-        block = self._least_block(self._machine, choice.recomputing)
+        block = self._compute_least_block(self._machine, choice.recomputing)
         step = least_step_seconds(self._profile, workload, layout, block)
-        return _column(step * self._factor(layouts, choice) * self._steps, layouts)
+        return _to_column(step * self._compute_factor(layouts, choice) * self._steps, layouts)
 
-    def _least_block(self, machine: Machine, recomputing: Recomputing) -> float:
+    def _compute_least_block(self, machine: DeviceMachine, recomputing: RecomputationChoice) -> float:
         """Seconds of the cheapest block under a strategy, worked out once."""
         if recomputing not in self._least_blocks:
             workload = self._workload._replace(recomputation=recomputing.strategy)
@@ -228,69 +232,75 @@ class TrainedLayouts:
             )
         return self._least_blocks[recomputing]
 
-    def _by_share(self, layouts: Layouts, workload: TrainingWorkload, layout: Parallelism) -> Floats:
+    def _estimate_by_share(
+        self, layouts: LayoutArray, workload: TrainingWorkload, layout: Parallelism
+    ) -> Floats:
         """At a measured share of the peak rate, of a device whose bandwidth is not known."""
         alone = workload._replace(micro_batch_size=1, micro_batches=1)
         efficiency = find_measured_efficiency(self._curves, self._cluster, alone)
         seconds = iron_law_seconds(
-            flops_per_token(self._profile, workload).hardware * self._tokens,
+            count_flops_per_token(self._profile, workload).hardware * self._tokens,
             peak_flops_per_second=self._peak[1],
             utilization=efficiency.utilization.value,
-            devices=cast("float", self._counts(layouts)),
+            devices=cast("float", self._count_devices(layouts)),
         ) / (1.0 - layout.bubble_share(workload.micro_batches))
-        return _column(self._fed(seconds, layouts) * self._steps, layouts)
+        return _to_column(self._add_data_time(seconds, layouts) * self._steps, layouts)
 
-    def _fed(self, computing: Figure, layouts: Layouts) -> Figure:
+    def _add_data_time(self, computing: Figure, layouts: LayoutArray) -> Figure:
         """Seconds of a step with its data."""
         pipeline = self.run.data_pipeline
         if pipeline is None:
             return computing
-        samples = 1.0 * shared(layouts.micro_batch_size) * shared(layouts.micro_batches)
-        data = 1.0 * shared(layouts.data)
-        nodes = np.ceil(self._counts(layouts) / self._cluster.accelerators_per_node)
-        stages = pipeline.stages(samples * data, replicas=data, nodes=cast("float", nodes))
+        samples = 1.0 * collapse_column(layouts.micro_batch_size) * collapse_column(layouts.micro_batches)
+        data = 1.0 * collapse_column(layouts.data)
+        nodes = np.ceil(self._count_devices(layouts) / self._cluster.accelerators_per_node)
+        stages = pipeline.compute_stage_seconds(samples * data, replicas=data, nodes=cast("float", nodes))
         return fed_step_seconds(cast("float", computing), stages, prefetched=pipeline.prefetched)
 
-    def _watts(
-        self, step: StepSeconds, stalled: Figure, workload: TrainingWorkload, layouts: Layouts
+    def _estimate_watts(
+        self, step: StepSeconds, stalled: Figure, workload: TrainingWorkload, layouts: LayoutArray
     ) -> Floats | None:
         accelerator, calibration = self._cluster.accelerator, self._curves.calibration
-        machine, limit = machine_of(accelerator, calibration.operators), accelerator.power_limit_watts
+        machine, limit = build_machine(accelerator, calibration.operators), accelerator.power_limit_watts
         if machine is None or limit is None:
             return None
         number_format, peak = self._peak
-        flops = flops_per_token(self._profile, workload).hardware * self._tokens / self._counts(layouts)
-        works = step_works(
+        flops = (
+            count_flops_per_token(self._profile, workload).hardware
+            * self._tokens
+            / self._count_devices(layouts)
+        )
+        works = build_step_works(
             step,
             matrix_seconds=cast("float", flops / (peak * machine.rates.matrix_peak[number_format])),
             bandwidth_bytes_per_second=machine.bandwidth_bytes_per_second * machine.rates.bandwidth,
         )
-        rates = calibration.power.rates(accelerator.generation)
+        rates = calibration.power.get_rates(accelerator.generation)
         mean = mean_device_watts((*works, DeviceWork(cast("float", stalled), 0.0)), limit, rates)
-        spread = draw_spread(self._curves, accelerator.generation, self._curves.device_power)
-        return _column(smaller(limit, mean * spread.middle), layouts)
+        spread = find_draw_spread(self._curves, accelerator.generation, self._curves.device_power)
+        return _to_column(smaller(limit, mean * spread.middle), layouts)
 
     # --- what own runs say --------------------------------------------------------------------------------
 
-    def _factor(self, layouts: Layouts, choice: Choice) -> Floats:
+    def _compute_factor(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
         """What the time of a step is multiplied by."""
-        return self._middle * self._corrections("training_step", layouts, choice)
+        return self._middle * self._compute_corrections("training_step", layouts, choice)
 
     @cached_property
     def _middle(self) -> float:
-        return step_spread(self._curves, self._workload.framework, self._cluster, self._peak[0]).middle
+        return find_step_spread(self._curves, self._workload.framework, self._cluster, self._peak[0]).middle
 
-    def _own_group(self, family: str) -> object | None:
+    def _find_group_correction(self, family: str) -> object | None:
         local = self._curves.local
-        setting = self._setting(self._workload, Parallelism(), self._cluster.accelerator_count)
-        return None if local is None else local.correction(family, setting)
+        setting = self._build_setting(self._workload, Parallelism(), self._cluster.accelerator_count)
+        return None if local is None else local.compute_correction(family, setting)
 
-    def _setting(self, workload: TrainingWorkload, layout: Parallelism, count: int) -> Setting:
+    def _build_setting(self, workload: TrainingWorkload, layout: Parallelism, count: int) -> RunSetting:
         """What the run is of, as measured runs are told apart, on so many devices."""
         device = self._cluster.accelerator.id or None
-        return training_setting(self._profile, workload, layout, device, count)
+        return build_training_setting(self._profile, workload, layout, device, count)
 
-    def _corrections(self, family: str, layouts: Layouts, choice: Choice) -> Floats:
+    def _compute_corrections(self, family: str, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
         """What own runs nearby make of an estimate, of each layout.
 
         They share the layout with few; the others differ in the size of the micro-batch and in the number of
@@ -298,70 +308,72 @@ class TrainedLayouts:
         """
         found = np.ones(layouts.number)
         local = self._curves.local
-        if local is None or self._own_group(family) is None:
+        if local is None or self._find_group_correction(family) is None:
             return found
-        counts = self._counts(layouts)
+        counts = self._count_devices(layouts)
         loads = np.stack([layouts.micro_batch_size, counts])
         distinct, which = np.unique(loads, axis=1, return_inverse=True)
         strategy, interval = choice.recomputing
         workload = self._workload._replace(recomputation=strategy, interval=interval)
 
-        def factor(size: int, count: int, layout: Parallelism) -> float:
+        def compute_factor(size: int, count: int, layout: Parallelism) -> float:
             sized = workload._replace(micro_batch_size=size)
-            correction = local.correction(family, self._setting(sized, layout, count))
+            correction = local.compute_correction(family, self._build_setting(sized, layout, count))
             return 1.0 if correction is None else correction.factor
 
-        of_none = [factor(size, count, _NO_LAYOUT) for size, count in distinct.T.tolist()]
+        of_none = [compute_factor(size, count, _NO_LAYOUT) for size, count in distinct.T.tolist()]
         found = np.array(of_none)[which.ravel()]
-        group = self._setting(workload, _NO_LAYOUT, self._cluster.accelerator_count).group
-        for known in local.layouts(family, group):
+        group = self._build_setting(workload, _NO_LAYOUT, self._cluster.accelerator_count).group
+        for known in local.list_layouts(family, group):
             layout, *rest = cast("tuple[Parallelism, object, object, object]", known)
             same = rest == [strategy, interval, workload.fusion]
-            for entry in np.flatnonzero(_equal(layouts, layout, choice)) if same else ():
+            for entry in np.flatnonzero(_match_layout(layouts, layout, choice)) if same else ():
                 size, count = layouts.micro_batch_size[entry], counts[entry]
-                found[entry] = factor(int(size), int(count), layout)
+                found[entry] = compute_factor(int(size), int(count), layout)
         return found
 
-    def _counts(self, layouts: Layouts) -> NDArray[np.int64]:
+    def _count_devices(self, layouts: LayoutArray) -> NDArray[np.int64]:
         """Devices of the clusters, those that generate among them."""
         return layouts.devices + (self._workload.rollout.devices if self._workload.rollout else 0)
 
-    def _laid_out(self, layouts: Layouts, choice: Choice) -> tuple[TrainingWorkload, Parallelism]:
+    def _apply_layouts(
+        self, layouts: LayoutArray, choice: LayoutChoice
+    ) -> tuple[TrainingWorkload, Parallelism]:
         """The workload on the layouts; gradients that nobody else has, or that are spread, are sent whole."""
         workload, replicas = self._workload, layouts.data * layouts.context
         whole = choice.sharding is Sharding.NONE and workload.adaptation.kind is AdaptationKind.FULL
         workload = workload._replace(
             compression=workload.compression if whole and bool((replicas > 1).any()) else None,
-            micro_batch_size=shared(layouts.micro_batch_size),
-            micro_batches=shared(layouts.micro_batches),
+            micro_batch_size=collapse_column(layouts.micro_batch_size),
+            micro_batches=collapse_column(layouts.micro_batches),
             recomputation=choice.recomputing.strategy,
             interval=choice.recomputing.interval,
         )
-        return workload, layouts.parallelism(choice)
+        return workload, layouts.to_parallelism(choice)
 
 
 _NO_LAYOUT = Parallelism(tensor=0)
 """Of no run."""
 
 
-def _column(found: Figure, layouts: Layouts) -> Floats:
+def _to_column(found: Figure, layouts: LayoutArray) -> Floats:
     return np.broadcast_to(np.asarray(found, dtype=np.float64), layouts.number)
 
 
-def _together(mask: NDArray[np.bool_], first: Timed, second: Timed) -> Timed:
+def _merge_runs(mask: NDArray[np.bool_], first: LayoutTimes, second: LayoutTimes) -> LayoutTimes:
     """Entries of the first where the mask is set, of the second elsewhere."""
 
-    def joined(one: Floats, other: Floats) -> Floats:
+    def merge_columns(one: Floats, other: Floats) -> Floats:
         found = np.empty(mask.size)
         found[mask], found[~mask] = one, other
         return found
 
     if first.watts is None or second.watts is None:
-        return Timed(joined(first.seconds, second.seconds), None)
-    return Timed(joined(first.seconds, second.seconds), joined(first.watts, second.watts))
+        return LayoutTimes(merge_columns(first.seconds, second.seconds), None)
+    return LayoutTimes(merge_columns(first.seconds, second.seconds), merge_columns(first.watts, second.watts))
 
 
-def _equal(layouts: Layouts, layout: Parallelism, choice: Choice) -> NDArray[np.bool_]:
+def _match_layout(layouts: LayoutArray, layout: Parallelism, choice: LayoutChoice) -> NDArray[np.bool_]:
     """Which entries are this layout."""
     found = np.full(
         layouts.number,

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from service.planning.cost.charges import Charges, Price, charge_quantities, sum_charges
-from service.planning.cost.currencies import Currencies
+from service.planning.cost.charges import CurrencyCharges, UnitPrice, charge_quantities, sum_charges
+from service.planning.cost.currencies import TotalCurrency
 from service.planning.estimates.runs import ForwardPassRun, ServingRun
 from service.planning.quantity import Quantity, combine, inverted, scaled
 from service.planning.units import MILLION
@@ -12,15 +12,15 @@ from service.planning.units import MILLION
 class TokenPrices(NamedTuple):
     """Prices of a million tokens, and of those that a prefix cache holds where that is another."""
 
-    inputs: Price
-    outputs: Price
-    cached_inputs: Price | None = None
+    inputs: UnitPrice
+    outputs: UnitPrice
+    cached_inputs: UnitPrice | None = None
 
 
 class ListCost(NamedTuple):
     """What the tokens of a run cost by a list."""
 
-    total: Charges
+    total: CurrencyCharges
     ratio: Quantity | None = None
     """What they cost here over it; None where the two do not compare."""
 
@@ -28,8 +28,8 @@ class ListCost(NamedTuple):
 def estimate_list_cost(
     run: ServingRun | ForwardPassRun,
     prices: TokenPrices,
-    total: Charges | None,
-    currencies: Currencies,
+    total: CurrencyCharges | None,
+    currencies: TotalCurrency,
     gap_at: str,
 ) -> ListCost | None:
     """What the tokens of the run cost by a list, against ``total``; None where that is not known."""
@@ -43,8 +43,8 @@ def estimate_list_cost(
 
 
 def _charge_tokens(
-    run: ServingRun | ForwardPassRun, prices: TokenPrices, currencies: Currencies, gap_at: str
-) -> Charges | None:
+    run: ServingRun | ForwardPassRun, prices: TokenPrices, currencies: TotalCurrency, gap_at: str
+) -> CurrencyCharges | None:
     """Tokens at the prices of a list; those found in a prefix cache at their own."""
     case, cached = run.case, prices.cached_inputs
     if run.requests is None:

@@ -2,31 +2,31 @@
 
 from typing import NamedTuple
 
-from service.planning.energy.facility import EQUIPMENT, NodeRates, dynamic_share, node_draw
+from service.planning.energy.facility import EQUIPMENT, NodeRates, compute_node_draw, dynamic_share
 from service.planning.energy.load_profile import (
-    Draws,
+    EquipmentPower,
     LoadProfile,
-    Part,
-    Pause,
-    Phase,
     PhaseName,
-    Spent,
-    daily_parts,
-    regular_pauses,
-    run_parts,
+    PowerPause,
+    PowerPhase,
+    ProfilePart,
+    TimeUse,
+    build_daily_parts,
+    build_regular_pauses,
+    build_run_parts,
 )
 from service.planning.energy.site import LoadCourse, Maintenance
 from service.planning.errors import PlanningError
 from service.planning.estimates.runs import Run, TrainingRun
 from service.planning.quantity import Quantity
-from service.planning.reliability.interruptions import elapsed_time
+from service.planning.reliability.interruptions import estimate_elapsed_time
 from service.planning.units import DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS
 
 _MOST_PAUSES = 2_000
 _SHAPE_TOLERANCE = 1e-3
 
 
-class Ends(NamedTuple):
+class ProfileBounds(NamedTuple):
     """A profile at the middle, low and high end."""
 
     value: LoadProfile
@@ -34,7 +34,7 @@ class Ends(NamedTuple):
     high: LoadProfile
 
 
-class Machines(NamedTuple):
+class MachinePower(NamedTuple):
     """Watts of the machines of a run at one end of their intervals.
 
     ``device`` is the mean draw of one while the run works, ``idle`` without work. Without ``node`` everything
@@ -50,19 +50,19 @@ class Machines(NamedTuple):
     hosts: float
     fabric: float
 
-    def watts(self, device: float) -> tuple[float, ...]:
+    def compute_watts(self, device: float) -> tuple[float, ...]:
         """Watts of each kind of equipment while every device draws ``device``."""
         accelerators = self.devices * device
         if self.node is None:
             return (accelerators, self.hosts * self.nodes, 0.0, 0.0, self.fabric)
         load = dynamic_share(device, self.idle, self.limit)
-        beside = node_draw(accelerators / self.nodes, load, self.node)
+        beside = compute_node_draw(accelerators / self.nodes, load, self.node)
         return (accelerators, *(each * self.nodes for each in beside), self.fabric)
 
     @property
-    def draws(self) -> Draws:
+    def draws(self) -> EquipmentPower:
         """Of work and of waiting."""
-        return Draws(self.watts(self.device), self.watts(self.idle))
+        return EquipmentPower(self.compute_watts(self.device), self.compute_watts(self.idle))
 
 
 def pick_end(quantity: Quantity, end: str) -> float:
@@ -71,20 +71,20 @@ def pick_end(quantity: Quantity, end: str) -> float:
     return figure
 
 
-def split_time(run: Run, duration: Quantity, end: str) -> Spent:
+def split_time(run: Run, duration: Quantity, end: str) -> TimeUse:
     """What the run spends its time on, at one end of its duration."""
     if not isinstance(run, TrainingRun):
-        return Spent(pick_end(duration, end))
+        return TimeUse(pick_end(duration, end))
     found = run.interruptions
     if found.saved is None or found.productive is None:
-        return Spent(pick_end(duration, end))
+        return TimeUse(pick_end(duration, end))
     recovery = found.saved
     if found.failures is not None:
         other = {"low": "high", "high": "low"}.get(end, end)
         mtbf, restart = pick_end(found.failures.mtbf, other), pick_end(found.failures.restart, end)
         recovery = recovery._replace(mtbf=mtbf, restart=restart)
-    elapsed = elapsed_time(pick_end(found.productive, end), recovery)
-    return Spent(
+    elapsed = estimate_elapsed_time(pick_end(found.productive, end), recovery)
+    return TimeUse(
         working=elapsed.productive + elapsed.lost_work,
         checkpoints=elapsed.checkpoints,
         restarts=elapsed.restarts,
@@ -94,8 +94,8 @@ def split_time(run: Run, duration: Quantity, end: str) -> Spent:
 
 
 def _shape_by_day(
-    shape: tuple[float, ...], machines: Machines, seconds: float, *, begins: float, checked: bool
-) -> list[Part]:
+    shape: tuple[float, ...], machines: MachinePower, seconds: float, *, begins: float, checked: bool
+) -> list[ProfilePart]:
     """A service that follows the hours of the day; refuses a load that no device can take."""
     if abs(sum(shape) / len(shape) - 1.0) > _SHAPE_TOLERANCE:
         detail = "the 24 hours have a mean of 1"
@@ -108,11 +108,11 @@ def _shape_by_day(
             f"{machines.limit:.0f} W: the service cannot take that load"
         )
         raise PlanningError("LOAD_SHAPE", "/load_profile/daily_shape", detail)
-    hours = [machines.watts(min(watts, machines.limit)) for watts in drawn]
-    return list(daily_parts(hours, seconds, from_second_of_day=begins))
+    hours = [machines.compute_watts(min(watts, machines.limit)) for watts in drawn]
+    return list(build_daily_parts(hours, seconds, from_second_of_day=begins))
 
 
-def _build_pauses(given: Maintenance, running: float, watts: tuple[float, ...]) -> tuple[Pause, ...]:
+def _build_pauses(given: Maintenance, running: float, watts: tuple[float, ...]) -> tuple[PowerPause, ...]:
     every, lasts = given.every_seconds, given.duration_seconds
     if lasts >= every:
         pointer = "/load_profile/maintenance/duration_seconds"
@@ -121,13 +121,13 @@ def _build_pauses(given: Maintenance, running: float, watts: tuple[float, ...]) 
         pointer = "/load_profile/maintenance/every_seconds"
         raise PlanningError("MAINTENANCE", pointer, f"at most {_MOST_PAUSES} windows")
     drawn = watts if given.draws_idle_power else (0.0,) * len(EQUIPMENT)
-    window = Phase(PhaseName.MAINTENANCE, lasts, drawn)
-    return regular_pauses(every, window, running, first_after_seconds=given.first_after_seconds)
+    window = PowerPhase(PhaseName.MAINTENANCE, lasts, drawn)
+    return build_regular_pauses(every, window, running, first_after_seconds=given.first_after_seconds)
 
 
 def build_profile(
     run: Run,
-    machines: Machines,
+    machines: MachinePower,
     duration: Quantity,
     load: LoadCourse,
     *,
@@ -137,19 +137,19 @@ def build_profile(
 ) -> LoadProfile:
     """The profile at one end; ``begins`` is the second of the day at which the run starts."""
     draws, spent = machines.draws, split_time(run, duration, end)
-    parts: list[Part] = []
+    parts: list[ProfilePart] = []
     if load.ramp_seconds:
         half = tuple((work + wait) / 2.0 for work, wait in zip(draws.working, draws.waiting, strict=True))
-        parts.append(Phase(PhaseName.RAMP, load.ramp_seconds, half))
+        parts.append(PowerPhase(PhaseName.RAMP, load.ramp_seconds, half))
     if not load.daily_shape:
-        parts += run_parts(spent, draws)
+        parts += build_run_parts(spent, draws)
     else:
         begins = (begins + load.ramp_seconds) % DAY_SECONDS
         parts += _shape_by_day(
             load.daily_shape, machines, spent.working, begins=begins, checked=end == "value"
         )
     if load.idle_seconds:
-        parts.append(Phase(PhaseName.IDLE, load.idle_seconds, draws.waiting))
+        parts.append(PowerPhase(PhaseName.IDLE, load.idle_seconds, draws.waiting))
     profile = LoadProfile(EQUIPMENT, tuple(parts), pue)
     if load.maintenance is None:
         return profile
@@ -166,6 +166,6 @@ def check_load(run: Run, load: LoadCourse) -> LoadCourse:
     return load._replace(daily_shape=())
 
 
-def second_of_day(hour: int, minute: int, second: int) -> float:
+def compute_second_of_day(hour: int, minute: int, second: int) -> float:
     """Seconds since midnight."""
     return hour * HOUR_SECONDS + minute * MINUTE_SECONDS + second

@@ -4,10 +4,10 @@ import math
 from datetime import datetime
 from typing import NamedTuple
 
-from service.planning.energy.load_profile import LoadProfile, Phase, PhaseName, facility_kwh, it_kwh
+from service.planning.energy.load_profile import LoadProfile, PhaseName, PowerPhase, facility_kwh, it_kwh
 from service.planning.energy.site import MeasuredEnergy
 from service.planning.errors import PlanningError
-from service.planning.estimates.load import Machines
+from service.planning.estimates.load import MachinePower
 from service.planning.estimates.runs import Run
 from service.planning.quantity import Quantity
 from service.planning.units import KILOWATT_HOUR_JOULES
@@ -18,7 +18,7 @@ _SAME_DURATION = 0.1
 """Share by which a measured duration may differ from the estimated one without a word."""
 
 
-class Bounds(NamedTuple):
+class MachineEnergyBounds(NamedTuple):
     """Least and most that machines draw in kWh: without work, and at the limit of every device."""
 
     idle_kwh: float
@@ -26,23 +26,27 @@ class Bounds(NamedTuple):
 
 
 def compute_bounds(
-    run: Run, least: Machines, most: Machines, measured: MeasuredEnergy, pues: tuple[float, ...]
-) -> Bounds:
+    run: Run, least: MachinePower, most: MachinePower, measured: MeasuredEnergy, pues: tuple[float, ...]
+) -> MachineEnergyBounds:
     """Of as many devices for as long as measured, on the side of the meter that was read."""
     count = float(measured.device_count)
     nodes = float(math.ceil(count / run.case.cluster.accelerators_per_node))
     lowest, highest = (min(pues), max(pues)) if measured.is_at_facility else (1.0, 1.0)
 
-    def kwh(machines: Machines, device: float, pue: float) -> float:
+    def compute_kwh(machines: MachinePower, device: float, pue: float) -> float:
         fabric = machines.fabric * count / machines.devices
         all_of_them = machines._replace(devices=count, nodes=nodes, fabric=fabric)
-        return sum(all_of_them.watts(device)) * measured.duration_seconds * pue / KILOWATT_HOUR_JOULES
+        return sum(all_of_them.compute_watts(device)) * measured.duration_seconds * pue / KILOWATT_HOUR_JOULES
 
-    return Bounds(kwh(least, least.idle, lowest), kwh(most, most.limit, highest))
+    return MachineEnergyBounds(compute_kwh(least, least.idle, lowest), compute_kwh(most, most.limit, highest))
 
 
 def check_measured(
-    run: Run, least: Machines, most: Machines, measured: MeasuredEnergy, pues: tuple[float, ...] | None
+    run: Run,
+    least: MachinePower,
+    most: MachinePower,
+    measured: MeasuredEnergy,
+    pues: tuple[float, ...] | None,
 ) -> None:
     """Refuse more than the machines can draw; warn of less than they draw without work."""
     found = compute_bounds(run, least, most, measured, pues or (1.0, _HIGHEST_PUE))
@@ -71,7 +75,7 @@ def build_measured_profile(
     measured: MeasuredEnergy, pues: tuple[float, ...], starts_at: datetime | None
 ) -> LoadProfile:
     """The measured energy as a constant power; its energy at the meter is what was measured there."""
-    even = Phase(PhaseName.STEADY, measured.duration_seconds, (1.0,))
+    even = PowerPhase(PhaseName.STEADY, measured.duration_seconds, (1.0,))
     profile = LoadProfile(("measured",), (even,), pues)
     each = facility_kwh(profile, starts_at) if measured.is_at_facility else it_kwh(profile)
     return profile._replace(parts=(even._replace(watts=(measured.energy_kwh / each,)),))

@@ -9,58 +9,71 @@ from typing import Any, NamedTuple
 from service.planning.cases import InferenceCase, TrainingCase
 from service.planning.estimates.advice import Advice
 from service.planning.estimates.calibrations import note_case, note_memory
-from service.planning.estimates.devices import start_engine, usable_bytes
+from service.planning.estimates.devices import get_usable_bytes, start_engine
 from service.planning.estimates.intervals import widen_memory
-from service.planning.estimates.serving import serve
-from service.planning.estimates.settings import case_setting, memory_setting
+from service.planning.estimates.serving import estimate_serving
+from service.planning.estimates.settings import build_case_setting, build_memory_setting
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.curves import ReferenceCurves
-from service.planning.hardware.local_evidence import Setting, corrected
+from service.planning.hardware.local_evidence import RunSetting, apply_correction
 from service.planning.hardware.storage import CACHE_FORMATS, NAMED_FORMATS, PLAIN_FORMATS
-from service.planning.memory.adaptation import trained_parameters
-from service.planning.memory.advice import Step, cheapest_techniques
+from service.planning.memory.adaptation import count_trained_parameters
+from service.planning.memory.advice import StepLayout, find_cheapest_techniques
 from service.planning.memory.caches import key_value_bytes
 from service.planning.memory.capacity import (
     CacheWaste,
-    cache_tokens,
-    cache_waste,
-    largest_concurrency,
-    longest_context,
-    requests_of_a_pass,
-    usable_bytes_of,
+    compute_cache_waste,
+    compute_usable_bytes,
+    count_cache_tokens,
+    count_pass_requests,
+    find_largest_concurrency,
+    find_longest_context,
 )
-from service.planning.memory.sampled import longest_sampled_sequence, takes_any_length
+from service.planning.memory.sampled import find_longest_sampled_sequence, has_variable_length
 from service.planning.memory.serving import (
     ServingMemory,
     ServingRange,
-    inference_memory,
-    inference_memory_range,
+    estimate_inference_memory,
+    estimate_inference_memory_range,
 )
 from service.planning.memory.stages import stage_share
 from service.planning.memory.training import (
     StageMemory,
-    largest_micro_batch,
-    longest_sequence,
-    training_memory,
+    estimate_training_memory,
+    find_largest_micro_batch,
+    find_longest_sequence,
 )
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, PAGED, NumberFormat
-from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
+from service.planning.quantity import (
+    EvidenceBasis,
+    IntervalFactors,
+    Quantity,
+    combine,
+    probability_at_most,
+    scaled,
+)
 from service.planning.software.frameworks import Framework
 from service.planning.units import GIGABYTE_BYTES
-from service.planning.workload import InferenceWorkload, Objective, Offload, Place, TrainingWorkload
+from service.planning.workload import (
+    InferenceWorkload,
+    Offload,
+    TrainingObjective,
+    TrainingStateLocation,
+    TrainingWorkload,
+)
 
 
-class Component(NamedTuple):
+class MemoryPart(NamedTuple):
     """A part of the memory of the fullest device."""
 
     name: str
     size_bytes: int
 
 
-class Limits(NamedTuple):
+class DimensionLimits(NamedTuple):
     """How far each dimension goes before the device is full, the others as they are; None where not known."""
 
     max_micro_batch_size: int | None = None
@@ -71,7 +84,7 @@ class Limits(NamedTuple):
     max_sequence_length: int | None = None
 
 
-class Cache(NamedTuple):
+class RequestCache(NamedTuple):
     """The KV cache of one request on the fullest device, which it takes in blocks."""
 
     is_paged: bool
@@ -79,22 +92,22 @@ class Cache(NamedTuple):
     waste: CacheWaste
 
 
-class HostBytes(NamedTuple):
+class OffloadedBytes(NamedTuple):
     """What a training step keeps outside of each device."""
 
     memory: float
     nvme: float
 
 
-class MemoryEstimate(NamedTuple):
+class MemoryFootprint(NamedTuple):
     """The memory of the fullest device; None for what is not known, or does not apply."""
 
-    components: tuple[Component, ...]
+    components: tuple[MemoryPart, ...]
     known_bytes: int
     """Sum of the components."""
     total: Quantity | None = None
     """None where a component is not known."""
-    limits: Limits = Limits()
+    limits: DimensionLimits = DimensionLimits()
     capacity: Quantity | None = None
     """What the driver of the device reports."""
     usable_bytes: float | None = None
@@ -104,30 +117,30 @@ class MemoryEstimate(NamedTuple):
     fit_probability: float | None = None
     stored_weight_bytes: float | None = None
     """Of a served model."""
-    cache: Cache | None = None
+    cache: RequestCache | None = None
     """Of a served model that keeps one."""
     trained_parameter_count: int | None = None
     """Of a model in training."""
-    host: HostBytes | None = None
+    host: OffloadedBytes | None = None
     """None where nothing leaves the device."""
     advice: tuple[Advice, ...] = ()
     """Changes that make it fit: for training one set, for serving several to choose from."""
 
 
-def estimate_memory(case: TrainingCase | InferenceCase, notes: Notes) -> MemoryEstimate:
+def estimate_memory(case: TrainingCase | InferenceCase, notes: AnswerNotes) -> MemoryFootprint:
     """Memory of the fullest device, the verdict, and how far it goes."""
     if isinstance(case, TrainingCase):
         return _estimate_training(case, notes)
     return _estimate_inference(estimate_concurrency(case, notes), notes)
 
 
-def estimate_concurrency(case: InferenceCase, notes: Notes) -> InferenceCase:
+def estimate_concurrency(case: InferenceCase, notes: AnswerNotes) -> InferenceCase:
     """The case with as many requests at a time as there are on average where they arrive at a rate."""
     if case.load.concurrency is not None:
         return case
     serving, profile = None, case.profile
     if case.accelerator_id is not None and profile.shapes_known and not profile.unmodelled_kinds:
-        serving = serve(case)
+        serving = estimate_serving(case)
         note_case(case, notes)
     if serving is None:
         detail = "how many requests there are at a time is not known: one of each replica is counted"
@@ -145,69 +158,71 @@ def estimate_concurrency(case: InferenceCase, notes: Notes) -> InferenceCase:
     )
 
 
-def find_setting(case: TrainingCase | InferenceCase) -> Setting:
+def find_setting(case: TrainingCase | InferenceCase) -> RunSetting:
     """What the memory of a case is of, as measured runs of one's own are told apart."""
-    return case_setting(case) if isinstance(case, TrainingCase) else memory_setting(case)
+    return build_case_setting(case) if isinstance(case, TrainingCase) else build_memory_setting(case)
 
 
-def _estimate_training(case: TrainingCase, notes: Notes) -> MemoryEstimate:
+def _estimate_training(case: TrainingCase, notes: AnswerNotes) -> MemoryFootprint:
     profile, workload, layout = case.profile, case.workload, case.layout
     unknown = _find_unknown(case, profile, _TRAINING_UNKNOWN, notes)
-    usable = usable_bytes(case.cluster, workload)
-    stages = training_memory(profile, workload, layout, case.curves.training_memory.overhead)
-    limits = Limits()
+    usable = get_usable_bytes(case.cluster, workload)
+    stages = estimate_training_memory(profile, workload, layout, case.curves.training_memory.overhead)
+    limits = DimensionLimits()
     if usable is not None and not unknown:
-        limits = _limit_training(case, stages, usable, notes)
+        limits = _compute_training_limits(case, stages, usable, notes)
     fullest = stages[0]
-    estimate = _sum_up(_list_training_components(fullest, unknown), unknown)
+    estimate = _sum_components(_list_training_components(fullest, unknown), unknown)
     note_memory(case.device, notes, has_context=True)
     if not unknown:
-        total = case.curves.training_memory.total.around(float(estimate.known_bytes), Basis.REFERENCE)
+        total = case.curves.training_memory.total.around(float(estimate.known_bytes), EvidenceBasis.REFERENCE)
         # Which framework trains is not known: it may keep gradients in FP32.
-        total = total._replace(high=total.high + _count_wide_gradients(fullest, workload))
+        total = total._replace(high=total.high + _count_high_precision_gradients(fullest, workload))
         estimate = estimate._replace(total=_correct_total(case, total, notes))
-    estimate = _judge(estimate._replace(limits=limits), case.cluster, usable, notes)
+    estimate = _judge_fit(estimate._replace(limits=limits), case.cluster, usable, notes)
     if estimate.fits and estimate.headroom_bytes is not None:
-        _warn_of_wide_gradients(estimate.headroom_bytes, fullest, workload, notes)
-    if workload.objective in (Objective.PPO, Objective.GRPO) and not unknown:
+        _warn_of_high_precision_gradients(estimate.headroom_bytes, fullest, workload, notes)
+    if workload.objective in (TrainingObjective.PPO, TrainingObjective.GRPO) and not unknown:
         _warn_of_generation(profile, workload, layout, notes)
     is_moved = workload.offload != Offload() or workload.optimizer in PAGED
     host = None
-    if is_moved and not (unknown and workload.offload.activations is not Place.NONE):
-        host = HostBytes(fullest.host_state if unknown else fullest.host_bytes, fullest.nvme_state)
+    if is_moved and not (unknown and workload.offload.activations is not TrainingStateLocation.NONE):
+        host = OffloadedBytes(fullest.host_state if unknown else fullest.host_bytes, fullest.nvme_state)
     advice: tuple[Advice, ...] = ()
     if usable is not None and estimate.fits is False and not unknown:
         advice = tuple(_list_training_advice(case, usable))
-    trained = trained_parameters(profile, workload.adaptation)
+    trained = count_trained_parameters(profile, workload.adaptation)
     return estimate._replace(trained_parameter_count=trained, host=host, advice=advice)
 
 
-def _estimate_inference(case: InferenceCase, notes: Notes) -> MemoryEstimate:
+def _estimate_inference(case: InferenceCase, notes: AnswerNotes) -> MemoryFootprint:
     profile, workload = case.resident
     unknown = _find_unknown(case, profile, _SERVING_UNKNOWN, notes)
-    between = inference_memory_range(profile, workload, case.layout)
+    between = estimate_inference_memory_range(profile, workload, case.layout)
     memory = between.value
-    limit = usable = usable_bytes(case.cluster, workload)
+    limit = usable = get_usable_bytes(case.cluster, workload)
     if limit is not None:
-        usable = usable_bytes_of(memory, workload, limit)
-    limits = Limits()
+        usable = compute_usable_bytes(memory, workload, limit)
+    limits = DimensionLimits()
     if usable is not None and limit is not None and not unknown and memory.request_bytes:
-        limits = _limit_serving(case, memory, (usable, limit), notes)
+        limits = _compute_serving_limits(case, memory, (usable, limit), notes)
     elif not unknown and not memory.request_bytes:
-        limits = _limit_passes(case, memory, usable, notes)
-    estimate = _sum_up(_list_serving_components(memory), unknown)
+        limits = _compute_pass_limits(case, memory, usable, notes)
+    estimate = _sum_components(_list_serving_components(memory), unknown)
     note_memory(case.device, notes, has_context=workload.buffers.context_bytes > 0.0)
     if not unknown:
-        total = _surround_serving(estimate, between, workload, case.curves)
+        total = _add_serving_interval(estimate, between, workload, case.curves)
         estimate = estimate._replace(total=_correct_total(case, total, notes))
-    estimate = _judge(estimate._replace(limits=limits), case.cluster, usable, notes)
+    estimate = _judge_fit(estimate._replace(limits=limits), case.cluster, usable, notes)
     cache = None
     if memory.sequence_cache_bytes and not unknown:
-        cache = Cache(workload.rules.paged, workload.block_tokens, cache_waste(memory, workload))
+        cache = RequestCache(
+            workload.rules.paged, workload.block_tokens, compute_cache_waste(memory, workload)
+        )
     advice: tuple[Advice, ...] = ()
     if limit is not None and estimate.fits is False and not unknown:
         advice = tuple(_list_serving_advice(case, limit / workload.memory_fraction))
-    stored = profile.weights.stored(workload.storage)
+    stored = profile.weights.get_stored_weights(workload.storage)
     return estimate._replace(stored_weight_bytes=stored.total, cache=cache, advice=advice)
 
 
@@ -216,7 +231,7 @@ _SERVING_UNKNOWN = frozenset({"kv_cache", "state", "workspace"})
 
 
 def _find_unknown(
-    case: TrainingCase | InferenceCase, profile: Profile, names: frozenset[str], notes: Notes
+    case: TrainingCase | InferenceCase, profile: ModelProfile, names: frozenset[str], notes: AnswerNotes
 ) -> frozenset[str]:
     """Those of the components called ``names`` that the description of model and sample does not give."""
     missing, is_training = case.unknown, isinstance(case, TrainingCase)
@@ -239,7 +254,7 @@ def _find_unknown(
             notes.warn("INTERVAL_OF_DECODERS", "/per_device/total_bytes", detail)
         return frozenset()
     listed = " and ".join(sorted(names - {"state"}))
-    notes.gap("/per_device/total_bytes", code, f"{listed}: {detail}")
+    notes.add_gap("/per_device/total_bytes", code, f"{listed}: {detail}")
     return names
 
 
@@ -276,10 +291,10 @@ def _list_serving_components(memory: ServingMemory) -> Iterator[tuple[str, float
     yield from ((name, size) for name, size in rest.items() if size)
 
 
-def _sum_up(sizes: Iterable[tuple[str, float]], unknown: frozenset[str]) -> MemoryEstimate:
+def _sum_components(sizes: Iterable[tuple[str, float]], unknown: frozenset[str]) -> MemoryFootprint:
     """The components that are known, in whole bytes."""
-    parts = tuple(Component(name, _round_bytes(size)) for name, size in sizes if name not in unknown)
-    return MemoryEstimate(parts, sum(part.size_bytes for part in parts))
+    parts = tuple(MemoryPart(name, _round_bytes(size)) for name, size in sizes if name not in unknown)
+    return MemoryFootprint(parts, sum(part.size_bytes for part in parts))
 
 
 def _round_bytes(size: float) -> int:
@@ -288,22 +303,22 @@ def _round_bytes(size: float) -> int:
     return round(size)
 
 
-def _surround_serving(
-    estimate: MemoryEstimate, between: ServingRange, workload: InferenceWorkload, curves: ReferenceCurves
+def _add_serving_interval(
+    estimate: MemoryFootprint, between: ServingRange, workload: InferenceWorkload, curves: ReferenceCurves
 ) -> Quantity:
     """The total with the interval of what the engine takes."""
     known = estimate.known_bytes
     if workload.rules.name is not None:
         low = min(between.least.total_bytes, known)
         high = max(between.most.total_bytes, known)
-        return Quantity(float(known), low, high, Basis.REFERENCE)
+        return Quantity(float(known), low, high, EvidenceBasis.REFERENCE)
     # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
     cache = sum(part.size_bytes for part in estimate.components if part.name in ("kv_cache", "state"))
-    rest = curves.inference_memory.around(float(known - cache), Basis.DATASHEET)
+    rest = curves.inference_memory.around(float(known - cache), EvidenceBasis.DATASHEET)
     return combine(lambda size: size + cache, rest)
 
 
-def _correct_total(case: TrainingCase | InferenceCase, total: Quantity, notes: Notes) -> Quantity:
+def _correct_total(case: TrainingCase | InferenceCase, total: Quantity, notes: AnswerNotes) -> Quantity:
     """The total in the interval of measured rows, and under what measured runs of one's own took."""
     if isinstance(case, TrainingCase):
         family, software = "training_memory", case.framework_name
@@ -312,69 +327,73 @@ def _correct_total(case: TrainingCase | InferenceCase, total: Quantity, notes: N
     total = widen_memory(total, family, software, case.curves)
     if case.curves.local is None or case.accelerator_id is None:
         return total
-    shipped = Spread(total.low / total.value, total.high / total.value, "")
-    spread = corrected(case.curves.local, family, find_setting(case), shipped)
+    shipped = IntervalFactors(total.low / total.value, total.high / total.value, "")
+    spread = apply_correction(case.curves.local, family, find_setting(case), shipped)
     if spread is shipped:
         return total
-    notes.calibrated(spread.calibration_ids)
+    notes.record_calibrations(spread.calibration_ids)
     return spread.around(total.value, total.basis)
 
 
-def _limit_training(
-    case: TrainingCase, stages: tuple[StageMemory, ...], usable: float, notes: Notes
-) -> Limits:
+def _compute_training_limits(
+    case: TrainingCase, stages: tuple[StageMemory, ...], usable: float, notes: AnswerNotes
+) -> DimensionLimits:
     profile, workload, layout, sample = case.profile, case.workload, case.layout, case.sample
     longest = None
     if sample is None:
-        longest = longest_sequence(
+        longest = find_longest_sequence(
             stages, usable, context=layout.context, micro_batch_size=workload.micro_batch_size
         )
-    elif takes_any_length(profile):
+    elif has_variable_length(profile):
         overhead = case.curves.training_memory.overhead
-        longest = longest_sampled_sequence(
+        longest = find_longest_sampled_sequence(
             profile, sample, workload, layout, usable_bytes=usable, overhead=overhead
         )
     else:
         detail = "the model takes no sequence whose length is open"
-        notes.gap("/limits/max_sequence_length", "NOT_APPLICABLE", detail)
-    most = largest_micro_batch(stages, usable, context=layout.context)
-    return Limits(max_micro_batch_size=most, max_sequence_length=longest)
+        notes.add_gap("/limits/max_sequence_length", "NOT_APPLICABLE", detail)
+    most = find_largest_micro_batch(stages, usable, context=layout.context)
+    return DimensionLimits(max_micro_batch_size=most, max_sequence_length=longest)
 
 
-def _limit_passes(case: InferenceCase, memory: ServingMemory, usable: float | None, notes: Notes) -> Limits:
+def _compute_pass_limits(
+    case: InferenceCase, memory: ServingMemory, usable: float | None, notes: AnswerNotes
+) -> DimensionLimits:
     """Of a model that keeps nothing of a request that has ended: the requests of one forward pass."""
     workload = case.resident.workload
     pointer = "/limits/kv_cache_tokens" if workload.pass_elements else "/limits"
-    notes.gap(pointer, "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
+    notes.add_gap(pointer, "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
     if usable is None or not workload.pass_elements:
-        return Limits()
-    return Limits(max_concurrency=requests_of_a_pass(memory, workload, usable) * case.layout.data)
+        return DimensionLimits()
+    return DimensionLimits(max_concurrency=count_pass_requests(memory, workload, usable) * case.layout.data)
 
 
-def _limit_serving(
-    case: InferenceCase, memory: ServingMemory, room: tuple[float, float], notes: Notes
-) -> Limits:
+def _compute_serving_limits(
+    case: InferenceCase, memory: ServingMemory, room: tuple[float, float], notes: AnswerNotes
+) -> DimensionLimits:
     """Limits in the bytes that this load may use, and in the engine's share of the device."""
     layout, (profile, workload) = case.layout, case.resident
     usable, limit = room
-    most = largest_concurrency(memory, workload, limit) * layout.data
+    most = find_largest_concurrency(memory, workload, limit) * layout.data
     if not memory.sequence_cache_bytes:
         detail = "the model keeps a state of each request and no tokens"
-        notes.gap("/limits/kv_cache_tokens", "NO_KV_CACHE", detail)
-        return Limits(max_concurrency=most)
-    tokens = cache_tokens(memory, usable, workload) * layout.data
-    longest = longest_context(profile, workload, layout, memory, usable)
+        notes.add_gap("/limits/kv_cache_tokens", "NO_KV_CACHE", detail)
+        return DimensionLimits(max_concurrency=most)
+    tokens = count_cache_tokens(memory, usable, workload) * layout.data
+    longest = find_longest_context(profile, workload, layout, memory, usable)
     if longest is None:
         detail = "every layer's window is full before the memory is: no length takes more"
-        notes.gap("/limits/max_sequence_length", "UNBOUNDED", detail)
-    return Limits(max_concurrency=most, kv_cache_tokens=tokens, max_sequence_length=longest)
+        notes.add_gap("/limits/max_sequence_length", "UNBOUNDED", detail)
+    return DimensionLimits(max_concurrency=most, kv_cache_tokens=tokens, max_sequence_length=longest)
 
 
-def _judge(estimate: MemoryEstimate, cluster: Cluster, usable: float | None, notes: Notes) -> MemoryEstimate:
+def _judge_fit(
+    estimate: MemoryFootprint, cluster: Cluster, usable: float | None, notes: AnswerNotes
+) -> MemoryFootprint:
     """The estimate with capacity and verdict; an incomplete sum can only show that it does not fit."""
     capacity, total = cluster.accelerator.capacity_bytes, estimate.total
     if usable is None or capacity is None:
-        notes.gap("/fits", "CAPACITY_UNKNOWN", "no accelerator with a known memory is named")
+        notes.add_gap("/fits", "CAPACITY_UNKNOWN", "no accelerator with a known memory is named")
         return estimate
     estimate = estimate._replace(capacity=capacity, usable_bytes=usable)
     if capacity.low != capacity.high:
@@ -392,11 +411,11 @@ def _judge(estimate: MemoryEstimate, cluster: Cluster, usable: float | None, not
         )
     if estimate.known_bytes > usable:
         return estimate._replace(fits=False)
-    notes.gap("/fits", "TOTAL_UNKNOWN", "the known components fit, but the sum is not known")
+    notes.add_gap("/fits", "TOTAL_UNKNOWN", "the known components fit, but the sum is not known")
     return estimate
 
 
-def _count_wide_gradients(stage: StageMemory, workload: TrainingWorkload) -> float:
+def _count_high_precision_gradients(stage: StageMemory, workload: TrainingWorkload) -> float:
     """Bytes of FP32 gradients that a framework may keep instead of narrow ones; 0 of one that is named."""
     recipe = workload.recipe
     if workload.framework is not Framework.GENERIC or not recipe.master:
@@ -406,11 +425,11 @@ def _count_wide_gradients(stage: StageMemory, workload: TrainingWorkload) -> flo
     return stage.state.gradients * ELEMENT_BYTES[NumberFormat.FP32] / ELEMENT_BYTES[recipe.gradients]
 
 
-def _warn_of_wide_gradients(
-    headroom: float, stage: StageMemory, workload: TrainingWorkload, notes: Notes
+def _warn_of_high_precision_gradients(
+    headroom: float, stage: StageMemory, workload: TrainingWorkload, notes: AnswerNotes
 ) -> None:
     """Megatron-LM and DeepSpeed accumulate bf16 gradients in FP32; only a named framework settles it."""
-    wide = _count_wide_gradients(stage, workload)
+    wide = _count_high_precision_gradients(stage, workload)
     if wide > headroom:
         notes.warn(
             "GRADIENTS_MAY_BE_WIDE",
@@ -421,7 +440,7 @@ def _warn_of_wide_gradients(
 
 
 def _warn_of_generation(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, notes: Notes
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, notes: AnswerNotes
 ) -> None:
     """Sequences are generated between steps: their cache takes the place of activations then."""
     token = key_value_bytes(profile, 1.0, NumberFormat.BF16, tensor=layout.tensor)
@@ -438,18 +457,18 @@ def _warn_of_generation(
 
 def _list_training_advice(case: TrainingCase, usable: float) -> Iterator[Advice]:
     """The cheapest techniques that together bring the fullest device below the limit."""
-    advised = cheapest_techniques(
+    advised = find_cheapest_techniques(
         case.profile,
-        Step(case.workload, case.layout),
+        StepLayout(case.workload, case.layout),
         per_node=case.cluster.accelerators_per_node,
         usable_bytes=usable,
         overhead=case.curves.training_memory.overhead,
     )
     for technique in advised:
-        yield _advise(technique.code, technique.detail, technique.total_bytes, usable)
+        yield _build_advice(technique.code, technique.detail, technique.total_bytes, usable)
 
 
-def _advise(code: str, change: str, total: float, usable: float) -> Advice:
+def _build_advice(code: str, change: str, total: float, usable: float) -> Advice:
     detail = (
         f"{change}: {total / GIGABYTE_BYTES:.1f} GB of the {usable / GIGABYTE_BYTES:.1f} GB that may be used"
     )
@@ -461,19 +480,19 @@ _LARGEST_SET = 3
 _MOST_SETS = 5
 
 
-class _Service(NamedTuple):
+class _ServedSetup(NamedTuple):
     """How a model is served, before or after a change."""
 
     workload: InferenceWorkload
     layout: Parallelism
 
 
-class _Change(NamedTuple):
+class _SetupChange(NamedTuple):
     """One thing that may be changed: its code, what it is in words, and how it is done."""
 
     code: str
     text: str
-    apply: Callable[[_Service], _Service]
+    apply: Callable[[_ServedSetup], _ServedSetup]
 
 
 def _list_serving_advice(case: InferenceCase, capacity: float) -> Iterator[Advice]:
@@ -483,39 +502,39 @@ def _list_serving_advice(case: InferenceCase, capacity: float) -> Iterator[Advic
     for size in range(1, _LARGEST_SET + 1):
         found = 0
         for together in combinations(changes, size):
-            changed = _Service(workload, case.layout)
+            changed = _ServedSetup(workload, case.layout)
             for change in together:
                 changed = change.apply(changed)
-            memory = inference_memory(profile, *changed)
+            memory = estimate_inference_memory(profile, *changed)
             limit = changed.workload.memory_fraction * capacity
-            usable = usable_bytes_of(memory, changed.workload, limit)
+            usable = compute_usable_bytes(memory, changed.workload, limit)
             if memory.total_bytes <= usable and found < _MOST_SETS + len(changes):
                 found += 1
                 text = " with ".join(change.text for change in together)
                 code = "_AND_".join(change.code for change in together)
-                yield _advise(code, text, memory.total_bytes, usable)
+                yield _build_advice(code, text, memory.total_bytes, usable)
         if found:
             return
 
 
-def _list_serving_changes(case: InferenceCase) -> Iterator[_Change]:
+def _list_serving_changes(case: InferenceCase) -> Iterator[_SetupChange]:
     """What may be changed, that which costs least first."""
     layout, (profile, workload) = case.layout, case.resident
 
-    def to(code: str, text: str, **changed: Any) -> _Change:  # noqa: ANN401
-        return _Change(
+    def build_change(code: str, text: str, **changed: Any) -> _SetupChange:  # noqa: ANN401
+        return _SetupChange(
             code, text, lambda service: service._replace(workload=service.workload._replace(**changed))
         )
 
     needed = workload.requests_per_replica(layout.data)
     if workload.rules.samples_at_start and (workload.most_requests or 0) > needed:
         text = f"reserving room for {needed} requests at a time only (max_num_seqs)"
-        yield to("FEWER_SEQUENCES", text, most_requests=needed)
+        yield build_change("FEWER_SEQUENCES", text, most_requests=needed)
     if workload.rules.name is not None and workload.batched_tokens > _SMALL_BATCH:
         text = f"at most {_SMALL_BATCH} tokens in an iteration (max_batched_tokens)"
-        yield to("SMALLER_BATCHES", text, batched_tokens=_SMALL_BATCH)
+        yield build_change("SMALLER_BATCHES", text, batched_tokens=_SMALL_BATCH)
     if profile.generates and CACHE_FORMATS[workload.cache_format].element_bytes > 1.0:
-        yield to("FP8_KV_CACHE", "storing the KV cache in FP8", cache_format=NumberFormat.FP8)
+        yield build_change("FP8_KV_CACHE", "storing the KV cache in FP8", cache_format=NumberFormat.FP8)
     bits = workload.storage.mean_bits
     for code, text, packed, width in (
         ("FP8_WEIGHTS", "storing the weights in FP8", PLAIN_FORMATS[NumberFormat.FP8], 8.0),
@@ -527,16 +546,16 @@ def _list_serving_changes(case: InferenceCase) -> Iterator[_Change]:
         ),
     ):
         if bits > width:
-            yield to(code, text, weight_format=packed.compute, stored=packed)
+            yield build_change(code, text, weight_format=packed.compute, stored=packed)
     wider = _widen_tensor(profile, layout, case.cluster)
     if wider is not None:
         text = f"tensor parallelism of {wider.tensor} and {wider.data} replicas on the same devices"
-        yield _Change("MORE_TENSOR_PARALLELISM", text, _lay_out(case, wider))
+        yield _SetupChange("MORE_TENSOR_PARALLELISM", text, _build_layout_change(case, wider))
     if workload.concurrency > layout.data:
-        yield to("CONCURRENCY_1", "one request at a time on each replica", concurrency=1)
+        yield build_change("CONCURRENCY_1", "one request at a time on each replica", concurrency=1)
 
 
-def _lay_out(case: InferenceCase, layout: Parallelism) -> Callable[[_Service], _Service]:
+def _build_layout_change(case: InferenceCase, layout: Parallelism) -> Callable[[_ServedSetup], _ServedSetup]:
     """A change of the layout, and with it of what the engine sets by the devices of a replica."""
     started = start_engine(
         case.resident.workload,
@@ -546,10 +565,10 @@ def _lay_out(case: InferenceCase, layout: Parallelism) -> Callable[[_Service], _
         layout.tensor * layout.pipeline,
     )
     fraction = started.memory_fraction
-    return lambda service: _Service(service.workload._replace(memory_fraction=fraction), layout)
+    return lambda service: _ServedSetup(service.workload._replace(memory_fraction=fraction), layout)
 
 
-def _widen_tensor(profile: Profile, layout: Parallelism, cluster: Cluster) -> Parallelism | None:
+def _widen_tensor(profile: ModelProfile, layout: Parallelism, cluster: Cluster) -> Parallelism | None:
     """The widest tensor parallelism that a node and the heads allow, replicas given up for it."""
     for tensor in range(cluster.accelerators_per_node, layout.tensor, -1):
         devices = layout.tensor * layout.data

@@ -3,15 +3,22 @@
 from decimal import Decimal
 from typing import NamedTuple
 
-from service.planning.cost import rounded, share_of_year, used_device_hours, yearly_cost
-from service.planning.cost.charges import GIVEN, Charges, Price, add_charges, charge_quantities, sum_charges
-from service.planning.cost.currencies import Currencies
+from service.planning.cost import round_amount, share_of_year, used_device_hours, yearly_cost
+from service.planning.cost.charges import (
+    GIVEN,
+    CurrencyCharges,
+    UnitPrice,
+    add_charges,
+    charge_quantities,
+    sum_charges,
+)
+from service.planning.cost.currencies import TotalCurrency
 from service.planning.cost.terms import OwnershipTerms, PurchaseTerms
 from service.planning.errors import PlanningError
 from service.planning.estimates.device_hours import estimate_device_hours
 from service.planning.estimates.runs import Run
-from service.planning.notes import Notes
-from service.planning.quantity import Basis, Quantity, assumed, exact, scaled
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis, Quantity, assumed, exact, scaled
 
 _RUNNING = ("maintenance", "staff", "space")
 
@@ -19,16 +26,18 @@ _RUNNING = ("maintenance", "staff", "space")
 class OwnershipCost(NamedTuple):
     """A year's cost of bought devices, and the run's share of it."""
 
-    yearly: Charges
-    running: Charges | None
+    yearly: CurrencyCharges
+    running: CurrencyCharges | None
     """What of it is paid whatever they cost: maintenance, staff and space."""
-    run: Charges | None
+    run: CurrencyCharges | None
     """None where the duration is not known."""
     device_hours: Quantity
     """Used in a year."""
 
 
-def charge_purchase(terms: PurchaseTerms, currencies: Currencies, notes: Notes) -> Charges | None:
+def charge_purchase(
+    terms: PurchaseTerms, currencies: TotalCurrency, notes: AnswerNotes
+) -> CurrencyCharges | None:
     """What buying costs; None without an exchange rate, or where the prices are in several currencies."""
     parts = []
     for name, price, unit, number in terms.parts:
@@ -37,13 +46,13 @@ def charge_purchase(terms: PurchaseTerms, currencies: Currencies, notes: Notes) 
             return None
         parts.append(charge_quantities(exchanged, unit, (name, assumed(number)), category="purchase"))
     if len({part.currency_code for part in parts}) > 1:
-        notes.gap("/purchase/total", "CURRENCY_MISMATCH", "the amounts are in different currencies")
+        notes.add_gap("/purchase/total", "CURRENCY_MISMATCH", "the amounts are in different currencies")
         return None
     return sum_charges(parts)
 
 
 def estimate_ownership(
-    run: Run, terms: OwnershipTerms, bought: Charges, currencies: Currencies
+    run: Run, terms: OwnershipTerms, bought: CurrencyCharges, currencies: TotalCurrency
 ) -> OwnershipCost | None:
     """What owning costs each year and the run; None without an exchange rate."""
     prices = _list_yearly_prices(terms, bought, currencies, run.notes)
@@ -62,7 +71,7 @@ def estimate_ownership(
 
 
 def estimate_device_hour_cost(
-    terms: PurchaseTerms, devices: int, currencies: Currencies, notes: Notes
+    terms: PurchaseTerms, devices: int, currencies: TotalCurrency, notes: AnswerNotes
 ) -> Decimal | None:
     """What owning costs for each device-hour that is used; None where that is not known."""
     bought = charge_purchase(terms, currencies, notes)
@@ -76,15 +85,15 @@ def estimate_device_hour_cost(
 
 
 def _list_yearly_prices(
-    terms: OwnershipTerms, bought: Charges, currencies: Currencies, notes: Notes
-) -> dict[str, Price] | None:
+    terms: OwnershipTerms, bought: CurrencyCharges, currencies: TotalCurrency, notes: AnswerNotes
+) -> dict[str, UnitPrice] | None:
     """Amounts of a year by what they are for, each at the ends of the purchase."""
     costs = [yearly_cost(end, terms.yearly) for end in (bought.amount, bought.low, bought.high)]
     prices, currency = {}, bought.currency_code
     for name, *amounts in zip(costs[0]._fields, *costs, strict=True):
-        value, low, high = (rounded(amount, currency) for amount in amounts)
+        value, low, high = (round_amount(amount, currency) for amount in amounts)
         if high or name == "depreciation":
-            prices[name] = Price(value, currency, GIVEN, Basis.ASSUMED, low, high)
+            prices[name] = UnitPrice(value, currency, GIVEN, EvidenceBasis.ASSUMED, low, high)
     for name, given in (("staff", terms.staff_per_year), ("space", terms.space_per_year)):
         if given is None:
             continue

@@ -4,25 +4,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.planning.cases import Batching, ForwardPassCase, RequestLoad
-from service.planning.estimates.devices import compute_peak, usable_bytes
-from service.planning.hardware.collectives import fabric_of
-from service.planning.hardware.curves import assumed_efficiency
-from service.planning.inference.batching import Batched, Floats, closed_batching, open_batching
-from service.planning.inference.load import Percentiles, percentiles
+from service.planning.cases import ForwardPassCase, PassBatching, RequestLoad
+from service.planning.estimates.devices import compute_peak, get_usable_bytes
+from service.planning.hardware.collectives import build_fabric
+from service.planning.hardware.curves import build_assumed_efficiency
+from service.planning.inference.batching import (
+    BatchedPasses,
+    Floats,
+    estimate_closed_batching,
+    estimate_open_batching,
+)
+from service.planning.inference.load import Percentiles, compute_percentiles
 from service.planning.inference.passes import (
+    PartRole,
     PartTime,
     PassModel,
     RequestParts,
-    Role,
-    assumed_machine,
-    pass_machine,
+    build_assumed_machine,
+    build_pass_machine,
 )
-from service.planning.memory.capacity import largest_concurrency, requests_of_a_pass
-from service.planning.memory.serving import inference_memory
-from service.planning.notes import Notes
-from service.planning.operators import Bound, Phase
-from service.planning.quantity import Basis, Quantity, Spread, assumed
+from service.planning.memory.capacity import count_pass_requests, find_largest_concurrency
+from service.planning.memory.serving import estimate_inference_memory
+from service.planning.notes import AnswerNotes
+from service.planning.operators import TimeBound, TimedPhase
+from service.planning.quantity import EvidenceBasis, IntervalFactors, Quantity, assumed
 
 _MOST_REQUESTS = 1024
 """Of a pass whose memory is no limit."""
@@ -31,10 +36,10 @@ _POINTS = 24
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passing:
+class PassServing:
     """What ``replicas`` equal servers of passes do; ``batched`` is one of them."""
 
-    batched: Batched
+    batched: BatchedPasses
     parts: tuple[PartTime, ...]
     """At the mean batch."""
     alone: tuple[PartTime, ...]
@@ -44,14 +49,14 @@ class Passing:
     pipeline: float
     arriving: float | None
     """Requests a second of the whole cluster, where they arrive at a rate."""
-    spread: Spread
-    basis: Basis
+    spread: IntervalFactors
+    basis: EvidenceBasis
 
-    def around(self, figure: float) -> Quantity:
+    def to_time(self, figure: float) -> Quantity:
         """A time with its interval."""
         return self.spread.around(figure, self.basis)
 
-    def rate(self, figure: float) -> Quantity:
+    def to_rate(self, figure: float) -> Quantity:
         """A rate with its interval: where time is longer, it is lower."""
         value, low, high, basis = self.spread.around(1.0, self.basis)
         return Quantity(figure * value, figure / high, figure / low, basis)
@@ -61,18 +66,18 @@ class Passing:
         """Of the whole cluster; as many as arrive, where that is what limits them."""
         rate = self.batched.requests_per_second * self.replicas
         if self.arriving is None or self.batched.saturated:
-            return self.rate(rate)
-        return assumed(rate) if self.most_requests_per_second.low >= rate else self.rate(rate)
+            return self.to_rate(rate)
+        return assumed(rate) if self.most_requests_per_second.low >= rate else self.to_rate(rate)
 
     @property
     def most_requests_per_second(self) -> Quantity:
         """The rate that the cluster cannot pass."""
-        return self.rate(self.batched.most_requests_per_second * self.replicas)
+        return self.to_rate(self.batched.most_requests_per_second * self.replicas)
 
     @property
     def request_seconds(self) -> Quantity | None:
         """Mean over requests; None where more arrive than can be served."""
-        return None if self.batched.saturated else self.around(self.batched.mean_seconds)
+        return None if self.batched.saturated else self.to_time(self.batched.mean_seconds)
 
     @property
     def alone_seconds(self) -> float:
@@ -83,67 +88,69 @@ class Passing:
     def request_percentiles(self) -> Percentiles | None:
         """By request."""
         latencies = self.batched.latencies
-        return None if latencies is None else percentiles(latencies)
+        return None if latencies is None else compute_percentiles(latencies)
 
     @property
-    def phases(self) -> tuple[Phase, ...]:
+    def phases(self) -> tuple[TimedPhase, ...]:
         """Where the time of a request goes: its wait, and the models that it passes."""
-        found: dict[Role, tuple[float, Bound]] = {}
+        found: dict[PartRole, tuple[float, TimeBound]] = {}
         for part in self.parts:
             known, bound = found.get(part.role, (0.0, part.bound))
             found[part.role] = (known + float(part.seconds), bound)
         passing = sum(seconds for seconds, _ in found.values())
-        phases = [Phase(role.value, self.around(seconds), bound) for role, (seconds, bound) in found.items()]
+        phases = [
+            TimedPhase(role.value, self.to_time(seconds), bound) for role, (seconds, bound) in found.items()
+        ]
         waiting = self.batched.mean_seconds - passing
         if not self.batched.saturated and waiting > 1e-9 * passing:
-            phases.insert(0, Phase("waiting", self.around(waiting), Bound.WAITING))
+            phases.insert(0, TimedPhase("waiting", self.to_time(waiting), TimeBound.WAITING))
         return tuple(phases)
 
 
-def serve_passes(case: ForwardPassCase, parts: RequestParts, notes: Notes) -> Passing | None:
+def serve_passes(case: ForwardPassCase, parts: RequestParts, notes: AnswerNotes) -> PassServing | None:
     """What the cluster does with requests of these parts; None where its bandwidth is not known."""
     layout, cluster, calibration = case.layout, case.cluster, case.curves.calibration
     workload, load = case.resident.workload, case.load
     if case.assumed is None:
-        machine = pass_machine(cluster.accelerator, calibration, parts.runtime)
+        machine = build_pass_machine(cluster.accelerator, calibration, parts.runtime)
         spread = case.curves.pass_latency
     else:
-        machine = assumed_machine(cluster.accelerator, *assumed_efficiency(*case.assumed).shares)
-        spread = Spread(1.0, 1.0, "assumed")
+        machine = build_assumed_machine(cluster.accelerator, *build_assumed_efficiency(*case.assumed).shares)
+        spread = IntervalFactors(1.0, 1.0, "assumed")
     if machine is None:
         return None
-    fabric = fabric_of(cluster, calibration.links.value)
+    fabric = build_fabric(cluster, calibration.links.value)
     model = PassModel(parts.parts, layout, machine=machine, fabric=fabric)
     replicas = layout.data if load.concurrency is None else min(layout.data, load.concurrency)
     most = _count_most_requests(case, parts, notes)
     batched = _batch_requests(model, load, case.batching, replicas, float(most))
-    return Passing(
+    return PassServing(
         batched=batched,
-        parts=model.times(batched.batch),
-        alone=model.times(1.0),
+        parts=model.compute_part_times(batched.batch),
+        alone=model.compute_part_times(1.0),
         requested=parts,
         replicas=float(replicas),
         pipeline=float(layout.pipeline),
         arriving=load.rate_per_second,
         spread=spread,
-        basis=machine.machine.rates.basis_of_work(compute_peak(cluster, workload)[0]),
+        basis=machine.machine.rates.get_work_basis(compute_peak(cluster, workload)[0]),
     )
 
 
-def _count_most_requests(case: ForwardPassCase, parts: RequestParts, notes: Notes) -> int:
+def _count_most_requests(case: ForwardPassCase, parts: RequestParts, notes: AnswerNotes) -> int:
     """Requests of one pass: as the question says, at most those that the memory holds."""
     profile, workload = case.resident
     most = _MOST_REQUESTS if case.batching.most_requests is None else case.batching.most_requests
-    limit = usable_bytes(case.cluster, workload)
+    limit = get_usable_bytes(case.cluster, workload)
     if limit is None:
         return most
-    memory = inference_memory(profile, workload._replace(concurrency=case.layout.data), case.layout)
+    memory = estimate_inference_memory(profile, workload._replace(concurrency=case.layout.data), case.layout)
     if workload.pass_elements:
         # Of a request, as many samples as a pass takes at a time.
         inside = max(part.samples for part, _ in parts.parts)
-        fits = int(requests_of_a_pass(memory, workload, limit) / inside)
+        fits = int(count_pass_requests(memory, workload, limit) / inside)
     else:
-        fits = largest_concurrency(memory, workload, limit)
+        fits = find_largest_concurrency(memory, workload, limit)
     if not fits:
         detail = "a device does not hold the model and one request; the rates are those of one that does"
         notes.warn("DOES_NOT_FIT", "/cluster", detail)
@@ -151,26 +158,28 @@ def _count_most_requests(case: ForwardPassCase, parts: RequestParts, notes: Note
 
 
 def _batch_requests(
-    model: PassModel, load: RequestLoad, batching: Batching, replicas: int, most: float
-) -> Batched:
+    model: PassModel, load: RequestLoad, batching: PassBatching, replicas: int, most: float
+) -> BatchedPasses:
     """One replica under its share of the load; stages of a pipeline take the next pass each."""
     stages = float(model.layout.pipeline)
     group = max(1.0, (load.concurrency or 1) / replicas / stages)
     sizes = np.unique([*np.round(np.geomspace(1.0, most, _POINTS)), min(group, most)])
-    known = model.seconds(sizes) / stages
+    known = model.compute_seconds(sizes) / stages
 
-    def seconds(requests: Floats) -> Floats:
+    def interpolate_seconds(requests: Floats) -> Floats:
         return np.asarray(np.interp(requests, sizes, known))
 
     if load.rate_per_second is None:
-        found = closed_batching(seconds, group, most)
+        found = estimate_closed_batching(interpolate_seconds, group, most)
         if stages == 1.0:
             return found
         through = found.latencies
         return found._replace(
             latencies=None if through is None else through * stages, mean_seconds=found.mean_seconds * stages
         )
-    found = open_batching(seconds, load.rate_per_second / replicas, most, batching.delay_seconds)
+    found = estimate_open_batching(
+        interpolate_seconds, load.rate_per_second / replicas, most, batching.delay_seconds
+    )
     behind = found.pass_seconds * (stages - 1.0)
     return found._replace(
         latencies=None if found.latencies is None else found.latencies + behind,

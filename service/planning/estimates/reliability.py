@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 from service.planning.cases import Checkpointing, TrainingCase
 from service.planning.errors import PlanningError
-from service.planning.notes import Notes
-from service.planning.quantity import Basis, Quantity, assumed, combine, inverted
+from service.planning.notes import AnswerNotes
+from service.planning.quantity import EvidenceBasis, Quantity, assumed, combine, inverted
 from service.planning.reliability.interruptions import (
     ElapsedTime,
-    Recovery,
+    RecoveryCosts,
     checkpoint_bytes,
+    compute_goodput,
     daly_interval_seconds,
-    elapsed_time,
-    goodput,
+    estimate_elapsed_time,
     system_mtbf,
 )
 from service.planning.units import HOUR_SECONDS
@@ -22,7 +22,7 @@ _LEAST_GOODPUT = 1e-3
 """Below it a run makes no progress worth planning."""
 
 
-class Checkpoint(NamedTuple):
+class CheckpointTimes(NamedTuple):
     """What is saved, in bytes, and the seconds that follow; None for what is not known."""
 
     bytes: float
@@ -39,7 +39,7 @@ class Checkpoint(NamedTuple):
         return (self.write_seconds or 0.0) if self.asynchronous else 0.0
 
 
-class Failures(NamedTuple):
+class FailureTimes(NamedTuple):
     """Mean time between failures of the whole cluster and of a restart, in seconds."""
 
     mtbf: Quantity
@@ -48,40 +48,42 @@ class Failures(NamedTuple):
     devices: float
 
 
-class Interruptions(NamedTuple):
+class RunInterruptions(NamedTuple):
     """Checkpoints and failures of a run, and the time that it takes with them.
 
     ``saved`` is what checkpoints cost where nothing fails, None where that is not known.
     """
 
-    checkpoint: Checkpoint | None = None
-    failures: Failures | None = None
+    checkpoint: CheckpointTimes | None = None
+    failures: FailureTimes | None = None
     step: Quantity | None = None
     productive: Quantity | None = None
-    saved: Recovery | None = None
+    saved: RecoveryCosts | None = None
     goodput: Quantity | None = None
 
     @property
     def duration(self) -> Quantity | None:
         """Expected duration; that without interruptions where what they cost is not known."""
-        return self.part(lambda elapsed: elapsed.total) or self.productive
+        return self.estimate_part(lambda elapsed: elapsed.total) or self.productive
 
-    def part(self, pick: Callable[[ElapsedTime], float]) -> Quantity | None:
+    def estimate_part(self, pick: Callable[[ElapsedTime], float]) -> Quantity | None:
         """What ``pick`` takes of the elapsed time; None where that is not known."""
         saved, productive = self.saved, self.productive
         if saved is None or productive is None:
             return None
         if self.failures is None:
-            return combine(lambda p: pick(elapsed_time(p, saved)), productive)
+            return combine(lambda p: pick(estimate_elapsed_time(p, saved)), productive)
         return combine(
-            lambda p, mtbf, restart: pick(elapsed_time(p, saved._replace(mtbf=mtbf, restart=restart))),
+            lambda p, mtbf, restart: pick(
+                estimate_elapsed_time(p, saved._replace(mtbf=mtbf, restart=restart))
+            ),
             productive,
             inverted(self.failures.mtbf),
             self.failures.restart,
         )
 
 
-def _build_checkpoint(case: TrainingCase, given: Checkpointing, notes: Notes) -> Checkpoint:
+def _build_checkpoint(case: TrainingCase, given: Checkpointing, notes: AnswerNotes) -> CheckpointTimes:
     size = checkpoint_bytes(case.profile, case.workload)
     share = size / case.cluster.accelerator_count if given.is_sharded else size
     write = None if given.storage_rate is None else size / given.storage_rate
@@ -92,50 +94,52 @@ def _build_checkpoint(case: TrainingCase, given: Checkpointing, notes: Notes) ->
     elif stall is None:
         name = "device_to_host" if given.is_asynchronous else "storage"
         detail = f"needs {name}_bandwidth_bytes_per_second, or stall_seconds"
-        notes.gap("/checkpoint/stall_seconds", "BANDWIDTH_REQUIRED", detail)
+        notes.add_gap("/checkpoint/stall_seconds", "BANDWIDTH_REQUIRED", detail)
     elif not given.is_asynchronous:
         # The copy to the host and the write follow one another.
         stall += copy or 0.0
     if write is None:
         detail = "without storage_bandwidth_bytes_per_second writing in the background takes no time here"
-        notes.gap("/checkpoint/write_seconds", "BANDWIDTH_REQUIRED", detail)
+        notes.add_gap("/checkpoint/write_seconds", "BANDWIDTH_REQUIRED", detail)
     load = write if given.read_rate is None else size / given.read_rate
-    return Checkpoint(size, share, write, load, stall, given.is_asynchronous)
+    return CheckpointTimes(size, share, write, load, stall, given.is_asynchronous)
 
 
-def _build_failures(case: TrainingCase, checkpoint: Checkpoint | None) -> Failures | None:
+def _build_failures(case: TrainingCase, checkpoint: CheckpointTimes | None) -> FailureTimes | None:
     if case.reliability is None:
         return None
     devices, (mtbf, again) = case.cluster.accelerator_count, case.reliability
     load = (checkpoint and checkpoint.load_seconds) or 0.0
-    return Failures(
+    return FailureTimes(
         mtbf=combine(lambda each: system_mtbf((devices, each * HOUR_SECONDS)), mtbf),
         restart=combine(lambda seconds: seconds + load, again),
-        corruptions_per_device_hour=case.curves.silent_corruptions_per_device_hour.quantity(Basis.REFERENCE),
+        corruptions_per_device_hour=case.curves.silent_corruptions_per_device_hour.to_quantity(
+            EvidenceBasis.REFERENCE
+        ),
         devices=float(devices),
     )
 
 
 def _choose_interval(
     given: Checkpointing,
-    checkpoint: Checkpoint,
-    failures: Failures | None,
+    checkpoint: CheckpointTimes,
+    failures: FailureTimes | None,
     step: Quantity | None,
-    notes: Notes,
+    notes: AnswerNotes,
 ) -> Quantity | None:
     if given.interval_seconds is not None:
         return assumed(given.interval_seconds)
     if given.interval_steps is not None:
         if step is None:
-            notes.gap("/checkpoint/interval_seconds", "BATCH_REQUIRED", "the time of a step is not known")
+            notes.add_gap("/checkpoint/interval_seconds", "BATCH_REQUIRED", "the time of a step is not known")
             return None
         return assumed(step.value * given.interval_steps)
     if failures is None:
         detail = "needs interval_seconds, interval_steps or reliability"
-        notes.gap("/checkpoint/interval_seconds", "INTERVAL_REQUIRED", detail)
+        notes.add_gap("/checkpoint/interval_seconds", "INTERVAL_REQUIRED", detail)
         return None
     if checkpoint.stall_seconds is None:
-        notes.gap("/checkpoint/interval_seconds", "BANDWIDTH_REQUIRED", "needs the stall of a checkpoint")
+        notes.add_gap("/checkpoint/interval_seconds", "BANDWIDTH_REQUIRED", "needs the stall of a checkpoint")
         return None
     best = daly_interval_seconds(checkpoint.stall_seconds, failures.mtbf.value)
     # One is written before the next begins, and a step is not interrupted.
@@ -144,8 +148,8 @@ def _choose_interval(
 
 
 def estimate_interruptions(
-    case: TrainingCase, *, step: Quantity | None, productive: Quantity | None, notes: Notes
-) -> Interruptions:
+    case: TrainingCase, *, step: Quantity | None, productive: Quantity | None, notes: AnswerNotes
+) -> RunInterruptions:
     """Checkpoints and failures of a run of ``productive`` seconds, if the case has any."""
     given, checkpoint = case.checkpointing, None
     if given is not None:
@@ -153,33 +157,35 @@ def estimate_interruptions(
     failures = _build_failures(case, checkpoint)
     if failures and checkpoint and checkpoint.load_seconds is None:
         detail = "without a bandwidth of the storage loading a checkpoint takes no time here"
-        notes.gap("/reliability/restart_seconds", "BANDWIDTH_REQUIRED", detail)
+        notes.add_gap("/reliability/restart_seconds", "BANDWIDTH_REQUIRED", detail)
     if checkpoint and given is not None:
         interval = _choose_interval(given, checkpoint, failures, step, notes)
         checkpoint = checkpoint._replace(interval=interval)
         if interval is not None and checkpoint.unsaved_seconds > interval.value:
             detail = "a checkpoint takes longer to write than the interval lasts"
             notes.warn("CHECKPOINT_INTERVAL", "/workload/checkpointing", detail)
-    found = Interruptions(checkpoint, failures, step, productive)
+    found = RunInterruptions(checkpoint, failures, step, productive)
     if checkpoint is None:
         if failures is not None:
             detail = "without a checkpoint a failure loses the whole run: give checkpointing"
-            notes.gap("/goodput", "CHECKPOINTING_REQUIRED", detail)
+            notes.add_gap("/goodput", "CHECKPOINTING_REQUIRED", detail)
         return found
     if checkpoint.interval is None or checkpoint.stall_seconds is None:
-        notes.gap("/goodput", "CHECKPOINTING_REQUIRED", "stall or interval of a checkpoint is not known")
+        notes.add_gap("/goodput", "CHECKPOINTING_REQUIRED", "stall or interval of a checkpoint is not known")
         return found
-    saved = Recovery(checkpoint.interval.value, checkpoint.stall_seconds, unsaved=checkpoint.unsaved_seconds)
+    saved = RecoveryCosts(
+        checkpoint.interval.value, checkpoint.stall_seconds, unsaved=checkpoint.unsaved_seconds
+    )
     return found._replace(saved=saved, goodput=_estimate_goodput(saved, failures))
 
 
-def _estimate_goodput(saved: Recovery, failures: Failures | None) -> Quantity:
+def _estimate_goodput(saved: RecoveryCosts, failures: FailureTimes | None) -> Quantity:
     """The share of its time in which the run makes progress; refuses a run that makes next to none."""
     if failures is None:
-        return assumed(goodput(saved))
+        return assumed(compute_goodput(saved))
     try:
         share = combine(
-            lambda mtbf, restart: goodput(saved._replace(mtbf=mtbf, restart=restart)),
+            lambda mtbf, restart: compute_goodput(saved._replace(mtbf=mtbf, restart=restart)),
             failures.mtbf,
             inverted(failures.restart),
         )

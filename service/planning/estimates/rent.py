@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
-from service.planning.cost import Commitment, billed_seconds, blocks, committed
-from service.planning.cost.charges import Charges, add_charges, charge_quantities
-from service.planning.cost.currencies import Currencies
+from service.planning.cost import RentCommitment, billed_seconds, compute_commitment, count_blocks
+from service.planning.cost.charges import CurrencyCharges, add_charges, charge_quantities
+from service.planning.cost.currencies import TotalCurrency
 from service.planning.cost.terms import RentalTerms
 from service.planning.estimates.device_hours import estimate_device_hours
 from service.planning.estimates.runs import Run, TrainingRun
-from service.planning.estimates.spot import SpotTime, estimate_spot_time
-from service.planning.notes import Notes
+from service.planning.estimates.spot import SpotInterruptionTime, estimate_spot_time
+from service.planning.notes import AnswerNotes
 from service.planning.quantity import Quantity, scaled, weakest
 from service.planning.units import HOUR_SECONDS
 
@@ -21,16 +21,16 @@ DEVICE_HOUR = "device_hour"
 class Rent(NamedTuple):
     """The charges of a rental and what they are for."""
 
-    charges: Charges
+    charges: CurrencyCharges
     terms: RentalTerms
     instances: int
     paid: Quantity
     """Device-hours."""
     due_at_start: Decimal
-    spot: SpotTime | None = None
+    spot: SpotInterruptionTime | None = None
 
 
-def estimate_rent(run: Run, terms: RentalTerms, currencies: Currencies) -> Rent | None:
+def estimate_rent(run: Run, terms: RentalTerms, currencies: TotalCurrency) -> Rent | None:
     """What renting the devices costs; None without an exchange rate or where the duration is not known."""
     hours = estimate_device_hours(run)
     exchanged = _exchange_terms(terms, currencies, run.notes)
@@ -49,7 +49,7 @@ def estimate_rent(run: Run, terms: RentalTerms, currencies: Currencies) -> Rent 
     return _charge_rent(exchanged, run, hours, duration, spot)
 
 
-def _exchange_terms(terms: RentalTerms, currencies: Currencies, notes: Notes) -> RentalTerms | None:
+def _exchange_terms(terms: RentalTerms, currencies: TotalCurrency, notes: AnswerNotes) -> RentalTerms | None:
     """The terms in the currency of the totals."""
     price = currencies.exchange_price(terms.price, "/rent/total", notes)
     if price is None:
@@ -62,7 +62,7 @@ def _exchange_terms(terms: RentalTerms, currencies: Currencies, notes: Notes) ->
 
 
 def _charge_rent(
-    terms: RentalTerms, run: Run, hours: Quantity, duration: Quantity, spot: SpotTime | None
+    terms: RentalTerms, run: Run, hours: Quantity, duration: Quantity, spot: SpotInterruptionTime | None
 ) -> Rent:
     devices = run.case.cluster.accelerator_count
     instances = terms.count_instances(devices)
@@ -83,42 +83,45 @@ def _charge_rent(
 
 
 def _list_unused_hours(
-    terms: RentalTerms, duration: Quantity, spot: SpotTime | None, devices: float
+    terms: RentalTerms, duration: Quantity, spot: SpotInterruptionTime | None, devices: float
 ) -> Iterator[tuple[str, Quantity]]:
     """Device-hours that the terms make the run pay in addition to its own."""
     if terms.term_hours is not None:
-        idle = _build_committed(terms, terms.term_hours, devices, lambda found: found.idle)
+        idle = _build_committed_hours(terms, terms.term_hours, devices, lambda found: found.idle)
         yield "idle_commitment", _evaluate_at_ends(idle, duration)
         return
     if terms.block_hours is not None:
         block = terms.block_hours
 
-        def unused(seconds: float) -> float:
+        def count_unused_hours(seconds: float) -> float:
             hours = seconds / HOUR_SECONDS
-            return devices * max(0.0, blocks(hours, block) * block - hours)
+            return devices * max(0.0, count_blocks(hours, block) * block - hours)
 
-        yield "unused_block", _evaluate_at_ends(unused, duration)
+        yield "unused_block", _evaluate_at_ends(count_unused_hours, duration)
         return
     if spot is not None and spot.extra.high > 0.0:
         yield "spot_interruptions", scaled(spot.extra, devices / HOUR_SECONDS)
     if terms.increment_seconds is not None or terms.minimum_seconds:
 
-        def rounding(seconds: float) -> float:
+        def count_rounding_hours(seconds: float) -> float:
             billed = billed_seconds(seconds, increment=terms.increment_seconds, minimum=terms.minimum_seconds)
             return devices / HOUR_SECONDS * (billed - seconds)
 
-        yield "billing_rounding", _evaluate_at_ends(rounding, duration if spot is None else spot.lasting)
+        yield (
+            "billing_rounding",
+            _evaluate_at_ends(count_rounding_hours, duration if spot is None else spot.lasting),
+        )
 
 
-def _charge_upfront(terms: RentalTerms, duration: Quantity, devices: float) -> Charges | None:
+def _charge_upfront(terms: RentalTerms, duration: Quantity, devices: float) -> CurrencyCharges | None:
     if terms.upfront is None or terms.term_hours is None:
         return None
-    paid = _build_committed(terms, terms.term_hours, devices, lambda found: found.terms)
+    paid = _build_committed_hours(terms, terms.term_hours, devices, lambda found: found.terms)
     payments = _evaluate_at_ends(paid, duration)
     return charge_quantities(terms.upfront, "device_term", ("upfront", payments), category="purchase")
 
 
-def _charge_least_spend(terms: RentalTerms, duration: Quantity, devices: float) -> Charges | None:
+def _charge_least_spend(terms: RentalTerms, duration: Quantity, devices: float) -> CurrencyCharges | None:
     """What the hours of a commitment fall short of the least that it is sold for."""
     least = terms.least_spend_per_hour
     if least is None or terms.term_hours is None:
@@ -126,21 +129,21 @@ def _charge_least_spend(terms: RentalTerms, duration: Quantity, devices: float) 
     short = least.amount - terms.price.amount * Decimal(devices)
     if short <= 0:
         return None
-    idle = _build_committed(terms, terms.term_hours, 1.0, lambda found: found.idle)
+    idle = _build_committed_hours(terms, terms.term_hours, 1.0, lambda found: found.idle)
     hours = _evaluate_at_ends(lambda seconds: seconds / HOUR_SECONDS + idle(seconds), duration)
     short_price = least._replace(amount=short, low=None, high=None)
     return charge_quantities(short_price, "hour", ("minimum_spend", hours))
 
 
-def _build_committed(
-    terms: RentalTerms, term_hours: float, devices: float, pick: Callable[[Commitment], float]
+def _build_committed_hours(
+    terms: RentalTerms, term_hours: float, devices: float, pick: Callable[[RentCommitment], float]
 ) -> Callable[[float], float]:
     """What ``pick`` takes of the commitment of so many devices, by the seconds that the run lasts."""
 
-    def find(seconds: float) -> float:
-        return devices * pick(committed(seconds / HOUR_SECONDS, term_hours, terms.idle_share))
+    def count_committed_hours(seconds: float) -> float:
+        return devices * pick(compute_commitment(seconds / HOUR_SECONDS, term_hours, terms.idle_share))
 
-    return find
+    return count_committed_hours
 
 
 def _evaluate_at_ends(formula: Callable[[float], float], given: Quantity) -> Quantity:
@@ -162,7 +165,7 @@ def _list_used_hours(run: Run, hours: Quantity) -> Iterator[tuple[str, Quantity]
         return
     found = run.interruptions
     devices = float(run.case.cluster.accelerator_count) / HOUR_SECONDS
-    progress = found.part(lambda elapsed: elapsed.productive)
+    progress = found.estimate_part(lambda elapsed: elapsed.productive)
     productive = hours if progress is None else scaled(progress, devices)
     waiting = 0.0
     if run.working_time is not None and run.time is not None:
@@ -173,9 +176,9 @@ def _list_used_hours(run: Run, hours: Quantity) -> Iterator[tuple[str, Quantity]
     if progress is None:
         return
     for name, part in (
-        ("checkpoints", found.part(lambda elapsed: elapsed.checkpoints)),
-        ("lost_work", found.part(lambda elapsed: elapsed.lost_work)),
-        ("restarts", found.part(lambda elapsed: elapsed.restarts)),
+        ("checkpoints", found.estimate_part(lambda elapsed: elapsed.checkpoints)),
+        ("lost_work", found.estimate_part(lambda elapsed: elapsed.lost_work)),
+        ("restarts", found.estimate_part(lambda elapsed: elapsed.restarts)),
     ):
         if part is not None and part.high > 0.0:
             yield name, scaled(part, devices)

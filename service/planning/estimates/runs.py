@@ -3,15 +3,15 @@
 from typing import NamedTuple
 
 from service.planning.cases import ForwardPassCase, ServingCase, TrainingCase
-from service.planning.estimates.data_pipeline import DataTime
-from service.planning.estimates.passes import Passing
-from service.planning.estimates.reliability import Interruptions
-from service.planning.estimates.serving import Serving
+from service.planning.estimates.data_pipeline import DataPipelineTime
+from service.planning.estimates.passes import PassServing
+from service.planning.estimates.reliability import RunInterruptions
+from service.planning.estimates.serving import ServingEstimate
 from service.planning.inference import ServingTime
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.planning.quantity import Quantity
-from service.planning.training import Known, ModelledTime, TrainingTime
-from service.planning.training.rollout import Generation
+from service.planning.training import ModelledTime, StepContext, TrainingTime
+from service.planning.training.rollout import RolloutGeneration
 from service.planning.units import GIGABYTE_BYTES
 
 
@@ -19,7 +19,7 @@ class TrainingRun(NamedTuple):
     """A model in training; without ``time`` its rate is not known, and ``notes`` say why."""
 
     case: TrainingCase
-    notes: Notes
+    notes: AnswerNotes
     peak_flops_per_second: float
     time: TrainingTime | ModelledTime | None = None
     duration_seconds: Quantity | None = None
@@ -29,13 +29,13 @@ class TrainingRun(NamedTuple):
     total_flops: float | None = None
     working_time: TrainingTime | ModelledTime | None = None
     """``time`` without waiting for data; None where nothing is waited for."""
-    data: DataTime | None = None
+    data: DataPipelineTime | None = None
     """What the devices wait for data; ``time`` counts it."""
-    known: Known | None = None
+    known: StepContext | None = None
     """What the step of ``time`` shares with changed ones."""
-    generated: Generation | None = None
+    generated: RolloutGeneration | None = None
     """A rollout of a policy; ``time`` counts a step's share of it."""
-    interruptions: Interruptions = Interruptions()
+    interruptions: RunInterruptions = RunInterruptions()
     """Checkpoints and failures; ``duration_seconds`` counts them."""
 
     @property
@@ -57,9 +57,9 @@ class ServingRun(NamedTuple):
     """A model that generates tokens; ``serving`` is None where its rate is not known."""
 
     case: ServingCase
-    notes: Notes
+    notes: AnswerNotes
     peak_flops_per_second: float
-    serving: Serving | ServingTime | None = None
+    serving: ServingEstimate | ServingTime | None = None
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     """Generated over the whole run."""
@@ -71,9 +71,9 @@ class ForwardPassRun(NamedTuple):
     """A model whose requests are forward passes; ``passing`` is None where its rate is not known."""
 
     case: ForwardPassCase
-    notes: Notes
+    notes: AnswerNotes
     peak_flops_per_second: float
-    passing: Passing | None = None
+    passing: PassServing | None = None
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     requests: Quantity | None = None
@@ -89,7 +89,7 @@ def describe_unmodelled(kinds: frozenset[str]) -> tuple[str, str]:
     return "LAYER_KIND_NOT_MODELLED", f"the work of layers of kind {names} is not modelled"
 
 
-def warn_too_large(notes: Notes, total: float, usable: float) -> None:
+def warn_too_large(notes: AnswerNotes, total: float, usable: float) -> None:
     """The rates are answered, of devices that hold it."""
     notes.warn(
         "DOES_NOT_FIT",

@@ -5,39 +5,44 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from service.planning.cases import InferenceCase, Proposals, RequestLoad, Simulation
-from service.planning.estimates.devices import usable_bytes
-from service.planning.estimates.intervals import over_devices, serving_spreads
-from service.planning.estimates.iterations import model_iterations
-from service.planning.estimates.settings import load_of as load_setting
+from service.planning.cases import InferenceCase, RequestLoad, Simulation, TokenProposals
+from service.planning.estimates.devices import get_usable_bytes
+from service.planning.estimates.intervals import add_device_spread, find_serving_spreads
+from service.planning.estimates.iterations import build_iterations
+from service.planning.estimates.settings import build_load_logarithms as load_setting
 from service.planning.estimates.simulation import MOST_SIMULATED, check_length
 from service.planning.hardware.calibration import OperatorQuantity
-from service.planning.hardware.distance import family_of
-from service.planning.hardware.local_evidence import Correction, Group, Setting, corrected
+from service.planning.hardware.distance import resolve_family
+from service.planning.hardware.local_evidence import (
+    EstimateCorrection,
+    RunGroup,
+    RunSetting,
+    apply_correction,
+)
 from service.planning.inference import (
+    ArrivalProcess,
     Arrivals,
-    Batch,
+    BatchScheduler,
+    IterationBatch,
     IterationModel,
     IterationTime,
-    Lengths,
-    Levels,
-    Load,
-    Process,
-    Scheduler,
-    Served,
-    Server,
+    LatencyLimits,
+    LengthDistribution,
+    ReplicaLoad,
+    ReplicaServer,
+    ServedLoad,
     Speculation,
-    fixed,
-    iteration_model,
-    places_of,
-    served,
-    simulated,
+    build_fixed_lengths,
+    build_iteration_model,
+    compute_request_capacity,
+    estimate_served_load,
+    simulate_served_load,
 )
-from service.planning.memory.capacity import requests_held
-from service.planning.memory.serving import inference_memory
-from service.planning.operators import Bound, Phase
+from service.planning.memory.capacity import compute_fitting_requests
+from service.planning.memory.serving import estimate_inference_memory
+from service.planning.operators import TimeBound, TimedPhase
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
+from service.planning.quantity import EvidenceBasis, IntervalFactors, Quantity, assumed, combine
 from service.planning.workload import HorizonUnit
 
 SIMULATED_REQUESTS = 2000
@@ -48,14 +53,14 @@ def do_nothing() -> None:
     """What is called between the pieces of long work unless the caller has something to check."""
 
 
-class Spreads(NamedTuple):
+class ServingSpreads(NamedTuple):
     """Measured over estimated figures of systems like this one."""
 
-    first_token: Spread
-    output_token: Spread
-    rate: Spread
-    power: Spread
-    energy: Spread
+    first_token: IntervalFactors
+    output_token: IntervalFactors
+    rate: IntervalFactors
+    power: IntervalFactors
+    energy: IntervalFactors
 
     @property
     def of_time(self) -> tuple[str, ...]:
@@ -68,13 +73,13 @@ _FAMILIES = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_powe
 
 
 @dataclass(frozen=True, kw_only=True)
-class Serving:
+class ServingEstimate:
     """What a cluster does: ``served`` is one of ``replicas`` equal ones that have requests."""
 
-    served: Served
+    served: ServedLoad
     model: IterationModel
-    server: Server
-    load: Load
+    server: ReplicaServer
+    load: ReplicaLoad
     replicas: float
     ranks: int
     """Groups of devices of a replica, each with a batch of its own."""
@@ -88,53 +93,61 @@ class Serving:
         return self.model
 
     @cached_property
-    def basis(self) -> Basis:
+    def basis(self) -> EvidenceBasis:
         """The evidence behind the rates of operators."""
-        return self.model.machine.rates.basis_of_work(self.model.narrow)
+        return self.model.machine.rates.get_work_basis(self.model.narrow)
 
     @cached_property
-    def spreads(self) -> Spreads:
+    def spreads(self) -> ServingSpreads:
         """Of the nearest system that was measured, over the range of own devices where those were."""
         case, together = self.case, self.load.is_all_at_once
-        families = [family_of(family, all_at_once=together) for family in _FAMILIES]
+        families = [resolve_family(family, all_at_once=together) for family in _FAMILIES]
         count = case.profile.parameter_count
-        first, each, rate, *drawn = serving_spreads(self.case.curves, families, case.system, count)
+        first, each, rate, *drawn = find_serving_spreads(self.case.curves, families, case.system, count)
         if not self.model.machine.rates.bases:
-            return self.as_measured(Spreads(first, each, rate, *drawn))
+            return self.apply_corrections(ServingSpreads(first, each, rate, *drawn))
         multiplied = OperatorQuantity.MATRIX_PEAK, self.model.narrow
         streamed = OperatorQuantity.BANDWIDTH, None
-        found = Spreads(
-            self._over_devices(first, multiplied),
-            self._over_devices(each, streamed),
-            _inverse(self._over_devices(self._over_devices(_inverse(rate), multiplied), streamed)),
+        found = ServingSpreads(
+            self._add_device_spread(first, multiplied),
+            self._add_device_spread(each, streamed),
+            _invert_spread(
+                self._add_device_spread(self._add_device_spread(_invert_spread(rate), multiplied), streamed)
+            ),
             *drawn,
         )
-        return self.as_measured(found)
+        return self.apply_corrections(found)
 
-    def _over_devices(self, spread: Spread, constant: tuple[OperatorQuantity, NumberFormat | None]) -> Spread:
+    def _add_device_spread(
+        self, spread: IntervalFactors, constant: tuple[OperatorQuantity, NumberFormat | None]
+    ) -> IntervalFactors:
         generation = self.case.system.generation
-        return spread if generation is None else over_devices(spread, self.case.curves, generation, *constant)
+        return (
+            spread
+            if generation is None
+            else add_device_spread(spread, self.case.curves, generation, *constant)
+        )
 
-    def as_measured(self, spreads: Spreads) -> Spreads:
+    def apply_corrections(self, spreads: ServingSpreads) -> ServingSpreads:
         """Corrected by what the tenant measured of runs like this one."""
         if self.case.curves.local is None:
             return spreads
         setting = self.setting
         own = (
-            corrected(self.case.curves.local, family, setting, spread)
+            apply_correction(self.case.curves.local, family, setting, spread)
             for family, spread in zip(_FAMILIES, spreads, strict=True)
         )
-        return self._rate_of_latencies(Spreads(*own))
+        return self._derive_rate_spread(ServingSpreads(*own))
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> RunSetting:
         """What the run is of, beside others that were measured."""
         case, served, load = self.case, self.served, self.load
         workload, layout, system = case.workload, case.layout, case.system
         requests = load.concurrency or served.requests_per_second * served.request_seconds.mean
-        kind = family_of("serving", all_at_once=load.is_all_at_once)
-        return Setting(
-            group=Group(kind, system.engine, system.accelerator, case.profile.parameter_count),
+        kind = resolve_family("serving", all_at_once=load.is_all_at_once)
+        return RunSetting(
+            group=RunGroup(kind, system.engine, system.accelerator, case.profile.parameter_count),
             system=(
                 system.release,
                 workload.storage.name,
@@ -149,7 +162,7 @@ class Serving:
             load=load_setting(requests, load.computed_tokens, load.outputs.mean),
         )
 
-    def _rate_of_latencies(self, spreads: Spreads) -> Spreads:
+    def _derive_rate_spread(self, spreads: ServingSpreads) -> ServingSpreads:
         """A constant number of requests answers as many as its latencies allow (Little 1961).
 
         So it is where latencies were measured and rates were not.
@@ -159,8 +172,8 @@ class Serving:
             return spreads
         first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
         lasting = first * spreads.first_token.middle + (whole - first) * spreads.output_token.middle
-        of = Correction(whole / lasting, calibration_ids=tuple(dict.fromkeys(moved)))
-        return spreads._replace(rate=of.of(spreads.rate))
+        of = EstimateCorrection(whole / lasting, calibration_ids=tuple(dict.fromkeys(moved)))
+        return spreads._replace(rate=of.apply_to_spread(spreads.rate))
 
     @property
     def computing(self) -> tuple[tuple[float, IterationTime], ...]:
@@ -170,20 +183,22 @@ class Serving:
     @property
     def time_to_first_token_seconds(self) -> Quantity:
         """Mean over requests."""
-        return self.first_token(self.served.time_to_first_token_seconds.mean)
+        return self.to_first_token_time(self.served.time_to_first_token_seconds.mean)
 
     @property
     def time_per_output_token_seconds(self) -> Quantity | None:
         """Mean over requests; None where no request has a second token."""
         each = self.served.time_per_output_token_seconds
-        return each and self.output_token(each.mean)
+        return each and self.to_output_token_time(each.mean)
 
     @property
     def request_seconds(self) -> Quantity:
         """Mean over requests."""
         first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
         return combine(
-            lambda before, behind: before + behind, self.first_token(first), self.output_token(whole - first)
+            lambda before, behind: before + behind,
+            self.to_first_token_time(first),
+            self.to_output_token_time(whole - first),
         )
 
     @property
@@ -209,24 +224,28 @@ class Serving:
         """Requests that hold a place on one rank of a replica, on average (Little 1961)."""
         served = self.served
         inside = served.requests_per_second * served.request_seconds.mean - served.waiting
-        most = places_of(self.server, self.load)
+        most = compute_request_capacity(self.server, self.load)
         return max(1.0, min(inside, most)) / self.ranks
 
     @property
-    def phases(self) -> tuple[Phase, ...]:
+    def phases(self) -> tuple[TimedPhase, ...]:
         """Where the time of a request goes: its wait, its prompt, its further tokens."""
         first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
         rate = self.served.requests_per_second
         waiting = min(self.served.waiting / rate, first) if rate else 0.0
         ahead = min(self.model.preceding.seconds, first - waiting)
-        prompt = self.first_token(first - waiting - ahead)
-        phases = [Phase("prefill", prompt, bound_of(self.prefill_iteration))]
+        prompt = self.to_first_token_time(first - waiting - ahead)
+        phases = [TimedPhase("prefill", prompt, find_bound(self.prefill_iteration))]
         if ahead:
-            phases.insert(0, Phase("encoder", self.first_token(ahead), Bound.COMPUTE))
+            phases.insert(0, TimedPhase("encoder", self.to_first_token_time(ahead), TimeBound.COMPUTE))
         if waiting:
-            phases.insert(0, Phase("waiting", self.first_token(waiting), Bound.WAITING))
+            phases.insert(0, TimedPhase("waiting", self.to_first_token_time(waiting), TimeBound.WAITING))
         if whole > first:
-            phases.append(Phase("decode", self.output_token(whole - first), bound_of(self.served.iteration)))
+            phases.append(
+                TimedPhase(
+                    "decode", self.to_output_token_time(whole - first), find_bound(self.served.iteration)
+                )
+            )
         return tuple(phases)
 
     @cached_property
@@ -236,21 +255,23 @@ class Serving:
         # A prompt is computed on one rank.
         most = self.server.batched_tokens / self.server.ranks
         tokens = min(prompt, most) if self.server.chunked_prefill else prompt
-        return self.model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
+        return self.model.compute_time(
+            IterationBatch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt)
+        )
 
-    def first_token(self, seconds: float) -> Quantity:
+    def to_first_token_time(self, seconds: float) -> Quantity:
         """A time before the first token, with its interval."""
-        return self.spreads.first_token.around(seconds, _basis_of(self.prefill_iteration, self.prefilling))
+        return self.spreads.first_token.around(seconds, _find_basis(self.prefill_iteration, self.prefilling))
 
-    def output_token(self, seconds: float) -> Quantity:
+    def to_output_token_time(self, seconds: float) -> Quantity:
         """A time behind the first token, with its interval."""
-        return self.spreads.output_token.around(seconds, _basis_of(self.served.iteration, self.model))
+        return self.spreads.output_token.around(seconds, _find_basis(self.served.iteration, self.model))
 
-    def goodput(self, levels: Levels) -> Quantity:
+    def estimate_goodput(self, levels: LatencyLimits) -> Quantity:
         """Share of the requests within ``levels``, by latencies at the ends of their intervals."""
         first, each, *_ = self.spreads
         value, low, high = (
-            self.served.goodput(_shrunk(levels, factors))
+            self.served.compute_goodput(_shrink_levels(levels, factors))
             for factors in (
                 (first.middle, each.middle),
                 (first.high, each.high),
@@ -264,7 +285,7 @@ class Serving:
         """What keeps the rate where it is."""
         if not self.served.saturated:
             return "concurrency" if self.load.rate_per_second is None else "arrivals"
-        places = places_of(self.server, self.load)
+        places = compute_request_capacity(self.server, self.load)
         if self.served.decoding < _FULL * places:
             return "rate"
         requests = self.server.most_requests
@@ -275,63 +296,63 @@ _FULL = 0.9
 """Share of the places from which a batch is full: the others have their prompts computed."""
 
 
-def _shrunk(levels: Levels, factors: tuple[float, float]) -> Levels:
+def _shrink_levels(levels: LatencyLimits, factors: tuple[float, float]) -> LatencyLimits:
     """Levels that leave room for latencies which are ``factors`` of the estimated ones."""
     first, each = factors
     whole = max(factors) if max(factors) > 1.0 else min(factors)
-    return Levels(
+    return LatencyLimits(
         *(level and level / factor for level, factor in zip(levels, (first, each, whole), strict=True))
     )
 
 
-def _basis_of(iteration: IterationTime, model: IterationModel) -> Basis:
+def _find_basis(iteration: IterationTime, model: IterationModel) -> EvidenceBasis:
     """The evidence behind what takes most of an iteration; behind all of it where that is no operator."""
     rates = model.machine.rates
     if not rates.bases:
         return rates.basis
-    match bound_of(iteration):
-        case Bound.COMPUTE:
-            return rates.basis_of(OperatorQuantity.MATRIX_PEAK, model.narrow)
-        case Bound.MEMORY:
-            return rates.basis_of(OperatorQuantity.BANDWIDTH)
-    return rates.basis_of_work(model.narrow)
+    match find_bound(iteration):
+        case TimeBound.COMPUTE:
+            return rates.get_basis(OperatorQuantity.MATRIX_PEAK, model.narrow)
+        case TimeBound.MEMORY:
+            return rates.get_basis(OperatorQuantity.BANDWIDTH)
+    return rates.get_work_basis(model.narrow)
 
 
-def _inverse(spread: Spread) -> Spread:
+def _invert_spread(spread: IntervalFactors) -> IntervalFactors:
     """The spread of a time from that of a rate, and the reverse."""
-    return Spread(1.0 / spread.high, 1.0 / spread.low, spread.source)
+    return IntervalFactors(1.0 / spread.high, 1.0 / spread.low, spread.source)
 
 
-def bound_of(time: IterationTime) -> Bound:
+def find_bound(time: IterationTime) -> TimeBound:
     """What takes most of an iteration."""
     compute = time.compute_bound_seconds
     parts = {
-        Bound.COMPUTE: compute,
-        Bound.MEMORY: time.matrices + time.experts + time.attention + time.other - compute,
-        Bound.COMMUNICATION: time.collectives,
-        Bound.HOST: time.launch + time.host,
+        TimeBound.COMPUTE: compute,
+        TimeBound.MEMORY: time.matrices + time.experts + time.attention + time.other - compute,
+        TimeBound.COMMUNICATION: time.collectives,
+        TimeBound.HOST: time.launch + time.host,
     }
     return max(parts, key=lambda bound: parts[bound])
 
 
-def serve(
+def estimate_serving(
     case: InferenceCase, simulation: Simulation | None = None, between: Callable[[], None] = do_nothing
-) -> Serving | None:
+) -> ServingEstimate | None:
     """What the cluster does; None where the device does not say enough.
 
     A device that holds no request is no limit. ``between`` is called now and then in a simulation.
     """
-    model = model_iterations(case)
+    model = build_iterations(case)
     if model is None:
         return None
     workload, layout, asked = case.workload, case.layout, case.load
     replicas = case.replicas
     if asked.concurrency is not None:
         replicas = min(replicas, asked.concurrency)
-    limit = usable_bytes(case.cluster, workload)
-    held = None if limit is None else count_held_requests(case, limit)
+    limit = get_usable_bytes(case.cluster, workload)
+    held = None if limit is None else count_replica_requests(case, limit)
     rules = workload.rules
-    rates = case.curves.calibration.serving.rates(rules.name, rules.generation)
+    rates = case.curves.calibration.serving.get_rates(rules.name, rules.generation)
     server = build_server(case, held)._replace(
         frontend_seconds=rates.frontend_seconds,
         cold_seconds=0.0 if workload.warmed_up else rates.cold_seconds,
@@ -340,10 +361,10 @@ def serve(
         server = server._replace(speculation=build_speculation(case, asked.proposals))
     load = build_load(case, replicas)
     if simulation is None:
-        found = served(model, server, load)
+        found = estimate_served_load(model, server, load)
     else:
-        found = _simulate(model, server, load, simulation, between)
-    return Serving(
+        found = _simulate_load(model, server, load, simulation, between)
+    return ServingEstimate(
         served=found,
         model=model,
         server=server,
@@ -355,9 +376,13 @@ def serve(
     )
 
 
-def _simulate(
-    model: IterationModel, server: Server, load: Load, simulation: Simulation, between: Callable[[], None]
-) -> Served:
+def _simulate_load(
+    model: IterationModel,
+    server: ReplicaServer,
+    load: ReplicaLoad,
+    simulation: Simulation,
+    between: Callable[[], None],
+) -> ServedLoad:
     """Requests followed one by one; a burst that is longer than a simulation is taken for a steady load."""
     if (load.burst_requests or 0.0) > MOST_SIMULATED:
         load = load._replace(burst_requests=None)
@@ -365,34 +390,34 @@ def _simulate(
     if seconds is None:
         requests = SIMULATED_REQUESTS if simulation.requests is None else simulation.requests
         _check_work(server, load, requests)
-        return simulated(model, server, load, seed=seed, requests=requests, between=between)
-    rate = load.rate_per_second or served(model, server, load).requests_per_second
+        return simulate_served_load(model, server, load, seed=seed, requests=requests, between=between)
+    rate = load.rate_per_second or estimate_served_load(model, server, load).requests_per_second
     check_length(rate * seconds)
     _check_work(server, load, rate * seconds)
-    return simulated(model, server, load, seed=seed, duration_seconds=seconds, between=between)
+    return simulate_served_load(model, server, load, seed=seed, duration_seconds=seconds, between=between)
 
 
-def _check_work(server: Server, load: Load, requests: float) -> None:
+def _check_work(server: ReplicaServer, load: ReplicaLoad, requests: float) -> None:
     """Refuse a simulation of too many iterations: those of the requests at the start, and of long prompts."""
     followed = max(requests, load.burst_requests or 0.0) + (load.concurrency or 0.0)
     check_length(followed * max(1.0, load.inputs.longest / server.batched_tokens))
 
 
-def build_server(case: InferenceCase, held: float | None) -> Server:
+def build_server(case: InferenceCase, held: float | None) -> ReplicaServer:
     """One replica of the engine: ``expert`` ranks, each with a batch and a cache of its own."""
     workload, layout, asked = case.workload, case.layout, case.load
     rules, ranks = workload.rules, layout.expert
     most = workload.most_requests
     each = asked.inputs.mean + asked.outputs.mean + workload.block_tokens / 2.0
     static = workload.is_static
-    return Server(
+    return ReplicaServer(
         most_requests=None if most is None else most * ranks,
         batched_tokens=max(1, workload.batched_tokens or int(asked.inputs.values[-1]))
         * (1 if rules.ranks_share_tokens else ranks),
         cache_tokens=None if held is None or held < 1.0 else held * each,
         block_tokens=workload.block_tokens,
         chunked_prefill=workload.chunks_prefill,
-        scheduler=Scheduler.STATIC if static else Scheduler.CONTINUOUS,
+        scheduler=BatchScheduler.STATIC if static else BatchScheduler.CONTINUOUS,
         pipeline=layout.pipeline,
         mixed_prefill=rules.mixes_prefill or (workload.chunks_prefill and not rules.chunks_prefill),
         reserved_output=1.0 if rules.admits_whole or not rules.paged else 0.0,
@@ -400,23 +425,27 @@ def build_server(case: InferenceCase, held: float | None) -> Server:
     )
 
 
-def count_held_requests(case: InferenceCase, limit_bytes: float) -> float:
+def count_replica_requests(case: InferenceCase, limit_bytes: float) -> float:
     """Requests of the mean length that a replica holds, each with what it keeps beside tokens."""
     workload, layout = case.workload._replace(concurrency=case.layout.data), case.layout
-    memory = inference_memory(case.profile, workload, layout)
-    return requests_held(memory, workload, limit_bytes) * layout.expert
+    memory = estimate_inference_memory(case.profile, workload, layout)
+    return compute_fitting_requests(memory, workload, limit_bytes) * layout.expert
 
 
-def build_load(case: InferenceCase, replicas: int) -> Load:
+def build_load(case: InferenceCase, replicas: int) -> ReplicaLoad:
     """The load of one of ``replicas``: an even share."""
     workload, asked = case.workload, case.load
     horizon = workload.horizon
     burst = None
     if asked.concurrency is not None and horizon and horizon.unit is HorizonUnit.REQUESTS:
         burst = horizon.amount / replicas
-    inputs = Lengths(asked.inputs.mean, *asked.inputs)
-    outputs = Lengths(asked.outputs.mean, *asked.outputs) if workload.output_tokens else fixed(0.0)
-    return Load(
+    inputs = LengthDistribution(asked.inputs.mean, *asked.inputs)
+    outputs = (
+        LengthDistribution(asked.outputs.mean, *asked.outputs)
+        if workload.output_tokens
+        else build_fixed_lengths(0.0)
+    )
+    return ReplicaLoad(
         inputs=inputs,
         outputs=outputs,
         concurrency=None if asked.concurrency is None else asked.concurrency / replicas,
@@ -431,11 +460,11 @@ def _build_arrivals(load: RequestLoad, replicas: int) -> Arrivals:
     """Those of one replica: of a trace, each takes one after the other."""
     times = load.at_seconds[::replicas]
     if len(times) > 1 and times[-1] > times[0]:
-        return Arrivals(Process.TRACE, times)
-    return Arrivals(Process.UNIFORM if load.is_uniform else Process.POISSON)
+        return Arrivals(ArrivalProcess.TRACE, times)
+    return Arrivals(ArrivalProcess.UNIFORM if load.is_uniform else ArrivalProcess.POISSON)
 
 
-def build_speculation(case: InferenceCase, proposals: Proposals) -> Speculation:
+def build_speculation(case: InferenceCase, proposals: TokenProposals) -> Speculation:
     """How tokens are proposed: by a draft on the same devices, by a layer of the model, or from the text."""
     workload, layout = case.workload, case.layout
     draft, share = workload.draft, 0.0
@@ -443,7 +472,7 @@ def build_speculation(case: InferenceCase, proposals: Proposals) -> Speculation:
     if draft is not None:
         alongside = workload._replace(weight_format=draft.stored.compute, stored=draft.stored, draft=None)
         shared = layout._replace(pipeline=1, expert=1, expert_tensor=None)
-        model = iteration_model(
+        model = build_iteration_model(
             draft.profile, alongside, shared, cluster=case.cluster, calibration=case.curves.calibration
         )
     elif proposals.method == "mtp":

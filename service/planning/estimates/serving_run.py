@@ -5,18 +5,18 @@ from collections.abc import Callable
 from service.planning.cases import AssumedShares, ForwardPassCase, InferenceCase, ServingCase
 from service.planning.errors import PlanningError
 from service.planning.estimates.calibrations import note_case, note_memory
-from service.planning.estimates.devices import compute_peak, usable_bytes
+from service.planning.estimates.devices import compute_peak, get_usable_bytes
 from service.planning.estimates.disaggregated import serve_disaggregated
 from service.planning.estimates.passes import serve_passes
 from service.planning.estimates.runs import ForwardPassRun, ServingRun, describe_unmodelled, warn_too_large
-from service.planning.estimates.serving import Serving, do_nothing, serve
-from service.planning.hardware.curves import Efficiency, assumed_efficiency
-from service.planning.inference import places_of, serving_time
-from service.planning.inference.encoded import decoder_of
-from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
-from service.planning.memory.serving import inference_memory
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
+from service.planning.estimates.serving import ServingEstimate, do_nothing, estimate_serving
+from service.planning.hardware.curves import Efficiency, build_assumed_efficiency
+from service.planning.inference import compute_request_capacity, estimate_serving_time
+from service.planning.inference.encoded import build_decoder_profile
+from service.planning.memory.capacity import compute_usable_bytes, count_fitting_requests
+from service.planning.memory.serving import estimate_inference_memory
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.workload import Horizon, HorizonUnit, InferenceWorkload
 
@@ -24,22 +24,24 @@ _RATE = "/requests_per_second"
 ROOFLINE_CITATION = "operators, collectives and launches of an iteration; "
 
 
-def run_serving(case: ServingCase, notes: Notes, between: Callable[[], None] = do_nothing) -> ServingRun:
+def run_serving(
+    case: ServingCase, notes: AnswerNotes, between: Callable[[], None] = do_nothing
+) -> ServingRun:
     """The run of a model that generates tokens; what is not known of it is a gap.
 
     ``between`` is called now and then while requests are simulated.
     """
     profile, unknown = case.profile, case.unknown
     run = ServingRun(case, notes, compute_peak(case.cluster, case.workload)[1])
-    run = run._replace(duration_seconds=_known_duration(case.workload.horizon))
+    run = run._replace(duration_seconds=_get_known_duration(case.workload.horizon))
     if not profile.shapes_known:
-        notes.gap(_RATE, "ARCHITECTURE_REQUIRED", "prefill and decode need the shapes of the model")
+        notes.add_gap(_RATE, "ARCHITECTURE_REQUIRED", "prefill and decode need the shapes of the model")
     elif unknown is not None:
-        notes.gap(_RATE, unknown.code, unknown.detail)
-    elif kinds := (unserved_kinds(profile) if case.assumed is None else profile.unmodelled_kinds):
-        notes.gap(_RATE, *describe_unmodelled(kinds))
+        notes.add_gap(_RATE, unknown.code, unknown.detail)
+    elif kinds := (list_unserved_kinds(profile) if case.assumed is None else profile.unmodelled_kinds):
+        notes.add_gap(_RATE, *describe_unmodelled(kinds))
     elif case.cluster.accelerator.bandwidth_bytes_per_second is None:
-        notes.gap(_RATE, "BANDWIDTH_UNKNOWN", "the memory bandwidth of the accelerator is not known")
+        notes.add_gap(_RATE, "BANDWIDTH_UNKNOWN", "the memory bandwidth of the accelerator is not known")
     elif case.assumed is not None:
         bandwidth = case.cluster.accelerator.bandwidth_bytes_per_second
         return _run_roofline(run, case.assumed, bandwidth)
@@ -48,19 +50,19 @@ def run_serving(case: ServingCase, notes: Notes, between: Callable[[], None] = d
     return run
 
 
-def run_passes(case: ForwardPassCase, notes: Notes) -> ForwardPassRun:
+def run_passes(case: ForwardPassCase, notes: AnswerNotes) -> ForwardPassRun:
     """The run of requests that are forward passes; what is not known of it is a gap."""
     run = ForwardPassRun(case, notes, compute_peak(case.cluster, case.workload)[1])
-    run = run._replace(duration_seconds=_known_duration(case.workload.horizon))
+    run = run._replace(duration_seconds=_get_known_duration(case.workload.horizon))
     if case.unknown is not None:
-        notes.gap(_RATE, case.unknown.code, case.unknown.detail)
+        notes.add_gap(_RATE, case.unknown.code, case.unknown.detail)
     if case.parts is None:
         return run
     if case.assumed is not None:
         warn_of_defaulted_bandwidth(case.assumed, notes)
     passing = serve_passes(case, case.parts, notes)
     if passing is None:
-        notes.gap(_RATE, "BANDWIDTH_UNKNOWN", "the memory bandwidth of the accelerator is not known")
+        notes.add_gap(_RATE, "BANDWIDTH_UNKNOWN", "the memory bandwidth of the accelerator is not known")
         return run
     if case.assumed is None:
         note_case(case, notes)
@@ -72,20 +74,20 @@ def run_passes(case: ForwardPassCase, notes: Notes) -> ForwardPassRun:
     return run._replace(duration_seconds=found[0], tokens=found[1], requests=found[2])
 
 
-def _known_duration(horizon: Horizon | None) -> Quantity | None:
+def _get_known_duration(horizon: Horizon | None) -> Quantity | None:
     is_duration = horizon is not None and horizon.unit is HorizonUnit.DURATION
     return assumed(horizon.amount) if horizon is not None and is_duration else None
 
 
-def unserved_kinds(profile: Profile) -> frozenset[str]:
+def list_unserved_kinds(profile: ModelProfile) -> frozenset[str]:
     """Kinds whose work is not modelled: of a model with an encoder those of its decoder."""
     if profile.sampled is None:
         return profile.unmodelled_kinds
     inputs = {item.kind for item in profile.sampled.inputs}
-    return decoder_of(profile.sampled).unmodelled_kinds - inputs
+    return build_decoder_profile(profile.sampled).unmodelled_kinds - inputs
 
 
-def warn_of_defaulted_bandwidth(shares: AssumedShares, notes: Notes) -> None:
+def warn_of_defaulted_bandwidth(shares: AssumedShares, notes: AnswerNotes) -> None:
     """The bandwidth is used to the same share as the peak rate where the question assumes one share alone."""
     if shares.bandwidth_utilization is None:
         notes.warn(
@@ -98,15 +100,15 @@ def warn_of_defaulted_bandwidth(shares: AssumedShares, notes: Notes) -> None:
 def _run_iterations(run: ServingRun, between: Callable[[], None]) -> ServingRun:
     """The run in the time of the iterations of its engine."""
     case, notes, pools = run.case, run.notes, run.case.disaggregation
-    serving: Serving | None
+    serving: ServingEstimate | None
     if pools is None:
-        serving = serve(case, case.simulation, between)
+        serving = estimate_serving(case, case.simulation, between)
     else:
         if case.simulation is not None:
             raise PlanningError("NOT_MODELLED", "/solver/kind", "disaggregated serving is not simulated")
         serving = serve_disaggregated(case, pools, notes)
     if serving is None:
-        notes.gap(_RATE, "PEAK_RATE_UNKNOWN", "no rate of the accelerator is known")
+        notes.add_gap(_RATE, "PEAK_RATE_UNKNOWN", "no rate of the accelerator is known")
         return run
     if pools is None:
         note_case(case, notes)
@@ -115,48 +117,48 @@ def _run_iterations(run: ServingRun, between: Callable[[], None]) -> ServingRun:
     _warn_of_room(case, serving, notes)
     _warn_of_load(serving, notes)
     cite_iterations(serving, notes)
-    notes.calibrated(serving.spreads.of_time)
-    return _until_horizon(run._replace(serving=serving), serving.requests_per_second)
+    notes.record_calibrations(serving.spreads.of_time)
+    return _apply_horizon(run._replace(serving=serving), serving.requests_per_second)
 
 
-def cite_iterations(serving: Serving, notes: Notes) -> None:
+def cite_iterations(serving: ServingEstimate, notes: AnswerNotes) -> None:
     """Name what the time of iterations rests on."""
     notes.cite_reference("/efficiency", ROOFLINE_CITATION + serving.spreads.output_token.source)
 
 
-def _warn_of_room(case: InferenceCase, serving: Serving, notes: Notes) -> None:
+def _warn_of_room(case: InferenceCase, serving: ServingEstimate, notes: AnswerNotes) -> None:
     """Requests that find no replica or no room."""
     workload, layout, concurrency = case.workload, case.layout, case.load.concurrency
-    limit = usable_bytes(case.cluster, workload)
+    limit = get_usable_bytes(case.cluster, workload)
     if concurrency is not None:
         _warn_of_idle_replicas(notes, concurrency, case.replicas)
     if limit is not None and serving.held is not None and serving.held < 1.0:
         one = workload._replace(concurrency=layout.data)
-        memory = inference_memory(case.profile, one, layout)
-        usable = usable_bytes_of(memory, one, limit)
+        memory = estimate_inference_memory(case.profile, one, layout)
+        usable = compute_usable_bytes(memory, one, limit)
         if memory.total_bytes > usable:
             warn_too_large(notes, memory.total_bytes, usable)
 
 
-def _warn_of_idle_replicas(notes: Notes, requests: int, replicas: int) -> None:
+def _warn_of_idle_replicas(notes: AnswerNotes, requests: int, replicas: int) -> None:
     if requests < replicas:
         detail = f"{replicas - requests} of {replicas} replicas have no request"
         notes.warn("REPLICAS_IDLE", "/workload/concurrency", detail)
 
 
-def _warn_of_saturation(notes: Notes, most_per_second: float) -> None:
+def _warn_of_saturation(notes: AnswerNotes, most_per_second: float) -> None:
     detail = f"more requests arrive than the {most_per_second:.3g} a second that can be served: queues grow"
     notes.warn("SATURATED", "/workload", detail)
 
 
-def _warn_of_load(serving: Serving, notes: Notes) -> None:
+def _warn_of_load(serving: ServingEstimate, notes: AnswerNotes) -> None:
     """More than the cluster can serve at a time, or at all."""
     if not serving.served.saturated:
         return
     if serving.load.rate_per_second is not None:
         _warn_of_saturation(notes, serving.most_requests_per_second.value)
     elif serving.limit in ("cache", "max_num_seqs"):
-        places = int(places_of(serving.server, serving.load) * serving.replicas)
+        places = int(compute_request_capacity(serving.server, serving.load) * serving.replicas)
         holder = "KV cache holds" if serving.limit == "cache" else "engine takes"
         detail = f"the {holder} {places} requests at a time; the others wait"
         notes.warn("CONCURRENCY_CAPPED", "/workload/concurrency", detail)
@@ -169,16 +171,16 @@ def _run_roofline(run: ServingRun, shares: AssumedShares, bandwidth: float) -> S
     workload = case.workload._replace(input_tokens=case.prompt_tokens, source_tokens=None)
     if case.load.concurrency is None:
         detail = "at assumed shares requests are a constant number: give concurrency, or leave efficiency out"
-        notes.gap(_RATE, "CONCURRENCY_REQUIRED", detail)
+        notes.add_gap(_RATE, "CONCURRENCY_REQUIRED", detail)
         return run
     warn_of_defaulted_bandwidth(shares, notes)
-    efficiency: Efficiency = assumed_efficiency(*shares)
+    efficiency: Efficiency = build_assumed_efficiency(*shares)
     utilization, share = efficiency.shares
     _warn_of_idle_replicas(notes, workload.concurrency, layout.data)
     if case.load.proposals is not None:
         detail = "at assumed shares a pass makes one token"
         notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
-    serving = serving_time(
+    serving = estimate_serving_time(
         case.profile,
         _cap_concurrency(case, workload, notes),
         layout,
@@ -187,19 +189,19 @@ def _run_roofline(run: ServingRun, shares: AssumedShares, bandwidth: float) -> S
         utilization=utilization,
         bandwidth_utilization=share,
     )
-    return _until_horizon(run._replace(serving=serving), serving.requests_per_second)
+    return _apply_horizon(run._replace(serving=serving), serving.requests_per_second)
 
 
-def _cap_concurrency(case: ServingCase, workload: InferenceWorkload, notes: Notes) -> InferenceWorkload:
+def _cap_concurrency(case: ServingCase, workload: InferenceWorkload, notes: AnswerNotes) -> InferenceWorkload:
     """The workload with as many requests at a time as the cache holds."""
-    layout, limit = case.layout, usable_bytes(case.cluster, workload)
+    layout, limit = case.layout, get_usable_bytes(case.cluster, workload)
     if limit is None:
         return workload
-    memory = inference_memory(case.profile, workload, layout)
-    usable = usable_bytes_of(memory, workload, limit)
+    memory = estimate_inference_memory(case.profile, workload, layout)
+    usable = compute_usable_bytes(memory, workload, limit)
     if memory.total_bytes <= usable:
         return workload
-    most = requests_that_fit(case.profile, workload, layout, limit)
+    most = count_fitting_requests(case.profile, workload, layout, limit)
     if most == 0:
         warn_too_large(notes, memory.total_bytes, usable)
         return workload
@@ -211,7 +213,7 @@ def _cap_concurrency(case: ServingCase, workload: InferenceWorkload, notes: Note
     return workload._replace(concurrency=most * layout.data)
 
 
-def _until_horizon(run: ServingRun, requests: Quantity) -> ServingRun:
+def _apply_horizon(run: ServingRun, requests: Quantity) -> ServingRun:
     duration, tokens, answered = _follow_horizon(run.case.workload, run.duration_seconds, requests)
     return run._replace(duration_seconds=duration, tokens=tokens, requests=answered)
 

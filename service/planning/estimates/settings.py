@@ -3,23 +3,27 @@
 import math
 
 from service.planning.cases import InferenceCase, TrainingCase
-from service.planning.hardware.local_evidence import Group, Setting
-from service.planning.models.profile import Profile
+from service.planning.hardware.local_evidence import RunGroup, RunSetting
+from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
 from service.planning.workload import TrainingWorkload
 
 
-def load_of(*amounts: float) -> tuple[float, ...]:
+def build_load_logarithms(*amounts: float) -> tuple[float, ...]:
     """Logarithms of what a load is made of; less than one counts as one."""
     return tuple(math.log(max(amount, 1.0)) for amount in amounts)
 
 
-def training_setting(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, device: str | None, device_count: int
-) -> Setting:
+def build_training_setting(
+    profile: ModelProfile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    device: str | None,
+    device_count: int,
+) -> RunSetting:
     """A model in training; ``device`` is None where the question names none."""
-    return Setting(
-        group=Group("training", workload.framework.value, device, profile.parameter_count),
+    return RunSetting(
+        group=RunGroup("training", workload.framework.value, device, profile.parameter_count),
         system=(
             workload.recipe,
             workload.optimizer,
@@ -29,24 +33,24 @@ def training_setting(
             workload.kernel,
         ),
         layout=(layout, workload.recomputation, workload.interval, workload.fusion),
-        load=load_of(workload.micro_batch_size, workload.sequence_length, device_count),
+        load=build_load_logarithms(workload.micro_batch_size, workload.sequence_length, device_count),
     )
 
 
-def case_setting(case: TrainingCase) -> Setting:
+def build_case_setting(case: TrainingCase) -> RunSetting:
     """What a case of training is of."""
     device, count = case.accelerator_id, case.cluster.accelerator_count
-    return training_setting(case.profile, case.workload, case.layout, device, count)
+    return build_training_setting(case.profile, case.workload, case.layout, device, count)
 
 
-def memory_setting(case: InferenceCase) -> Setting:
+def build_memory_setting(case: InferenceCase) -> RunSetting:
     """What a served model is of whose memory is asked for."""
     profile, workload = case.resident
     system, layout = case.system, case.layout
     requests = workload.mean_requests(int(layout.data))
-    return Setting(
-        group=Group("held", system.engine, system.accelerator, profile.parameter_count),
+    return RunSetting(
+        group=RunGroup("held", system.engine, system.accelerator, profile.parameter_count),
         system=(system.release, workload.storage.name, workload.cache_format, workload.cuda_graphs),
         layout=layout._replace(data=layout.expert),
-        load=load_of(requests, workload.input_tokens, workload.output_tokens),
+        load=build_load_logarithms(requests, workload.input_tokens, workload.output_tokens),
     )

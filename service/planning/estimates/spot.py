@@ -3,18 +3,18 @@
 from operator import add
 from typing import NamedTuple
 
-from service.planning.cost import interrupted, interruption_mtbf_seconds, replaced_share
+from service.planning.cost import estimate_interrupted_time, interruption_mtbf_seconds, replaced_share
 from service.planning.cost.terms import SpotTerms
 from service.planning.errors import PlanningError
 from service.planning.estimates.runs import Run, TrainingRun
-from service.planning.quantity import Basis, Quantity, assumed, combine, inverted, weakest
-from service.planning.reliability.interruptions import Recovery
+from service.planning.quantity import EvidenceBasis, Quantity, assumed, combine, inverted, weakest
+from service.planning.reliability.interruptions import RecoveryCosts
 
 _MOST = 1e3
 """Times as long as without interruptions; a run that takes longer makes no progress worth planning."""
 
 
-class SpotTime(NamedTuple):
+class SpotInterruptionTime(NamedTuple):
     """How much longer a run takes, in seconds of every device."""
 
     extra: Quantity
@@ -24,7 +24,9 @@ class SpotTime(NamedTuple):
     """Of all instances together; None where none is expected."""
 
 
-def estimate_spot_time(terms: SpotTerms, run: Run, duration: Quantity, instances: int) -> SpotTime:
+def estimate_spot_time(
+    terms: SpotTerms, run: Run, duration: Quantity, instances: int
+) -> SpotInterruptionTime:
     """The expected time of a run on ``instances`` that may be taken back.
 
     Raises:
@@ -32,12 +34,12 @@ def estimate_spot_time(terms: SpotTerms, run: Run, duration: Quantity, instances
     """
     rate = terms.interruptions_per_hour
     if not rate:
-        return SpotTime(assumed(0.0), duration, 0.0, None)
+        return SpotInterruptionTime(assumed(0.0), duration, 0.0, None)
     mtbf = interruption_mtbf_seconds(instances, rate)
     restart = _choose_restart(terms, run)
     if not isinstance(run, TrainingRun):
         extra = combine(lambda seconds, again: seconds * replaced_share(rate, again), duration, restart)
-        return SpotTime(extra, combine(add, duration, extra), duration.value / mtbf, mtbf)
+        return SpotInterruptionTime(extra, combine(add, duration, extra), duration.value / mtbf, mtbf)
     return _interrupt_training(run, duration, mtbf, restart)
 
 
@@ -46,14 +48,16 @@ def _choose_restart(terms: SpotTerms, run: Run) -> Quantity:
         return terms.restart_seconds
     if isinstance(run, TrainingRun) and run.case.reliability is not None:
         return run.case.reliability.restart_seconds
-    return run.case.curves.restart_seconds.quantity(Basis.REFERENCE)
+    return run.case.curves.restart_seconds.to_quantity(EvidenceBasis.REFERENCE)
 
 
-def _interrupt_training(run: TrainingRun, duration: Quantity, mtbf: float, restart: Quantity) -> SpotTime:
+def _interrupt_training(
+    run: TrainingRun, duration: Quantity, mtbf: float, restart: Quantity
+) -> SpotInterruptionTime:
     """Interruptions and the failures that the duration counts; either loses work since a checkpoint."""
     found, fixed = run.interruptions, False
     productive = found.productive or duration
-    checkpoint, recovery = found.checkpoint, Recovery(productive.value, 0.0)
+    checkpoint, recovery = found.checkpoint, RecoveryCosts(productive.value, 0.0)
     if checkpoint is None:
         detail = "without checkpointing every interruption starts the run anew"
         run.notes.warn("CHECKPOINTING_NOT_GIVEN", "/workload/checkpointing", detail)
@@ -64,7 +68,7 @@ def _interrupt_training(run: TrainingRun, duration: Quantity, mtbf: float, resta
         given = run.case.checkpointing
         fixed = checkpoint.interval is not None and given is not None and given.has_interval
         interval = checkpoint.interval.value if fixed and checkpoint.interval else productive.value
-        recovery = Recovery(interval, checkpoint.stall_seconds, unsaved=checkpoint.unsaved_seconds)
+        recovery = RecoveryCosts(interval, checkpoint.stall_seconds, unsaved=checkpoint.unsaved_seconds)
         loading = checkpoint.load_seconds or 0.0
         restart = combine(lambda seconds: seconds + loading, restart)
 
@@ -77,7 +81,7 @@ def _interrupt_training(run: TrainingRun, duration: Quantity, mtbf: float, resta
     fixed = fixed or checkpoint is None
     try:
         value, low, high = (
-            interrupted(
+            estimate_interrupted_time(
                 progress,
                 recovery._replace(
                     interval=progress if checkpoint is None else recovery.interval,
@@ -101,7 +105,7 @@ def _interrupt_training(run: TrainingRun, duration: Quantity, mtbf: float, resta
         for found, before in zip((value, low, high), duration[:3], strict=True)
     ]
     extra = Quantity(longer[0], min(longer), max(longer), basis)
-    return SpotTime(extra, combine(add, duration, extra), value.interruptions, mtbf)
+    return SpotInterruptionTime(extra, combine(add, duration, extra), value.interruptions, mtbf)
 
 
 def _describe_no_progress() -> PlanningError:

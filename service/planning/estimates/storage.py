@@ -1,8 +1,8 @@
 """Storage of data and checkpoints, and data that leaves."""
 
 from service.planning.cost import gigabyte_months
-from service.planning.cost.charges import Charges, charge_quantities, sum_charges
-from service.planning.cost.currencies import Currencies
+from service.planning.cost.charges import CurrencyCharges, charge_quantities, sum_charges
+from service.planning.cost.currencies import TotalCurrency
 from service.planning.cost.terms import EgressTerms, StorageTerms
 from service.planning.errors import PlanningError
 from service.planning.estimates.runs import Run, TrainingRun
@@ -10,7 +10,7 @@ from service.planning.quantity import assumed, scaled
 from service.planning.units import GIGABYTE_BYTES
 
 
-def charge_storage(run: Run, terms: StorageTerms, currencies: Currencies) -> Charges | None:
+def charge_storage(run: Run, terms: StorageTerms, currencies: TotalCurrency) -> CurrencyCharges | None:
     """What keeping data and checkpoints costs; None where that is not known, which is a gap."""
     kept = {
         "storage_dataset": _count_dataset_bytes(run, terms),
@@ -21,7 +21,7 @@ def charge_storage(run: Run, terms: StorageTerms, currencies: Currencies) -> Cha
         raise PlanningError("STORAGE_EMPTY", "/storage", detail)
     lasting = run.duration_seconds if terms.kept_seconds is None else assumed(terms.kept_seconds)
     if lasting is None:
-        run.notes.gap("/total", "RATE_UNKNOWN", "how long data are kept is not known")
+        run.notes.add_gap("/total", "RATE_UNKNOWN", "how long data are kept is not known")
         return None
     price = currencies.exchange_price(terms.price, "/total", run.notes)
     return price and sum_charges(
@@ -51,13 +51,13 @@ def _count_checkpoint_bytes(run: Run, terms: StorageTerms) -> float | None:
     return checkpoint.bytes * terms.checkpoints_kept
 
 
-def charge_egress(run: Run, terms: EgressTerms, currencies: Currencies) -> Charges | None:
+def charge_egress(run: Run, terms: EgressTerms, currencies: TotalCurrency) -> CurrencyCharges | None:
     """What data that leave cost; None where that is not known, which is a gap."""
     if terms.bytes is not None and terms.bytes_per_second is None:
         sent = assumed(terms.bytes / GIGABYTE_BYTES)
     elif terms.bytes_per_second is not None and terms.bytes is None:
         if run.duration_seconds is None:
-            run.notes.gap("/total", "RATE_UNKNOWN", "how long data leave is not known")
+            run.notes.add_gap("/total", "RATE_UNKNOWN", "how long data leave is not known")
             return None
         sent = scaled(run.duration_seconds, terms.bytes_per_second / GIGABYTE_BYTES)
     else:

@@ -4,43 +4,43 @@ from service.planning.cases import TrainingCase
 from service.planning.errors import PlanningError
 from service.planning.estimates.calibrations import note_case
 from service.planning.estimates.data_pipeline import estimate_data_time, note_unknown_stages
-from service.planning.estimates.devices import compute_peak, usable_bytes
-from service.planning.estimates.intervals import serving_spreads, step_spread
+from service.planning.estimates.devices import compute_peak, get_usable_bytes
+from service.planning.estimates.intervals import find_serving_spreads, find_step_spread
 from service.planning.estimates.reliability import estimate_interruptions
 from service.planning.estimates.runs import TrainingRun, describe_unmodelled, warn_too_large
-from service.planning.estimates.settings import case_setting
+from service.planning.estimates.settings import build_case_setting
 from service.planning.hardware.cluster import Cluster
-from service.planning.hardware.curves import Efficiency, ReferenceCurves, assumed_efficiency
-from service.planning.hardware.distance import System
-from service.planning.hardware.local_evidence import corrected
-from service.planning.memory.training import StageMemory, training_memory, unsharded_state
+from service.planning.hardware.curves import Efficiency, ReferenceCurves, build_assumed_efficiency
+from service.planning.hardware.distance import EvidenceSystem
+from service.planning.hardware.local_evidence import apply_correction
+from service.planning.memory.training import StageMemory, compute_unsharded_state, estimate_training_memory
 from service.planning.models.positions import forward_flops_of_sample
-from service.planning.models.profile import Profile
-from service.planning.notes import Notes
-from service.planning.operators import Bound, Machine
+from service.planning.models.profile import ModelProfile
+from service.planning.notes import AnswerNotes
+from service.planning.operators import DeviceMachine, TimeBound
 from service.planning.quantity import exact, scaled
 from service.planning.training import (
     ModelledTime,
     TrainingTime,
-    flops_per_token,
-    machine_under,
-    modelled_step,
-    modelled_time,
-    nothing_known,
-    training_time,
+    build_empty_known,
+    build_training_machine,
+    count_flops_per_token,
+    estimate_modelled_time,
+    estimate_step,
+    estimate_training_time,
     weight_traffic_bytes,
 )
 from service.planning.training.rollout import (
-    Generation,
-    generated_step,
-    generation,
+    RolloutGeneration,
+    add_generation,
+    estimate_generation,
     synchronization_seconds,
     training_cluster,
 )
 from service.planning.workload import AttentionKernel, Offload, TrainingWorkload
 
 
-def run_training(case: TrainingCase, notes: Notes) -> TrainingRun:
+def run_training(case: TrainingCase, notes: AnswerNotes) -> TrainingRun:
     """The run of a model in training, with what it waits for data, saves and loses to failures.
 
     Raises :class:`PlanningError` where the device has no rate of the precision, or the run makes no progress.
@@ -51,14 +51,14 @@ def run_training(case: TrainingCase, notes: Notes) -> TrainingRun:
         run = _run_at_share(run, _find_efficiency(case, notes))
     else:
         run = _run_operators(run, machine)
-    return _add_interruptions(_add_data(_slow_down(run)))
+    return _add_interruptions(_add_data(_apply_time_factor(run)))
 
 
-def _find_machine(case: TrainingCase, notes: Notes) -> Machine | None:
+def _find_machine(case: TrainingCase, notes: AnswerNotes) -> DeviceMachine | None:
     """The device as kernels see it; None where shapes or device say too little for the time of operators."""
     if not case.profile.shapes_known:
         return None
-    machine = machine_under(case.cluster.accelerator, case.workload, case.curves.calibration)
+    machine = build_training_machine(case.cluster.accelerator, case.workload, case.curves.calibration)
     if machine is None:
         notes.warn(
             "BANDWIDTH_UNKNOWN",
@@ -68,10 +68,10 @@ def _find_machine(case: TrainingCase, notes: Notes) -> Machine | None:
     return machine
 
 
-def _find_efficiency(case: TrainingCase, notes: Notes) -> Efficiency:
+def _find_efficiency(case: TrainingCase, notes: AnswerNotes) -> Efficiency:
     """The achieved shares that the case assumes or that measured runs give."""
     if case.assumed is not None:
-        return assumed_efficiency(*case.assumed)
+        return build_assumed_efficiency(*case.assumed)
     if case.calibration_id is not None:
         detail = "without shapes of the model a run is timed by shares of whole measured runs"
         notes.warn("NOT_USED", "/efficiency/id", detail)
@@ -85,10 +85,12 @@ def find_measured_efficiency(
 ) -> Efficiency:
     """The share of the peak rate that measured runs reach on devices of this generation."""
     generation = cluster.accelerator.generation
-    return curves.training_efficiency(generation, workload.recipe.compute, workload.measured_recomputation)
+    return curves.find_training_efficiency(
+        generation, workload.recipe.compute, workload.measured_recomputation
+    )
 
 
-def _run_operators(run: TrainingRun, machine: Machine) -> TrainingRun:
+def _run_operators(run: TrainingRun, machine: DeviceMachine) -> TrainingRun:
     """The run in the time of its operators and collectives."""
     case, notes = run.case, run.notes
     profile, workload, layout, cluster, curves = (
@@ -100,11 +102,11 @@ def _run_operators(run: TrainingRun, machine: Machine) -> TrainingRun:
     )
     if not _is_answered(case, notes):
         return run
-    _warn_unless_it_fits(case, notes)
+    _warn_of_memory(case, notes)
     calibration = curves.calibration
     compute_format = compute_peak(cluster, workload)[0]
-    known = nothing_known()
-    step = modelled_step(
+    known = build_empty_known()
+    step = estimate_step(
         profile,
         workload,
         layout,
@@ -115,7 +117,7 @@ def _run_operators(run: TrainingRun, machine: Machine) -> TrainingRun:
     )
     if step is None:
         return run
-    generated = generate_on(
+    generated = generate_rollout(
         profile,
         workload,
         workload.sequences * workload.micro_batches * layout.data,
@@ -127,47 +129,47 @@ def _run_operators(run: TrainingRun, machine: Machine) -> TrainingRun:
         sent = synchronization_seconds(
             profile, workload, generated, training=layout, cluster=cluster, calibration=calibration
         )
-        step = generated_step(step, workload.rollout, generated, sent)
-    waiting = sum(seconds for _, seconds, bound in step.phases() if bound is Bound.COMMUNICATION)
+        step = add_generation(step, workload.rollout, generated, sent)
+    waiting = sum(seconds for _, seconds, bound in step.list_phases() if bound is TimeBound.COMMUNICATION)
     note_case(case, notes)
-    spread = corrected(
+    spread = apply_correction(
         curves.local,
         "training_step",
-        case_setting(case),
-        step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total),
+        build_case_setting(case),
+        find_step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total),
     )
-    notes.calibrated(spread.calibration_ids)
-    time = modelled_time(
-        flops_per_token(profile, workload),
+    notes.record_calibrations(spread.calibration_ids)
+    time = estimate_modelled_time(
+        count_flops_per_token(profile, workload),
         step,
         tokens=case.step_tokens,
         peak_flops_per_second=run.peak_flops_per_second * cluster.accelerator_count,
         spread=spread,
-        basis=machine.rates.basis_of_work(compute_format),
+        basis=machine.rates.get_work_basis(compute_format),
         generated=None if generated is None else generated.seconds,
     )
     citation = f"operators, collectives and schedule of the layout; {spread.source}"
     notes.cite_reference("/efficiency", citation)
-    return _at_rate(run._replace(known=known, generated=generated), time)
+    return _apply_rates(run._replace(known=known, generated=generated), time)
 
 
-def generate_on(
-    profile: Profile,
+def generate_rollout(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     step_sequences: int,
     *,
     cluster: Cluster,
     curves: ReferenceCurves,
-    notes: Notes,
-) -> Generation | None:
+    notes: AnswerNotes,
+) -> RolloutGeneration | None:
     """A rollout of what optimizer steps of ``step_sequences`` are taken on; None where none is made."""
     rollout, accelerator = workload.rollout, cluster.accelerator
     if rollout is None:
         return None
     sequences = step_sequences * rollout.steps
-    system = System(None, None, accelerator.id, accelerator.generation)
-    [spread] = serving_spreads(curves, ["serving_throughput"], system, profile.parameter_count)
-    found = generation(
+    system = EvidenceSystem(None, None, accelerator.id, accelerator.generation)
+    [spread] = find_serving_spreads(curves, ["serving_throughput"], system, profile.parameter_count)
+    found = estimate_generation(
         profile,
         workload,
         sequences,
@@ -189,10 +191,10 @@ def _run_at_share(run: TrainingRun, efficiency: Efficiency) -> TrainingRun:
         return run
     if not is_assumed and (workload.rollout or workload.offload != Offload()):
         detail = "generation and transfers to the host need the shapes of the model and rates of the device"
-        notes.gap("/tokens_per_second", "ARCHITECTURE_REQUIRED", detail)
+        notes.add_gap("/tokens_per_second", "ARCHITECTURE_REQUIRED", detail)
         return run
-    time = training_time(
-        flops_per_token(profile, workload),
+    time = estimate_training_time(
+        count_flops_per_token(profile, workload),
         peak_flops_per_second=run.peak_flops_per_second,
         devices=case.cluster.accelerator_count,
         efficiency=efficiency,
@@ -205,30 +207,30 @@ def _run_at_share(run: TrainingRun, efficiency: Efficiency) -> TrainingRun:
             "/workload/attention",
             "the measured runs used a fused kernel; one that stores the scores is slower",
         )
-    if is_assumed and _moving_seconds_per_token(case, notes) > time.seconds_per_token.value:
+    if is_assumed and _compute_moving_seconds(case, notes) > time.seconds_per_token.value:
         notes.warn(
             "UTILIZATION_ABOVE_BANDWIDTH",
             "/efficiency/utilization",
             "at this batch size moving weights, gradients and optimizer states alone takes longer "
             "than the assumed utilization leaves",
         )
-    return _at_rate(run, time)
+    return _apply_rates(run, time)
 
 
-def _is_answered(case: TrainingCase, notes: Notes) -> bool:
+def _is_answered(case: TrainingCase, notes: AnswerNotes) -> bool:
     """Whether the work of the case is known; what is not is a gap."""
     profile = case.profile
     if profile.sample is None and profile.unmodelled_kinds:
         if case.unknown is not None:
-            notes.gap("/samples_per_second", case.unknown.code, case.unknown.detail)
+            notes.add_gap("/samples_per_second", case.unknown.code, case.unknown.detail)
         else:
-            notes.gap("/tokens_per_second", *describe_unmodelled(profile.unmodelled_kinds))
+            notes.add_gap("/tokens_per_second", *describe_unmodelled(profile.unmodelled_kinds))
         return False
     if profile.sampled is not None and profile.sample is not None:
         try:
             forward_flops_of_sample(profile.sampled, profile.sample)
         except PlanningError as error:
-            notes.gap("/samples_per_second", error.code, error.detail)
+            notes.add_gap("/samples_per_second", error.code, error.detail)
             return False
     if not profile.shapes_known:
         notes.warn(
@@ -238,12 +240,12 @@ def _is_answered(case: TrainingCase, notes: Notes) -> bool:
         )
     if case.workload.rollout and profile.sample is not None:
         detail = "generating the samples of models that are asked by the sample is not modelled"
-        notes.gap("/samples_per_second", "NOT_MODELLED", detail)
+        notes.add_gap("/samples_per_second", "NOT_MODELLED", detail)
         return False
     return True
 
 
-def _at_rate(run: TrainingRun, time: TrainingTime | ModelledTime) -> TrainingRun:
+def _apply_rates(run: TrainingRun, time: TrainingTime | ModelledTime) -> TrainingRun:
     """The run at these rates, until its total is trained on."""
     total, each = run.case.total_tokens, run.tokens_of_sample
     if total is None:
@@ -256,16 +258,16 @@ def _at_rate(run: TrainingRun, time: TrainingTime | ModelledTime) -> TrainingRun
     )
 
 
-def _slow_down(run: TrainingRun) -> TrainingRun:
+def _apply_time_factor(run: TrainingRun) -> TrainingRun:
     """The run on devices that take as many times as long as the case says."""
     factor = run.case.time_factor
     if factor is None or run.time is None:
         return run
-    time = run.time.slowed_to(
+    time = run.time.slow_to(
         scaled(run.time.seconds_per_token, factor),
         peak_flops_per_second=run.peak_flops_per_second * run.case.cluster.accelerator_count,
     )
-    return _at_rate(run, time)
+    return _apply_rates(run, time)
 
 
 def _add_interruptions(run: TrainingRun) -> TrainingRun:
@@ -287,11 +289,11 @@ def _add_data(run: TrainingRun) -> TrainingRun:
         return run
     if not case.batch_known:
         detail = "the sequences of a step do not follow from the question"
-        run.notes.gap("/data_pipeline", "BATCH_REQUIRED", detail)
+        run.notes.add_gap("/data_pipeline", "BATCH_REQUIRED", detail)
         return run
     tokens, total = case.step_tokens, case.total_tokens
     data = estimate_data_time(case, pipeline, scaled(run.time.seconds_per_token, tokens))
-    time = run.time.slowed_to(
+    time = run.time.slow_to(
         scaled(data.step, 1.0 / tokens),
         peak_flops_per_second=run.peak_flops_per_second * case.cluster.accelerator_count,
     )
@@ -303,26 +305,26 @@ def _add_data(run: TrainingRun) -> TrainingRun:
     )
 
 
-def _moving_seconds_per_token(case: TrainingCase, notes: Notes) -> float:
+def _compute_moving_seconds(case: TrainingCase, notes: AnswerNotes) -> float:
     """Seconds per token of the cluster to move the training state at full bandwidth.
 
     Warns where the state does not fit.
     """
     if not case.profile.shapes_known:
         return 0.0
-    stage, bandwidth = _warn_unless_it_fits(case, notes), case.cluster.accelerator.bandwidth_bytes_per_second
+    stage, bandwidth = _warn_of_memory(case, notes), case.cluster.accelerator.bandwidth_bytes_per_second
     if not bandwidth:
         return 0.0
-    unsharded = unsharded_state(case.profile, case.workload, case.layout, stage.stage)
+    unsharded = compute_unsharded_state(case.profile, case.workload, case.layout, stage.stage)
     moved = weight_traffic_bytes(stage.state, unsharded, case.workload.micro_batches)
     return moved / bandwidth / case.step_tokens
 
 
-def _warn_unless_it_fits(case: TrainingCase, notes: Notes) -> StageMemory:
+def _warn_of_memory(case: TrainingCase, notes: AnswerNotes) -> StageMemory:
     """The fullest stage; the answer warns where it does not fit."""
     overhead = case.curves.training_memory.overhead
-    stage = training_memory(case.profile, case.workload, case.layout, overhead)[0]
-    usable, needed = usable_bytes(case.cluster, case.workload), stage.total_bytes
+    stage = estimate_training_memory(case.profile, case.workload, case.layout, overhead)[0]
+    usable, needed = get_usable_bytes(case.cluster, case.workload), stage.total_bytes
     if usable is not None and needed > usable:
         warn_too_large(notes, needed, usable)
     return stage

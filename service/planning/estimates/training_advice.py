@@ -6,34 +6,34 @@ from typing import NamedTuple
 
 from service.planning.cases import TrainingCase
 from service.planning.estimates.advice import Advice
-from service.planning.estimates.devices import compute_peak, usable_bytes
+from service.planning.estimates.devices import compute_peak, get_usable_bytes
 from service.planning.estimates.runs import TrainingRun
-from service.planning.memory.training import training_memory
+from service.planning.memory.training import estimate_training_memory
 from service.planning.models.profile import BlockProfile
 from service.planning.operators import (
-    Operator,
+    OperatorWork,
+    PassFormats,
     RooflinePoint,
-    Station,
-    Widths,
+    SampleStage,
     block_operators,
-    choice_of,
-    operators,
+    build_operators,
+    build_sample_operators,
+    build_shard,
+    resolve_choice,
     roofline_point,
-    sample_operators_of,
-    shard_of,
 )
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
 from service.planning.training import (
     IRON_LAW_TERMS,
+    IronLawTechnique,
     ModelledTime,
-    Technique,
     TrainingTime,
-    changes,
-    machine_under,
-    modelled_step,
-    most_gain,
-    step_widths,
+    build_training_machine,
+    compute_max_gain,
+    estimate_step,
+    list_changes,
+    select_step_widths,
 )
 from service.planning.training.rollout import training_cluster
 from service.planning.workload import WHOLE_BLOCKS, AttentionKernel, TrainingWorkload
@@ -45,7 +45,7 @@ _GENERATING = frozenset({"generation", "weight_synchronization"})
 """Phases of a step that no change of its training moves."""
 
 
-def describe_terms(technique: Technique) -> str:
+def describe_terms(technique: IronLawTechnique) -> str:
     """The terms of the Iron Law that a technique moves, in words."""
     terms = (f"{name.replace('_', ' ')} {way}" for name, way in IRON_LAW_TERMS[technique])
     return f"moves the Iron Law by: {', '.join(terms)}"
@@ -61,19 +61,19 @@ def list_step_advice(run: TrainingRun, time: ModelledTime) -> list[Advice]:
         case.cluster,
         case.curves,
     )
-    usable, overhead = usable_bytes(cluster, workload), curves.training_memory.overhead
+    usable, overhead = get_usable_bytes(cluster, workload), curves.training_memory.overhead
     tokens = case.step_tokens
     before = time.step.total / tokens
     generated = sum(phase.seconds for phase in time.step.further if phase.name in _GENERATING) / tokens
     found: list[Advice] = []
-    for change in changes(workload, layout, cluster.accelerator):
-        if most_gain(change, time.step) < LEAST_GAIN:
+    for change in list_changes(workload, layout, cluster.accelerator):
+        if compute_max_gain(change, time.step) < LEAST_GAIN:
             continue
         # What a device holds is known sooner than what a step takes, and rules most changes out.
-        needed = training_memory(profile, change.workload, change.layout, overhead)[0].total_bytes
+        needed = estimate_training_memory(profile, change.workload, change.layout, overhead)[0].total_bytes
         if usable is not None and needed > usable:
             continue
-        step = modelled_step(
+        step = estimate_step(
             profile,
             change.workload,
             change.layout,
@@ -100,12 +100,12 @@ def list_technique_advice(time: TrainingTime, workload: TrainingWorkload) -> lis
     """Techniques that the workload does not use yet, or uses at a cost; what each gains is not known."""
     advice: list[Advice] = []
     if workload.recipe.compute in (NumberFormat.FP32, NumberFormat.TF32):
-        advice.append(Advice("MIXED_PRECISION", describe_terms(Technique.MIXED_PRECISION)))
+        advice.append(Advice("MIXED_PRECISION", describe_terms(IronLawTechnique.MIXED_PRECISION)))
     if workload.recomputation in WHOLE_BLOCKS:
-        detail = f"without it: {describe_terms(Technique.RECOMPUTATION).replace(' up', ' down')}"
+        detail = f"without it: {describe_terms(IronLawTechnique.RECOMPUTATION).replace(' up', ' down')}"
         advice.append(Advice("LESS_RECOMPUTATION", detail))
     if workload.kernel is AttentionKernel.STANDARD:
-        advice.append(Advice("FLASH_ATTENTION", describe_terms(Technique.FLASH_ATTENTION)))
+        advice.append(Advice("FLASH_ATTENTION", describe_terms(IronLawTechnique.FLASH_ATTENTION)))
     if time.bubble_share > _LARGE_BUBBLE:
         detail = f"pipeline stages wait {time.bubble_share:.0%} of the step; more micro-batches fill it"
         advice.append(Advice("MORE_MICRO_BATCHES", detail))
@@ -121,26 +121,26 @@ class TimedOperator(NamedTuple):
 
 def _list_deepest_operators(
     case: TrainingCase, deepest: BlockProfile, *, backward: bool
-) -> Iterable[Operator]:
+) -> Iterable[OperatorWork]:
     profile, layout, workload = case.profile, case.layout, case.workload
-    choice = choice_of(profile, workload)
-    widths = step_widths(workload, layout, compute_peak(case.cluster, workload)[0])
+    choice = resolve_choice(profile, workload)
+    widths = select_step_widths(workload, layout, compute_peak(case.cluster, workload)[0])
     if profile.sampled is not None and profile.sample is not None:
-        work = sample_operators_of(profile.sampled, profile.sample, choice)
+        work = build_sample_operators(profile.sampled, profile.sample, choice)
         most = max(work.blocks, key=lambda stations: _count_flops(stations, layout, widths))
         return block_operators(most, 1.0 * workload.sequences, layout, widths, backward=backward)
-    shard = shard_of(workload.sequences, workload.sequence_length, layout)
-    templates = profile.operators.of(choice)[profile.blocks.index(deepest)]
-    return operators(templates, shard, widths, backward=backward)
+    shard = build_shard(workload.sequences, workload.sequence_length, layout)
+    templates = profile.operators.get_block_templates(choice)[profile.blocks.index(deepest)]
+    return build_operators(templates, shard, widths, backward=backward)
 
 
-def _count_flops(stations: tuple[Station, ...], layout: Parallelism, widths: Widths) -> float:
+def _count_flops(stations: tuple[SampleStage, ...], layout: Parallelism, widths: PassFormats) -> float:
     return sum(operator.flops for operator in block_operators(stations, 1.0, layout, widths))
 
 
 def list_roofline_points(case: TrainingCase) -> list[TimedOperator]:
     """The operators of the block with most activations, or work, forward and backward, on one device."""
-    machine = machine_under(case.cluster.accelerator, case.workload, case.curves.calibration)
+    machine = build_training_machine(case.cluster.accelerator, case.workload, case.curves.calibration)
     deepest = case.profile.deepest
     if machine is None or deepest is None:
         return []

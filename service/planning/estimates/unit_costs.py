@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from service.planning.cost import apportioned
-from service.planning.cost.charges import REQUEST_PRICE_DIGITS, Charges, Money
+from service.planning.cost import apportion_by_tokens
+from service.planning.cost.charges import REQUEST_PRICE_DIGITS, CurrencyCharges, Money
 from service.planning.estimates.runs import ForwardPassRun, Run, ServingRun, TrainingRun
-from service.planning.estimates.serving import Serving
+from service.planning.estimates.serving import ServingEstimate
 from service.planning.inference import ServingTime
 from service.planning.quantity import scaled
 
@@ -19,7 +19,7 @@ class UnitCosts(NamedTuple):
     million_output_tokens: Money | None = None
 
 
-def estimate_unit_costs(run: Run, total: Charges) -> UnitCosts:
+def estimate_unit_costs(run: Run, total: CurrencyCharges) -> UnitCosts:
     """What the requests and tokens of a run cost, that costs ``total`` in all."""
     found = UnitCosts()
     if not isinstance(run, TrainingRun):
@@ -27,11 +27,11 @@ def estimate_unit_costs(run: Run, total: Charges) -> UnitCosts:
     if run.tokens:
         return found._replace(million_tokens=total.per_million(run.tokens))
     detail = "the run neither trains on tokens nor makes any"
-    run.notes.gap("/cost_per_million_tokens", "NO_TOKENS", detail)
+    run.notes.add_gap("/cost_per_million_tokens", "NO_TOKENS", detail)
     return found
 
 
-def _share_by_request(run: ServingRun | ForwardPassRun, total: Charges) -> UnitCosts:
+def _share_by_request(run: ServingRun | ForwardPassRun, total: CurrencyCharges) -> UnitCosts:
     requests, case = run.requests, run.case
     server = run.passing if isinstance(run, ForwardPassRun) else run.serving
     if requests is None or server is None:
@@ -40,7 +40,7 @@ def _share_by_request(run: ServingRun | ForwardPassRun, total: Charges) -> UnitC
     if isinstance(run, ForwardPassRun) or run.serving is None:
         return found
     inputs, outputs = case.prompt_tokens, case.workload.output_tokens
-    input_share, output_share = apportioned(_find_prefill_share(run.serving), inputs, outputs)
+    input_share, output_share = apportion_by_tokens(_find_prefill_share(run.serving), inputs, outputs)
     if inputs:
         tokens = scaled(requests, inputs)
         found = found._replace(million_input_tokens=total.per(tokens, 1_000_000, input_share * inputs))
@@ -50,9 +50,9 @@ def _share_by_request(run: ServingRun | ForwardPassRun, total: Charges) -> UnitC
     return found
 
 
-def _find_prefill_share(server: Serving | ServingTime) -> float:
+def _find_prefill_share(server: ServingEstimate | ServingTime) -> float:
     """Share of the busy time of devices in which prompts are computed."""
-    if isinstance(server, Serving):
+    if isinstance(server, ServingEstimate):
         return server.served.prefill_share
     seconds = [phase.seconds.value for phase in server.phases]
     return seconds[0] / sum(seconds)

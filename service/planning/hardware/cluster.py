@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.calibration.shares import AchievedShare
 from service.planning.hardware.links import Link, LinkKind
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, Quantity, exact
+from service.planning.quantity import EvidenceBasis, Quantity, exact
 from service.planning.units import GIBIBYTE_BYTES, GIGABYTE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ReferenceServer:
     """The vendor's reference server: how many accelerators it holds and what it draws at most."""
 
     name: str
@@ -31,11 +31,11 @@ class Accelerator:
     bandwidth_bytes_per_second: float | None
     peak_flops_per_second: Mapping[NumberFormat, float]
     power_limit_watts: float | None
-    server: Server | None = None
+    server: ReferenceServer | None = None
     embodied_kg_co2e: Quantity | None = None
     """What making one emits."""
 
-    def peak(self, *formats: NumberFormat) -> tuple[NumberFormat, float] | None:
+    def find_peak(self, *formats: NumberFormat) -> tuple[NumberFormat, float] | None:
         """The rate of the first of ``formats`` that this accelerator is known to have."""
         for number_format in formats:
             rate = self.peak_flops_per_second.get(number_format)
@@ -44,12 +44,12 @@ class Accelerator:
         return None
 
 
-ASSUMED_INTRA_LINK: Final = Link(LinkKind.PCIE, 31.5e9, basis=Basis.ASSUMED)
-ASSUMED_INTER_LINK: Final = Link(LinkKind.ETHERNET, 12.5e9, basis=Basis.ASSUMED)
+ASSUMED_INTRA_LINK: Final = Link(LinkKind.PCIE, 31.5e9, basis=EvidenceBasis.ASSUMED)
+ASSUMED_INTER_LINK: Final = Link(LinkKind.ETHERNET, 12.5e9, basis=EvidenceBasis.ASSUMED)
 """Where neither question nor catalog say: PCI Express 4, and 100 Gbit/s of Ethernet."""
 
 
-class Host(NamedTuple):
+class HostHardware(NamedTuple):
     """What the accelerators of a node share: data-sheet rates of memory and of all drives together.
 
     ``link`` joins one accelerator with it.
@@ -60,7 +60,7 @@ class Host(NamedTuple):
     drive_bytes_per_second: float
 
 
-ASSUMED_HOST: Final = Host(ASSUMED_INTRA_LINK, 409.6e9, 25e9)
+ASSUMED_HOST: Final = HostHardware(ASSUMED_INTRA_LINK, 409.6e9, 25e9)
 """PCI Express 4, two processors with eight channels of DDR4-3200 each (DGX A100), and the drives of a DGX-2
 (ZeRO-Infinity, figure 2b: 16 devices at 1.6 GB/s)."""
 
@@ -77,7 +77,7 @@ class Cluster(NamedTuple):
     host_power_watts: Quantity | None
     intra_node_link: Link = ASSUMED_INTRA_LINK
     inter_node_link: Link = ASSUMED_INTER_LINK
-    host: Host = ASSUMED_HOST
+    host: HostHardware = ASSUMED_HOST
 
     @property
     def node_count(self) -> int:
@@ -104,7 +104,7 @@ def unnamed_cluster(device_count: int) -> Cluster:
 
 
 def memory_capacity(
-    *, label_gb: float | None, label_reading: str, reported_bytes: int | None, reported_share: Share
+    *, label_gb: float | None, label_reading: str, reported_bytes: int | None, reported_share: AchievedShare
 ) -> Quantity | None:
     """Bytes that a process finds on a device.
 
@@ -122,5 +122,5 @@ def memory_capacity(
         min(most, binary * reported_share.value),
         min(most, binary * reported_share.low),
         min(most, binary * reported_share.high),
-        Basis.DATASHEET,
+        EvidenceBasis.DATASHEET,
     )

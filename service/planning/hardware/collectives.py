@@ -53,7 +53,7 @@ class Collective(StrEnum):
     POINT_TO_POINT = "point_to_point"
 
 
-class Algorithm(StrEnum):
+class CollectiveAlgorithm(StrEnum):
     """How a collective is carried out."""
 
     RING = "ring"
@@ -66,7 +66,7 @@ class Algorithm(StrEnum):
     TWO_SHOT = "two_shot"
 
 
-class Rail(NamedTuple):
+class LevelRate(NamedTuple):
     """What one device achieves on one level: bytes per second in one direction, and seconds of a hop.
 
     ``chunk_seconds`` is what each chunk of a message costs on a hop beside its bytes.
@@ -77,7 +77,7 @@ class Rail(NamedTuple):
     chunk_seconds: float = 0.0
 
 
-class Fabric(NamedTuple):
+class ClusterFabric(NamedTuple):
     """The levels of a cluster as collectives see them.
 
     ``domain`` devices are joined by ``intra``; ``in_network`` is the same link through switches that reduce,
@@ -85,35 +85,35 @@ class Fabric(NamedTuple):
     the rate is that of all wires of a device; 0 where switches join them.
     """
 
-    intra: Rail
-    inter: Rail
+    intra: LevelRate
+    inter: LevelRate
     domain: int
     launch_seconds: float = 0.0
-    in_network: Rail | None = None
+    in_network: LevelRate | None = None
     mesh: int = 0
 
 
-def rail_of(link: Link, calibration: LinkCalibration, share: float | None = None) -> Rail:
+def build_rail(link: Link, calibration: LinkCalibration, share: float | None = None) -> LevelRate:
     """One link at what software achieves on it, or at a ``share`` of its rate."""
     achieved = calibration.links[link.kind]
-    return Rail(
+    return LevelRate(
         link.bytes_per_second * (achieved.rate if share is None else share),
         achieved.hop_seconds if link.latency_seconds is None else link.latency_seconds,
         calibration.chunk_seconds,
     )
 
 
-def fabric_of(cluster: Cluster, calibration: LinkCalibration) -> Fabric:
+def build_fabric(cluster: Cluster, calibration: LinkCalibration) -> ClusterFabric:
     """The levels of a cluster at what its links achieve."""
     intra, inter = cluster.intra_node_link, cluster.inter_node_link
     through_switch = None
     if intra.in_network:
         generation = cluster.accelerator.generation
         share = calibration.in_network.get(generation, calibration.in_network_pooled)
-        through_switch = rail_of(intra, calibration, share)
-    return Fabric(
-        intra=rail_of(intra, calibration),
-        inter=rail_of(inter, calibration),
+        through_switch = build_rail(intra, calibration, share)
+    return ClusterFabric(
+        intra=build_rail(intra, calibration),
+        inter=build_rail(inter, calibration),
         domain=cluster.domain,
         launch_seconds=calibration.launch_seconds,
         in_network=through_switch,
@@ -121,29 +121,31 @@ def fabric_of(cluster: Cluster, calibration: LinkCalibration) -> Fabric:
     )
 
 
-class _Group(NamedTuple):
+class _FabricGroup(NamedTuple):
     """A group of devices on a fabric: how many, how many of them in a domain, in how many domains."""
 
     devices: float
     inside: float
     domains: float
-    intra: Rail
-    inter: Rail
-    in_network: Rail | None
+    intra: LevelRate
+    inter: LevelRate
+    in_network: LevelRate | None
     launch_seconds: float
 
 
-def _group(devices: float, per_domain: float, fabric: Fabric) -> _Group:
+def _build_group(devices: float, per_domain: float, fabric: ClusterFabric) -> _FabricGroup:
     inside = smaller(1.0 * devices, 1.0 * per_domain)
     intra = fabric.intra
     if fabric.mesh:
         wires = larger(inside - 1.0, 1.0) / max(fabric.mesh - 1, 1)
         intra = intra._replace(bytes_per_second=intra.bytes_per_second * wires)
     domains = rounded_up(devices / inside)
-    return _Group(devices, inside, domains, intra, fabric.inter, fabric.in_network, fabric.launch_seconds)
+    return _FabricGroup(
+        devices, inside, domains, intra, fabric.inter, fabric.in_network, fabric.launch_seconds
+    )
 
 
-class _Path(NamedTuple):
+class _CollectivePath(NamedTuple):
     """What one device does in a collective: bytes sent and hops taken on either level."""
 
     intra_bytes: float
@@ -152,7 +154,9 @@ class _Path(NamedTuple):
     inter_hops: float
 
 
-def _seconds(path: _Path, group: _Group, intra: Rail | None = None) -> float:
+def _compute_path_seconds(
+    path: _CollectivePath, group: _FabricGroup, intra: LevelRate | None = None
+) -> float:
     intra, inter = intra or group.intra, group.inter
     moving = larger(path.intra_bytes / intra.bytes_per_second, path.inter_bytes / inter.bytes_per_second)
     hops = path.intra_hops * intra.hop_seconds + path.inter_hops * inter.hop_seconds
@@ -160,7 +164,7 @@ def _seconds(path: _Path, group: _Group, intra: Rail | None = None) -> float:
     return group.launch_seconds + hops + moving + 2.0 * square_root(filling * moving)
 
 
-def _round(message_bytes: float, group: _Group, rounds: float) -> float:
+def _compute_ring_seconds(message_bytes: float, group: _FabricGroup, rounds: float) -> float:
     """Rings through all devices, ``rounds`` times; every interface of a domain carries one of them.
 
     A round is n - 1 steps of 1/n of the message, one step for each other domain between domains. Of
@@ -169,25 +173,26 @@ def _round(message_bytes: float, group: _Group, rounds: float) -> float:
     devices, inside, domains = group.devices, group.inside, group.domains
     sent = rounds * (devices - 1.0) / devices * message_bytes
     leaving = (domains > 1.0) * sent / inside
-    return _seconds(
-        _Path(sent - leaving, leaving, rounds * (devices - domains), rounds * (domains - 1.0)), group
+    return _compute_path_seconds(
+        _CollectivePath(sent - leaving, leaving, rounds * (devices - domains), rounds * (domains - 1.0)),
+        group,
     )
 
 
-def _ring_all_reduce(message_bytes: float, group: _Group) -> float:
+def _ring_all_reduce(message_bytes: float, group: _FabricGroup) -> float:
     """Bytes 2 (n - 1) / n of the message, hops 2 (n - 1)."""
-    return _round(message_bytes, group, 2.0)
+    return _compute_ring_seconds(message_bytes, group, 2.0)
 
 
-def _ring_gather(message_bytes: float, group: _Group) -> float:
+def _ring_gather(message_bytes: float, group: _FabricGroup) -> float:
     """Bytes (n - 1) / n of the message, hops n - 1; the reverse for reduce-scatter."""
-    return _round(message_bytes, group, 1.0)
+    return _compute_ring_seconds(message_bytes, group, 1.0)
 
 
-def _down_and_up(message_bytes: float, group: _Group, ways: float) -> _Path:
+def _build_tree_path(message_bytes: float, group: _FabricGroup, ways: float) -> _CollectivePath:
     """Trees over domains, chains inside: every device passes the whole message ``ways`` times."""
     passed = ways * message_bytes
-    return _Path(
+    return _CollectivePath(
         (group.inside > 1.0) * passed,
         (group.domains > 1.0) * passed / group.inside,
         ways * (group.inside - 1.0),
@@ -195,25 +200,25 @@ def _down_and_up(message_bytes: float, group: _Group, ways: float) -> _Path:
     )
 
 
-def _tree_all_reduce(message_bytes: float, group: _Group) -> float:
+def _tree_all_reduce(message_bytes: float, group: _FabricGroup) -> float:
     """Bytes twice the message, hops 2 (inside - 1) and 2 log2 of the domains."""
-    return _seconds(_down_and_up(message_bytes, group, 2.0), group)
+    return _compute_path_seconds(_build_tree_path(message_bytes, group, 2.0), group)
 
 
-def _tree_broadcast(message_bytes: float, group: _Group) -> float:
+def _tree_broadcast(message_bytes: float, group: _FabricGroup) -> float:
     """The message once, hops inside - 1 and log2 of the domains."""
-    return _seconds(_down_and_up(message_bytes, group, 1.0), group)
+    return _compute_path_seconds(_build_tree_path(message_bytes, group, 1.0), group)
 
 
-def _ring_broadcast(message_bytes: float, group: _Group) -> float:
+def _ring_broadcast(message_bytes: float, group: _FabricGroup) -> float:
     """The message once through a chain of all devices, in chunks."""
-    path = _down_and_up(message_bytes, group, 1.0)
-    return _seconds(
+    path = _build_tree_path(message_bytes, group, 1.0)
+    return _compute_path_seconds(
         path._replace(intra_hops=group.devices - group.domains, inter_hops=group.domains - 1.0), group
     )
 
 
-def _in_network_all_reduce(message_bytes: float, group: _Group) -> float:
+def _in_network_all_reduce(message_bytes: float, group: _FabricGroup) -> float:
     """The switch reads the message once from every device and writes it once to all.
 
     A device is read whole and writes its reduced 1/inside to the switch: (inside + 1) / inside of the
@@ -224,83 +229,86 @@ def _in_network_all_reduce(message_bytes: float, group: _Group) -> float:
         raise PlanningError(
             "ALGORITHM_UNAVAILABLE", "/cluster/intra_node_link", "the link has no switches that reduce"
         )
-    tree = _down_and_up(message_bytes, group, 2.0)
+    tree = _build_tree_path(message_bytes, group, 2.0)
     several = group.inside > 1.0
-    path = _Path(
+    path = _CollectivePath(
         several * (group.inside + 1.0) / group.inside * message_bytes,
         tree.inter_bytes,
         several * 2.0,
         tree.inter_hops,
     )
-    return _seconds(path, group, group.in_network)
+    return _compute_path_seconds(path, group, group.in_network)
 
 
-def _one_shot_all_reduce(message_bytes: float, group: _Group) -> float:
+def _one_shot_all_reduce(message_bytes: float, group: _FabricGroup) -> float:
     """Every device reads the message of each other one and adds them: (n - 1) of it in one hop."""
     others = group.devices - 1.0
     away = (group.devices - group.inside) / larger(others, 1.0)
-    return _seconds(
-        _Path((1.0 - away) * others * message_bytes, away * others * message_bytes, 1.0, 1.0 * (away > 0.0)),
+    return _compute_path_seconds(
+        _CollectivePath(
+            (1.0 - away) * others * message_bytes, away * others * message_bytes, 1.0, 1.0 * (away > 0.0)
+        ),
         group,
     )
 
 
-def _two_shot_all_reduce(message_bytes: float, group: _Group) -> float:
+def _two_shot_all_reduce(message_bytes: float, group: _FabricGroup) -> float:
     """Every device reads and adds its 1/n of all others' messages, then reads their sums: two hops."""
     sent = 2.0 * message_bytes / group.devices
-    path = _Path(
+    path = _CollectivePath(
         (group.inside - 1.0) * sent,
         (group.devices - group.inside) * sent,
         2.0,
         2.0 * (group.devices > group.inside),
     )
-    return _seconds(path, group)
+    return _compute_path_seconds(path, group)
 
 
-def _halving(message_bytes: float, group: _Group, ways: float) -> float:
+def _compute_halving_seconds(message_bytes: float, group: _FabricGroup, ways: float) -> float:
     """Halving, doubling or both inside domains, then the rest of the message between them."""
-    between = _Path(
+    between = _CollectivePath(
         0.0,
         ways * (group.domains - 1.0) / group.domains * message_bytes / group.inside,
         0.0,
         ways * doublings(group.domains),
     )
-    within = _Path(
+    within = _CollectivePath(
         ways * (group.inside - 1.0) / group.inside * message_bytes, 0.0, ways * doublings(group.inside), 0.0
     )
     started = group._replace(launch_seconds=0.0)
-    return _seconds(within, group) + _seconds(between, started)
+    return _compute_path_seconds(within, group) + _compute_path_seconds(between, started)
 
 
-def _folded(count: float) -> float:
+def _count_folds(count: float) -> float:
     """1 where ``count`` is no power of two, else 0."""
     return 1.0 * (power_of_two(doublings(count)) > count)
 
 
-def _halving_doubling_all_reduce(message_bytes: float, group: _Group) -> float:
+def _halving_doubling_all_reduce(message_bytes: float, group: _FabricGroup) -> float:
     """Reduce-scatter by halves, all-gather by doubles: 2 (n - 1) / n of the message in 2 log2 n hops.
 
     Devices above a power of two first add their message to a neighbour's and have the sum back at the end.
     """
-    inside, domains = _folded(group.inside), _folded(group.domains)
+    inside, domains = _count_folds(group.inside), _count_folds(group.domains)
     paired = group._replace(
         inside=power_of_two(doublings(group.inside) - inside),
         domains=power_of_two(doublings(group.domains) - domains),
     )
     started = group._replace(launch_seconds=0.0)
     return (
-        _halving(message_bytes, paired, 2.0)
-        + inside * _seconds(_Path(2.0 * message_bytes, 0.0, 2.0, 0.0), started)
-        + domains * _seconds(_Path(0.0, 2.0 * message_bytes / group.inside, 0.0, 2.0), started)
+        _compute_halving_seconds(message_bytes, paired, 2.0)
+        + inside * _compute_path_seconds(_CollectivePath(2.0 * message_bytes, 0.0, 2.0, 0.0), started)
+        + domains
+        * _compute_path_seconds(_CollectivePath(0.0, 2.0 * message_bytes / group.inside, 0.0, 2.0), started)
     )
 
 
-def _doubling_gather(message_bytes: float, group: _Group) -> float:
+def _doubling_gather(message_bytes: float, group: _FabricGroup) -> float:
     """Bytes (n - 1) / n of the message in log2 n hops; the reverse for reduce-scatter."""
-    return _halving(message_bytes, group, 1.0)
+    return _compute_halving_seconds(message_bytes, group, 1.0)
 
 
-def _levels(group: _Group) -> tuple[_Group, _Group]:
+def _split_levels(group: _FabricGroup) -> tuple[_FabricGroup, _FabricGroup]:
     """The devices of one domain, and one device of each domain."""
     one = 0.0 * group.inside + 1.0
     within = group._replace(devices=group.inside, domains=one)
@@ -308,17 +316,17 @@ def _levels(group: _Group) -> tuple[_Group, _Group]:
     return within, between
 
 
-def _hierarchical_all_reduce(message_bytes: float, group: _Group) -> float:
+def _hierarchical_all_reduce(message_bytes: float, group: _FabricGroup) -> float:
     """Reduce-scatter inside, all-reduce of 1/inside between the domains, all-gather inside."""
-    within, between = _levels(group)
+    within, between = _split_levels(group)
     part = message_bytes / group.inside
     across = smaller(_ring_all_reduce(part, between), _tree_all_reduce(part, between))
     return 2.0 * (group.inside > 1.0) * _ring_gather(message_bytes, within) + (group.domains > 1.0) * across
 
 
-def _hierarchical_gather(message_bytes: float, group: _Group) -> float:
+def _hierarchical_gather(message_bytes: float, group: _FabricGroup) -> float:
     """Each device gathers its part between the domains, then the domain gathers; or the reverse."""
-    within, between = _levels(group)
+    within, between = _split_levels(group)
     across = _ring_gather(message_bytes / group.inside, between)
     return (group.inside > 1.0) * _ring_gather(message_bytes, within) + (group.domains > 1.0) * across
 
@@ -327,66 +335,71 @@ _AT_A_TIME: Final = 8.0
 """Exchanges that NCCL works on at a time (NCCL_MAX_DEV_WORK_P2P_PER_BATCH)."""
 
 
-def _direct_all_to_all(message_bytes: float, group: _Group) -> float:
+def _direct_all_to_all(message_bytes: float, group: _FabricGroup) -> float:
     """1/n of the buffer to each other device, some of them at a time."""
     devices, inside = group.devices, group.inside
-    path = _Path(
+    path = _CollectivePath(
         (inside - 1.0) / devices * message_bytes,
         (devices - inside) / devices * message_bytes,
         rounded_up((inside - 1.0) / _AT_A_TIME),
         rounded_up((devices - inside) / _AT_A_TIME),
     )
-    return _seconds(path, group)
+    return _compute_path_seconds(path, group)
 
 
-def _hierarchical_all_to_all(message_bytes: float, group: _Group) -> float:
+def _hierarchical_all_to_all(message_bytes: float, group: _FabricGroup) -> float:
     """First inside domains to the device of the right rail, then along the rails."""
-    within, between = _levels(group)
+    within, between = _split_levels(group)
     inside = (group.inside > 1.0) * _direct_all_to_all(message_bytes, within)
     return inside + (group.domains > 1.0) * _direct_all_to_all(message_bytes, between)
 
 
-def _send(message_bytes: float, group: _Group) -> float:
+def _compute_send_seconds(message_bytes: float, group: _FabricGroup) -> float:
     """The message once over the level that the two share."""
     near = 1.0 * (group.inside > 1.0)
-    return _seconds(_Path(near * message_bytes, (1.0 - near) * message_bytes, near, 1.0 - near), group)
+    return _compute_path_seconds(
+        _CollectivePath(near * message_bytes, (1.0 - near) * message_bytes, near, 1.0 - near), group
+    )
 
 
-_Way = Callable[[float, _Group], float]
+_CollectiveTime = Callable[[float, _FabricGroup], float]
 
-_GATHERS: Final[Mapping[Algorithm, _Way]] = {
-    Algorithm.RING: _ring_gather,
-    Algorithm.HALVING_DOUBLING: _doubling_gather,
-    Algorithm.HIERARCHICAL: _hierarchical_gather,
+_GATHERS: Final[Mapping[CollectiveAlgorithm, _CollectiveTime]] = {
+    CollectiveAlgorithm.RING: _ring_gather,
+    CollectiveAlgorithm.HALVING_DOUBLING: _doubling_gather,
+    CollectiveAlgorithm.HIERARCHICAL: _hierarchical_gather,
 }
 
-_WAYS: Final[Mapping[Collective, Mapping[Algorithm, _Way]]] = {
+_WAYS: Final[Mapping[Collective, Mapping[CollectiveAlgorithm, _CollectiveTime]]] = {
     Collective.ALL_REDUCE: {
-        Algorithm.RING: _ring_all_reduce,
-        Algorithm.TREE: _tree_all_reduce,
-        Algorithm.IN_NETWORK: _in_network_all_reduce,
-        Algorithm.HALVING_DOUBLING: _halving_doubling_all_reduce,
-        Algorithm.HIERARCHICAL: _hierarchical_all_reduce,
-        Algorithm.ONE_SHOT: _one_shot_all_reduce,
-        Algorithm.TWO_SHOT: _two_shot_all_reduce,
+        CollectiveAlgorithm.RING: _ring_all_reduce,
+        CollectiveAlgorithm.TREE: _tree_all_reduce,
+        CollectiveAlgorithm.IN_NETWORK: _in_network_all_reduce,
+        CollectiveAlgorithm.HALVING_DOUBLING: _halving_doubling_all_reduce,
+        CollectiveAlgorithm.HIERARCHICAL: _hierarchical_all_reduce,
+        CollectiveAlgorithm.ONE_SHOT: _one_shot_all_reduce,
+        CollectiveAlgorithm.TWO_SHOT: _two_shot_all_reduce,
     },
     Collective.ALL_GATHER: _GATHERS,
     Collective.REDUCE_SCATTER: _GATHERS,
     Collective.ALL_TO_ALL: {
-        Algorithm.DIRECT: _direct_all_to_all,
-        Algorithm.HIERARCHICAL: _hierarchical_all_to_all,
+        CollectiveAlgorithm.DIRECT: _direct_all_to_all,
+        CollectiveAlgorithm.HIERARCHICAL: _hierarchical_all_to_all,
     },
-    Collective.BROADCAST: {Algorithm.RING: _ring_broadcast, Algorithm.TREE: _tree_broadcast},
-    Collective.POINT_TO_POINT: {Algorithm.DIRECT: _send},
+    Collective.BROADCAST: {
+        CollectiveAlgorithm.RING: _ring_broadcast,
+        CollectiveAlgorithm.TREE: _tree_broadcast,
+    },
+    Collective.POINT_TO_POINT: {CollectiveAlgorithm.DIRECT: _compute_send_seconds},
 }
 
-_CHOSEN_FROM: Final[Mapping[Collective, tuple[Algorithm, ...]]] = {
-    Collective.ALL_REDUCE: (Algorithm.RING, Algorithm.TREE),
-    Collective.ALL_GATHER: (Algorithm.RING,),
-    Collective.REDUCE_SCATTER: (Algorithm.RING,),
-    Collective.ALL_TO_ALL: (Algorithm.DIRECT,),
-    Collective.BROADCAST: (Algorithm.RING,),
-    Collective.POINT_TO_POINT: (Algorithm.DIRECT,),
+_CHOSEN_FROM: Final[Mapping[Collective, tuple[CollectiveAlgorithm, ...]]] = {
+    Collective.ALL_REDUCE: (CollectiveAlgorithm.RING, CollectiveAlgorithm.TREE),
+    Collective.ALL_GATHER: (CollectiveAlgorithm.RING,),
+    Collective.REDUCE_SCATTER: (CollectiveAlgorithm.RING,),
+    Collective.ALL_TO_ALL: (CollectiveAlgorithm.DIRECT,),
+    Collective.BROADCAST: (CollectiveAlgorithm.RING,),
+    Collective.POINT_TO_POINT: (CollectiveAlgorithm.DIRECT,),
 }
 """What NCCL has of each; all-reduce also in the switches, where they can."""
 
@@ -397,8 +410,8 @@ def collective_seconds(
     *,
     devices: float,
     per_domain: float,
-    fabric: Fabric,
-    algorithm: Algorithm | None = None,
+    fabric: ClusterFabric,
+    algorithm: CollectiveAlgorithm | None = None,
 ) -> float:
     """Seconds of one collective of ``devices`` devices, ``per_domain`` of them in each domain.
 
@@ -412,12 +425,12 @@ def collective_seconds(
         raise PlanningError("ALGORITHM_UNAVAILABLE", "", f"there is no {kind} by {algorithm}")
     if is_only(devices, 1.0):
         return 0.0 * message_bytes
-    group = _group(devices, per_domain, fabric)
+    group = _build_group(devices, per_domain, fabric)
     if algorithm is not None:
         return (devices > 1.0) * ways[algorithm](message_bytes, group)
     first, *others = _CHOSEN_FROM[kind]
     if kind is Collective.ALL_REDUCE and fabric.in_network is not None:
-        others.append(Algorithm.IN_NETWORK)
+        others.append(CollectiveAlgorithm.IN_NETWORK)
     seconds = ways[first](message_bytes, group)
     for other in others:
         seconds = smaller(seconds, ways[other](message_bytes, group))

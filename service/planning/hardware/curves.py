@@ -8,18 +8,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from service.planning.hardware.calibration import Calibration, LinkCurves, Share
+from service.planning.hardware.calibration import AchievedShare, Calibration, LinkCurves
 from service.planning.hardware.calibration.facility import FacilityCurves
 from service.planning.hardware.distance import ServingEvidence
-from service.planning.hardware.local_evidence import Deviations, LocalEvidence
+from service.planning.hardware.local_evidence import LocalEvidence, LogDeviations
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, Quantity, Spread
+from service.planning.quantity import EvidenceBasis, IntervalFactors, Quantity
 from service.planning.software.engines import EngineBuffers, EngineName
 from service.planning.software.overhead import DeviceOverhead
 
 _OLDER = "older_"
 
-__all__ = ["Efficiency", "ReferenceCurves", "Share", "TrainingMemoryCurves", "assumed_efficiency"]
+__all__ = [
+    "AchievedShare",
+    "Efficiency",
+    "ReferenceCurves",
+    "TrainingMemoryCurves",
+    "build_assumed_efficiency",
+]
 
 
 class TrainingMemoryCurves(NamedTuple):
@@ -31,12 +37,12 @@ class TrainingMemoryCurves(NamedTuple):
     measured over estimated peak.
     """
 
-    context: Share
-    eager_context: Share
-    communicator: Share
-    matrix_workspace: Share
-    fragmentation: Share
-    total: Spread
+    context: AchievedShare
+    eager_context: AchievedShare
+    communicator: AchievedShare
+    matrix_workspace: AchievedShare
+    fragmentation: AchievedShare
+    total: IntervalFactors
 
     @property
     def overhead(self) -> DeviceOverhead:
@@ -80,39 +86,39 @@ class ReferenceCurves:
     ``serving_generations``.
     """
 
-    training: Mapping[tuple[str, NumberFormat, str], Share]
-    training_pooled: Mapping[str, Share]
+    training: Mapping[tuple[str, NumberFormat, str], AchievedShare]
+    training_pooled: Mapping[str, AchievedShare]
     serving_generations: frozenset[str]
-    device_mtbf_hours: Share
-    restart_seconds: Share
-    silent_corruptions_per_device_hour: Share
-    accelerator_power: Spread
+    device_mtbf_hours: AchievedShare
+    restart_seconds: AchievedShare
+    silent_corruptions_per_device_hour: AchievedShare
+    accelerator_power: IntervalFactors
     """Draw over the limit where nothing is known of what the device does: the limit bounds it."""
-    device_power: Spread
+    device_power: IntervalFactors
     """Measured over estimated draw at a known rate, of generations whose draw was measured."""
-    served_power: Spread
+    served_power: IntervalFactors
     """The same at the estimated rate of serving."""
-    device_power_elsewhere: Spread
+    device_power_elsewhere: IntervalFactors
     """Measured over estimated draw of other generations."""
     facility: FacilityCurves
     """What the machines around accelerators draw."""
-    reported_memory: Share
+    reported_memory: AchievedShare
     training_memory: TrainingMemoryCurves
-    inference_memory: Spread
-    serving_memory: Mapping[EngineName, Mapping[str, Share]]
-    inference_latency: Spread
-    pass_latency: Spread
+    inference_memory: IntervalFactors
+    serving_memory: Mapping[EngineName, Mapping[str, AchievedShare]]
+    inference_latency: IntervalFactors
+    pass_latency: IntervalFactors
     """Measured over modelled seconds of a forward pass over pictures or texts."""
-    training_step: Spread
+    training_step: IntervalFactors
     """Measured over modelled seconds of a step, where no rows of the same software say."""
     calibration: Calibration
     """Constants of operators, links and steps."""
-    residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
+    residuals: Mapping[tuple[str, str], IntervalFactors] = field(default_factory=dict)
     """By kind of answer, with the software behind a slash where it is its own, and level of evidence: what
     was measured over what was estimated."""
     serving_evidence: ServingEvidence = field(default_factory=ServingEvidence)
     """Systems and models whose serving was measured."""
-    deviations: Mapping[str, Deviations] = field(default_factory=dict)
+    deviations: Mapping[str, LogDeviations] = field(default_factory=dict)
     """Of what a tenant's own runs have in common, by kind of answer."""
     local: LocalEvidence | None = None
     """The runs that the tenant measured; None where there are none."""
@@ -122,18 +128,20 @@ class ReferenceCurves:
         """What collectives achieve."""
         return self.calibration.links
 
-    def training_efficiency(self, generation: str, compute: NumberFormat, recomputation: str) -> Efficiency:
+    def find_training_efficiency(
+        self, generation: str, compute: NumberFormat, recomputation: str
+    ) -> Efficiency:
         """Hardware FLOPs utilization of the nearest measured training runs."""
         share = self.training.get((generation, compute, recomputation))
-        basis = Basis.REFERENCE if share else Basis.DATASHEET
+        basis = EvidenceBasis.REFERENCE if share else EvidenceBasis.DATASHEET
         nearest = share or self.training_pooled[recomputation]
         return Efficiency(
-            utilization=nearest.quantity(basis),
+            utilization=nearest.to_quantity(basis),
             source=nearest.source,
             runs=nearest.runs,
         )
 
-    def serving_buffers(
+    def find_serving_buffers(
         self, engine: EngineName, generation: str | None
     ) -> tuple[EngineBuffers, EngineBuffers, EngineBuffers]:
         """What an engine takes beside weights and cache on a generation: low, value and high.
@@ -151,11 +159,11 @@ class ReferenceCurves:
         )
 
 
-def assumed_efficiency(utilization: float, bandwidth_utilization: float | None) -> Efficiency:
+def build_assumed_efficiency(utilization: float, bandwidth_utilization: float | None) -> Efficiency:
     """What a caller assumes; bandwidth is used to the same share unless stated."""
     bandwidth = utilization if bandwidth_utilization is None else bandwidth_utilization
     return Efficiency(
-        utilization=Quantity(utilization, utilization, utilization, Basis.ASSUMED),
-        bandwidth_utilization=Quantity(bandwidth, bandwidth, bandwidth, Basis.ASSUMED),
+        utilization=Quantity(utilization, utilization, utilization, EvidenceBasis.ASSUMED),
+        bandwidth_utilization=Quantity(bandwidth, bandwidth, bandwidth, EvidenceBasis.ASSUMED),
         source="given with the question",
     )

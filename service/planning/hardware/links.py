@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from service.planning.quantity import Basis
+from service.planning.quantity import EvidenceBasis
 
 
 class LinkKind(StrEnum):
@@ -40,4 +40,4 @@ class Link(NamedTuple):
     latency_seconds: float | None = None
     joined: int = 1
     in_network: bool = False
-    basis: Basis = Basis.DATASHEET
+    basis: EvidenceBasis = EvidenceBasis.DATASHEET

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.quantity import Basis, Spread
+from service.planning.quantity import EvidenceBasis, IntervalFactors
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ _FEWEST_RANKED: Final = 4
 _INSIDE: Final = 0.8
 
 
-class Deviations(NamedTuple):
+class LogDeviations(NamedTuple):
     """Standard deviations of the parts of log ratios of one kind of answer, dimensionless."""
 
     model: float
@@ -53,7 +53,7 @@ class Deviations(NamedTuple):
     """Of one run alone."""
 
 
-class Group(NamedTuple):
+class RunGroup(NamedTuple):
     """What must be the same for a run to say anything of another; None where a question does not say."""
 
     kind: str
@@ -62,7 +62,7 @@ class Group(NamedTuple):
     parameter_count: int | None
 
 
-class Setting(NamedTuple):
+class RunSetting(NamedTuple):
     """What a run is of.
 
     ``system`` and ``layout`` are compared as they are. ``load`` are logarithms: requests at a time on a
@@ -70,7 +70,7 @@ class Setting(NamedTuple):
     devices.
     """
 
-    group: Group
+    group: RunGroup
     system: Hashable
     layout: Hashable
     load: tuple[float, ...]
@@ -79,12 +79,12 @@ class Setting(NamedTuple):
 class MeasuredRun(NamedTuple):
     """A run with the logarithm of its measured figure over the estimated one."""
 
-    setting: Setting
+    setting: RunSetting
     log_ratio: float
     calibration_id: str
 
 
-class Correction(NamedTuple):
+class EstimateCorrection(NamedTuple):
     """What runs nearby make of an estimate and of its interval.
 
     ``factor`` multiplies the estimate. The ends of its interval, as factors of it, are raised to the power
@@ -97,20 +97,20 @@ class Correction(NamedTuple):
     runs: int = 0
     calibration_ids: tuple[str, ...] = ()
 
-    def of(self, spread: Spread) -> Spread:
+    def apply_to_spread(self, spread: IntervalFactors) -> IntervalFactors:
         """The spread around an estimate, corrected."""
         reach = math.exp(self.least)
-        return Spread(
+        return IntervalFactors(
             self.factor * min(spread.low**self.narrowing, 1.0 / reach),
             self.factor * max(spread.high**self.narrowing, reach),
             f"{spread.source}; {self.runs} measured runs of your own" if self.runs else spread.source,
             middle=self.factor * spread.middle,
-            basis=Basis.CALIBRATED_SKU,
+            basis=EvidenceBasis.CALIBRATED_SKU,
             calibration_ids=self.calibration_ids,
         )
 
 
-def fingerprint(family: str, setting: Setting, measured: float) -> str:
+def compute_fingerprint(family: str, setting: RunSetting, measured: float) -> str:
     """A digest by which one published figure is known again, however its question is written.
 
     Of the kind of answer, the group, the load to 1% and the figure to four digits.
@@ -123,83 +123,88 @@ def fingerprint(family: str, setting: Setting, measured: float) -> str:
 class LocalEvidence(Protocol):
     """The measured runs of one tenant."""
 
-    def correction(self, family: str, setting: Setting) -> Correction | None:
+    def compute_correction(self, family: str, setting: RunSetting) -> EstimateCorrection | None:
         """What they say of a kind of answer in a setting; None where none is of its group."""
 
-    def layouts(self, family: str, group: Group) -> frozenset[Hashable]:
+    def list_layouts(self, family: str, group: RunGroup) -> frozenset[Hashable]:
         """Layouts of the runs of a group: in all others, settings that differ in it alone are the same."""
 
 
-def corrected(local: LocalEvidence | None, family: str, setting: Setting, spread: Spread) -> Spread:
+def apply_correction(
+    local: LocalEvidence | None, family: str, setting: RunSetting, spread: IntervalFactors
+) -> IntervalFactors:
     """The spread of a kind of answer under a tenant's own runs; as it is where there are none nearby."""
-    found = local.correction(family, setting) if local is not None else None
-    return spread if found is None else found.of(spread)
+    found = local.compute_correction(family, setting) if local is not None else None
+    return spread if found is None else found.apply_to_spread(spread)
 
 
-def correlation(deviations: Deviations, one: Setting, other: Setting) -> float:
+def compute_correlation(deviations: LogDeviations, one: RunSetting, other: RunSetting) -> float:
     """Correlation of the log ratios of two runs, 0 to below 1: the variance of what they have in common.
 
     An estimate of both is wrong alike as far as they share parts, so that their ratio is surer than either.
     """
     variances = np.square(deviations)
-    shared = Settings([one]).parts(other)[:, 0]
+    shared = RunSettings([one]).compute_shared_parts(other)[:, 0]
     return float(variances[:-1] @ shared / variances.sum())
 
 
-class Settings:
+class RunSettings:
     """Some settings, and what each shares with another."""
 
-    def __init__(self, settings: Sequence[Setting]) -> None:
+    def __init__(self, settings: Sequence[RunSetting]) -> None:
         """Names become numbers once."""
         self._codes: dict[Hashable, int] = {}
         self._names = np.array(
-            [[self._codes.setdefault(name, len(self._codes)) for name in _names(each)] for each in settings]
+            [
+                [self._codes.setdefault(name, len(self._codes)) for name in _build_group_keys(each)]
+                for each in settings
+            ]
         )
         self._loads = np.array([each.load for each in settings])
 
-    def parts(self, setting: Setting) -> Floats:
+    def compute_shared_parts(self, setting: RunSetting) -> Floats:
         """Share of each part that a setting has in common with each of these: parts x settings, 0 to 1.
 
-        In the order of :class:`Deviations`, without the part of one run alone.
+        In the order of :class:`LogDeviations`, without the part of one run alone.
         """
-        own = np.array([self._codes.get(name, -1) for name in _names(setting)])
+        own = np.array([self._codes.get(name, -1) for name in _build_group_keys(setting)])
         model, system, layout = (self._names == own).T.astype(float)
         apart = (self._loads - np.array(setting.load)) / LOAD_SCALE
         near = np.exp(-0.5 * (apart * apart).sum(axis=1))
         return np.stack([model, system, layout, system * near, layout * near])
 
 
-def _names(setting: Setting) -> tuple[Hashable, Hashable, Hashable]:
+def _build_group_keys(setting: RunSetting) -> tuple[Hashable, Hashable, Hashable]:
     group, system, layout, _ = setting
     return group, (group, system), (group, system, layout)
 
 
-class Neighbourhood:
+class NearbyRuns:
     """Measured runs of one tenant, solved once."""
 
-    def __init__(self, runs: Sequence[MeasuredRun], deviations: Deviations) -> None:
+    def __init__(self, runs: Sequence[MeasuredRun], deviations: LogDeviations) -> None:
         """Runs of one setting count as one of their mean: what they have in common is not measured twice."""
-        merged: dict[Setting, list[float]] = {}
+        merged: dict[RunSetting, list[float]] = {}
         for run in runs:
             merged.setdefault(run.setting, []).append(run.log_ratio)
         ratios = [math.fsum(each) / len(each) for each in merged.values()]
-        self._settings = Settings(list(merged))
+        self._settings = RunSettings(list(merged))
         self.layouts = frozenset(setting.layout for setting in merged)
         self._variances = np.square(deviations[:-1])
         self._run = deviations.run**2
         self._prior = float(self._variances.sum()) + self._run
         self._runs = len(merged)
         self._ids = tuple(dict.fromkeys(run.calibration_id for run in runs))
-        shared = np.array([self._shared(setting) for setting in merged])
+        shared = np.array([self._compute_covariance(setting) for setting in merged])
         self._inverse = np.linalg.inv(shared + self._run * np.eye(self._runs))
         self._weights = self._inverse @ np.clip(ratios, -FURTHEST, FURTHEST)
-        self._scale, self._most, self._least = self._left_out()
+        self._scale, self._most, self._least = self._cross_validate()
 
-    def correction(self, setting: Setting) -> Correction:
+    def compute_correction(self, setting: RunSetting) -> EstimateCorrection:
         """What these runs say of a setting."""
-        shared = self._shared(setting)
+        shared = self._compute_covariance(setting)
         variance = self._prior - float(shared @ self._inverse @ shared)
-        return Correction(
+        return EstimateCorrection(
             math.exp(float(shared @ self._weights)),
             min(math.sqrt(max(variance, self._run) / self._prior) * self._scale, self._most),
             self._least,
@@ -207,12 +212,12 @@ class Neighbourhood:
             self._ids,
         )
 
-    def _shared(self, setting: Setting) -> Floats:
+    def _compute_covariance(self, setting: RunSetting) -> Floats:
         """Covariance of a setting with each of the runs."""
-        found: Floats = self._variances @ self._settings.parts(setting)
+        found: Floats = self._variances @ self._settings.compute_shared_parts(setting)
         return found
 
-    def _left_out(self) -> tuple[float, float, float]:
+    def _cross_validate(self) -> tuple[float, float, float]:
         """How much wider the spread is than the parts tell, how wide at most, the error of the worst fifth.
 
         Each run is predicted from the others (Rasmussen and Williams 2006, equation 5.12). The rank of an

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
-from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredFigure, Scope
-from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredScope
+from service.planning.hardware.calibration.shares import AchievedShare
 from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.links import LinkKind
-from service.planning.quantity import Basis
+from service.planning.quantity import EvidenceBasis
 
 ACCELERATOR_KIND: Final = "cuda"
 """The kind of set that holds for accelerators of the catalog; a processor's holds for none of them."""
@@ -23,7 +23,7 @@ _SAME_POWER: Final = 0.01
 """Relative difference of power limits up to which they count as one."""
 
 
-class Asked(NamedTuple):
+class RequestedDevice(NamedTuple):
     """The device of a question.
 
     ``specified`` says that the question gives its figures instead of a row of the catalog: what it is, only
@@ -38,55 +38,57 @@ class Asked(NamedTuple):
     links: tuple[tuple[LinkKind, float], ...] = ()
 
 
-class Held(NamedTuple):
+class MeasuredConstant(NamedTuple):
     """A constant that measurements give: its evidence, and the sets that it was read from."""
 
-    share: Share
-    basis: Basis
+    share: AchievedShare
+    basis: EvidenceBasis
     ids: tuple[str, ...]
 
 
-class Level(NamedTuple):
+class DistanceLevel(NamedTuple):
     """The sets of one distance or nearer, and the evidence that they are."""
 
-    basis: Basis
+    basis: EvidenceBasis
     sets: tuple[DeviceCalibration, ...]
 
 
-def applies(scope: Scope, asked: Asked) -> Basis | None:
+def resolve_basis(scope: MeasuredScope, asked: RequestedDevice) -> EvidenceBasis | None:
     """How near what was measured is to the device that is asked for; None where it says nothing of it."""
     accelerator, of_node = asked.accelerator, scope.node_id is not None and scope.node_id == asked.node_id
     named = of_node or (asked.calibration_id is not None and scope.node_id is not None)
     if asked.specified and named:
-        return Basis.CALIBRATED_NODE
+        return EvidenceBasis.CALIBRATED_NODE
     if scope.kind != ACCELERATOR_KIND:
         return None
     same = not asked.specified and scope.accelerator_id == accelerator.id
     if named and (same or (scope.accelerator_id is None and not asked.specified)):
-        return Basis.CALIBRATED_NODE
+        return EvidenceBasis.CALIBRATED_NODE
     if same:
-        return Basis.CALIBRATED_SKU
+        return EvidenceBasis.CALIBRATED_SKU
     if accelerator.generation and scope.generation == accelerator.generation:
-        return Basis.CALIBRATED_GENERATION
+        return EvidenceBasis.CALIBRATED_GENERATION
     return None
 
 
-def levels(sets: Iterable[DeviceCalibration], asked: Asked) -> list[Level]:
+def build_levels(sets: Iterable[DeviceCalibration], asked: RequestedDevice) -> list[DistanceLevel]:
     """Sets by how near they are, the nearest first; a level holds those of the nearer ones too."""
-    near = [(basis, each) for each in sets if (basis := applies(each.scope, asked)) is not None]
-    node = [each for basis, each in near if basis is Basis.CALIBRATED_NODE]
-    sku = [each for basis, each in near if basis in (Basis.CALIBRATED_NODE, Basis.CALIBRATED_SKU)]
-    alike = [each for each in sku if _alike(each.scope, asked)]
+    near = [(basis, each) for each in sets if (basis := resolve_basis(each.scope, asked)) is not None]
+    node = [each for basis, each in near if basis is EvidenceBasis.CALIBRATED_NODE]
+    sku = [
+        each for basis, each in near if basis in (EvidenceBasis.CALIBRATED_NODE, EvidenceBasis.CALIBRATED_SKU)
+    ]
+    alike = [each for each in sku if _is_alike(each.scope, asked)]
     found = (
-        Level(Basis.CALIBRATED_NODE, tuple(node)),
-        Level(Basis.CALIBRATED_SKU, tuple(alike)),
-        Level(Basis.CALIBRATED_SKU, tuple(sku)),
-        Level(Basis.CALIBRATED_GENERATION, tuple(each for _, each in near)),
+        DistanceLevel(EvidenceBasis.CALIBRATED_NODE, tuple(node)),
+        DistanceLevel(EvidenceBasis.CALIBRATED_SKU, tuple(alike)),
+        DistanceLevel(EvidenceBasis.CALIBRATED_SKU, tuple(sku)),
+        DistanceLevel(EvidenceBasis.CALIBRATED_GENERATION, tuple(each for _, each in near)),
     )
     return [level for level in found if level.sets]
 
 
-def _alike(scope: Scope, asked: Asked) -> bool:
+def _is_alike(scope: MeasuredScope, asked: RequestedDevice) -> bool:
     """Whether power limit and, where it is asked for, driver are the same; what is unknown is not."""
     limit, measured = asked.accelerator.power_limit_watts, scope.power_limit_watts
     if limit is not None and (measured is None or abs(measured / limit - 1.0) > _SAME_POWER):
@@ -94,33 +96,33 @@ def _alike(scope: Scope, asked: Asked) -> bool:
     return asked.driver_major is None or scope.driver_major == asked.driver_major
 
 
-class Search:
+class ConstantSearch:
     """Looks constants up in the levels, and remembers what it found."""
 
-    def __init__(self, levels: Sequence[Level]) -> None:
+    def __init__(self, levels: Sequence[DistanceLevel]) -> None:
         self._levels = levels
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, MeasuredConstant] = {}
         self.above_limit: list[str] = []
 
-    def seconds(
+    def find_seconds(
         self, name: str, figure_of: Callable[[DeviceCalibration], MeasuredFigure | None]
-    ) -> Share | None:
+    ) -> AchievedShare | None:
         """A constant that is no share of a limit, as it was measured."""
-        return self._find(name, figure_of, lambda _figure, _basis: 1.0)
+        return self._find_figure(name, figure_of, lambda _figure, _basis: 1.0)
 
-    def share(
+    def find_share(
         self,
         name: str,
         figure_of: Callable[[DeviceCalibration], MeasuredFigure | None],
         own_limit: float | None,
-    ) -> Share | None:
+    ) -> AchievedShare | None:
         """A rate as a share of its limit: of the asked device where it was measured on such."""
 
-        def limit(figure: MeasuredFigure, basis: Basis) -> float | None:
-            is_own = basis is not Basis.CALIBRATED_GENERATION
+        def select_limit(figure: MeasuredFigure, basis: EvidenceBasis) -> float | None:
+            is_own = basis is not EvidenceBasis.CALIBRATED_GENERATION
             return own_limit if is_own and own_limit else figure.limit
 
-        found = self._find(name, figure_of, limit)
+        found = self._find_figure(name, figure_of, select_limit)
         if found is None or found.high <= 1.0:
             return found
         # The data sheet bounds what a device does: where it is passed, the sheet is of another device.
@@ -132,33 +134,36 @@ class Search:
         self.held[name] = self.held[name]._replace(share=within)
         return within
 
-    def _find(
+    def _find_figure(
         self,
         name: str,
         figure_of: Callable[[DeviceCalibration], MeasuredFigure | None],
-        limit_of: Callable[[MeasuredFigure, Basis], float | None],
-    ) -> Share | None:
+        limit_of: Callable[[MeasuredFigure, EvidenceBasis], float | None],
+    ) -> AchievedShare | None:
         for basis, sets in self._levels:
             # The newest set of a node that has the figure stands for the node.
-            nodes: dict[str, tuple[str, Share]] = {}
+            nodes: dict[str, tuple[str, AchievedShare]] = {}
             for each in sets:
                 figure = figure_of(each)
                 limit = None if figure is None else limit_of(figure, basis)
                 if figure is not None and limit:
                     ends = (figure.low / limit, figure.value / limit, figure.high / limit)
-                    nodes[each.scope.node_id or each.id] = each.id, Share(*ends, figure.runs, figure.source)
+                    nodes[each.scope.node_id or each.id] = (
+                        each.id,
+                        AchievedShare(*ends, figure.runs, figure.source),
+                    )
             if nodes:
                 ids, shares = zip(*nodes.values(), strict=True)
-                self.held[name] = Held(_pooled(shares), basis, tuple(ids))
+                self.held[name] = MeasuredConstant(_pool_shares(shares), basis, tuple(ids))
                 return self.held[name].share
         return None
 
 
-def _pooled(shares: Sequence[Share]) -> Share:
+def _pool_shares(shares: Sequence[AchievedShare]) -> AchievedShare:
     """The middle of several nodes and their whole range."""
     if len(shares) == 1:
         return shares[0]
-    return Share(
+    return AchievedShare(
         min(share.low for share in shares),
         median(share.value for share in shares),
         max(share.high for share in shares),

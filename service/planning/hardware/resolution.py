@@ -21,24 +21,30 @@ from typing import Final, NamedTuple
 from service.planning.hardware.calibration import Calibration
 from service.planning.hardware.calibration.links import LinkCalibration, LinkCurves, LinkShare
 from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredLink
-from service.planning.hardware.calibration.operators import Key, OperatorCalibration, OperatorQuantity
+from service.planning.hardware.calibration.operators import OperatorCalibration, OperatorKey, OperatorQuantity
 from service.planning.hardware.calibration.power import DRAW, PowerCalibration, PowerQuantity
 from service.planning.hardware.calibration.serving import ServingCalibration, ServingQuantity
-from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.calibration.shares import AchievedShare
 from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.curves import ReferenceCurves
 from service.planning.hardware.distance import ServingEvidence
 from service.planning.hardware.links import Link, LinkKind
-from service.planning.hardware.nearest import Asked, Held, Level, Search, levels
+from service.planning.hardware.nearest import (
+    ConstantSearch,
+    DistanceLevel,
+    MeasuredConstant,
+    RequestedDevice,
+    build_levels,
+)
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, Quantity
+from service.planning.quantity import EvidenceBasis, Quantity
 
 
-class Resolved(NamedTuple):
+class DeviceConstants(NamedTuple):
     """The constants of a question's device; ``held`` are the measured ones by name."""
 
     curves: ReferenceCurves
-    held: Mapping[str, Held] = {}
+    held: Mapping[str, MeasuredConstant] = {}
     above_limit: tuple[str, ...] = ()
     """Constants that were measured above the data sheet, and count as all of it."""
     power_limit_watts: float | None = None
@@ -47,25 +53,28 @@ class Resolved(NamedTuple):
     peak_flops_per_second: Mapping[NumberFormat, float] = {}
     """Rates that the question leaves to the node, as they were measured."""
 
-    def ids(self, prefixes: Iterable[str]) -> tuple[str, ...]:
+    def list_calibration_ids(self, prefixes: Iterable[str]) -> tuple[str, ...]:
         """The sets behind the constants whose names begin so, each once."""
         wanted = tuple(prefixes)
         found = (held.ids for name, held in self.held.items() if name.startswith(wanted))
         return tuple(dict.fromkeys(each for ids in found for each in ids))
 
-    def value(self, name: str) -> float | None:
+    def get_value(self, name: str) -> float | None:
         """The measured constant of a name."""
         held = self.held.get(name)
         return held and held.share.value
 
-    def on(self, accelerator: Accelerator) -> Accelerator:
+    def apply_to_accelerator(self, accelerator: Accelerator) -> Accelerator:
         """The accelerator with the memory, the power limit and the rates that were measured.
 
         A process finds what it can allocate and what its context holds. A rate that is given stays.
         """
         memory, context = self.held.get("memory_bytes"), self.held.get("context_bytes")
-        given = accelerator.capacity_bytes is not None and accelerator.capacity_bytes.basis is Basis.ASSUMED
-        own = memory is not None and memory.basis is not Basis.CALIBRATED_GENERATION
+        given = (
+            accelerator.capacity_bytes is not None
+            and accelerator.capacity_bytes.basis is EvidenceBasis.ASSUMED
+        )
+        own = memory is not None and memory.basis is not EvidenceBasis.CALIBRATED_GENERATION
         if memory is not None and context is not None and own and not given:
             both = (one + other for one, other in zip(memory.share.ends, context.share.ends, strict=True))
             low, value, high = both
@@ -79,14 +88,16 @@ class Resolved(NamedTuple):
             accelerator = replace(accelerator, peak_flops_per_second=rates)
         return accelerator
 
-    def through(self, link: Link) -> Link:
+    def apply_to_link(self, link: Link) -> Link:
         """The link without the latency that its data sheet states, where a hop was measured."""
         if f"links.{link.kind}.hop_seconds" in self.held:
             return link._replace(latency_seconds=None)
         return link
 
 
-def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: Asked) -> Resolved:
+def resolve_curves(
+    curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: RequestedDevice
+) -> DeviceConstants:
     """The reference set with what ``sets`` say of the asked device in place of its generation's constants.
 
     Without a set that applies the curves are the same object. Shares are of the data sheet, seconds and bytes
@@ -94,24 +105,24 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
     """
     if asked.calibration_id is not None:
         sets = [each for each in sets if each.id == asked.calibration_id]
-    near = levels(sets, asked)
+    near = build_levels(sets, asked)
     if not near:
-        return Resolved(curves)
-    given, asked = asked, _with_rates(asked, near[0])
-    search = Search(near)
+        return DeviceConstants(curves)
+    given, asked = asked, _apply_node_rates(asked, near[0])
+    search = ConstantSearch(near)
     known = curves.calibration
-    operators = _operators(known.operators, search, asked)
+    operators = _resolve_operators(known.operators, search, asked)
     calibration = Calibration(
         operators=operators,
-        links=_links(known.links, search, asked),
+        links=_resolve_links(known.links, search, asked),
         steps=known.steps,
         passes=known.passes,
-        serving=_serving(known, operators, search, asked),
-        power=_power(known.power, search, asked),
+        serving=_resolve_serving(known, operators, search, asked),
+        power=_resolve_power(known.power, search, asked),
     )
-    _look_up_host(search)
-    changed = _with_context(replace(curves, calibration=calibration), search)
-    if "operators.bandwidth" in search.held and operators.bases_of(OperatorQuantity.MATRIX_PEAK):
+    _find_host_figures(search)
+    changed = _apply_context(replace(curves, calibration=calibration), search)
+    if "operators.bandwidth" in search.held and operators.list_bases(OperatorQuantity.MATRIX_PEAK):
         evidence = changed.serving_evidence
         changed = replace(
             changed,
@@ -122,7 +133,7 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
             ),
         )
     limits = {each.scope.power_limit_watts for each in near[0].sets}
-    of_node = near[0].basis is Basis.CALIBRATED_NODE and not asked.specified
+    of_node = near[0].basis is EvidenceBasis.CALIBRATED_NODE and not asked.specified
     limit = limits.pop() if of_node and len(limits) == 1 else None
     device, stated = asked.accelerator, given.accelerator
     rates = {
@@ -131,15 +142,15 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
         if number_format not in stated.peak_flops_per_second
     }
     streams = device.bandwidth_bytes_per_second if stated.bandwidth_bytes_per_second is None else None
-    return Resolved(changed, search.held, tuple(search.above_limit), limit, streams, rates)
+    return DeviceConstants(changed, search.held, tuple(search.above_limit), limit, streams, rates)
 
 
-def _with_rates(asked: Asked, nearest: Level) -> Asked:
+def _apply_node_rates(asked: RequestedDevice, nearest: DistanceLevel) -> RequestedDevice:
     """The device with what its node was measured to reach for rates that the question does not give.
 
     A processor has no data sheet of an accelerator: what it reaches is then all that it is known to have.
     """
-    if not asked.specified or nearest.basis is not Basis.CALIBRATED_NODE:
+    if not asked.specified or nearest.basis is not EvidenceBasis.CALIBRATED_NODE:
         return asked
     accelerator, rates = asked.accelerator, dict(asked.accelerator.peak_flops_per_second)
     bandwidth = accelerator.bandwidth_bytes_per_second
@@ -170,7 +181,7 @@ _UNITS: Final = (
 _ATTENTION_FORMATS: Final = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
 
 
-def _formats(
+def _list_formats(
     quantity: OperatorQuantity, number_format: NumberFormat | None
 ) -> tuple[NumberFormat | None, ...]:
     """Formats whose figure counts for a constant, the first that was measured."""
@@ -182,13 +193,13 @@ def _formats(
     return same or (number_format,)
 
 
-def _operator_figure(
+def _build_operator_lookup(
     quantity: OperatorQuantity, number_format: NumberFormat | None, accelerator: Accelerator
 ) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
     """A figure in the first format that has one; where it states no limit, the device's is put in."""
 
-    def figure_of(calibration: DeviceCalibration) -> MeasuredFigure | None:
-        for each in _formats(quantity, number_format):
+    def find_figure(calibration: DeviceCalibration) -> MeasuredFigure | None:
+        for each in _list_formats(quantity, number_format):
             figure = calibration.operators.get((quantity, each))
             if figure is not None and figure.limit is None and each is not None:
                 return figure._replace(limit=accelerator.peak_flops_per_second.get(each))
@@ -196,28 +207,32 @@ def _operator_figure(
                 return figure
         return None
 
-    return figure_of
+    return find_figure
 
 
-def _operators(known: OperatorCalibration, search: Search, asked: Asked) -> OperatorCalibration:
+def _resolve_operators(
+    known: OperatorCalibration, search: ConstantSearch, asked: RequestedDevice
+) -> OperatorCalibration:
     accelerator, constants = asked.accelerator, dict(known.constants)
-    bases: dict[Key, Basis] = {}
+    bases: dict[OperatorKey, EvidenceBasis] = {}
     peaks = accelerator.peak_flops_per_second
     second = {unit[1] for unit in _UNITS}
     for quantity in OperatorQuantity:
         by_format = quantity is OperatorQuantity.MATRIX_PEAK
         for number_format in [each for each in NumberFormat if each not in second] if by_format else [None]:
-            figure_of = _operator_figure(quantity, number_format, accelerator)
+            figure_of = _build_operator_lookup(quantity, number_format, accelerator)
             name = ".".join(part for part in ("operators", quantity, number_format) if part)
             if quantity in _FUSED:
-                found = search.share(name, figure_of, None)
+                found = search.find_share(name, figure_of, None)
             elif number_format is not None:
-                units = (peaks.get(each) for each in _formats(quantity, number_format) if each is not None)
-                found = search.share(name, figure_of, next((rate for rate in units if rate), None))
+                units = (
+                    peaks.get(each) for each in _list_formats(quantity, number_format) if each is not None
+                )
+                found = search.find_share(name, figure_of, next((rate for rate in units if rate), None))
             elif quantity is OperatorQuantity.BANDWIDTH:
-                found = search.share(name, figure_of, accelerator.bandwidth_bytes_per_second)
+                found = search.find_share(name, figure_of, accelerator.bandwidth_bytes_per_second)
             else:
-                found = search.seconds(name, figure_of)
+                found = search.find_seconds(name, figure_of)
             if found is not None:
                 key = (quantity, accelerator.generation, number_format)
                 constants[key], bases[key] = found, search.held[name].basis
@@ -232,8 +247,8 @@ _STREAMED: Final = (
 """Rates of kernels that stream what they work on, over that of a streaming kernel."""
 
 
-def _serving(
-    known: Calibration, operators: OperatorCalibration, search: Search, asked: Asked
+def _resolve_serving(
+    known: Calibration, operators: OperatorCalibration, search: ConstantSearch, asked: RequestedDevice
 ) -> ServingCalibration:
     """Constants of engines over the measured device: each keeps its ratio to that of any engine.
 
@@ -242,59 +257,63 @@ def _serving(
     serving, accelerator = known.serving, asked.accelerator
     factors: dict[ServingQuantity, float] = {}
 
-    def of_any(quantity: ServingQuantity) -> float:
-        return serving.find(quantity, None).value
+    def find_general_value(quantity: ServingQuantity) -> float:
+        return serving.find_share(quantity, None).value
 
-    streamed = operators.find(OperatorQuantity.BANDWIDTH, accelerator.generation).value
+    streamed = operators.find_share(OperatorQuantity.BANDWIDTH, accelerator.generation).value
     for quantity in _STREAMED:
-        figure_of = _over_streaming(quantity, accelerator.bandwidth_bytes_per_second, streamed)
-        found = search.seconds(f"serving.{quantity}", figure_of)
+        figure_of = _build_streaming_lookup(quantity, accelerator.bandwidth_bytes_per_second, streamed)
+        found = search.find_seconds(f"serving.{quantity}", figure_of)
         if found is not None:
-            factors[quantity] = min(1.0, found.value / of_any(quantity))
+            factors[quantity] = min(1.0, found.value / find_general_value(quantity))
     weights = factors.get(ServingQuantity.WEIGHT_BANDWIDTH)
     if weights is not None:
         factors.setdefault(ServingQuantity.EXPERT_BANDWIDTH, weights)
-        slower = _slower_stream(known, accelerator, weights, streamed)
+        slower = _compute_stream_factor(known, accelerator, weights, streamed)
         factors[ServingQuantity.UNIT_BANDWIDTH] = min(1.0, slower)
     peaks, quantity = accelerator.peak_flops_per_second, ServingQuantity.DECODE_ATTENTION
     wide = next((peaks[each] for each in _ATTENTION_FORMATS if peaks.get(each)), None)
-    if (found := search.share(f"serving.{quantity}", _of_serving(quantity), wide)) is not None:
-        factors[quantity] = min(1.0, found.value / of_any(quantity))
+    if (found := search.find_share(f"serving.{quantity}", _build_serving_lookup(quantity), wide)) is not None:
+        factors[quantity] = min(1.0, found.value / find_general_value(quantity))
     quantity = ServingQuantity.KERNEL_SECONDS
-    if (found := search.seconds(f"serving.{quantity}", _of_serving(quantity))) is not None:
-        factors[quantity] = max(1.0, found.value / of_any(quantity))
+    if (found := search.find_seconds(f"serving.{quantity}", _build_serving_lookup(quantity))) is not None:
+        factors[quantity] = max(1.0, found.value / find_general_value(quantity))
     if not factors:
         return serving
-    constants = {key: _times(share, factors.get(key[0], 1.0)) for key, share in serving.constants.items()}
+    constants = {
+        key: _scale_share(share, factors.get(key[0], 1.0)) for key, share in serving.constants.items()
+    }
     return replace(serving, constants=constants, _known={})
 
 
-def _slower_stream(known: Calibration, accelerator: Accelerator, factor: float, streamed: float) -> float:
+def _compute_stream_factor(
+    known: Calibration, accelerator: Accelerator, factor: float, streamed: float
+) -> float:
     """Measured over expected rate of streaming weights, the latter under both limits of any engine.
 
     A node that streams weights at half the rate does so whichever limit the reference set saw: fewer bytes
     are on their way through each multiprocessor, too.
     """
     bandwidth, serving = accelerator.bandwidth_bytes_per_second, known.serving
-    reached = serving.find(ServingQuantity.WEIGHT_BANDWIDTH, None).value
-    before = known.operators.find(OperatorQuantity.BANDWIDTH, accelerator.generation).value
+    reached = serving.find_share(ServingQuantity.WEIGHT_BANDWIDTH, None).value
+    before = known.operators.find_share(OperatorQuantity.BANDWIDTH, accelerator.generation).value
     if bandwidth is None:
         return factor * streamed / before
-    units = known.operators.machine(accelerator.id, accelerator.generation).multiprocessors
-    most = units * serving.find(ServingQuantity.UNIT_BANDWIDTH, None).value
+    units = known.operators.find_machine(accelerator.id, accelerator.generation).multiprocessors
+    most = units * serving.find_share(ServingQuantity.UNIT_BANDWIDTH, None).value
     return factor * reached * streamed * bandwidth / min(before * reached * bandwidth, most)
 
 
-def _of_serving(quantity: ServingQuantity) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
+def _build_serving_lookup(quantity: ServingQuantity) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
     return lambda each: each.serving.get(quantity)
 
 
-def _over_streaming(
+def _build_streaming_lookup(
     quantity: ServingQuantity, bandwidth: float | None, streamed: float
 ) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
     """A rate over that of streaming kernels of the same set; of the share that is known where it has none."""
 
-    def figure_of(each: DeviceCalibration) -> MeasuredFigure | None:
+    def find_figure(each: DeviceCalibration) -> MeasuredFigure | None:
         figure, stream = each.serving.get(quantity), each.operators.get((OperatorQuantity.BANDWIDTH, None))
         if figure is None:
             return None
@@ -305,10 +324,10 @@ def _over_streaming(
         low, value, high = (end / over for end in figure.ends)
         return MeasuredFigure(low, value, high, figure.runs, None, figure.source)
 
-    return figure_of
+    return find_figure
 
 
-def _times(share: Share, factor: float) -> Share:
+def _scale_share(share: AchievedShare, factor: float) -> AchievedShare:
     if factor == 1.0:
         return share
     return share._replace(low=share.low * factor, value=share.value * factor, high=share.high * factor)
@@ -325,19 +344,21 @@ _OF_THE_LIMIT: Final = frozenset(
 )
 
 
-def _power(known: PowerCalibration, search: Search, asked: Asked) -> PowerCalibration:
+def _resolve_power(
+    known: PowerCalibration, search: ConstantSearch, asked: RequestedDevice
+) -> PowerCalibration:
     generation, constants, bases = asked.accelerator.generation, dict(known.constants), {}
     for quantity in PowerQuantity:
         name = f"power.{quantity}"
 
-        def figure_of(each: DeviceCalibration, quantity: PowerQuantity = quantity) -> MeasuredFigure | None:
+        def find_figure(each: DeviceCalibration, quantity: PowerQuantity = quantity) -> MeasuredFigure | None:
             return each.power.get(quantity)
 
         if quantity in _OF_THE_LIMIT:
             # Of the limit that it was measured under: a node may be held below its data sheet.
-            found = search.share(name, figure_of, None)
+            found = search.find_share(name, find_figure, None)
         else:
-            found = search.seconds(name, figure_of)
+            found = search.find_seconds(name, find_figure)
         if found is not None:
             constants[quantity, generation], bases[quantity] = found, search.held[name].basis
     if not bases:
@@ -346,24 +367,28 @@ def _power(known: PowerCalibration, search: Search, asked: Asked) -> PowerCalibr
     return replace(known, constants=constants, measured=measured, bases=bases, _known={})
 
 
-def _links(known: LinkCurves, search: Search, asked: Asked) -> LinkCurves:
+def _resolve_links(known: LinkCurves, search: ConstantSearch, asked: RequestedDevice) -> LinkCurves:
     own, ends, sources = dict(asked.links), [known.slow, known.value, known.fast], dict(known.sources)
     measured = set(known.measured)
     for kind in LinkKind:
 
-        def part(name: str, kind: LinkKind = kind) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
-            def figure_of(each: DeviceCalibration) -> MeasuredFigure | None:
+        def build_link_lookup(
+            name: str, kind: LinkKind = kind
+        ) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
+            def find_figure(each: DeviceCalibration) -> MeasuredFigure | None:
                 link: MeasuredLink | None = each.links.get(kind)
                 return link and getattr(link, name)
 
-            return figure_of
+            return find_figure
 
-        rate = search.share(f"links.{kind}.rate", part("rate"), own.get(kind))
+        rate = search.find_share(f"links.{kind}.rate", build_link_lookup("rate"), own.get(kind))
         if rate is None:
             continue
-        hop = search.seconds(f"links.{kind}.hop_seconds", part("hop_seconds"))
-        through = search.share(f"links.{kind}.in_network_rate", part("in_network_rate"), own.get(kind))
-        launch = search.seconds(f"links.{kind}.launch_seconds", part("launch_seconds"))
+        hop = search.find_seconds(f"links.{kind}.hop_seconds", build_link_lookup("hop_seconds"))
+        through = search.find_share(
+            f"links.{kind}.in_network_rate", build_link_lookup("in_network_rate"), own.get(kind)
+        )
+        launch = search.find_seconds(f"links.{kind}.launch_seconds", build_link_lookup("launch_seconds"))
         # Slow ends have a low rate and long seconds.
         for place, (share, end) in enumerate(zip(rate.ends, ("high", "value", "low"), strict=True)):
             before = ends[place]
@@ -373,7 +398,7 @@ def _links(known: LinkCurves, search: Search, asked: Asked) -> LinkCurves:
                 launch_seconds=getattr(launch, end) if launch else before.launch_seconds,
             )
         if through is not None:
-            ends = _through_switches(ends, asked.accelerator.generation, through.ends)
+            ends = _apply_switch_shares(ends, asked.accelerator.generation, through.ends)
         measured.add(kind)
         sources[kind] = rate.source
     if measured == known.measured and sources == known.sources:
@@ -382,7 +407,7 @@ def _links(known: LinkCurves, search: Search, asked: Asked) -> LinkCurves:
     return LinkCurves(slow, value, fast, frozenset(measured), sources)
 
 
-def _through_switches(
+def _apply_switch_shares(
     ends: Sequence[LinkCalibration], generation: str, shares: Sequence[float]
 ) -> list[LinkCalibration]:
     """Both ends and the middle with what switches that reduce were measured to let through."""
@@ -400,15 +425,15 @@ _HOST: Final = (
 )
 
 
-def _look_up_host(search: Search) -> None:
+def _find_host_figures(search: ConstantSearch) -> None:
     for name in _HOST:
-        search.seconds(name, lambda each, name=name: getattr(each, name))  # type: ignore[misc]
+        search.find_seconds(name, lambda each, name=name: getattr(each, name))  # type: ignore[misc]
 
 
-def _with_context(curves: ReferenceCurves, search: Search) -> ReferenceCurves:
+def _apply_context(curves: ReferenceCurves, search: ConstantSearch) -> ReferenceCurves:
     """The curves with the measured context of a device; its memory is looked up beside it."""
-    search.seconds("memory_bytes", lambda each: _figure(each.memory_bytes))
-    context = search.seconds("context_bytes", lambda each: _figure(each.context_bytes))
+    search.find_seconds("memory_bytes", lambda each: _build_figure(each.memory_bytes))
+    context = search.find_seconds("context_bytes", lambda each: _build_figure(each.context_bytes))
     if context is None:
         return curves
     serving = {
@@ -419,7 +444,7 @@ def _with_context(curves: ReferenceCurves, search: Search) -> ReferenceCurves:
     return replace(curves, training_memory=training, serving_memory=serving)
 
 
-def _figure(measured: Quantity | None) -> MeasuredFigure | None:
+def _build_figure(measured: Quantity | None) -> MeasuredFigure | None:
     if measured is None:
         return None
     return MeasuredFigure(measured.low, measured.value, measured.high, 1, None, "measured on the device")

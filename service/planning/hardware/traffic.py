@@ -1,7 +1,7 @@
 """What a training step communicates: which messages, in which groups, how often.
 
-Every function gives the messages of one kind of parallelism; :func:`seconds` is the time of one on a fabric,
-all of it, hidden or not.
+Every function gives the messages of one kind of parallelism; :func:`compute_message_seconds` is the time of
+one on a fabric, all of it, hidden or not.
 
 Sources: Li et al. 2020 (DDP: buckets in reverse order), Rajbhandari et al. 2020 (ZeRO: reduce-scatter and
 all-gather; stage 3 gathers twice, 1.5 times the bytes), Zhao et al. 2023 (FSDP, hybrid sharding), Shoeybi et
@@ -17,24 +17,24 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from service.planning.figures import is_nothing, larger, rounded_up, smaller
-from service.planning.hardware.collectives import Collective, Fabric, collective_seconds
-from service.planning.parallelism import Group, Parallelism, Placement, Sharding
+from service.planning.figures import is_zero, larger, rounded_up, smaller
+from service.planning.hardware.collectives import ClusterFabric, Collective, collective_seconds
+from service.planning.parallelism import DeviceGroup, GroupPlacement, Parallelism, Sharding
 from service.planning.software.frameworks import Framework
 from service.planning.units import MEBIBYTE_BYTES
 
 
-class Message(NamedTuple):
+class CollectiveMessage(NamedTuple):
     """``times`` equal collectives of a group; ``message_bytes`` is the whole buffer of one of them."""
 
     name: str
     kind: Collective
-    group: Group
+    group: DeviceGroup
     message_bytes: float
     times: float = 1.0
 
 
-def seconds(message: Message, fabric: Fabric) -> float:
+def compute_message_seconds(message: CollectiveMessage, fabric: ClusterFabric) -> float:
     """Time of all of a message's collectives, one after the other."""
     each = collective_seconds(
         message.kind,
@@ -46,9 +46,9 @@ def seconds(message: Message, fabric: Fabric) -> float:
     return message.times * each
 
 
-def total_seconds(messages: Iterable[Message], fabric: Fabric) -> float:
+def total_seconds(messages: Iterable[CollectiveMessage], fabric: ClusterFabric) -> float:
     """Time of several messages, one after the other."""
-    return sum((seconds(message, fabric) for message in messages), 0.0)
+    return sum((compute_message_seconds(message, fabric) for message in messages), 0.0)
 
 
 # --- weights and gradients --------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def bucket_bytes(framework: Framework, gradient_bytes: float) -> float:
     return DDP_BUCKET_BYTES if elements is None else elements * gradient_bytes
 
 
-class Exchanged(NamedTuple):
+class ReplicaExchange(NamedTuple):
     """What replicas exchange: parameters of a device before sharding, and bytes of each.
 
     ``dense`` is one stage's parameters over its tensor-parallel devices, ``expert`` those of its experts over
@@ -84,14 +84,14 @@ class Exchanged(NamedTuple):
     units: float
 
 
-def buckets(parameters: float, gradient_bytes: float, largest_bytes: float) -> float:
+def count_buckets(parameters: float, gradient_bytes: float, largest_bytes: float) -> float:
     """Number of equal buckets, none above ``largest_bytes``: 14 GB in 25 MiB are 535."""
     return larger(1.0, rounded_up(parameters * gradient_bytes / largest_bytes))
 
 
 def replica_messages(
-    exchanged: Exchanged, layout: Parallelism, placed: Placement, micro_batches: float
-) -> Iterator[Message]:
+    exchanged: ReplicaExchange, layout: Parallelism, placed: GroupPlacement, micro_batches: float
+) -> Iterator[CollectiveMessage]:
     """Messages of data parallelism in one step.
 
     Plain replicas all-reduce their gradients once a step, however many micro-batches they accumulate.
@@ -105,50 +105,54 @@ def replica_messages(
         (exchanged.dense, placed.replicas, placed.shards, placed.shard_replicas),
         (exchanged.expert, placed.expert_replicas, placed.expert_shards, placed.expert_shard_replicas),
     ):
-        if is_nothing(parameters):
+        if is_zero(parameters):
             continue
         share = parameters / exchanged.units
         gradients, weights = share * exchanged.gradient_bytes, share * exchanged.weight_bytes
         units = exchanged.units
         match layout.sharding:
             case Sharding.NONE:
-                yield Message("gradients", Collective.ALL_REDUCE, group, gradients, units)
+                yield CollectiveMessage("gradients", Collective.ALL_REDUCE, group, gradients, units)
             case Sharding.ZERO_1:
-                yield Message("gradients", Collective.REDUCE_SCATTER, group, gradients, units)
-                yield Message("weights", Collective.ALL_GATHER, group, weights, units)
+                yield CollectiveMessage("gradients", Collective.REDUCE_SCATTER, group, gradients, units)
+                yield CollectiveMessage("weights", Collective.ALL_GATHER, group, weights, units)
             case Sharding.ZERO_2:
                 every = units * micro_batches
-                yield Message("gradients", Collective.REDUCE_SCATTER, group, gradients, every)
-                yield Message("weights", Collective.ALL_GATHER, group, weights, units)
+                yield CollectiveMessage("gradients", Collective.REDUCE_SCATTER, group, gradients, every)
+                yield CollectiveMessage("weights", Collective.ALL_GATHER, group, weights, units)
             case Sharding.ZERO_3 | Sharding.HYBRID:
                 every = units * micro_batches
-                yield Message("weights_forward", Collective.ALL_GATHER, shards, weights, every)
-                yield Message("weights_backward", Collective.ALL_GATHER, shards, weights, every)
-                yield Message("gradients", Collective.REDUCE_SCATTER, shards, gradients, every)
+                yield CollectiveMessage("weights_forward", Collective.ALL_GATHER, shards, weights, every)
+                yield CollectiveMessage("weights_backward", Collective.ALL_GATHER, shards, weights, every)
+                yield CollectiveMessage("gradients", Collective.REDUCE_SCATTER, shards, gradients, every)
                 if layout.sharding is Sharding.HYBRID:
                     part = gradients / shards.devices
-                    yield Message("gradients_across", Collective.ALL_REDUCE, across, part, every)
+                    yield CollectiveMessage("gradients_across", Collective.ALL_REDUCE, across, part, every)
 
 
-def tied_embedding(parameters: float, gradient_bytes: float, placed: Placement) -> Message:
+def tied_embedding(parameters: float, gradient_bytes: float, placed: GroupPlacement) -> CollectiveMessage:
     """Gradients of a table that the first and the last stage share (Shoeybi et al. 2019).
 
     ``parameters`` are those of a tensor-parallel device.
     """
-    return Message("tied_embedding", Collective.ALL_REDUCE, placed.ends, parameters * gradient_bytes)
+    return CollectiveMessage(
+        "tied_embedding", Collective.ALL_REDUCE, placed.ends, parameters * gradient_bytes
+    )
 
 
 # --- activations ------------------------------------------------------------------------------------------
 
 
-class Passes(NamedTuple):
+class PassMessages(NamedTuple):
     """Messages of one block and one micro-batch in the forward and in the backward pass."""
 
-    forward: tuple[Message, ...] = ()
-    backward: tuple[Message, ...] = ()
+    forward: tuple[CollectiveMessage, ...] = ()
+    backward: tuple[CollectiveMessage, ...] = ()
 
 
-def tensor_messages(activation_bytes: float, pairs: float, placed: Placement, *, sequence: bool) -> Passes:
+def tensor_messages(
+    activation_bytes: float, pairs: float, placed: GroupPlacement, *, sequence: bool
+) -> PassMessages:
     """Messages of tensor parallelism in a block: ``pairs`` of a column-cut and a row-cut matrix.
 
     A block has two pairs (attention and feed-forward), one where both read the same input. Each pair
@@ -158,37 +162,37 @@ def tensor_messages(activation_bytes: float, pairs: float, placed: Placement, *,
     """
     group = placed.tensor
     if not sequence:
-        reduced = Message("tensor", Collective.ALL_REDUCE, group, activation_bytes, pairs)
-        return Passes((reduced,), (reduced,))
-    gathered = Message("tensor_gather", Collective.ALL_GATHER, group, activation_bytes, pairs)
-    scattered = Message("tensor_scatter", Collective.REDUCE_SCATTER, group, activation_bytes, pairs)
-    return Passes((gathered, scattered), (gathered._replace(times=2.0 * pairs), scattered))
+        reduced = CollectiveMessage("tensor", Collective.ALL_REDUCE, group, activation_bytes, pairs)
+        return PassMessages((reduced,), (reduced,))
+    gathered = CollectiveMessage("tensor_gather", Collective.ALL_GATHER, group, activation_bytes, pairs)
+    scattered = CollectiveMessage("tensor_scatter", Collective.REDUCE_SCATTER, group, activation_bytes, pairs)
+    return PassMessages((gathered, scattered), (gathered._replace(times=2.0 * pairs), scattered))
 
 
 def vocabulary_messages(
-    activation_bytes: float, tokens: float, placed: Placement, *, sequence: bool
-) -> Passes:
+    activation_bytes: float, tokens: float, placed: GroupPlacement, *, sequence: bool
+) -> PassMessages:
     """Messages of a table and a head cut by vocabulary: first stage and last.
 
     The table's output is reduced; the head's input is gathered where sequences are cut, its gradient
     reduced; the loss exchanges three FP32 figures a token (largest logit, the target's, the sum).
     """
     reduce = Collective.REDUCE_SCATTER if sequence else Collective.ALL_REDUCE
-    table = Message("vocabulary", reduce, placed.tensor, activation_bytes)
-    loss = Message("loss", Collective.ALL_REDUCE, placed.tensor, 4.0 * tokens, 3.0)
+    table = CollectiveMessage("vocabulary", reduce, placed.tensor, activation_bytes)
+    loss = CollectiveMessage("loss", Collective.ALL_REDUCE, placed.tensor, 4.0 * tokens, 3.0)
     if not sequence:
-        return Passes((table, loss), (table,))
-    gathered = Message("vocabulary_gather", Collective.ALL_GATHER, placed.tensor, activation_bytes)
-    return Passes((table, gathered, loss), (table, gathered))
+        return PassMessages((table, loss), (table,))
+    gathered = CollectiveMessage("vocabulary_gather", Collective.ALL_GATHER, placed.tensor, activation_bytes)
+    return PassMessages((table, gathered, loss), (table, gathered))
 
 
-def table_messages(pooled_bytes: float, placed: Placement) -> Passes:
+def table_messages(pooled_bytes: float, placed: GroupPlacement) -> PassMessages:
     """Messages of embedding tables that replicas hold some of each (Naumov et al. 2019, section 3.2).
 
     What the rows of a device's samples sum to comes from all devices, and its gradient goes back.
     """
-    message = Message("tables", Collective.ALL_TO_ALL, placed.replicas, pooled_bytes)
-    return Passes((message,), (message,))
+    message = CollectiveMessage("tables", Collective.ALL_TO_ALL, placed.replicas, pooled_bytes)
+    return PassMessages((message,), (message,))
 
 
 class ContextExchange(StrEnum):
@@ -200,8 +204,8 @@ class ContextExchange(StrEnum):
 
 
 def context_messages(
-    exchange: ContextExchange, key_value_bytes: float, query_bytes: float, placed: Placement
-) -> Passes:
+    exchange: ContextExchange, key_value_bytes: float, query_bytes: float, placed: GroupPlacement
+) -> PassMessages:
     """Messages of context parallelism in a block.
 
     ``key_value_bytes`` and ``query_bytes`` are keys and values, and queries, of the tokens of one device. A
@@ -213,20 +217,20 @@ def context_messages(
     sent = group.devices - 1.0
     # The slowest wire of a ring sets its pace.
     near = 1.0 + (group.devices <= group.per_domain)
-    pair = Group(smaller(group.devices, 2.0), smaller(group.devices, near))
+    pair = DeviceGroup(smaller(group.devices, 2.0), smaller(group.devices, near))
     match exchange:
         case ContextExchange.RING:
-            step = Message("context", Collective.POINT_TO_POINT, pair, key_value_bytes, sent)
-            return Passes((step,), (step._replace(message_bytes=2.0 * key_value_bytes),))
+            step = CollectiveMessage("context", Collective.POINT_TO_POINT, pair, key_value_bytes, sent)
+            return PassMessages((step,), (step._replace(message_bytes=2.0 * key_value_bytes),))
         case ContextExchange.GATHER:
             whole = key_value_bytes * group.devices
-            gathered = Message("context_gather", Collective.ALL_GATHER, group, whole)
-            scattered = Message("context_scatter", Collective.REDUCE_SCATTER, group, whole)
-            return Passes((gathered,), (gathered, scattered))
+            gathered = CollectiveMessage("context_gather", Collective.ALL_GATHER, group, whole)
+            scattered = CollectiveMessage("context_scatter", Collective.REDUCE_SCATTER, group, whole)
+            return PassMessages((gathered,), (gathered, scattered))
         case ContextExchange.ULYSSES:
-            heads = Message("context", Collective.ALL_TO_ALL, group, key_value_bytes + query_bytes)
+            heads = CollectiveMessage("context", Collective.ALL_TO_ALL, group, key_value_bytes + query_bytes)
             output = heads._replace(message_bytes=query_bytes)
-            return Passes((heads, output), (heads, output))
+            return PassMessages((heads, output), (heads, output))
 
 
 def copies_sent(chosen: float, places: float) -> float:
@@ -238,11 +242,11 @@ def copies_sent(chosen: float, places: float) -> float:
 def expert_messages(
     dispatched_bytes: float,
     combined_bytes: float,
-    placed: Placement,
+    placed: GroupPlacement,
     *,
     imbalance: float = 1.0,
     nodes_per_token: tuple[float, float] | None = None,
-) -> Passes:
+) -> PassMessages:
     """Messages of expert parallelism in a block: tokens to their experts and back, in both passes.
 
     The bytes are those of the tokens of one device times experts per token. ``imbalance`` is what the
@@ -252,42 +256,47 @@ def expert_messages(
     """
     group = placed.expert
 
-    def exchange(name: str, message_bytes: float) -> tuple[Message, ...]:
+    def build_exchange(name: str, message_bytes: float) -> tuple[CollectiveMessage, ...]:
         everything = imbalance * message_bytes
         if nodes_per_token is None:
-            return (Message(name, Collective.ALL_TO_ALL, group, everything),)
+            return (CollectiveMessage(name, Collective.ALL_TO_ALL, group, everything),)
         most, experts = nodes_per_token
         domains = rounded_up(group.devices / group.per_domain)
         copies = smaller(smaller(most, domains), experts) / experts
         return (
-            Message(f"{name}_between", Collective.ALL_TO_ALL, Group(domains, 1.0), everything * copies),
-            Message(
-                f"{name}_within", Collective.ALL_TO_ALL, Group(group.per_domain, group.per_domain), everything
+            CollectiveMessage(
+                f"{name}_between", Collective.ALL_TO_ALL, DeviceGroup(domains, 1.0), everything * copies
+            ),
+            CollectiveMessage(
+                f"{name}_within",
+                Collective.ALL_TO_ALL,
+                DeviceGroup(group.per_domain, group.per_domain),
+                everything,
             ),
         )
 
-    forward = (*exchange("dispatch", dispatched_bytes), *exchange("combine", combined_bytes))
-    backward = (*exchange("combine", combined_bytes), *exchange("dispatch", combined_bytes))
-    return Passes(forward, backward)
+    forward = (*build_exchange("dispatch", dispatched_bytes), *build_exchange("combine", combined_bytes))
+    backward = (*build_exchange("combine", combined_bytes), *build_exchange("dispatch", combined_bytes))
+    return PassMessages(forward, backward)
 
 
 def pipeline_messages(
-    activation_bytes: float, layout: Parallelism, placed: Placement, virtual_stages: float
-) -> Passes:
+    activation_bytes: float, layout: Parallelism, placed: GroupPlacement, virtual_stages: float
+) -> PassMessages:
     """What a stage sends on in one micro-batch, and back: its hidden state, once for each of its chunks.
 
     Cut over tensor-parallel devices, it is sent in their parts side by side: with sequence parallelism as
     it lies, without it scattered before and gathered behind (Narayanan et al. 2021, section 4.1).
     """
     part = activation_bytes / layout.tensor
-    sent = Message("pipeline", Collective.POINT_TO_POINT, placed.pipeline, part, virtual_stages)
+    sent = CollectiveMessage("pipeline", Collective.POINT_TO_POINT, placed.pipeline, part, virtual_stages)
     if layout.sequence_parallel:
-        return Passes((sent,), (sent,))
-    gathered = Message(
+        return PassMessages((sent,), (sent,))
+    gathered = CollectiveMessage(
         "pipeline_gather",
         Collective.ALL_GATHER,
         placed.tensor,
         activation_bytes,
         (placed.pipeline.devices > 1.0) * virtual_stages,
     )
-    return Passes((sent, gathered), (sent, gathered))
+    return PassMessages((sent, gathered), (sent, gathered))

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 from service.planning.figures import larger, smaller
-from service.planning.inference.matrices import Counted
+from service.planning.inference.matrices import CountedTemplate
 from service.planning.memory.caches import layer_cache_bytes
 from service.planning.models.profile import AttentionWork, FusedAttention
-from service.planning.models.profile.layer_operators import Scan
-from service.planning.operators import Machine, Operator, OperatorKind, operator_seconds
+from service.planning.models.profile.layer_operators import ScanTemplate
+from service.planning.operators import DeviceMachine, OperatorKind, OperatorWork, operator_seconds
 from service.planning.precision import NumberFormat
 from service.planning.software.engines import EngineName
 from service.planning.workload import InferenceWorkload
@@ -22,7 +22,7 @@ _LEAST = 1e-9
 _WIDE_BYTES = 2.0
 
 
-class Work(NamedTuple):
+class AttentionTime(NamedTuple):
     """Seconds of attention, of it those that compute bounds, FLOPs and bytes."""
 
     seconds: float
@@ -31,7 +31,7 @@ class Work(NamedTuple):
     moved_bytes: float
 
 
-class Attention(NamedTuple):
+class CacheAttention(NamedTuple):
     """Attention over a cache in the layers of one kind on one device; all figures are of all layers."""
 
     window_tokens: float
@@ -52,7 +52,9 @@ class Attention(NamedTuple):
     source_tokens: float | None = None
     """Context of every request where it is that of another sequence."""
 
-    def decoded(self, decoding: float, cached: float, positions: float, stream: float, peak: float) -> Work:
+    def compute_decode_work(
+        self, decoding: float, cached: float, positions: float, stream: float, peak: float
+    ) -> AttentionTime:
         """Of decoding requests over their caches, at ``stream`` bytes and ``peak`` FLOPs per second."""
         own = self.source_tokens is None
         context = cached / larger(decoding, _LEAST) if own else self.source_tokens or 0.0
@@ -64,15 +66,17 @@ class Attention(NamedTuple):
         filled = larger(1.0, TILE_ROWS / (self.shared_heads * positions))
         compute, memory = (scores * filled + index) / peak, moved / stream
         seconds = larger(compute, memory)
-        return Work(seconds, seconds * (compute >= memory), scores + index, moved)
+        return AttentionTime(seconds, seconds * (compute >= memory), scores + index, moved)
 
-    def prefilled(self, tokens: float, mean_context: float, machine: Machine, wide: NumberFormat) -> Work:
+    def compute_prefill_work(
+        self, tokens: float, mean_context: float, machine: DeviceMachine, wide: NumberFormat
+    ) -> AttentionTime:
         """Of chunks of prompts, as in a forward pass of training."""
         reached = smaller(mean_context, self.window_tokens)
         context = larger(smaller(reached, self.attended_tokens), _LEAST)
         flops = tokens * (context * self.prefill_flops + reached * self.index_flops)
         written = self.token_bytes + self.index_bytes + self.query_elements * _WIDE_BYTES
-        operator = Operator(
+        operator = OperatorWork(
             "attention",
             OperatorKind.ATTENTION,
             wide,
@@ -85,10 +89,10 @@ class Attention(NamedTuple):
         time = operator_seconds(operator, machine)
         seconds = larger(time.compute_seconds, time.memory_seconds)
         bound = seconds * (time.compute_seconds >= time.memory_seconds)
-        return Work(seconds, bound, flops, operator.moved_bytes)
+        return AttentionTime(seconds, bound, flops, operator.moved_bytes)
 
 
-def attention_of(work: AttentionWork, workload: InferenceWorkload, tensor: int) -> Attention:
+def build_attention(work: AttentionWork, workload: InferenceWorkload, tensor: int) -> CacheAttention:
     """Attention of one kind; Transformers copies a cache that grows and repeats it for every query head."""
     source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     cached = layer_cache_bytes(work, workload.cache_format, tensor) if work.caches else 0.0
@@ -99,7 +103,7 @@ def attention_of(work: AttentionWork, workload: InferenceWorkload, tensor: int) 
     if workload.rules.name is EngineName.TRANSFORMERS and work.key_value_heads:
         cached *= GROWN_PASSES + REPEATED_PASSES * shared
     layers, size = float(work.layers), work.score_flops / (4.0 * work.query_heads)
-    return Attention(
+    return CacheAttention(
         window_tokens=work.window_tokens,
         attended_tokens=work.attended_tokens,
         token_bytes=layers * (cached - indexed),
@@ -115,10 +119,10 @@ def attention_of(work: AttentionWork, workload: InferenceWorkload, tensor: int) 
     )
 
 
-def scanning_of(templates: list[Counted], wide: NumberFormat, tensor: float) -> Operator:
+def build_scan_operator(templates: list[CountedTemplate], wide: NumberFormat, tensor: float) -> OperatorWork:
     """Recurrences of all layers over one token of a prompt."""
-    scans = [(each, count * each.times) for each, count in templates if isinstance(each, Scan)]
-    return Operator(
+    scans = [(each, count * each.times) for each, count in templates if isinstance(each, ScanTemplate)]
+    return OperatorWork(
         "scan",
         OperatorKind.SCAN,
         wide,
@@ -128,10 +132,10 @@ def scanning_of(templates: list[Counted], wide: NumberFormat, tensor: float) -> 
     )
 
 
-def scanned(one: Operator, tokens: float, machine: Machine) -> Work:
+def compute_scan_work(one: OperatorWork, tokens: float, machine: DeviceMachine) -> AttentionTime:
     """Recurrences over the tokens of prompts; ``one`` is that over one token."""
     operator = one._replace(flops=tokens * one.flops, moved_bytes=tokens * one.moved_bytes)
     time = operator_seconds(operator, machine)
     seconds = larger(time.compute_seconds, time.memory_seconds)
     bound = seconds * (time.compute_seconds >= time.memory_seconds)
-    return Work(seconds, bound, operator.flops, operator.moved_bytes)
+    return AttentionTime(seconds, bound, operator.flops, operator.moved_bytes)

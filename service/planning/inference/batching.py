@@ -31,7 +31,7 @@ _TAIL = 8.0
 """Standard deviations of a count beyond which it does not come."""
 
 
-class Batched(NamedTuple):
+class BatchedPasses(NamedTuple):
     """One server of passes. ``pass_seconds`` is the mean over passes, ``batch`` the mean of their requests.
 
     ``utilization`` is the share of time in which a pass runs. A ``saturated`` server is asked for more than
@@ -55,7 +55,7 @@ _SAMPLES = (np.arange(256) + 0.5) / 256.0
 """Shares of the requests whose latencies are kept."""
 
 
-def _kept(seconds: Floats, weights: Floats) -> tuple[Floats, float]:
+def _sample_latencies(seconds: Floats, weights: Floats) -> tuple[Floats, float]:
     """Latencies of requests of equal weight, and the mean of all."""
     order = np.argsort(seconds)
     seconds, passed = seconds[order], np.cumsum(weights[order])
@@ -64,7 +64,7 @@ def _kept(seconds: Floats, weights: Floats) -> tuple[Floats, float]:
     return seconds[np.minimum(places, len(seconds) - 1)], mean
 
 
-def closed_batching(pass_seconds: PassSeconds, requests: float, most: float) -> Batched:
+def estimate_closed_batching(pass_seconds: PassSeconds, requests: float, most: float) -> BatchedPasses:
     """A server with ``requests`` at a time, a new one behind each that ends, ``most`` of them in a pass.
 
     Those that do not find room wait for whole passes: of c requests, B in a pass, the share of c / B behind
@@ -76,8 +76,8 @@ def closed_batching(pass_seconds: PassSeconds, requests: float, most: float) -> 
     short = math.floor(rounds)
     longer = rounds - short
     seconds = np.array([short, short + 1.0]) * each
-    latencies, mean = _kept(seconds, np.array([1.0 - longer, longer]))
-    return Batched(
+    latencies, mean = _sample_latencies(seconds, np.array([1.0 - longer, longer]))
+    return BatchedPasses(
         latencies=latencies,
         mean_seconds=mean,
         requests_per_second=batch / each,
@@ -86,11 +86,11 @@ def closed_batching(pass_seconds: PassSeconds, requests: float, most: float) -> 
         waiting=requests - batch,
         utilization=1.0,
         saturated=False,
-        most_requests_per_second=_most_per_second(pass_seconds, most),
+        most_requests_per_second=_find_peak_rate(pass_seconds, most),
     )
 
 
-def _most_per_second(pass_seconds: PassSeconds, most: float) -> float:
+def _find_peak_rate(pass_seconds: PassSeconds, most: float) -> float:
     """The rate of passes of the size that ends most requests a second."""
     sizes = np.unique(np.round(np.geomspace(1.0, max(1.0, most), 24)))
     return float(np.max(sizes / pass_seconds(sizes)))
@@ -101,14 +101,14 @@ def _log_factorials(count: int) -> Floats:
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count, dtype=np.float64)))])
 
 
-def _erf(x: Floats) -> Floats:
+def _approximate_erf(x: Floats) -> Floats:
     """Abramowitz and Stegun 7.1.26; off by less than 1.5e-7."""
     t = 1.0 / (1.0 + 0.3275911 * np.abs(x))
     p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
     return np.asarray(np.sign(x) * (1.0 - p * np.exp(-x * x)))
 
 
-def _arrivals(means: Floats, states: int, step: float) -> Floats:
+def _compute_arrival_probabilities(means: Floats, states: int, step: float) -> Floats:
     """Probability of each count of steps, a row for each mean of requests; the last takes what is beyond."""
     counts = np.arange(states, dtype=np.float64)
     means = np.maximum(means, 1e-12)[:, None]
@@ -116,14 +116,14 @@ def _arrivals(means: Floats, states: int, step: float) -> Floats:
         found = np.exp(counts * np.log(means) - means - _log_factorials(states))
     else:
         spread = np.sqrt(means) / step * math.sqrt(2.0)
-        edges = _erf((np.arange(states + 1) - 0.5 - means / step) / spread)
+        edges = _approximate_erf((np.arange(states + 1) - 0.5 - means / step) / spread)
         edges[:, 0] = -1.0
         found = 0.5 * np.diff(edges, axis=1)
     found[:, -1] += np.maximum(0.0, 1.0 - found.sum(axis=1))
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-class _Chain(NamedTuple):
+class _BatchChain(NamedTuple):
     """States in requests, what a pass takes in each, its seconds, and how often it starts there."""
 
     waiting: Floats
@@ -132,7 +132,7 @@ class _Chain(NamedTuple):
     share: Floats
 
 
-def _line(pass_seconds: PassSeconds, rate: float, most: float, busy: float) -> float:
+def _estimate_queue_length(pass_seconds: PassSeconds, rate: float, most: float, busy: float) -> float:
     """A length that the line hardly exceeds, by the passes that balance arrivals and what is left over."""
     batch = 1.0
     for _ in range(60):
@@ -146,8 +146,10 @@ def _line(pass_seconds: PassSeconds, rate: float, most: float, busy: float) -> f
     return batch + _TAIL * (math.sqrt(batch) + left)
 
 
-def _chain(pass_seconds: PassSeconds, rate: float, most: float, busy: float, delay: float) -> _Chain:
-    longest = _line(pass_seconds, rate, most, busy)
+def _build_queue_chain(
+    pass_seconds: PassSeconds, rate: float, most: float, busy: float, delay: float
+) -> _BatchChain:
+    longest = _estimate_queue_length(pass_seconds, rate, most, busy)
     step = float(math.ceil(longest / _STATES))
     if step > 1.0:
         # A full pass is a whole number of steps.
@@ -157,7 +159,7 @@ def _chain(pass_seconds: PassSeconds, rate: float, most: float, busy: float, del
     batch = np.minimum(np.maximum(waiting, 1.0), most)
     batch[0] = min(most, 1.0 + rate * delay)
     seconds = np.asarray(pass_seconds(batch), dtype=np.float64)
-    arrivals = _arrivals(rate * seconds, states, step)
+    arrivals = _compute_arrival_probabilities(rate * seconds, states, step)
     left = np.maximum(0.0, np.round((waiting - batch) / step)).astype(int)
     moves = np.zeros((states, states))
     for state, behind in enumerate(left):
@@ -167,30 +169,30 @@ def _chain(pass_seconds: PassSeconds, rate: float, most: float, busy: float, del
     balance[-1] = 1.0
     share = np.linalg.solve(balance, np.eye(states)[-1])
     share = np.maximum(share, 0.0)
-    return _Chain(waiting, batch, seconds, share / share.sum())
+    return _BatchChain(waiting, batch, seconds, share / share.sum())
 
 
-def open_batching(
+def estimate_open_batching(
     pass_seconds: PassSeconds, rate_per_second: float, most: float, delay_seconds: float = 0.0
-) -> Batched:
+) -> BatchedPasses:
     """A server that requests reach at random, ``rate_per_second`` of them, ``most`` in a pass.
 
     A server that stands idle starts ``delay_seconds`` behind the first request that it meets.
     """
     rate = rate_per_second
     full = float(pass_seconds(np.array([most]))[0])
-    peak = _most_per_second(pass_seconds, most)
+    peak = _find_peak_rate(pass_seconds, most)
     busy = rate * full / most
     if busy >= 1.0:
-        return Batched(None, math.inf, most / full, most, full, math.inf, 1.0, True, peak)  # noqa: FBT003
-    chain = _chain(pass_seconds, rate, most, busy, delay_seconds)
+        return BatchedPasses(None, math.inf, most / full, most, full, math.inf, 1.0, True, peak)  # noqa: FBT003
+    chain = _build_queue_chain(pass_seconds, rate, most, busy, delay_seconds)
     idle = float(chain.share[0])
     running = float(chain.share @ chain.seconds)
     cycle = running + idle * (1.0 / rate + delay_seconds)
-    seconds, weights = _waits(pass_seconds, chain, rate, most, delay_seconds)
-    latencies, mean = _kept(seconds, weights)
+    seconds, weights = _compute_waits(pass_seconds, chain, rate, most, delay_seconds)
+    latencies, mean = _sample_latencies(seconds, weights)
     batch = float(chain.share @ chain.batch)
-    return Batched(
+    return BatchedPasses(
         latencies=latencies,
         mean_seconds=mean,
         requests_per_second=rate,
@@ -207,7 +209,7 @@ _SPREAD = np.array([-1.5, 0.0, 1.5]) * math.sqrt(2.0 / 3.0)
 """Three equal weights with the variance of 1."""
 
 
-def _counts(means: Floats) -> tuple[Floats, Floats]:
+def _sample_counts(means: Floats) -> tuple[Floats, Floats]:
     """Whole counts around ``means`` with the spread of chance, along a new last axis, and their weights.
 
     Each of three points is the count below and the one above it, so that the mean is kept.
@@ -220,13 +222,13 @@ def _counts(means: Floats) -> tuple[Floats, Floats]:
     return counts, np.concatenate([1.0 - above, above], axis=-1) / len(_SPREAD)
 
 
-def _waits(
-    pass_seconds: PassSeconds, chain: _Chain, rate: float, most: float, delay: float
+def _compute_waits(
+    pass_seconds: PassSeconds, chain: _BatchChain, rate: float, most: float, delay: float
 ) -> tuple[Floats, Floats]:
     """Latencies and how many requests have each: of those that meet a pass, and those that meet none."""
     left = np.maximum(0.0, chain.waiting - chain.batch)[:, None, None]
     seconds = chain.seconds[:, None]
-    before, weights = _counts(rate * seconds * _WITHIN)
+    before, weights = _sample_counts(rate * seconds * _WITHIN)
     rounds = np.floor((left + before) / most)
     after = (rate * seconds * (1.0 - _WITHIN))[..., None]
     joined = np.clip(left + before + 1.0 + after - rounds * most, 1.0, most)

@@ -20,15 +20,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.planning.inference.curve import NOTHING, Array, Asked, Curve, Setting, prompt_seconds
-from service.planning.inference.load import Load, Server
-from service.planning.inference.sampling import NORMAL, OUTPUT, PLACE, SAMPLES, WAIT, waits
+from service.planning.inference.curve import (
+    NOTHING,
+    Array,
+    LoadTokens,
+    ReplicaCurve,
+    ServerSetting,
+    compute_prompt_seconds,
+)
+from service.planning.inference.load import ReplicaLoad, ReplicaServer
+from service.planning.inference.sampling import NORMAL, OUTPUT, PLACE, SAMPLES, WAIT, sample_waits
 
 _WAVES = 12
 """Waves that are looked at one by one; later ones are like the last of them."""
 
 
-class Burst(NamedTuple):
+class RequestBurst(NamedTuple):
     """Samples of the requests of a run, and its rates per second."""
 
     first_token_seconds: Array
@@ -39,7 +46,7 @@ class Burst(NamedTuple):
     decoding_seconds: float
 
 
-class _Start(NamedTuple):
+class _FirstWave(NamedTuple):
     """The first wave: places in the queue of prompts, and seconds until their first tokens."""
 
     order: Array
@@ -50,7 +57,7 @@ class _Start(NamedTuple):
     """Of these, what the iterations take that decode beside them."""
 
 
-class _Waves(NamedTuple):
+class _LaterWaves(NamedTuple):
     """Waves behind the first: seconds from a place to the first token, and of these the wait for others."""
 
     seconds: float
@@ -61,19 +68,27 @@ class _Waves(NamedTuple):
     """Share of the others whose prompts fall within a request's decoding."""
 
 
-def burst_of(setting: Setting, there: Curve[float], grid: Curve[Array]) -> Burst:
+def estimate_burst(
+    setting: ServerSetting, there: ReplicaCurve[float], grid: ReplicaCurve[Array]
+) -> RequestBurst:
     """The run of ``load.burst_requests``; ``there`` is the steady state of numbers, ``grid`` the curve."""
     server, load, asked, places = setting
     requests = max(load.burst_requests or 0.0, 1.0)
     concurrency = min(load.concurrency or 1.0, requests)
     held = max(1.0, min(concurrency, places))
     waves = max(1.0, requests / held)
-    start = _start(server, asked, grid, held)
+    start = _estimate_burst_start(server, asked, grid, held)
 
-    batch = there.batch + (held * _overlap(load) - there.batch) / waves if asked.decodes else there.batch
+    batch = (
+        there.batch + (held * _compute_batch_overlap(load) - there.batch) / waves
+        if asked.decodes
+        else there.batch
+    )
     step = float(np.interp(batch, grid.batch, grid.decode_seconds))
     met = max(0.0, there.decoding_seconds - asked.passes * there.decode_seconds)
-    later = _later(setting, there, start, _Run(held, waves, step, asked.passes * step + met))
+    later = _estimate_later_waves(
+        setting, there, start, _BurstRun(held, waves, step, asked.passes * step + met)
+    )
     # Half of the others of a wave are behind a request, if they do not come when it has ended.
     met *= (1.0 + later.apart) / 2.0
     # A request of the last wave meets the prompts behind its own, at most in every pass.
@@ -87,7 +102,7 @@ def burst_of(setting: Setting, there: Curve[float], grid: Curve[Array]) -> Burst
     wave = np.floor(place / held)
     within = place - wave * held
     ahead = np.interp(within, start.order, start.seconds)
-    joined = later.seconds - later.wait + waits(WAIT, later.wait, 1.0)
+    joined = later.seconds - later.wait + sample_waits(WAIT, later.wait, 1.0)
     first = np.where(wave < 1.0, ahead + server.cold_seconds, joined)
     # Of those that are sent at once, each waits for its turn; a later one for as many as are before it.
     regular = max(0.0, 1.0 - load.outputs.variation)
@@ -97,15 +112,15 @@ def burst_of(setting: Setting, there: Curve[float], grid: Curve[Array]) -> Burst
     backlog = (concurrency / held - 1.0) * cycle
     first = server.frontend_seconds + first + np.maximum(0.0, np.where(place < concurrency, turn, backlog))
 
-    behind = np.maximum(load.outputs.of(OUTPUT) - 1.0, 0.0)
+    behind = np.maximum(load.outputs.get_quantiles(OUTPUT) - 1.0, 0.0)
     last = place >= requests - held
     extra = np.where(
         last, np.interp(within, start.order, behind_last), met * behind / max(asked.decodes, NOTHING)
     )
-    pace = _pace(setting, there, step, extra, np.where(last, 0.0, 1.0))
+    pace = _sample_token_seconds(setting, there, step, extra, np.where(last, 0.0, 1.0))
     whole = first + behind * np.nan_to_num(pace)
 
-    longest = max(0.0, load.outputs.longest_of(held) - load.outputs.mean) * asked.passes
+    longest = max(0.0, load.outputs.compute_mean_longest(held) - load.outputs.mean) * asked.passes
     draining = (
         longest
         / max(asked.decodes, NOTHING)
@@ -117,19 +132,21 @@ def burst_of(setting: Setting, there: Curve[float], grid: Curve[Array]) -> Burst
     )
     lasting += start.whole if waves <= 1.0 else start.whole * in_step + later.seconds
     lasting = max(lasting, (start.whole - start.beside) * waves)
-    return Burst(first, pace, whole, requests / lasting, decoding)
+    return RequestBurst(first, pace, whole, requests / lasting, decoding)
 
 
-def _start(server: Server, asked: Asked, grid: Curve[Array], held: float) -> _Start:
+def _estimate_burst_start(
+    server: ReplicaServer, asked: LoadTokens, grid: ReplicaCurve[Array], held: float
+) -> _FirstWave:
     order = np.linspace(0.0, held, 24)
     decoding = order if asked.decodes else np.zeros_like(order)
 
-    def at(figures: Array) -> Array:
+    def interpolate(figures: Array) -> Array:
         return np.interp(decoding, grid.batch, figures)
 
-    beside = at(grid.decode_seconds) if server.mixed_prefill else np.zeros_like(order)
+    beside = interpolate(grid.decode_seconds) if server.mixed_prefill else np.zeros_like(order)
     budget, tokens, added, full = (
-        at(f) for f in (grid.budget, grid.tokens, grid.added_seconds, grid.full_seconds)
+        interpolate(f) for f in (grid.budget, grid.tokens, grid.added_seconds, grid.full_seconds)
     )
     # Prompts in an iteration; less than one where a prompt takes several.
     taken = np.minimum(budget / asked.prompt, held)
@@ -141,10 +158,10 @@ def _start(server: Server, asked: Asked, grid: Curve[Array], held: float) -> _St
     half = (beside + prompts) * np.maximum(1.0, 1.0 / taken) / 2.0
     # The last iteration is as full as what is left.
     seconds = np.minimum(passed + half, np.maximum(passed[-1], half))
-    return _Start(order, seconds, float(passed[-1]), float(np.mean(beside / taken)) * held)
+    return _FirstWave(order, seconds, float(passed[-1]), float(np.mean(beside / taken)) * held)
 
 
-def _overlap(load: Load) -> float:
+def _compute_batch_overlap(load: ReplicaLoad) -> float:
     """Mean batch that a token is decoded in, over requests that begin together: E[min(n, n')] / E[n]."""
     values = np.maximum(np.asarray(load.outputs.values) - 1.0, 0.0)
     weights = np.asarray(load.outputs.weights)
@@ -152,7 +169,7 @@ def _overlap(load: Load) -> float:
     return float(weights @ smaller @ weights / max(float(weights @ values), NOTHING))
 
 
-class _Run(NamedTuple):
+class _BurstRun(NamedTuple):
     """Requests that hold places, waves of them, seconds of an iteration that decodes, and of a request."""
 
     held: float
@@ -161,11 +178,13 @@ class _Run(NamedTuple):
     decoding: float
 
 
-def _later(setting: Setting, there: Curve[float], start: _Start, run: _Run) -> _Waves:
+def _estimate_later_waves(
+    setting: ServerSetting, there: ReplicaCurve[float], start: _FirstWave, run: _BurstRun
+) -> _LaterWaves:
     server, load, asked, _ = setting
     held, waves, step, decoding = run
     if waves <= 1.0:
-        return _Waves(there.own_seconds, 0.0, start.whole, 1.0)
+        return _LaterWaves(there.own_seconds, 0.0, start.whole, 1.0)
     passed = np.arange(1.0, max(2.0, min(math.ceil(waves), _WAVES)))
     chance = math.sqrt(12.0 * load.outputs.variation) * decoding * np.sqrt(passed)
     mixed = server.mixed_prefill
@@ -178,11 +197,11 @@ def _later(setting: Setting, there: Curve[float], start: _Start, run: _Run) -> _
     beside = step if mixed else 0.0
     together = np.ones_like(window)
     for _ in range(3):
-        lasting = beside + prompt_seconds(there, together * asked.prompt) if mixed else step
+        lasting = beside + compute_prompt_seconds(there, together * asked.prompt) if mixed else step
         arriving = np.minimum(rate * lasting, held - 1.0)
         together = np.clip(1.0 + arriving, 1.0, min(most, held))
     pieces = max(1.0, math.ceil(asked.prompt / there.budget))
-    own = pieces * (beside + prompt_seconds(there, together * asked.prompt / pieces))
+    own = pieces * (beside + compute_prompt_seconds(there, together * asked.prompt / pieces))
     taken = (beside + there.full_seconds) * asked.prompt / there.budget
     if mixed:
         busy = np.minimum((1.0 - asked.alone) * rate * taken, 1.0)
@@ -199,18 +218,20 @@ def _later(setting: Setting, there: Curve[float], start: _Start, run: _Run) -> _
         apart = 1.0 - float(np.mean(arriving)) / max(held - 1.0, NOTHING)
     residual = np.zeros_like(window)
     if server.frontend_seconds:
-        met = beside + prompt_seconds(there, np.minimum(arriving, together) * asked.prompt)
+        met = beside + compute_prompt_seconds(there, np.minimum(arriving, together) * asked.prompt)
         meets = -math.expm1(-(held - 1.0))
         residual = meets * np.maximum(met - server.frontend_seconds, met / 2.0)
-    return _Waves(
+    return _LaterWaves(
         float(np.mean(own + wait + residual)), float(np.mean(wait)), float(window[-1]), max(0.0, apart)
     )
 
 
-def _pace(setting: Setting, there: Curve[float], step: float, extra: Array, noisy: Array) -> Array:
+def _sample_token_seconds(
+    setting: ServerSetting, there: ReplicaCurve[float], step: float, extra: Array, noisy: Array
+) -> Array:
     """Seconds per token with ``extra`` seconds of prompts within a life; these are a Poisson number."""
     asked = setting.asked
-    behind = np.maximum(setting.load.outputs.of(OUTPUT) - 1.0, 0.0)
+    behind = np.maximum(setting.load.outputs.get_quantiles(OUTPUT) - 1.0, 0.0)
     if not asked.decodes:
         return np.full(SAMPLES, np.nan)
     passes = behind * (asked.passes / asked.decodes)

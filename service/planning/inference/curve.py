@@ -23,9 +23,9 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.inference.iteration import Batch, IterationTime
-from service.planning.inference.load import Load, Server
-from service.planning.inference.speculation import Iterations
+from service.planning.inference.iteration import IterationBatch, IterationTime
+from service.planning.inference.load import ReplicaLoad, ReplicaServer
+from service.planning.inference.speculation import IterationSource
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ MOST_REQUESTS = 16384.0
 NOTHING = 1e-12
 
 
-class Asked(NamedTuple):
+class LoadTokens(NamedTuple):
     """What of a load the formulas need, in tokens."""
 
     prompt: float
@@ -53,11 +53,11 @@ class Asked(NamedTuple):
     """Of a decoding request in an iteration."""
 
 
-def asked_of(server: Server, load: Load) -> Asked:
+def compute_load_moments(server: ReplicaServer, load: ReplicaLoad) -> LoadTokens:
     """The moments of ``load``."""
     speculation = server.speculation
     decodes = load.decodes
-    return Asked(
+    return LoadTokens(
         load.computed_tokens,
         load.decoding_context,
         load.prefill_context,
@@ -68,19 +68,19 @@ def asked_of(server: Server, load: Load) -> Asked:
     )
 
 
-class Setting(NamedTuple):
+class ServerSetting(NamedTuple):
     """A server, what it is asked, and how many requests find room."""
 
-    server: Server
-    load: Load
-    asked: Asked
+    server: ReplicaServer
+    load: ReplicaLoad
+    asked: LoadTokens
     places: float
 
 
 Figures = TypeVar("Figures")
 
 
-class Curve(NamedTuple, Generic[Figures]):
+class ReplicaCurve(NamedTuple, Generic[Figures]):
     """A replica at rising mean batches; arrays of one entry for each, or one number.
 
     In seconds, tokens and requests.
@@ -119,7 +119,7 @@ class Curve(NamedTuple, Generic[Figures]):
     """Those that hold a place: prefilling or decoding."""
 
 
-def places_of(server: Server, load: Load) -> float:
+def compute_request_capacity(server: ReplicaServer, load: ReplicaLoad) -> float:
     """Requests that find room at a time: the engine's limit, or the cache over what a request holds."""
     limits = [MOST_REQUESTS]
     if server.most_requests is not None:
@@ -132,72 +132,74 @@ def places_of(server: Server, load: Load) -> float:
     return min(limits)
 
 
-def curve(
-    model: Iterations, server: Server, load: Load, batch: Array, alone: Array | None = None
-) -> Curve[Array]:
+def compute_curve(
+    model: IterationSource, server: ReplicaServer, load: ReplicaLoad, batch: Array, alone: Array | None = None
+) -> ReplicaCurve[Array]:
     """The replica at each of the mean batches ``batch``, by one call of the iteration model.
 
     Lengths, prefix hits and, of a closed loop, the number of requests are those of ``load``; speculation
     has to be part of ``model`` (``Speculating``). ``alone`` is the share that one request is of several
     closed loops, a column: then there is a row for each of them.
     """
-    asked = asked_of(server, load)
+    asked = compute_load_moments(server, load)
     if alone is not None:
         asked = asked._replace(alone=cast("float", alone))
     if not asked.decodes:
-        return _prompts_only(model, server, load, asked, batch)
-    shape = _shape(server, load, asked, batch)
+        return _compute_prefill_only_curve(model, server, load, asked, batch)
+    shape = _compute_prompt_shape(server, load, asked, batch)
     none = np.zeros_like(shape.seen)
     beside = shape.seen if server.mixed_prefill else none
     decoding = np.stack([shape.seen, beside, beside])
     prefilled = np.stack([none, shape.computed, shape.budget])
-    alike, both, full = np.asarray(iteration_times(model, asked, decoding, prefilled).seconds)
-    return _curve(server, load, asked, shape, _Times(alike, both, full, both, alike))
+    alike, both, full = np.asarray(compute_iteration_times(model, asked, decoding, prefilled).seconds)
+    return _assemble_curve(server, load, asked, shape, _IterationTimes(alike, both, full, both, alike))
 
 
-def point(model: Iterations, server: Server, load: Load, batch: float) -> tuple[Curve[float], IterationTime]:
-    """``curve`` at one batch, without its neglect of what a request itself adds, and its iterations.
+def compute_point(
+    model: IterationSource, server: ReplicaServer, load: ReplicaLoad, batch: float
+) -> tuple[ReplicaCurve[float], IterationTime]:
+    """``compute_curve`` at one batch, without its neglect of what a request itself adds, and its iterations.
 
     These are one that decodes, and one with prompts.
     """
-    asked, there = asked_of(server, load), np.asarray([batch])
+    asked, there = compute_load_moments(server, load), np.asarray([batch])
     if not asked.decodes:
-        only = _prompts_only(model, server, load, asked, there)
-        times = iteration_times(model, asked, np.zeros((2, 1)), np.stack([only.tokens, only.tokens]))
+        only = _compute_prefill_only_curve(model, server, load, asked, there)
+        times = compute_iteration_times(model, asked, np.zeros((2, 1)), np.stack([only.tokens, only.tokens]))
     else:
-        only, times = points(model, server, load, there, np.asarray([asked.alone]))
-    return entry(only, 0), entry_of(times, 0)
+        only, times = compute_points(model, server, load, there, np.asarray([asked.alone]))
+    return select_point(only, 0), select_iteration(times, 0)
 
 
-def points(
-    model: Iterations, server: Server, load: Load, batch: Array, alone: Array
-) -> tuple[Curve[Array], IterationTime]:
-    """``point`` at several, by one call: ``alone`` as in ``curve``, one entry for each of ``batch``."""
-    asked = asked_of(server, load)._replace(alone=cast("float", alone))
-    shape = _shape(server, load, asked, batch)
+def compute_points(
+    model: IterationSource, server: ReplicaServer, load: ReplicaLoad, batch: Array, alone: Array
+) -> tuple[ReplicaCurve[Array], IterationTime]:
+    """``compute_point`` at several, by one call; ``alone`` has one entry for each of ``batch``."""
+    asked = compute_load_moments(server, load)._replace(alone=cast("float", alone))
+    shape = _compute_prompt_shape(server, load, asked, batch)
     none = np.zeros_like(shape.seen)
     beside = (shape.seen, shape.others) if server.mixed_prefill else (none, none)
-    times = iteration_times(
+    times = compute_iteration_times(
         model,
         asked,
         np.stack([shape.seen, beside[0], beside[0], beside[1], shape.others]),
         np.stack([none, shape.computed, shape.budget, shape.computed, none]),
     )
-    return _curve(server, load, asked, shape, _Times(*np.asarray(times.seconds))), times
+    return _assemble_curve(server, load, asked, shape, _IterationTimes(*np.asarray(times.seconds))), times
 
 
-def entry(found: Curve[Array], place: int) -> Curve[float]:
+def select_point(found: ReplicaCurve[Array], place: int) -> ReplicaCurve[float]:
     """One of several points."""
-    return Curve(*(float(figures[place]) for figures in found))
+    return ReplicaCurve(*(float(figures[place]) for figures in found))
 
 
-def entry_of(times: IterationTime, place: int) -> IterationTime:
+def select_iteration(times: IterationTime, place: int) -> IterationTime:
     """The iterations of one of several points."""
     columns = (np.asarray(part)[:, place] for part in times)
     return IterationTime(*(cast("float", column) for column in columns))
 
 
-class _Shape(NamedTuple):
+class _BatchIterations(NamedTuple):
     """Iterations at each batch."""
 
     batch: Array
@@ -216,7 +218,7 @@ class _Shape(NamedTuple):
     budget: Array
 
 
-class _Times(NamedTuple):
+class _IterationTimes(NamedTuple):
     """Iterations that one decodes in, with prompts, full of them, with its own prompt, and met; seconds."""
 
     alike: Array
@@ -226,7 +228,9 @@ class _Times(NamedTuple):
     before: Array
 
 
-def _shape(server: Server, load: Load, asked: Asked, batch: Array) -> _Shape:
+def _compute_prompt_shape(
+    server: ReplicaServer, load: ReplicaLoad, asked: LoadTokens, batch: Array
+) -> _BatchIterations:
     """How prompts are cut and joined.
 
     Of short prompts an iteration takes those that have come since the last one: of y arrivals an
@@ -235,14 +239,14 @@ def _shape(server: Server, load: Load, asked: Asked, batch: Array) -> _Shape:
     whole prompts each, and the others wait for the one with the most.
     """
     others = batch * (1.0 - asked.alone)
-    budget = token_budget(server, load, others * asked.positions)
-    pieces = pieces_of(server, load, asked, budget)
+    budget = compute_token_budget(server, load, others * asked.positions)
+    pieces = count_prompt_chunks(server, load, asked, budget)
     arriving = np.maximum(others / max(asked.passes, 1.0), NOTHING)
     # Ranks whose requests are all alike end and begin together; others do so by chance.
-    chance = _apart(load, asked) if server.ranks > 1 else 1.0
-    together = chance * _found(arriving)
+    chance = _estimate_rank_spread(load, asked) if server.ranks > 1 else 1.0
+    together = chance * _compute_mean_arrivals(arriving)
     if server.ranks > 1:
-        step = np.minimum(server.ranks * _found(arriving / server.ranks), others + 1.0)
+        step = np.minimum(server.ranks * _compute_mean_arrivals(arriving / server.ranks), others + 1.0)
         together = together + (1.0 - chance) * step
     together = np.minimum(together, np.maximum(budget / asked.prompt, 1.0))
     fullest = asked.prompt / budget
@@ -250,20 +254,20 @@ def _shape(server: Server, load: Load, asked: Asked, batch: Array) -> _Shape:
     iterations = np.where(pieces > 1.0, pieces + busy * (fullest - pieces), 1.0)
     tokens = asked.prompt * together / iterations
     computed = np.minimum(asked.prompt * np.maximum(together, server.ranks) / iterations, budget)
-    return _Shape(batch, others, others + 1.0, pieces, together, tokens, computed, budget)
+    return _BatchIterations(batch, others, others + 1.0, pieces, together, tokens, computed, budget)
 
 
-def _found(arriving: Array) -> Array:
+def _compute_mean_arrivals(arriving: Array) -> Array:
     """Prompts of an iteration that has some, of a Poisson number."""
     return np.asarray(arriving / -np.expm1(-arriving))
 
 
-def _apart(load: Load, asked: Asked) -> Array | float:
+def _estimate_rank_spread(load: ReplicaLoad, asked: LoadTokens) -> Array | float:
     """How far ranks are from ending and beginning together: 1 where arrivals are chance."""
-    return 1.0 if load.concurrency is None else _chance(load, asked)
+    return 1.0 if load.concurrency is None else _estimate_arrival_variance(load, asked)
 
 
-def token_budget(server: Server, load: Load, decoded: Array) -> Array:
+def compute_token_budget(server: ReplicaServer, load: ReplicaLoad, decoded: Array) -> Array:
     """Prompt tokens that an iteration takes beside ``decoded`` positions, of all attention ranks."""
     budget = np.full_like(decoded, float(server.batched_tokens))
     if not server.chunked_prefill:
@@ -273,7 +277,7 @@ def token_budget(server: Server, load: Load, decoded: Array) -> Array:
     return budget
 
 
-def pieces_of(server: Server, load: Load, asked: Asked, budget: Array) -> Array:
+def count_prompt_chunks(server: ReplicaServer, load: ReplicaLoad, asked: LoadTokens, budget: Array) -> Array:
     """Iterations that a prompt is cut into, on average."""
     rank = budget / server.ranks
     if load.inputs.longest <= float(rank.min()):
@@ -283,10 +287,12 @@ def pieces_of(server: Server, load: Load, asked: Asked, budget: Array) -> Array:
     return np.tensordot(weights, np.ceil(np.multiply.outer(computed, 1.0 / rank)), axes=1)
 
 
-def iteration_times(model: Iterations, asked: Asked, decoding: Array, prefilled: Array) -> IterationTime:
+def compute_iteration_times(
+    model: IterationSource, asked: LoadTokens, decoding: Array, prefilled: Array
+) -> IterationTime:
     """Iterations with so many requests that decode and so many prompt tokens."""
-    return model.time(
-        Batch(
+    return model.compute_time(
+        IterationBatch(
             cast("float", decoding),
             cast("float", decoding * asked.context),
             cast("float", prefilled),
@@ -296,7 +302,7 @@ def iteration_times(model: Iterations, asked: Asked, decoding: Array, prefilled:
     )
 
 
-def mean_iteration(times: IterationTime, first: int, second: int, weight: float) -> IterationTime:
+def average_iterations(times: IterationTime, first: int, second: int, weight: float) -> IterationTime:
     """The entries ``first`` and ``second`` of ``times``, the second with ``weight``."""
     return IterationTime(
         *(
@@ -306,7 +312,13 @@ def mean_iteration(times: IterationTime, first: int, second: int, weight: float)
     )
 
 
-def _curve(server: Server, load: Load, asked: Asked, shape: _Shape, times: _Times) -> Curve[Array]:
+def _assemble_curve(
+    server: ReplicaServer,
+    load: ReplicaLoad,
+    asked: LoadTokens,
+    shape: _BatchIterations,
+    times: _IterationTimes,
+) -> ReplicaCurve[Array]:
     added = np.maximum(times.both - times.alike, 0.0) if server.mixed_prefill else times.both
     iterations = asked.prompt / shape.tokens
     # None of the others' prompts falls into the own one: x S more of them come behind it.
@@ -326,16 +338,24 @@ def _curve(server: Server, load: Load, asked: Asked, shape: _Shape, times: _Time
     # Of m prompts an iteration; for m = 1 this is the formula of Pollaczek and Khinchine.
     abreast = np.maximum(shape.budget / asked.prompt, 1.0)
     queued = behind ** (np.sqrt(2.0 * (abreast + 1.0)) - 1.0)
-    wait = queued * taken * (_chance(load, asked) + load.inputs.variation) / 2.0 / (1.0 - behind)
-    mean, half = _met(server, shape, times, iterations / max(asked.passes, NOTHING))
-    residual = _residual(server, load, shape, mean, half)
+    wait = (
+        queued
+        * taken
+        * (_estimate_arrival_variance(load, asked) + load.inputs.variation)
+        / 2.0
+        / (1.0 - behind)
+    )
+    mean, half = _compute_iteration_moments(server, shape, times, iterations / max(asked.passes, NOTHING))
+    residual = _compute_residual_seconds(server, load, shape, mean, half)
     # Beside its own prompt are those that came in the same iteration, which is longer than most.
     meanwhile = 2.0 * half * rate if load.concurrency is None else shape.others / max(asked.passes, 1.0)
     shared = np.minimum(1.0 + meanwhile, abreast)
-    own = shape.pieces * (times.own + _more(added, full, shape, (shared - shape.together) * asked.prompt))
+    own = shape.pieces * (
+        times.own + _estimate_added_seconds(added, full, shape, (shared - shape.together) * asked.prompt)
+    )
     inside = shape.batch + rate * own
     requests = inside + rate * (wait + residual + server.frontend_seconds)
-    return Curve(
+    return ReplicaCurve(
         shape.batch,
         rate,
         times.alike,
@@ -355,7 +375,7 @@ def _curve(server: Server, load: Load, asked: Asked, shape: _Shape, times: _Time
     )
 
 
-def _chance(load: Load, asked: Asked) -> Array | float:
+def _estimate_arrival_variance(load: ReplicaLoad, asked: LoadTokens) -> Array | float:
     """Variance of the gaps between arrivals at the prompts' queue over their squared mean.
 
     In a closed loop with lengths that are all alike requests keep the distance at which they have been served
@@ -366,13 +386,13 @@ def _chance(load: Load, asked: Asked) -> Array | float:
     return cast("Array", np.minimum(1.0, load.outputs.variation**0.5 / 2.0 / asked.alone))
 
 
-def _more(added: Array, full: Array, shape: _Shape, tokens: Array) -> Array:
+def _estimate_added_seconds(added: Array, full: Array, shape: _BatchIterations, tokens: Array) -> Array:
     """What ``tokens`` add beyond those of an iteration, between it and a full one."""
     slope = (full - added) / np.maximum(shape.budget - shape.computed, 1.0)
     return np.asarray(np.maximum(tokens, 0.0) / shape.pieces * slope)
 
 
-def prompt_seconds(there: Curve[float], tokens: Array) -> Array:
+def compute_prompt_seconds(there: ReplicaCurve[float], tokens: Array) -> Array:
     """What an iteration with ``tokens`` prompt tokens adds: linear to a full one, and below it to nothing."""
     few = there.added_seconds * tokens / there.tokens
     slope = (there.full_seconds - there.added_seconds) / max(there.budget - there.tokens, 1.0)
@@ -381,7 +401,9 @@ def prompt_seconds(there: Curve[float], tokens: Array) -> Array:
     )
 
 
-def _met(server: Server, shape: _Shape, times: _Times, each: Array) -> tuple[Array, Array]:
+def _compute_iteration_moments(
+    server: ReplicaServer, shape: _BatchIterations, times: _IterationTimes, each: Array
+) -> tuple[Array, Array]:
     """Mean iteration, and what is left of the one that an arrival meets, E[T^2] / (2 E[T]); seconds."""
     prompts = shape.others * each
     with_prompts = np.minimum(prompts if server.mixed_prefill else prompts / (1.0 + prompts), 1.0)
@@ -390,7 +412,9 @@ def _met(server: Server, shape: _Shape, times: _Times, each: Array) -> tuple[Arr
     return np.asarray(mean), np.asarray(square / mean / 2.0)
 
 
-def _residual(server: Server, load: Load, shape: _Shape, mean: Array, half: Array) -> Array:
+def _compute_residual_seconds(
+    server: ReplicaServer, load: ReplicaLoad, shape: _BatchIterations, mean: Array, half: Array
+) -> Array:
     """Seconds until the iteration ends that an arrival meets, if any.
 
     In a closed loop a request ends with an iteration; its successor meets the next one as far as the
@@ -404,26 +428,28 @@ def _residual(server: Server, load: Load, shape: _Shape, mean: Array, half: Arra
     return np.asarray(meets * np.maximum(mean - server.frontend_seconds, half))
 
 
-def _prompts_only(model: Iterations, server: Server, load: Load, asked: Asked, batch: Array) -> Curve[Array]:
-    """``curve`` of requests that end with their first token; ``batch`` are those in or before a pass.
+def _compute_prefill_only_curve(
+    model: IterationSource, server: ReplicaServer, load: ReplicaLoad, asked: LoadTokens, batch: Array
+) -> ReplicaCurve[Array]:
+    """``compute_curve`` of requests that end with their first token; ``batch`` are those in or before a pass.
 
     A pass takes what has come since the last one, as far as the engine batches it.
     """
     none = np.zeros_like(batch)
-    budget = token_budget(server, load, none)
-    pieces = pieces_of(server, load, asked, budget)
+    budget = compute_token_budget(server, load, none)
+    pieces = count_prompt_chunks(server, load, asked, budget)
     most = np.maximum(1.0, np.floor(budget / asked.prompt))
     closed = load.concurrency is not None
     # Of y arrivals a pass the next one finds some with 1 - e^-y.
     meets = np.ones_like(batch) if closed else -np.expm1(-batch)
     together = np.clip(batch / meets, 1.0, most)
     computed = asked.prompt * np.maximum(together, server.ranks) / pieces
-    own = pieces * np.asarray(iteration_times(model, asked, none, computed).seconds)
+    own = pieces * np.asarray(compute_iteration_times(model, asked, none, computed).seconds)
     rate = np.minimum(batch, together if closed else most) / own
     wait = np.maximum(batch / rate - own, 0.0) if closed else meets * own / 2.0
     inside = rate * own
     requests = inside + rate * (wait + server.frontend_seconds)
-    return Curve(
+    return ReplicaCurve(
         batch,
         rate,
         none,

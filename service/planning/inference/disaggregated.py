@@ -21,14 +21,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.planning.hardware.collectives import Rail
+from service.planning.hardware.collectives import LevelRate
 from service.planning.hardware.storage import BlockFormat
-from service.planning.inference.batching import Batched, Floats, open_batching
-from service.planning.inference.iteration import Batch, IterationTime
-from service.planning.inference.load import Load, Outcomes, Percentiles, Served, Server, percentiles
-from service.planning.inference.speculation import Iterations, Speculating
+from service.planning.inference.batching import BatchedPasses, Floats, estimate_open_batching
+from service.planning.inference.iteration import IterationBatch, IterationTime
+from service.planning.inference.load import (
+    Percentiles,
+    ReplicaLoad,
+    ReplicaServer,
+    RequestLatencies,
+    ServedLoad,
+    compute_percentiles,
+)
+from service.planning.inference.speculation import IterationSource, SpeculativeIterations
 from service.planning.memory.caches import key_value_bytes
-from service.planning.models.profile import Profile
+from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
 
@@ -47,15 +54,15 @@ _FULL = 0.999
 """Share of its rate up to which a side is asked: beyond it the line has no end."""
 
 
-class Pool(NamedTuple):
+class ReplicaPool(NamedTuple):
     """Equal replicas for one side."""
 
-    model: Iterations
-    server: Server
+    model: IterationSource
+    server: ReplicaServer
     replicas: float
 
 
-class Transfer(NamedTuple):
+class CacheTransfer(NamedTuple):
     """What a prompt sends: bytes over each lane, and seconds of them.
 
     ``handoff_seconds`` pass beside it before the other side decodes.
@@ -77,17 +84,17 @@ class Transfer(NamedTuple):
         return self.handoff_seconds + max(self.seconds / self.layers, self.seconds - behind)
 
 
-def transfer_of(
-    profile: Profile,
+def build_transfer(
+    profile: ModelProfile,
     input_tokens: float,
     cache_format: NumberFormat | BlockFormat,
     *,
     prefill: Parallelism,
     decode: Parallelism,
-    rail: Rail,
+    rail: LevelRate,
     by_layer: bool,
     handoff_seconds: float = 0.0,
-) -> Transfer:
+) -> CacheTransfer:
     """The cache of a prompt over one link of ``rail`` for each device of the smaller side.
 
     Heads that are cut finer on the decode side leave a device in parts; what every device holds whole, such
@@ -100,10 +107,10 @@ def transfer_of(
     layers = max(1.0, float(sum(work.layers for work in profile.attention)))
     messages = layers if by_layer else 1.0
     seconds = messages * (rail.hop_seconds + rail.chunk_seconds) + lane / rail.bytes_per_second
-    return Transfer(held * decode.tensor, lane, seconds, layers, by_layer, handoff_seconds)
+    return CacheTransfer(held * decode.tensor, lane, seconds, layers, by_layer, handoff_seconds)
 
 
-class Sides(NamedTuple):
+class DisaggregatedRates(NamedTuple):
     """Both sides at the rate that they reach together. Rates are of all replicas of a side."""
 
     most_prefilled_per_second: float
@@ -144,31 +151,33 @@ class Sides(NamedTuple):
         return (self.most_decoded_per_second / decode) / (self.most_prefilled_per_second / prefill)
 
 
-class Disaggregated(NamedTuple):
+class DisaggregatedResult(NamedTuple):
     """What the whole system does, as one replica of a server, and its sides."""
 
-    served: Served
-    sides: Sides
+    served: ServedLoad
+    sides: DisaggregatedRates
 
 
-def prefill_seconds(pool: Pool, load: Load, prompts: Floats | float) -> Floats:
+def compute_prefill_seconds(pool: ReplicaPool, load: ReplicaLoad, prompts: Floats | float) -> Floats:
     """A pass over ``prompts`` prompts: one iteration, or as many as their tokens need."""
     tokens = np.asarray(prompts, dtype=np.float64) * load.computed_tokens
     chunks = np.maximum(1.0, tokens / pool.server.batched_tokens)
-    batch = Batch(0.0, 0.0, tokens / chunks, load.prefill_context, prompts / chunks)  # type: ignore[arg-type]
-    return np.asarray(chunks * pool.model.time(batch).seconds)
+    batch = IterationBatch(0.0, 0.0, tokens / chunks, load.prefill_context, prompts / chunks)  # type: ignore[arg-type]
+    return np.asarray(chunks * pool.model.compute_time(batch).seconds)
 
 
-class _System:
+class _DisaggregatedSystem:
     """One system under one load: what it reaches at a mean decode batch."""
 
-    def __init__(self, prefill: Pool, decode: Pool, load: Load, transfer: Transfer) -> None:
+    def __init__(
+        self, prefill: ReplicaPool, decode: ReplicaPool, load: ReplicaLoad, transfer: CacheTransfer
+    ) -> None:
         self.prefill, self.decode, self.load, self.transfer = prefill, decode, load, transfer
         fits = math.floor(prefill.server.batched_tokens / load.computed_tokens)
         most = prefill.server.most_requests
         self.prompts = float(max(1, fits if most is None else min(fits, most)))
         self._prompts = np.unique(np.round(np.geomspace(1.0, self.prompts, _POINTS)))
-        self._prefills = prefill_seconds(prefill, load, self._prompts)
+        self._prefills = compute_prefill_seconds(prefill, load, self._prompts)
         self.own_seconds = float(self._prefills[0])
         self.front_seconds = prefill.server.frontend_seconds
         self.exposed = transfer.exposed_seconds(self.own_seconds)
@@ -179,36 +188,36 @@ class _System:
         self.most_sent = math.inf
         if transfer.seconds:
             self.most_sent = min(prefill.replicas, decode.replicas) / transfer.seconds
-        self.places = _places(decode.server, load)
+        self.places = _compute_request_capacity(decode.server, load)
         self.groups = float(decode.server.pipeline)
         speculation = decode.server.speculation
         self.tokens_per_pass = speculation.tokens_per_pass if speculation else 1.0
-        self._decoder = Speculating(decode.model, speculation) if speculation else decode.model
+        self._decoder = SpeculativeIterations(decode.model, speculation) if speculation else decode.model
         self._batches = np.geomspace(_LEAST, self.places, _POINTS)
-        self._tokens = self.token_seconds(self.iteration(self._batches))
-        self.most_decoded = self.rate_of(self.places)
-        self._lines = self._line_seconds()
+        self._tokens = self.compute_token_seconds(self.compute_iteration(self._batches))
+        self.most_decoded = self.compute_rate(self.places)
+        self._lines = self._compute_queue_seconds()
 
-    def iteration(self, batch: float | Floats) -> IterationTime:
+    def compute_iteration(self, batch: float | Floats) -> IterationTime:
         """One of a decode replica with ``batch`` requests, in as many groups as it has stages."""
         each = batch / self.groups
-        return self._decoder.time(Batch(each, each * self.load.decoding_context))  # type: ignore[arg-type]
+        return self._decoder.compute_time(IterationBatch(each, each * self.load.decoding_context))  # type: ignore[arg-type]
 
-    def token_seconds(self, iteration: IterationTime) -> Floats:
+    def compute_token_seconds(self, iteration: IterationTime) -> Floats:
         """From one token of a request to the next; a pass may give several."""
         return np.asarray(iteration.seconds) * self.groups / self.tokens_per_pass
 
-    def rate_of(self, batch: float) -> float:
+    def compute_rate(self, batch: float) -> float:
         """Requests a second of all decode replicas at ``batch`` each."""
         decodes = self.load.decodes
         if not decodes:
             return math.inf
         return self.decode.replicas * batch / (decodes * float(np.interp(batch, self._batches, self._tokens)))
 
-    def _line_seconds(self) -> Floats:
+    def _compute_queue_seconds(self) -> Floats:
         """Waits in line of a prefill replica times what is idle of it, at each of ``_LOADS``."""
         most = self.most_prefilled
-        waits = [self.prefilled(load * most).mean_seconds for load in _LOADS]
+        waits = [self.estimate_prefill(load * most).mean_seconds for load in _LOADS]
         return (np.array(waits) - self.own_seconds / self.stages) * (1.0 - _LOADS)
 
     @property
@@ -218,24 +227,26 @@ class _System:
         return self.front_seconds + self.own_seconds + self.exposed + self.load.decodes * each
 
     @property
-    def most(self) -> float:
+    def max_rate(self) -> float:
         """Requests a second that neither a side nor the links pass."""
         return min(self.most_prefilled, self.most_decoded, self.most_sent)
 
-    def prefilled(self, rate: float) -> Batched:
+    def estimate_prefill(self, rate: float) -> BatchedPasses:
         """A prefill replica at its share of ``rate``; a stage of a pipeline takes the next prompts."""
         share = rate / self.prefill.replicas
         seconds = self._prefills / self.stages
-        return open_batching(lambda prompts: np.interp(prompts, self._prompts, seconds), share, self.prompts)
+        return estimate_open_batching(
+            lambda prompts: np.interp(prompts, self._prompts, seconds), share, self.prompts
+        )
 
-    def batch_at(self, rate: float) -> float:
+    def find_batch(self, rate: float) -> float:
         """The decode batch that ends ``rate`` requests a second."""
         if not self.load.decodes:
             return 0.0
         rates = self.decode.replicas * self._batches / (self.load.decodes * self._tokens)
         return float(np.interp(rate, np.maximum.accumulate(rates), self._batches))
 
-    def first_seconds(self, rate: float, requests: float) -> float:
+    def estimate_first_token_seconds(self, rate: float, requests: float) -> float:
         """Time to the first token at ``rate``, where ``requests`` are in the system."""
         load = min(rate / self.most_prefilled, _FULL)
         waited = float(np.interp(load, _LOADS, self._lines)) / (1.0 - load)
@@ -243,14 +254,14 @@ class _System:
         others = max(0.0, waited) * (1.0 - 1.0 / max(requests, 1.0))
         return self.front_seconds + self.own_seconds + others + self.exposed
 
-    def held(self, rate: float, requests: float) -> float:
+    def count_requests(self, rate: float, requests: float) -> float:
         """Requests in the system at ``rate`` (Little 1961)."""
-        first = self.first_seconds(rate, requests)
-        batch = self.batch_at(rate)
+        first = self.estimate_first_token_seconds(rate, requests)
+        batch = self.find_batch(rate)
         return rate * first + self.decode.replicas * batch
 
 
-def _places(server: Server, load: Load) -> float:
+def _compute_request_capacity(server: ReplicaServer, load: ReplicaLoad) -> float:
     """Requests that a decode replica holds at a time."""
     places = float(server.most_requests or math.inf)
     if server.cache_tokens is not None:
@@ -259,20 +270,20 @@ def _places(server: Server, load: Load) -> float:
     return max(1.0, min(places, 16_384.0))
 
 
-def _closed_rate(system: _System, requests: float) -> float:
+def _solve_closed_rate(system: _DisaggregatedSystem, requests: float) -> float:
     """The rate at which as many requests are in the system."""
-    low, high = 0.0, _FULL * system.most
-    if system.held(high, requests) <= requests:
+    low, high = 0.0, _FULL * system.max_rate
+    if system.count_requests(high, requests) <= requests:
         return high
     for _ in range(_ROUNDS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if system.held(middle, requests) < requests else (low, middle)
+        low, high = (middle, high) if system.count_requests(middle, requests) < requests else (low, middle)
         if high - low < _NEAR * high:
             break
     return 0.5 * (low + high)
 
 
-class _Found(NamedTuple):
+class _OperatingPoint(NamedTuple):
     """The point at which a system runs."""
 
     rate: float
@@ -281,42 +292,44 @@ class _Found(NamedTuple):
     waiting_seconds: float
     """Wait of those that neither side has room for."""
     batch: float
-    line: Batched
+    line: BatchedPasses
     iteration: IterationTime
     saturated: bool
 
 
-def _found(system: _System) -> _Found:
+def _solve_operating_point(system: _DisaggregatedSystem) -> _OperatingPoint:
     load, asked, saturated = system.load, system.load.rate_per_second, False
     if load.concurrency is not None:
         requests = load.concurrency
-        rate = _closed_rate(system, requests)
+        rate = _solve_closed_rate(system, requests)
     else:
         requests = math.inf
         asked = asked or 0.0
-        saturated = asked >= _FULL * system.most
-        rate = min(asked, _FULL * system.most)
-    first, line = system.first_seconds(rate, requests), system.prefilled(rate)
-    batch = system.batch_at(rate)
-    iteration = system.iteration(batch)
+        saturated = asked >= _FULL * system.max_rate
+        rate = min(asked, _FULL * system.max_rate)
+    first, line = system.estimate_first_token_seconds(rate, requests), system.estimate_prefill(rate)
+    batch = system.find_batch(rate)
+    iteration = system.compute_iteration(batch)
     waiting = 0.0
     if load.concurrency is not None:
         held = rate * first + system.decode.replicas * batch
         waiting = max(0.0, load.concurrency - held) / rate
     elif saturated and asked is not None:
         waiting = (asked / rate - 1.0) * load.open_seconds / 2.0
-    return _Found(rate, first, waiting, batch, line, iteration, saturated)
+    return _OperatingPoint(rate, first, waiting, batch, line, iteration, saturated)
 
 
-def disaggregated(prefill: Pool, decode: Pool, load: Load, transfer: Transfer) -> Disaggregated:
+def estimate_disaggregated(
+    prefill: ReplicaPool, decode: ReplicaPool, load: ReplicaLoad, transfer: CacheTransfer
+) -> DisaggregatedResult:
     """What both sides do together under ``load``, that of the whole system.
 
     Requests that find no place wait in front: of a closed loop those that Little's law leaves. A system that
     is asked for more than ``most_requests_per_second`` is saturated.
     """
-    system = _System(prefill, decode, load, transfer)
-    found = _found(system)
-    sides = Sides(
+    system = _DisaggregatedSystem(prefill, decode, load, transfer)
+    found = _solve_operating_point(system)
+    sides = DisaggregatedRates(
         system.most_prefilled,
         system.most_decoded,
         system.most_sent,
@@ -327,14 +340,14 @@ def disaggregated(prefill: Pool, decode: Pool, load: Load, transfer: Transfer) -
         system.exposed,
         (prefill.replicas, decode.replicas),
     )
-    return Disaggregated(_served(system, found), sides)
+    return DisaggregatedResult(_build_served_load(system, found), sides)
 
 
 _STRIDE = 89
 """Prime to the count of samples: lengths do not go with waits."""
 
 
-def _outcomes(system: _System, found: _Found) -> Outcomes:
+def _sample_outcomes(system: _DisaggregatedSystem, found: _OperatingPoint) -> RequestLatencies:
     """Latencies of requests: those of the line around its mean, with the burst of a loop that begins cold."""
     load, line = system.load, found.line
     latencies = line.latencies
@@ -343,17 +356,19 @@ def _outcomes(system: _System, found: _Found) -> Outcomes:
     scale = (found.first_seconds - system.exposed) / line.mean_seconds
     firsts = latencies * scale + system.exposed + found.waiting_seconds
     if load.burst_requests is not None and load.concurrency is not None:
-        firsts = _with_burst(system, firsts, load.concurrency, load.burst_requests)
+        firsts = _add_burst_waits(system, firsts, load.concurrency, load.burst_requests)
     if not load.decodes:
-        return Outcomes(firsts, None, firsts)
+        return RequestLatencies(firsts, None, firsts)
     count = len(firsts)
     shares = ((np.arange(count) * _STRIDE) % count + 0.5) / count
-    behind = np.maximum(0.0, load.outputs.of(shares) - 1.0)
-    each = np.full(count, float(system.token_seconds(found.iteration)))
-    return Outcomes(firsts, each, firsts + behind * each)
+    behind = np.maximum(0.0, load.outputs.get_quantiles(shares) - 1.0)
+    each = np.full(count, float(system.compute_token_seconds(found.iteration)))
+    return RequestLatencies(firsts, each, firsts + behind * each)
 
 
-def _with_burst(system: _System, firsts: Floats, concurrency: float, requests: float) -> Floats:
+def _add_burst_waits(
+    system: _DisaggregatedSystem, firsts: Floats, concurrency: float, requests: float
+) -> Floats:
     """The first of a cold loop arrive together: the k-th of them waits for the prompts of those before it."""
     count = len(firsts)
     kept = round(min(1.0, concurrency / requests) * count)
@@ -365,27 +380,27 @@ def _with_burst(system: _System, firsts: Floats, concurrency: float, requests: f
     return np.sort(np.concatenate([others, np.maximum(together, firsts[0])]))
 
 
-def _served(system: _System, found: _Found) -> Served:
+def _build_served_load(system: _DisaggregatedSystem, found: _OperatingPoint) -> ServedLoad:
     load, prefill, decode = system.load, system.prefill, system.decode
-    outcomes, line = _outcomes(system, found), found.line
+    outcomes, line = _sample_outcomes(system, found), found.line
     prefilling = line.utilization * prefill.replicas
     decoding = min(1.0, found.batch) * decode.replicas
     each: Percentiles | None = None
     if outcomes.per_token_seconds is not None:
-        each = percentiles(outcomes.per_token_seconds)
-    return Served(
-        time_to_first_token_seconds=percentiles(outcomes.first_token_seconds),
+        each = compute_percentiles(outcomes.per_token_seconds)
+    return ServedLoad(
+        time_to_first_token_seconds=compute_percentiles(outcomes.first_token_seconds),
         time_per_output_token_seconds=each,
-        request_seconds=percentiles(outcomes.request_seconds),
+        request_seconds=compute_percentiles(outcomes.request_seconds),
         requests_per_second=found.rate,
         output_tokens_per_second=found.rate * load.outputs.mean,
         decoding=decode.replicas * found.batch,
         waiting=max(0.0, line.waiting) * prefill.replicas + found.waiting_seconds * found.rate,
         utilization=(prefilling + decoding) / (prefill.replicas + decode.replicas),
         saturated=found.saturated,
-        most_requests_per_second=system.most,
+        most_requests_per_second=system.max_rate,
         preemptions_per_request=0.0,
-        knee_requests=max(1.0, system.most * system.alone_seconds),
+        knee_requests=max(1.0, system.max_rate * system.alone_seconds),
         prefill_share=prefilling / (prefilling + decoding),
         iteration=found.iteration,
         outcomes=outcomes,

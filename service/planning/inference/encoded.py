@@ -9,29 +9,29 @@ from functools import lru_cache
 
 import numpy as np
 
-from service.planning.inference.iteration import IterationModel, Preceding
-from service.planning.inference.passes import PassModel, encodes
+from service.planning.inference.iteration import EncoderTime, IterationModel
+from service.planning.inference.passes import PassModel, is_encoder_block
 from service.planning.models.architecture import Architecture
-from service.planning.models.profile import Profile, profile_of
+from service.planning.models.profile import ModelProfile, build_profile
 
 
 @lru_cache(maxsize=64)
-def decoder_of(architecture: Architecture) -> Profile:
+def build_decoder_profile(architecture: Architecture) -> ModelProfile:
     """The blocks that run over tokens, with the heads."""
-    rows = zip(architecture.layers, architecture.blocks(), strict=True)
-    kept = tuple(layer for layer, block in rows if not encodes(block, architecture))
-    return profile_of(replace(architecture, layers=kept))
+    rows = zip(architecture.layers, architecture.list_blocks(), strict=True)
+    kept = tuple(layer for layer, block in rows if not is_encoder_block(block, architecture))
+    return build_profile(replace(architecture, layers=kept))
 
 
-def is_read(profile: Profile) -> bool:
+def is_encoder_read(profile: ModelProfile) -> bool:
     """Whether cross-attention reads what an encoder gives."""
     return any(work.cross and work.caches for work in profile.attention)
 
 
-def behind_encoder(decoder: IterationModel, encoder: PassModel) -> IterationModel:
+def add_encoder_pass(decoder: IterationModel, encoder: PassModel) -> IterationModel:
     """The iterations of ``decoder`` with the encoder over a request's pictures, sound or text in front."""
-    (part,) = encoder.times(1.0)
-    preceding = Preceding(
+    (part,) = encoder.compute_part_times(1.0)
+    preceding = EncoderTime(
         seconds=float(np.asarray(part.seconds)),
         flops=float(part.work.flops),
         moved_bytes=float(part.work.moved_bytes),

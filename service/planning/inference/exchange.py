@@ -11,16 +11,21 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from service.planning.figures import smaller, square_root
-from service.planning.hardware.collectives import Algorithm, Collective, Fabric, collective_seconds
+from service.planning.hardware.collectives import (
+    ClusterFabric,
+    Collective,
+    CollectiveAlgorithm,
+    collective_seconds,
+)
 from service.planning.hardware.traffic import copies_sent
-from service.planning.models.layers import MixtureOfExperts, Split
-from service.planning.models.profile import Profile
-from service.planning.parallelism import Group, Parallelism
+from service.planning.models.layers import MixtureOfExperts, TensorSplit
+from service.planning.models.profile import ModelProfile
+from service.planning.parallelism import DeviceGroup, Parallelism
 
 _WIDE_BYTES = 2.0
 
 
-class Terms(NamedTuple):
+class AlgorithmTerms(NamedTuple):
     """a, b and c of one algorithm."""
 
     fixed: float
@@ -28,15 +33,15 @@ class Terms(NamedTuple):
     per_root: float
 
 
-class Message(NamedTuple):
+class PassMessage(NamedTuple):
     """``times`` collectives of a pass, of ``token_bytes`` for each token."""
 
     token_bytes: float
     times: float
-    ways: tuple[Terms, ...]
+    ways: tuple[AlgorithmTerms, ...]
     """Algorithms, of which the fastest is taken."""
 
-    def seconds(self, tokens: float) -> float:
+    def compute_seconds(self, tokens: float) -> float:
         """Seconds of all of them."""
         sent = self.token_bytes * tokens
         root = square_root(sent)
@@ -47,44 +52,49 @@ class Message(NamedTuple):
         return self.times * taken
 
 
-class Messages(NamedTuple):
+class PassMessages(NamedTuple):
     """Those whose size goes with a rank's tokens, with the replica's, and with positions behind the head."""
 
-    of_rank: tuple[Message, ...]
-    of_replica: tuple[Message, ...]
-    of_head: tuple[Message, ...]
+    of_rank: tuple[PassMessage, ...]
+    of_replica: tuple[PassMessage, ...]
+    of_head: tuple[PassMessage, ...]
 
 
-_OWN_SUMS = (Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
+_OWN_SUMS = (CollectiveAlgorithm.ONE_SHOT, CollectiveAlgorithm.TWO_SHOT)
 
 
 @lru_cache(maxsize=4096)
-def ways_of(
-    kind: Collective, group: Group, fabric: Fabric, own_share: float | None = None
-) -> tuple[Terms, ...]:
+def list_collective_terms(
+    kind: Collective, group: DeviceGroup, fabric: ClusterFabric, own_share: float | None = None
+) -> tuple[AlgorithmTerms, ...]:
     """What an engine has of a collective, by its terms.
 
     Its own kernels reach ``own_share`` of the link's rate; None for collectives that it has none of.
     """
     if own_share is None:
-        return (_terms(kind, None, group, fabric),)
-    ways = [_terms(kind, algorithm, group, fabric) for algorithm in (Algorithm.RING, Algorithm.TREE)]
+        return (_fit_collective_terms(kind, None, group, fabric),)
+    ways = [
+        _fit_collective_terms(kind, algorithm, group, fabric)
+        for algorithm in (CollectiveAlgorithm.RING, CollectiveAlgorithm.TREE)
+    ]
     if group.devices <= group.per_domain:
-        own = (_terms(kind, algorithm, group, fabric) for algorithm in _OWN_SUMS)
+        own = (_fit_collective_terms(kind, algorithm, group, fabric) for algorithm in _OWN_SUMS)
         slower = square_root(own_share)
-        ways += [Terms(way[0], way[1] / own_share, way[2] / slower) for way in own]
-    return tuple(way for way in ways if not any(_is_beaten(way, other) for other in ways))
+        ways += [AlgorithmTerms(way[0], way[1] / own_share, way[2] / slower) for way in own]
+    return tuple(way for way in ways if not any(_is_dominated(way, other) for other in ways))
 
 
-def _is_beaten(way: Terms, other: Terms) -> bool:
+def _is_dominated(way: AlgorithmTerms, other: AlgorithmTerms) -> bool:
     """Whether ``other`` is no slower for any message, and faster for some."""
     return way != other and all(mine >= theirs for mine, theirs in zip(way, other, strict=True))
 
 
-def _terms(kind: Collective, algorithm: Algorithm | None, group: Group, fabric: Fabric) -> Terms:
+def _fit_collective_terms(
+    kind: Collective, algorithm: CollectiveAlgorithm | None, group: DeviceGroup, fabric: ClusterFabric
+) -> AlgorithmTerms:
     """a, b and c: the last two from messages whose roots are one and two units."""
 
-    def taking(message_bytes: float) -> float:
+    def time_message(message_bytes: float) -> float:
         return collective_seconds(
             kind,
             message_bytes,
@@ -94,14 +104,16 @@ def _terms(kind: Collective, algorithm: Algorithm | None, group: Group, fabric: 
             algorithm=algorithm,
         )
 
-    fixed, unit = taking(0.0), 1e12
-    one, four = taking(unit) - fixed, taking(4.0 * unit) - fixed
-    return Terms(fixed, (four - 2.0 * one) / 2.0 / unit, (4.0 * one - four) / 2.0 / square_root(unit))
+    fixed, unit = time_message(0.0), 1e12
+    one, four = time_message(unit) - fixed, time_message(4.0 * unit) - fixed
+    return AlgorithmTerms(
+        fixed, (four - 2.0 * one) / 2.0 / unit, (4.0 * one - four) / 2.0 / square_root(unit)
+    )
 
 
-def messages_of(
-    profile: Profile, layout: Parallelism, domain: int, fabric: Fabric, own_share: float
-) -> Messages:
+def build_messages(
+    profile: ModelProfile, layout: Parallelism, domain: int, fabric: ClusterFabric, own_share: float
+) -> PassMessages:
     """The collectives of a pass; a group of one device sends nothing.
 
     Ranks that share experts exchange tokens and what experts make of them in the faster of two ways.
@@ -109,48 +121,52 @@ def messages_of(
     width = profile.widest_elements * _WIDE_BYTES
     tensor, everyone = 1.0 * layout.tensor, 1.0 * layout.tensor * layout.expert
 
-    def sent(kind: Collective, devices: float, token_bytes: float, times: float) -> Message:
-        group = Group(devices, min(devices, 1.0 * domain))
+    def build_message(kind: Collective, devices: float, token_bytes: float, times: float) -> PassMessage:
+        group = DeviceGroup(devices, min(devices, 1.0 * domain))
         share = own_share if kind is Collective.ALL_REDUCE else None
-        return Message(token_bytes, times, ways_of(kind, group, fabric, share))
+        return PassMessage(token_bytes, times, list_collective_terms(kind, group, fabric, share))
 
-    def of_rank() -> Iterator[Message]:
+    def list_rank_messages() -> Iterator[PassMessage]:
         if layout.tensor > 1:
             sums = dense + (routed if layout.expert == 1 else 0.0) + bool(profile.table_tensors)
-            yield sent(Collective.ALL_REDUCE, tensor, width, sums)
+            yield build_message(Collective.ALL_REDUCE, tensor, width, sums)
         if layout.pipeline > 1:
             near = 2.0 if everyone < domain else 1.0
-            way = ways_of(Collective.POINT_TO_POINT, Group(2.0, near), fabric)
-            yield Message(width / tensor, layout.pipeline - 1.0, way)
+            way = list_collective_terms(Collective.POINT_TO_POINT, DeviceGroup(2.0, near), fabric)
+            yield PassMessage(width / tensor, layout.pipeline - 1.0, way)
 
-    dense, routed = _summed_layers(profile)
+    dense, routed = _count_reduced_layers(profile)
     joined = routed * (layout.expert > 1)
     logits = profile.vocabulary_size * _WIDE_BYTES
     holders = everyone / (layout.expert_tensor or layout.tensor)
     copies = copies_sent(float(profile.experts_per_token), holders) / everyone
-    group = Group(everyone, min(everyone, 1.0 * domain))
-    return Messages(
-        tuple(of_rank()),
-        (Message(width, joined, _expert_ways(group, copies, fabric)),) if joined else (),
-        (sent(Collective.ALL_GATHER, tensor, logits, 1.0),) if layout.tensor > 1 else (),
+    group = DeviceGroup(everyone, min(everyone, 1.0 * domain))
+    return PassMessages(
+        tuple(list_rank_messages()),
+        (PassMessage(width, joined, _list_expert_terms(group, copies, fabric)),) if joined else (),
+        (build_message(Collective.ALL_GATHER, tensor, logits, 1.0),) if layout.tensor > 1 else (),
     )
 
 
-def _expert_ways(group: Group, copies: float, fabric: Fabric) -> tuple[Terms, ...]:
+def _list_expert_terms(
+    group: DeviceGroup, copies: float, fabric: ClusterFabric
+) -> tuple[AlgorithmTerms, ...]:
     """Tokens to their experts and back, for each byte of all tokens of a replica.
 
     They are gathered whole and their sums scattered; or each device sends what it has of them, ``copies`` of
     all, to the places of its experts and has it back.
     """
-    (gathered,) = ways_of(Collective.ALL_GATHER, group, fabric)
-    (scattered,) = ways_of(Collective.REDUCE_SCATTER, group, fabric)
-    (sent,) = ways_of(Collective.ALL_TO_ALL, group, fabric)
-    whole = Terms(*[first + second for first, second in zip(gathered, scattered, strict=True)])
-    direct = Terms(2.0 * sent.fixed, 2.0 * sent.per_byte * copies, 2.0 * sent.per_root * square_root(copies))
+    (gathered,) = list_collective_terms(Collective.ALL_GATHER, group, fabric)
+    (scattered,) = list_collective_terms(Collective.REDUCE_SCATTER, group, fabric)
+    (sent,) = list_collective_terms(Collective.ALL_TO_ALL, group, fabric)
+    whole = AlgorithmTerms(*[first + second for first, second in zip(gathered, scattered, strict=True)])
+    direct = AlgorithmTerms(
+        2.0 * sent.fixed, 2.0 * sent.per_byte * copies, 2.0 * sent.per_root * square_root(copies)
+    )
     return (whole, direct)
 
 
-def _summed_layers(profile: Profile) -> tuple[float, float]:
+def _count_reduced_layers(profile: ModelProfile) -> tuple[float, float]:
     """Layers that end in matrices cut by rows, and layers of experts: both sum over devices."""
     dense = routed = 0.0
     for block in profile.blocks:
@@ -158,6 +174,6 @@ def _summed_layers(profile: Profile) -> tuple[float, float]:
             count = block.repeats * float(getattr(layer, "count", 1))
             if isinstance(layer, MixtureOfExperts):
                 routed += count
-            elif any(tensor.split is Split.ROW for tensor in layer.tensors()):
+            elif any(tensor.split is TensorSplit.ROW for tensor in layer.list_tensors()):
                 dense += count
     return dense, routed

@@ -33,36 +33,52 @@ import numpy as np
 from service.planning.figures import Figure, larger, smaller
 from service.planning.hardware.calibration import Calibration, ServingRates
 from service.planning.hardware.cluster import Accelerator, Cluster
-from service.planning.hardware.collectives import fabric_of
+from service.planning.hardware.collectives import build_fabric
 from service.planning.hardware.storage import WeightFormat
-from service.planning.inference.attention import Attention, Work, attention_of, scanned, scanning_of
-from service.planning.inference.exchange import Messages, messages_of
+from service.planning.inference.attention import (
+    AttentionTime,
+    CacheAttention,
+    build_attention,
+    build_scan_operator,
+    compute_scan_work,
+)
+from service.planning.inference.exchange import PassMessages, build_messages
 from service.planning.inference.matrices import (
     DENSE,
     HEAD,
     ROUTED,
     Array,
-    Counted,
-    Kind,
-    Matrices,
-    Multiplied,
-    Routing,
-    Stored,
-    dense_shapes,
-    expert_shapes,
-    head_shapes,
-    matrices_of,
-    stored_of,
+    CountedTemplate,
+    ExpertRouting,
+    MatrixKind,
+    MatrixTable,
+    MatrixTimes,
+    StoredMatrices,
+    build_matrices,
+    build_stored_format,
+    list_dense_shapes,
+    list_expert_shapes,
+    list_head_shapes,
 )
-from service.planning.inference.streaming import Streaming, drawing_of, streaming_of
+from service.planning.inference.streaming import (
+    StreamedActivations,
+    build_sampling_streaming,
+    build_streaming,
+)
 from service.planning.memory.caches import state_bytes
 from service.planning.memory.serving import inference_weight_bytes
-from service.planning.models.profile import Choice, FusedAttention, Fusion, Profile, Trained
-from service.planning.models.profile.layer_operators import Experts, Template
+from service.planning.models.profile import (
+    FusedAttention,
+    KernelChoice,
+    ModelProfile,
+    OperatorFusion,
+    TrainedMatrices,
+)
+from service.planning.models.profile.layer_operators import ExpertsTemplate, OperatorTemplate
 from service.planning.operators import (
-    Machine,
-    Operator,
-    machine_of,
+    DeviceMachine,
+    OperatorWork,
+    build_machine,
 )
 from service.planning.parallelism import Parallelism
 from service.planning.precision import COMPUTE_FORMATS, ELEMENT_BITS, NumberFormat
@@ -70,7 +86,7 @@ from service.planning.software.engines import EngineName
 from service.planning.workload import InferenceWorkload
 
 
-class Batch(NamedTuple):
+class IterationBatch(NamedTuple):
     """What one iteration of one replica processes; figures may be arrays of one shape."""
 
     decoding: float
@@ -118,15 +134,15 @@ class IterationTime(NamedTuple):
         return operators + self.collectives + self.launch + self.host
 
 
-_SERVED = Choice(
+_SERVED = KernelChoice(
     fused=FusedAttention.NATIVE,
-    fusion=Fusion.COMPILED,
-    trained=Trained(frozenset(), 0),
+    fusion=OperatorFusion.COMPILED,
+    trained=TrainedMatrices(frozenset(), 0),
     serves=True,
     built=True,
 )
-_EAGER = _SERVED._replace(fused=FusedAttention.SECOND, fusion=Fusion.EAGER, built=False)
-_CHOICES: Mapping[EngineName | None, Choice] = {EngineName.TRANSFORMERS: _EAGER}
+_EAGER = _SERVED._replace(fused=FusedAttention.SECOND, fusion=OperatorFusion.EAGER, built=False)
+_CHOICES: Mapping[EngineName | None, KernelChoice] = {EngineName.TRANSFORMERS: _EAGER}
 """Engines run a kernel for each chain, Transformers PyTorch's own."""
 
 GRAPH_TOKENS = 512.0
@@ -135,7 +151,7 @@ GRAPH_TOKENS = 512.0
 _LEAST = 1e-9
 
 
-def _stacked(*figures: Figure) -> Array:
+def _stack_figures(*figures: Figure) -> Array:
     """Figures beside one another on a last axis."""
     shape = next((figure.shape for figure in figures if isinstance(figure, np.ndarray)), ())
     found = np.empty((*shape, len(figures)))
@@ -144,12 +160,12 @@ def _stacked(*figures: Figure) -> Array:
     return found
 
 
-def _number(figure: Figure) -> float:
+def _to_number(figure: Figure) -> float:
     """A figure without axes as a number."""
     return cast("float", figure) if np.ndim(figure) else float(figure)
 
 
-class Preceding(NamedTuple):
+class EncoderTime(NamedTuple):
     """What an encoder in front of the decoder takes of a prompt, in the iteration that the prompt ends in."""
 
     seconds: float = 0.0
@@ -158,32 +174,32 @@ class Preceding(NamedTuple):
     compute_bound_seconds: float = 0.0
 
 
-NOTHING_AHEAD = Preceding()
+NOTHING_AHEAD = EncoderTime()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterationModel:
-    """The iterations of one model under one engine and layout; made by :func:`iteration_model`."""
+    """The iterations of one model under one engine and layout; made by :func:`build_iteration_model`."""
 
-    machine: Machine
+    machine: DeviceMachine
     rates: ServingRates
     narrow: NumberFormat
     """The format that the weights are multiplied in."""
     wide: NumberFormat
     ranks: float
     """Groups of devices that share the requests between them."""
-    matrices: Matrices
-    routing: Routing | None
-    streaming: Streaming
+    matrices: MatrixTable
+    routing: ExpertRouting | None
+    streaming: StreamedActivations
     """Of a position that passes the blocks."""
-    drawing: Streaming
+    drawing: StreamedActivations
     """Of a position that becomes a token."""
-    attention: tuple[Attention, ...]
-    scanning: Operator
+    attention: tuple[CacheAttention, ...]
+    scanning: OperatorWork
     """Recurrences over one token of a prompt."""
     state_bytes: float
     """Of one request, on a device."""
-    messages: Messages
+    messages: PassMessages
     kernels: float
     """Of an iteration without prompts, but for the head and drawing."""
     prefill_kernels: float
@@ -192,21 +208,23 @@ class IterationModel:
     decode_peak: float
     """FLOPs per second of the same."""
     graphs: bool
-    preceding: Preceding = NOTHING_AHEAD
+    preceding: EncoderTime = NOTHING_AHEAD
 
-    def time(self, batch: Batch) -> IterationTime:
+    def compute_time(self, batch: IterationBatch) -> IterationTime:
         """Seconds of one iteration by part."""
         tokens = larger(batch.tokens, _LEAST)
-        here, rows = self._of_rank(tokens), self._rows(batch)
-        matrices = self._multiplied(tokens, here, rows)
-        dense, experts, head = (_number(matrices.seconds[..., kind]) for kind in (DENSE, ROUTED, HEAD))
-        attention = self._attention(batch)
+        here, rows = self._compute_rank_share(tokens), self._count_output_rows(batch)
+        matrices = self._compute_matmul_time(tokens, here, rows)
+        dense, experts, head = (_to_number(matrices.seconds[..., kind]) for kind in (DENSE, ROUTED, HEAD))
+        attention = self._compute_attention_work(batch)
         other = here * self.streaming.seconds + rows * self.drawing.seconds
-        collectives = self._collectives(tokens, here) + self._head_collectives(rows)
-        kernels = self._kernels(batch, rows)
+        collectives = self._compute_collective_seconds(tokens, here) + self._compute_head_collective_seconds(
+            rows
+        )
+        kernels = self._count_kernels(batch, rows)
         launch = kernels * self.rates.kernel_seconds
         busy = dense + head + experts + attention.seconds + other + collectives + launch
-        waiting = larger(0.0, kernels * self._launched(tokens) - busy)
+        waiting = larger(0.0, kernels * self._compute_launch_seconds(tokens) - busy)
         moved = here * self.streaming.moved_bytes + rows * self.drawing.moved_bytes
         return IterationTime(
             matrices=dense + head,
@@ -215,7 +233,7 @@ class IterationModel:
             other=other + batch.prompts * self.preceding.seconds,
             collectives=collectives,
             launch=launch + waiting,
-            host=self._host(batch.decoding + batch.prompts),
+            host=self._compute_host_seconds(batch.decoding + batch.prompts),
             flops=matrices.flops
             + attention.flops
             + here * self.streaming.flops
@@ -233,49 +251,49 @@ class IterationModel:
     def _head_kernels(self) -> float:
         return self.matrices.launches[HEAD] + self.drawing.kernels
 
-    def _kernels(self, batch: Batch, rows: float) -> float:
+    def _count_kernels(self, batch: IterationBatch, rows: float) -> float:
         prefills = 1.0 * (batch.prefilled > 0.0)
         return self.kernels + prefills * self.prefill_kernels + (rows > 0.0) * self._head_kernels
 
-    def _launched(self, tokens: float) -> float:
+    def _compute_launch_seconds(self, tokens: float) -> float:
         """Seconds in which the host launches a kernel; 0 where a graph is replayed."""
         return self.rates.launch_seconds * ((not self.graphs) + self.graphs * (tokens > GRAPH_TOKENS))
 
-    def _host(self, requests: float) -> float:
+    def _compute_host_seconds(self, requests: float) -> float:
         rates = self.rates
         return rates.host_seconds + rates.request_seconds * requests / self.ranks
 
-    def _of_rank(self, figure: float) -> float:
+    def _compute_rank_share(self, figure: float) -> float:
         """What the fullest rank has of a figure of the replica: requests are whole."""
         return larger(figure / self.ranks, smaller(1.0 * figure, 1.0))
 
-    def _rows(self, batch: Batch) -> float:
+    def _count_output_rows(self, batch: IterationBatch) -> float:
         """Positions of a rank that become tokens."""
-        return self._of_rank(batch.decoding * batch.positions + batch.prompts)
+        return self._compute_rank_share(batch.decoding * batch.positions + batch.prompts)
 
-    def _multiplied(self, tokens: float, here: float, rows: float) -> Multiplied:
+    def _compute_matmul_time(self, tokens: float, here: float, rows: float) -> MatrixTimes:
         """All matrices: blocks on the tokens of a rank, experts on those of the replica, head on ``rows``."""
         some = 1.0 * (rows > 0.0)
         routed, each, touched, share = 0.0, 1.0, _LEAST, 0.0
         if self.routing is not None:
-            routed, each, touched = self.routing.busiest(tokens)
+            routed, each, touched = self.routing.estimate_busiest_group(tokens)
             share = touched * self.routing.holders / self.routing.experts
-        return self.matrices.multiplied(
-            _stacked(here, routed, rows),
-            _stacked(here, each, larger(rows, _LEAST)),
-            _stacked(1.0, share, some),
-            _stacked(1.0, touched, 1.0),
+        return self.matrices.compute_matmul_time(
+            _stack_figures(here, routed, rows),
+            _stack_figures(here, each, larger(rows, _LEAST)),
+            _stack_figures(1.0, share, some),
+            _stack_figures(1.0, touched, 1.0),
         )
 
-    def _collectives(self, tokens: float, here: float) -> float:
-        sent = sum((message.seconds(here) for message in self.messages.of_rank), 0.0)
-        return sent + sum((message.seconds(tokens) for message in self.messages.of_replica), 0.0)
+    def _compute_collective_seconds(self, tokens: float, here: float) -> float:
+        sent = sum((message.compute_seconds(here) for message in self.messages.of_rank), 0.0)
+        return sent + sum((message.compute_seconds(tokens) for message in self.messages.of_replica), 0.0)
 
-    def _head_collectives(self, rows: float) -> float:
-        return (rows > 0.0) * sum((message.seconds(rows) for message in self.messages.of_head), 0.0)
+    def _compute_head_collective_seconds(self, rows: float) -> float:
+        return (rows > 0.0) * sum((message.compute_seconds(rows) for message in self.messages.of_head), 0.0)
 
-    def _attention(self, batch: Batch) -> Work:
-        decoding = self._of_rank(batch.decoding)
+    def _compute_attention_work(self, batch: IterationBatch) -> AttentionTime:
+        decoding = self._compute_rank_share(batch.decoding)
         # The fullest rank has the caches of its requests.
         cached = batch.cached_tokens * decoding / larger(batch.decoding, _LEAST)
         prefilled = batch.prefilled / self.ranks
@@ -283,18 +301,23 @@ class IterationModel:
         if self.state_bytes:
             states = 2.0 * decoding * self.state_bytes
             taken = states / self.stream
-            works = [Work(taken, 0.0 * taken, 0.0, states), scanned(self.scanning, prefilled, self.machine)]
+            works = [
+                AttentionTime(taken, 0.0 * taken, 0.0, states),
+                compute_scan_work(self.scanning, prefilled, self.machine),
+            ]
         for each in self.attention:
             if each.caches:
-                works.append(each.decoded(decoding, cached, batch.positions, self.stream, self.decode_peak))
-            works.append(each.prefilled(prefilled, batch.prefill_context, self.machine, self.wide))
+                works.append(
+                    each.compute_decode_work(decoding, cached, batch.positions, self.stream, self.decode_peak)
+                )
+            works.append(each.compute_prefill_work(prefilled, batch.prefill_context, self.machine, self.wide))
         if not works:
-            return Work(*[0.0 * decoding] * 4)
-        return Work(*[sum(figures) for figures in zip(*works, strict=True)])
+            return AttentionTime(*[0.0 * decoding] * 4)
+        return AttentionTime(*[sum(figures) for figures in zip(*works, strict=True)])
 
 
-def iteration_model(
-    profile: Profile,
+def build_iteration_model(
+    profile: ModelProfile,
     workload: InferenceWorkload,
     layout: Parallelism,
     *,
@@ -307,22 +330,22 @@ def iteration_model(
     known.
     """
     accelerator = cluster.accelerator
-    machine = machine_of(accelerator, calibration.operators)
-    narrow = accelerator.peak(*COMPUTE_FORMATS[workload.weight_format])
-    wide = _wide(workload.weight_format, accelerator)
+    machine = build_machine(accelerator, calibration.operators)
+    narrow = accelerator.find_peak(*COMPUTE_FORMATS[workload.weight_format])
+    wide = _select_high_precision(workload.weight_format, accelerator)
     if machine is None or narrow is None or wide is None:
         return None
     rules, tensor = workload.rules, layout.tensor
-    rates = calibration.serving.rates(rules.name, rules.generation)
-    fabric = fabric_of(cluster, calibration.links.value)._replace(launch_seconds=rates.collective_seconds)
-    templates = _templates(profile, _CHOICES.get(rules.name, _SERVED))
-    kinds = _kinds(profile, workload, layout, templates, rates, formats=(narrow[0], wide))
-    matrices = matrices_of(kinds, machine, rates)
-    streaming = streaming_of(templates, machine, wide, tensor)
+    rates = calibration.serving.get_rates(rules.name, rules.generation)
+    fabric = build_fabric(cluster, calibration.links.value)._replace(launch_seconds=rates.collective_seconds)
+    templates = _list_operator_templates(profile, _CHOICES.get(rules.name, _SERVED))
+    kinds = _build_matrix_kinds(profile, workload, layout, templates, rates, formats=(narrow[0], wide))
+    matrices = build_matrices(kinds, machine, rates)
+    streaming = build_streaming(templates, machine, wide, tensor)
     attention = tuple(
-        attention_of(work, workload, tensor) for work in profile.attention if not work.state_elements
+        build_attention(work, workload, tensor) for work in profile.attention if not work.state_elements
     )
-    scanning = scanning_of(templates, wide, tensor)
+    scanning = build_scan_operator(templates, wide, tensor)
     attentive = sum(work.layers for work in profile.attention)
     dense, routed = kinds[DENSE].stored, kinds[ROUTED].stored
     beside = attentive * (1.0 + rates.layer_kernels)
@@ -336,13 +359,13 @@ def iteration_model(
         wide=wide,
         ranks=1.0 * layout.expert,
         matrices=matrices,
-        routing=_routing(templates, layout, rates),
+        routing=_build_routing(templates, layout, rates),
         streaming=streaming,
-        drawing=drawing_of(profile, machine, wide, tensor),
+        drawing=build_sampling_streaming(profile, machine, wide, tensor),
         attention=attention,
         scanning=scanning,
         state_bytes=state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
-        messages=messages_of(profile, layout, cluster.domain, fabric, rates.sum_bandwidth),
+        messages=build_messages(profile, layout, cluster.domain, fabric, rates.sum_bandwidth),
         kernels=sum(matrices.launches[:HEAD]) + streaming.kernels + beside + cast * rates.cast_kernels,
         prefill_kernels=attentive + scanning.kernels,
         stream=stream,
@@ -351,77 +374,81 @@ def iteration_model(
     )
 
 
-def _kinds(
-    profile: Profile,
+def _build_matrix_kinds(
+    profile: ModelProfile,
     workload: InferenceWorkload,
     layout: Parallelism,
-    templates: list[Counted],
+    templates: list[CountedTemplate],
     rates: ServingRates,
     *,
     formats: tuple[NumberFormat, NumberFormat],
-) -> tuple[Kind, Kind, Kind]:
+) -> tuple[MatrixKind, MatrixKind, MatrixKind]:
     """Dense matrices, experts and the head on one device, their bytes those that memory counts."""
     tensor, storage = layout.tensor, workload.storage
     whole = inference_weight_bytes(
         profile, storage, Parallelism(tensor=tensor, data=layout.expert, expert=layout.expert)
     )
     head_bytes = _head_bytes(profile, storage, tensor)
-    dense, routed = (stored_of(profile, storage, *formats, routed=routed) for routed in (False, True))
+    dense, routed = (
+        build_stored_format(profile, storage, *formats, routed=routed) for routed in (False, True)
+    )
     reached = rates.expert_bandwidth * (rates.scaled_bandwidth if routed.blocks else 1.0)
     cut = 1.0 * (layout.expert_tensor or tensor)
     return (
-        Kind(
-            dense_shapes(profile, templates, tensor),
+        MatrixKind(
+            list_dense_shapes(profile, templates, tensor),
             whole.rest - head_bytes,
             dense,
             rates.weight_bandwidth,
             rates.matrix_share,
         ),
-        Kind(expert_shapes(templates, cut), whole.experts, routed, reached, rates.expert_share),
-        Kind(
-            head_shapes(profile, tensor),
+        MatrixKind(list_expert_shapes(templates, cut), whole.experts, routed, reached, rates.expert_share),
+        MatrixKind(
+            list_head_shapes(profile, tensor),
             head_bytes,
-            Stored(formats[1]),
+            StoredMatrices(formats[1]),
             rates.weight_bandwidth,
             rates.matrix_share,
         ),
     )
 
 
-def _wide(weight_format: NumberFormat, accelerator: Accelerator) -> NumberFormat | None:
+def _select_high_precision(weight_format: NumberFormat, accelerator: Accelerator) -> NumberFormat | None:
     """The format of attention, of the head and of all that is stored wide."""
     formats: tuple[NumberFormat, ...] = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
     if ELEMENT_BITS[weight_format] >= ELEMENT_BITS[NumberFormat.BF16]:
         formats = (weight_format, *formats)
-    found = accelerator.peak(*formats)
+    found = accelerator.find_peak(*formats)
     return found[0] if found else None
 
 
-def _templates(profile: Profile, choice: Choice) -> list[Counted]:
+def _list_operator_templates(profile: ModelProfile, choice: KernelChoice) -> list[CountedTemplate]:
     """The operators of all blocks and of what stands behind them, each with how often it occurs."""
     counts: dict[int, float] = {}
-    distinct: dict[int, tuple[Template, ...]] = {}
-    for block, templates in zip(profile.blocks, profile.operators.of(choice), strict=True):
+    distinct: dict[int, tuple[OperatorTemplate, ...]] = {}
+    for block, templates in zip(profile.blocks, profile.operators.get_block_templates(choice), strict=True):
         counts[id(templates)] = counts.get(id(templates), 0.0) + block.repeats
         distinct[id(templates)] = templates
     found = [(template, counts[key]) for key, block in distinct.items() for template in block]
-    return [*found, *((template, 1.0) for template in profile.operators.outside(choice))]
+    return [*found, *((template, 1.0) for template in profile.operators.get_outside_templates(choice))]
 
 
-def _head_bytes(profile: Profile, storage: WeightFormat, tensor: float) -> float:
+def _head_bytes(profile: ModelProfile, storage: WeightFormat, tensor: float) -> float:
     """Bytes of language-model heads and of what else stands outside blocks, on one device."""
     if not profile.shapes_known:
         return 0.0
-    sizes = profile.weights.stored(storage)
+    sizes = profile.weights.get_stored_weights(storage)
     return (sizes.head_split + sizes.tied) / tensor + sizes.head_whole
 
 
-def _routing(templates: list[Counted], layout: Parallelism, rates: ServingRates) -> Routing | None:
-    experts = next((template for template, _ in templates if isinstance(template, Experts)), None)
+def _build_routing(
+    templates: list[CountedTemplate], layout: Parallelism, rates: ServingRates
+) -> ExpertRouting | None:
+    experts = next((template for template, _ in templates if isinstance(template, ExpertsTemplate)), None)
     if experts is None:
         return None
     holders = 1.0 * layout.tensor * layout.expert / (layout.expert_tensor or layout.tensor)
-    return Routing(
+    return ExpertRouting(
         float(experts.experts),
         float(experts.chosen),
         min(holders, float(experts.experts)),

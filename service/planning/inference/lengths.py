@@ -41,7 +41,7 @@ def lognormal_sigma(ratio: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def lognormal_lengths(mean: float, sigma: float, most: float = math.inf) -> DiscreteLengths:
+def build_lognormal_lengths(mean: float, sigma: float, most: float = math.inf) -> DiscreteLengths:
     """A lognormal length cut at ``most`` tokens, by the mean of each of its classes.
 
     The mean of e^X over a class a < z < b of a normal X = mu + sigma z is
@@ -55,14 +55,14 @@ def lognormal_lengths(mean: float, sigma: float, most: float = math.inf) -> Disc
         above = _NORMAL.cdf(high) - _NORMAL.cdf(within)
         tokens = (whole + (most * above if above else 0.0)) / share
         classes.append((max(1.0, tokens), share))
-    return counted_lengths(classes)
+    return build_counted_lengths(classes)
 
 
 def _class_shares() -> tuple[float, ...]:
     return tuple(high - low for low, high in pairwise(_SHARES))
 
 
-def counted_lengths(counts: Iterable[tuple[float, float]]) -> DiscreteLengths:
+def build_counted_lengths(counts: Iterable[tuple[float, float]]) -> DiscreteLengths:
     """Lengths with how often each occurs, as shares; of very many, by the mean of each of the classes."""
     merged: dict[float, float] = {}
     for tokens, weight in counts:
@@ -71,11 +71,11 @@ def counted_lengths(counts: Iterable[tuple[float, float]]) -> DiscreteLengths:
     total = math.fsum(merged.values())
     lengths = sorted((tokens, weight / total) for tokens, weight in merged.items())
     if len(lengths) > _MOST_VALUES:
-        lengths = _in_classes(lengths)
+        lengths = _group_in_classes(lengths)
     return DiscreteLengths(*(tuple(column) for column in zip(*lengths, strict=True)))
 
 
-def _in_classes(lengths: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _group_in_classes(lengths: list[tuple[float, float]]) -> list[tuple[float, float]]:
     sums: dict[int, tuple[float, float]] = {}
     below = 0.0
     for tokens, weight in lengths:

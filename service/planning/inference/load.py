@@ -16,7 +16,7 @@ from service.planning.inference.speculation import Speculation
 HOUR_SECONDS = 3600.0
 
 
-class Lengths(NamedTuple):
+class LengthDistribution(NamedTuple):
     """A distribution of lengths: ``weights`` of ``values`` in rising order, which sum to 1."""
 
     mean: float
@@ -40,7 +40,7 @@ class Lengths(NamedTuple):
         """The largest value."""
         return self.values[-1]
 
-    def longest_of(self, requests: float) -> float:
+    def compute_mean_longest(self, requests: float) -> float:
         """Mean of the longest of ``requests`` independent ones: sum of values x increase of F^requests."""
         below, mean, passed = 0.0, 0.0, 0.0
         for value, weight in zip(self.values, self.weights, strict=True):
@@ -50,7 +50,7 @@ class Lengths(NamedTuple):
             below = power
         return mean + self.values[-1] * (1.0 - below)
 
-    def of(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def get_quantiles(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values at ``shares`` of the distribution."""
         if len(self.values) == 1:
             return np.full(shares.shape, self.values[0])
@@ -58,21 +58,21 @@ class Lengths(NamedTuple):
         return np.asarray(self.values)[np.minimum(np.searchsorted(steps, shares), len(self.values) - 1)]
 
 
-def fixed(tokens: float) -> Lengths:
+def build_fixed_lengths(tokens: float) -> LengthDistribution:
     """Every request alike."""
-    return Lengths(tokens, (tokens,), (1.0,))
+    return LengthDistribution(tokens, (tokens,), (1.0,))
 
 
-def between(least: float, most: float, points: int = 8) -> Lengths:
+def build_uniform_lengths(least: float, most: float, points: int = 8) -> LengthDistribution:
     """Every length between ``least`` and ``most`` alike, at the middles of ``points`` equal parts."""
     if least == most:
-        return fixed(least)
+        return build_fixed_lengths(least)
     part = (most - least) / points
     values = tuple(least + (i + 0.5) * part for i in range(points))
-    return Lengths((least + most) / 2.0, values, (1.0 / points,) * points)
+    return LengthDistribution((least + most) / 2.0, values, (1.0 / points,) * points)
 
 
-class Process(StrEnum):
+class ArrivalProcess(StrEnum):
     """How requests of an open loop arrive."""
 
     POISSON = "poisson"
@@ -83,14 +83,14 @@ class Process(StrEnum):
 class Arrivals(NamedTuple):
     """``at_seconds`` are the rising times of a trace."""
 
-    process: Process = Process.POISSON
+    process: ArrivalProcess = ArrivalProcess.POISSON
     at_seconds: tuple[float, ...] = ()
 
     @property
     def variation(self) -> float:
         """Variance of the gaps over the square of their mean: 1 for Poisson, 0 for even arrivals."""
-        if self.process is not Process.TRACE:
-            return 1.0 if self.process is Process.POISSON else 0.0
+        if self.process is not ArrivalProcess.TRACE:
+            return 1.0 if self.process is ArrivalProcess.POISSON else 0.0
         gaps = [b - a for a, b in pairwise(self.at_seconds)]
         if not gaps or not sum(gaps):
             return 1.0
@@ -104,7 +104,7 @@ class Arrivals(NamedTuple):
         return (count - 1) / (last - first) if last > first else float(count)
 
 
-class Load(NamedTuple):
+class ReplicaLoad(NamedTuple):
     """What a replica is asked: a closed loop of ``concurrency`` requests or an open one at a rate.
 
     ``burst_requests`` are the requests of a closed loop that begins cold, ``concurrency`` of them at once.
@@ -112,8 +112,8 @@ class Load(NamedTuple):
     loop is looked at for ``open_seconds``: a queue that grows without end has grown as long as that.
     """
 
-    inputs: Lengths
-    outputs: Lengths
+    inputs: LengthDistribution
+    outputs: LengthDistribution
     concurrency: float | None
     rate_per_second: float | None = None
     arrivals: Arrivals = Arrivals()
@@ -166,14 +166,14 @@ class Load(NamedTuple):
         return self.inputs.mean + halves / decodes
 
 
-class Scheduler(StrEnum):
+class BatchScheduler(StrEnum):
     """When requests join a batch: whenever there is a place, or all together once the last has ended."""
 
     CONTINUOUS = "continuous"
     STATIC = "static"
 
 
-class Server(NamedTuple):
+class ReplicaServer(NamedTuple):
     """One replica.
 
     ``batched_tokens`` is the most that one iteration processes, ``cache_tokens`` what its cache holds, None
@@ -190,7 +190,7 @@ class Server(NamedTuple):
     cache_tokens: float | None
     block_tokens: int = 16
     chunked_prefill: bool = True
-    scheduler: Scheduler = Scheduler.CONTINUOUS
+    scheduler: BatchScheduler = BatchScheduler.CONTINUOUS
     pipeline: int = 1
     speculation: Speculation | None = None
     mixed_prefill: bool = True
@@ -210,7 +210,7 @@ class Percentiles(NamedTuple):
     p99: float
 
 
-class Outcomes(NamedTuple):
+class RequestLatencies(NamedTuple):
     """Latencies of requests, each of equal weight."""
 
     first_token_seconds: NDArray[np.float64]
@@ -219,7 +219,7 @@ class Outcomes(NamedTuple):
     request_seconds: NDArray[np.float64]
 
 
-class Levels(NamedTuple):
+class LatencyLimits(NamedTuple):
     """Service levels; None for what is not asked."""
 
     time_to_first_token_seconds: float | None = None
@@ -227,12 +227,12 @@ class Levels(NamedTuple):
     request_seconds: float | None = None
 
 
-class Served(NamedTuple):
+class ServedLoad(NamedTuple):
     """What one replica does. Rates are per second, ``decoding`` and ``waiting`` are means over time.
 
     ``utilization`` is the share of time in which it computes, ``prefill_share`` that of this time which
     prompts take. ``most_requests_per_second`` is the rate that it cannot pass; a ``saturated`` one is asked
-    for more, and its latencies are those of ``Load.open_seconds``. ``iteration`` is the mean one.
+    for more, and its latencies are those of ``ReplicaLoad.open_seconds``. ``iteration`` is the mean one.
     """
 
     time_to_first_token_seconds: Percentiles
@@ -249,11 +249,11 @@ class Served(NamedTuple):
     preemptions_per_request: float
     prefill_share: float
     iteration: IterationTime
-    outcomes: Outcomes
+    outcomes: RequestLatencies
     knee_requests: float | None = None
     """Requests in all at which rate over latency is largest (Kleinrock 1979), where it was looked for."""
 
-    def goodput(self, levels: Levels) -> float:
+    def compute_goodput(self, levels: LatencyLimits) -> float:
         """Share of requests within all service levels."""
         within = np.ones(self.outcomes.first_token_seconds.shape, dtype=bool)
         for measured, most in zip(self.outcomes, levels, strict=True):
@@ -262,7 +262,7 @@ class Served(NamedTuple):
         return float(within.mean())
 
 
-def percentiles(values: NDArray[np.float64]) -> Percentiles:
+def compute_percentiles(values: NDArray[np.float64]) -> Percentiles:
     """Of requests of equal weight; NaN for those that have no such latency."""
     # NaN is sorted behind all numbers.
     ordered = np.sort(values)

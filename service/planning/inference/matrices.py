@@ -23,15 +23,15 @@ from service.planning.figures import (
 from service.planning.hardware.calibration import ServingRates
 from service.planning.hardware.storage import WeightFormat
 from service.planning.hardware.storage.named import ALWAYS_WIDE, EXPERT_MODULES
-from service.planning.hardware.storage.scheme import Place
-from service.planning.models.layers import Split
-from service.planning.models.profile import Profile
-from service.planning.models.profile.layer_operators import Experts, Matrix, Template
-from service.planning.operators import Machine, Multipliers, multipliers_of, tiled_seconds
+from service.planning.hardware.storage.scheme import MatrixPath
+from service.planning.models.layers import TensorSplit
+from service.planning.models.profile import ModelProfile
+from service.planning.models.profile.layer_operators import ExpertsTemplate, MatrixTemplate, OperatorTemplate
+from service.planning.operators import DeviceMachine, MatrixUnit, get_multipliers, tiled_seconds
 from service.planning.precision import ELEMENT_BITS, ELEMENT_BYTES, NumberFormat
 
 Array: TypeAlias = NDArray[np.float64]
-Counted: TypeAlias = tuple[Template, float]
+CountedTemplate: TypeAlias = tuple[OperatorTemplate, float]
 
 DENSE, ROUTED, HEAD = 0, 1, 2
 LEAST_TILE_ROWS = 16.0
@@ -40,7 +40,7 @@ _LEAST = 1e-9
 _WIDE_BYTES = 2.0
 
 
-class Stored(NamedTuple):
+class StoredMatrices(NamedTuple):
     """How matrices of one kind are stored, and the format that they multiply in."""
 
     number_format: NumberFormat
@@ -51,9 +51,9 @@ class Stored(NamedTuple):
     """Whether they are of 8 bits with a scale for each block."""
 
 
-def stored_of(
-    profile: Profile, storage: WeightFormat, narrow: NumberFormat, wide: NumberFormat, *, routed: bool
-) -> Stored:
+def build_stored_format(
+    profile: ModelProfile, storage: WeightFormat, narrow: NumberFormat, wide: NumberFormat, *, routed: bool
+) -> StoredMatrices:
     """How dense matrices or those of experts are stored: a mixed format leaves one of them wide.
 
     Weights that the device does not multiply as they are stored are widened to the format of activations.
@@ -62,29 +62,29 @@ def stored_of(
     bits, grouped = storage.mean_bits, False
     for matrix in profile.weights.matrices:
         if (matrix.module in EXPERT_MODULES) is routed and matrix.module not in ALWAYS_WIDE:
-            scheme = storage.scheme_of(Place(matrix.module, 0, facts.depth, matrix.inputs), facts)
+            scheme = storage.scheme_of(MatrixPath(matrix.module, 0, facts.depth, matrix.inputs), facts)
             bits, grouped = scheme.element_bits, scheme.group_inputs > 0
             break
     if bits >= ELEMENT_BITS[wide]:
-        return Stored(wide)
+        return StoredMatrices(wide)
     if bits < ELEMENT_BITS[narrow]:
-        return Stored(wide, widened=True)
-    return Stored(narrow, casts=grouped, blocks=grouped and bits == ELEMENT_BITS[NumberFormat.FP8])
+        return StoredMatrices(wide, widened=True)
+    return StoredMatrices(narrow, casts=grouped, blocks=grouped and bits == ELEMENT_BITS[NumberFormat.FP8])
 
 
-class Kind(NamedTuple):
+class MatrixKind(NamedTuple):
     """Matrices of one kind as columns, depth, times and copies of each shape, and the bytes of all."""
 
     shapes: list[tuple[float, float, float, float]]
     weight_bytes: float
-    stored: Stored
+    stored: StoredMatrices
     bandwidth: float
     """Share of a streaming kernel's rate."""
     share: float
     """Share of what a large multiplication alone sustains."""
 
 
-class Multiplied(NamedTuple):
+class MatrixTimes(NamedTuple):
     """Seconds of each kind on the last axis; the others are sums over all kinds."""
 
     seconds: Array
@@ -94,7 +94,7 @@ class Multiplied(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Matrices:
+class MatrixTable:
     """All shapes of matrices of a device, one entry each."""
 
     columns: float
@@ -107,14 +107,14 @@ class Matrices:
     """What a row reads and writes beside, over all times."""
     row_flops: float
     bytes_per_second: float
-    by: Multipliers
+    by: MatrixUnit
     kinds: NDArray[np.intp]
     of_kind: Array
     """1 where a shape is of a kind."""
     launches: tuple[float, float, float]
     """Kernels of each kind."""
 
-    def multiplied(self, rows: Array, each: Array, share: Array, batch: Array) -> Multiplied:
+    def compute_matmul_time(self, rows: Array, each: Array, share: Array, batch: Array) -> MatrixTimes:
         """Seconds of a pass; all four have a kind on their last axis.
 
         ``rows`` are multiplied in all, ``each`` by one of ``batch`` copies; ``share`` of the weights is read.
@@ -131,21 +131,26 @@ class Matrices:
         memory = moved / self.bytes_per_second
         seconds = cast("Array", larger(compute, memory))
         bound = seconds * (compute >= memory)
-        return Multiplied(seconds @ self.of_kind, _sum(bound), _sum(total * self.row_flops), _sum(moved))
+        return MatrixTimes(
+            seconds @ self.of_kind,
+            _sum_shapes(bound),
+            _sum_shapes(total * self.row_flops),
+            _sum_shapes(moved),
+        )
 
 
-def _sum(figure: Figure) -> float:
+def _sum_shapes(figure: Figure) -> float:
     """The sum over shapes; as a number where there is no other axis."""
     whole: float = np.sum(figure, axis=-1)
     return whole if np.ndim(whole) else float(whole)
 
 
-def matrices_of(kinds: Sequence[Kind], machine: Machine, rates: ServingRates) -> Matrices:
+def build_matrices(kinds: Sequence[MatrixKind], machine: DeviceMachine, rates: ServingRates) -> MatrixTable:
     """The matrices of all kinds, in their order, as an engine's kernels see them on ``machine``."""
     shapes = np.array([shape for kind in kinds for shape in kind.shapes], dtype=np.float64).reshape(-1, 4).T
     columns, depth, times, copies = shapes
     index = np.repeat(np.arange(len(kinds)), [len(kind.shapes) for kind in kinds])
-    per_kind = [_of_kind(kind, machine, rates) for kind in kinds]
+    per_kind = [_compute_kind_rates(kind, machine, rates) for kind in kinds]
     elements = columns * depth * times * copies
     of_kind = (index[:, None] == np.arange(len(kinds))).astype(np.float64)
     whole = np.maximum(elements @ of_kind, 1.0)
@@ -153,7 +158,7 @@ def matrices_of(kinds: Sequence[Kind], machine: Machine, rates: ServingRates) ->
     operand, stream, peak, share, filling = (
         cast("float", np.array(figure)[index]) for figure in zip(*per_kind, strict=True)
     )
-    by = multipliers_of(machine, kinds[0].stored.number_format)
+    by = get_multipliers(machine, kinds[0].stored.number_format)
     figures = (
         columns,
         depth,
@@ -164,7 +169,7 @@ def matrices_of(kinds: Sequence[Kind], machine: Machine, rates: ServingRates) ->
         2.0 * elements,
         stream,
     )
-    return Matrices(
+    return MatrixTable(
         *cast("tuple[float, float, float, float, float, float, float, float]", figures),
         by=by._replace(peak_flops_per_second=peak, share=share, filling=filling),
         kinds=index,
@@ -173,10 +178,12 @@ def matrices_of(kinds: Sequence[Kind], machine: Machine, rates: ServingRates) ->
     )
 
 
-def _of_kind(kind: Kind, machine: Machine, rates: ServingRates) -> tuple[float, float, float, float, float]:
+def _compute_kind_rates(
+    kind: MatrixKind, machine: DeviceMachine, rates: ServingRates
+) -> tuple[float, float, float, float, float]:
     """Bytes of an operand, bytes per second of weights, peak, sustained share and filling."""
     number_format, widened = kind.stored.number_format, kind.stored.widened
-    by = multipliers_of(machine, number_format)
+    by = get_multipliers(machine, number_format)
     streamed = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * kind.bandwidth
     stream = smaller(streamed, machine.facts.multiprocessors * rates.unit_bandwidth)
     share = by.share * kind.share
@@ -188,7 +195,7 @@ def _of_kind(kind: Kind, machine: Machine, rates: ServingRates) -> tuple[float, 
     return operand, stream, by.peak_flops_per_second, share, by.filling
 
 
-class Routing(NamedTuple):
+class ExpertRouting(NamedTuple):
     """Experts of a layer, how many a token takes, and the groups of devices that they are spread over."""
 
     experts: float
@@ -197,7 +204,7 @@ class Routing(NamedTuple):
     imbalance: float
     variety: float
 
-    def busiest(self, tokens: float) -> tuple[float, float, float]:
+    def estimate_busiest_group(self, tokens: float) -> tuple[float, float, float]:
         """Rows of the busiest group, rows of each expert that it reads, and how many those are.
 
         Of X experts N tokens take X (1 - (1 - x / X)^N) by chance. What depends on the tokens before falls on
@@ -217,8 +224,8 @@ class Routing(NamedTuple):
         return rows, rows / touched, touched
 
 
-def dense_shapes(
-    profile: Profile, templates: Sequence[Counted], tensor: float
+def list_dense_shapes(
+    profile: ModelProfile, templates: Sequence[CountedTemplate], tensor: float
 ) -> list[tuple[float, float, float, float]]:
     """Matrices of blocks on one device; without shapes one matrix as large as the model."""
     if not profile.shapes_known:
@@ -227,21 +234,23 @@ def dense_shapes(
     rows = []
     for template, count in templates:
         # Keys and values of what is read are made with the encoder's output, not of each token.
-        if isinstance(template, Matrix) and template.rows_of == "entering":
+        if isinstance(template, MatrixTemplate) and template.rows_of == "entering":
             columns, depth = template.columns, template.depth
-            if template.split is Split.ROW:
+            if template.split is TensorSplit.ROW:
                 depth = depth / tensor
-            elif template.split is not Split.NONE:
+            elif template.split is not TensorSplit.NONE:
                 columns = larger(columns / tensor, template.least)
             rows.append((columns, depth, template.times * count, template.copies))
     return rows
 
 
-def expert_shapes(templates: Sequence[Counted], cut: float) -> list[tuple[float, float, float, float]]:
+def list_expert_shapes(
+    templates: Sequence[CountedTemplate], cut: float
+) -> list[tuple[float, float, float, float]]:
     """Matrices of one expert, each cut over ``cut`` devices."""
     rows = []
     for template, count in templates:
-        if isinstance(template, Experts):
+        if isinstance(template, ExpertsTemplate):
             depth, columns = template.depth, template.columns
             if template.inward:
                 depth = depth / cut
@@ -251,7 +260,7 @@ def expert_shapes(templates: Sequence[Counted], cut: float) -> list[tuple[float,
     return rows
 
 
-def head_shapes(profile: Profile, tensor: float) -> list[tuple[float, float, float, float]]:
+def list_head_shapes(profile: ModelProfile, tensor: float) -> list[tuple[float, float, float, float]]:
     """The language-model head on one device."""
     if not profile.vocabulary_size:
         return []

@@ -23,34 +23,34 @@ import numpy as np
 from service.planning.figures import larger
 from service.planning.hardware.calibration import Calibration, MachineFacts, OperatorRates
 from service.planning.hardware.cluster import Accelerator
-from service.planning.hardware.collectives import Fabric
+from service.planning.hardware.collectives import ClusterFabric
 from service.planning.hardware.traffic import tensor_messages, total_seconds
 from service.planning.inference.batching import Floats
-from service.planning.models.architecture import Architecture, Block
-from service.planning.models.layers import Split
-from service.planning.models.positions import BlockPositions, Sample, block_positions
-from service.planning.models.profile import Choice, FusedAttention, Fusion
+from service.planning.models.architecture import Architecture, LayerBlock
+from service.planning.models.layers import TensorSplit
+from service.planning.models.positions import BlockPositions, SampleShape, block_positions
+from service.planning.models.profile import FusedAttention, KernelChoice, OperatorFusion
 from service.planning.operators import (
     NO_WORK,
-    Bound,
-    Machine,
-    Operator,
+    DeviceMachine,
     OperatorKind,
+    OperatorWork,
+    PassFormats,
+    PassWork,
     SampleOperators,
-    Widths,
-    Work,
+    TimeBound,
     block_operators,
-    machine_of,
+    build_machine,
+    build_sample_operators,
     sample_head_operators,
-    sample_operators_of,
-    work_of,
+    sum_work,
 )
-from service.planning.parallelism import Parallelism, placement
+from service.planning.parallelism import Parallelism, build_placement
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.quantity import Basis
+from service.planning.quantity import EvidenceBasis
 
 
-class Role(StrEnum):
+class PartRole(StrEnum):
     """What a part of a request is for."""
 
     FORWARD = "forward"
@@ -60,7 +60,7 @@ class Role(StrEnum):
     AUTOENCODER = "autoencoder"
 
 
-class Heads(StrEnum):
+class HeadPositions(StrEnum):
     """Which positions pass the heads behind the blocks."""
 
     NONE = "none"
@@ -68,20 +68,20 @@ class Heads(StrEnum):
     ALL = "all"
 
 
-class Runtime(NamedTuple):
+class PassRuntime(NamedTuple):
     """How a program runs a pass: which operators it joins, and whether its host launches each kernel."""
 
-    fusion: Fusion
+    fusion: OperatorFusion
     attention: FusedAttention = FusedAttention.SECOND
     eager: bool = False
     built: bool = False
 
 
-EAGER: Final = Runtime(Fusion.EAGER, eager=True)
-_FUSED: Final = Runtime(Fusion.FUSED)
-_COMPILED: Final = Runtime(Fusion.COMPILED)
-_BUILT: Final = Runtime(Fusion.COMPILED, FusedAttention.NATIVE, built=True)
-RUNTIMES: Final[Mapping[str, Runtime]] = {
+EAGER: Final = PassRuntime(OperatorFusion.EAGER, eager=True)
+_FUSED: Final = PassRuntime(OperatorFusion.FUSED)
+_COMPILED: Final = PassRuntime(OperatorFusion.COMPILED)
+_BUILT: Final = PassRuntime(OperatorFusion.COMPILED, FusedAttention.NATIVE, built=True)
+RUNTIMES: Final[Mapping[str, PassRuntime]] = {
     "transformers": EAGER,
     "diffusers": EAGER,
     "pytorch": EAGER,
@@ -93,13 +93,13 @@ RUNTIMES: Final[Mapping[str, Runtime]] = {
 Inductor); TensorRT also has attention for the generation's own instructions. Others run joined kernels."""
 
 
-def runtime_of(engine: str | None) -> Runtime:
+def select_runtime(engine: str | None) -> PassRuntime:
     """How the engine of this name, in any case, runs a pass."""
     name = (engine or "").lower().replace("-", "_").replace(".", "_").replace(" ", "_")
     return RUNTIMES.get(name, _FUSED)
 
 
-class _Walked(NamedTuple):
+class _PassedBlock(NamedTuple):
     """One block of a part: its operators, its repetitions, what it sends and over how many positions."""
 
     work: int
@@ -111,15 +111,15 @@ class _Walked(NamedTuple):
     """Elements of one such sum for one sample."""
 
 
-class Part(NamedTuple):
+class PassPart(NamedTuple):
     """A model, or a part of one, and how a request passes it.
 
     ``passes`` follow one another, each over ``samples`` of a request.
     """
 
-    role: Role
+    role: PartRole
     operators: SampleOperators
-    blocks: tuple[_Walked, ...]
+    blocks: tuple[_PassedBlock, ...]
     heads: tuple[tuple[float, float, float], ...] = ()
     passes: float = 1.0
     samples: float = 1.0
@@ -128,86 +128,92 @@ class Part(NamedTuple):
 class RequestParts(NamedTuple):
     """The parts of a request in order, each with the formats that it multiplies in."""
 
-    parts: tuple[tuple[Part, Widths], ...]
+    parts: tuple[tuple[PassPart, PassFormats], ...]
     samples: float
     """Sequences, pictures or videos of a request."""
-    runtime: Runtime
+    runtime: PassRuntime
 
 
-def _kinds(block: Block, architecture: Architecture) -> frozenset[str]:
+def _list_input_kinds(block: LayerBlock, architecture: Architecture) -> frozenset[str]:
     kinds = {item.name: item.kind for item in architecture.inputs}
     return frozenset(kinds[name] for name in block.over or (architecture.inputs[0].name,))
 
 
-def encodes(block: Block, architecture: Architecture) -> bool:
+def is_encoder_block(block: LayerBlock, architecture: Architecture) -> bool:
     """Whether a block stands in front of a decoder: over pictures, sound or a text that others read."""
-    return "tokens" not in _kinds(block, architecture)
+    return "tokens" not in _list_input_kinds(block, architecture)
 
 
-def decodes_latents(block: Block, architecture: Architecture) -> bool:
+def is_latent_decoder(block: LayerBlock, architecture: Architecture) -> bool:
     """Whether a block belongs to the half of an autoencoder that makes pixels."""
-    return "latent" in _kinds(block, architecture)
+    return "latent" in _list_input_kinds(block, architecture)
 
 
-def everything(block: Block, architecture: Architecture) -> bool:
+def is_any_block(block: LayerBlock, architecture: Architecture) -> bool:
     """All blocks."""
     del block, architecture
     return True
 
 
-Chosen = Callable[[Block, Architecture], bool]
+BlockFilter = Callable[[LayerBlock, Architecture], bool]
 
 
-def choice_of(runtime: Runtime) -> Choice:
+def select_kernel_choice(runtime: PassRuntime) -> KernelChoice:
     """The kernels of a pass; without gradients, and without rotation where nothing says that there is one."""
-    return Choice(
+    return KernelChoice(
         fused=runtime.attention, fusion=runtime.fusion, rotary=False, serves=True, built=runtime.built
     )
 
 
 @lru_cache(maxsize=256)
-def part_of(
+def build_part(
     architecture: Architecture,
-    sample: Sample,
-    runtime: Runtime,
-    role: Role,
+    sample: SampleShape,
+    runtime: PassRuntime,
+    role: PartRole,
     *,
-    chosen: Chosen = everything,
-    heads: Heads = Heads.NONE,
-) -> Part:
+    chosen: BlockFilter = is_any_block,
+    heads: HeadPositions = HeadPositions.NONE,
+) -> PassPart:
     """The chosen blocks of ``architecture`` over one sample; those over none of its pictures are left out.
 
     Raises:
         PlanningError: as :func:`block_positions` does, for a sample that lacks a size or is too small.
     """
-    operators = sample_operators_of(architecture, sample, choice_of(runtime))
+    operators = build_sample_operators(architecture, sample, select_kernel_choice(runtime))
     positions = block_positions(architecture, sample)
     blocks = tuple(
-        _Walked(index, block.count, *_sums(block, places))
-        for index, (block, places) in enumerate(zip(architecture.blocks(), positions, strict=True))
+        _PassedBlock(index, block.count, *_count_reductions(block, places))
+        for index, (block, places) in enumerate(zip(architecture.list_blocks(), positions, strict=True))
         if places.instances and chosen(block, architecture)
     )
-    rows = {Heads.NONE: (), Heads.ALL: operators.heads, Heads.LAST: _last(operators.heads)}
-    return Part(role, operators, blocks, rows[heads])
+    rows = {
+        HeadPositions.NONE: (),
+        HeadPositions.ALL: operators.heads,
+        HeadPositions.LAST: _list_head_shapes(operators.heads),
+    }
+    return PassPart(role, operators, blocks, rows[heads])
 
 
-def _sums(block: Block, places: BlockPositions) -> tuple[float, float]:
+def _count_reductions(block: LayerBlock, places: BlockPositions) -> tuple[float, float]:
     sums = width = 0.0
     for layer in block.layers:
-        splits = {tensor.split for tensor in layer.tensors()}
-        sums += layer.count * bool(splits & {Split.ROW, Split.EXPERT})
+        splits = {tensor.split for tensor in layer.list_tensors()}
+        sums += layer.count * bool(splits & {TensorSplit.ROW, TensorSplit.EXPERT})
         width = max(width, float(getattr(layer, "hidden_size", 0) or 0))
     return sums, width * places.entering
 
 
-def _last(heads: Iterable[tuple[float, float, float]]) -> tuple[tuple[float, float, float], ...]:
+def _list_head_shapes(heads: Iterable[tuple[float, float, float]]) -> tuple[tuple[float, float, float], ...]:
     return tuple((1.0, columns, depth) for _, columns, depth in heads)
 
 
 _WIDE = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
 
 
-def pass_widths(compute: NumberFormat, stored_bits: float, peaks: Mapping[NumberFormat, float]) -> Widths:
+def select_pass_widths(
+    compute: NumberFormat, stored_bits: float, peaks: Mapping[NumberFormat, float]
+) -> PassFormats:
     """Formats of a pass whose matrices multiply in ``compute`` from weights of ``stored_bits``.
 
     Attention, norms and what stands between matrices are in 16 bit, or as wide as the matrices. Weights that
@@ -218,7 +224,7 @@ def pass_widths(compute: NumberFormat, stored_bits: float, peaks: Mapping[Number
     if operand < ELEMENT_BYTES[NumberFormat.FP16]:
         wide = next(each for each in _WIDE if each in peaks)
     stored = stored_bits / 8.0
-    return Widths(
+    return PassFormats(
         matrix=compute,
         wide=wide,
         element=ELEMENT_BYTES[wide],
@@ -231,8 +237,8 @@ def pass_widths(compute: NumberFormat, stored_bits: float, peaks: Mapping[Number
 class PartTime(NamedTuple):
     """One evaluation of a part on one device over a batch, and how many a request needs."""
 
-    role: Role
-    work: Work
+    role: PartRole
+    work: PassWork
     collective_seconds: float
     host_seconds: float
     """Time that the host needs to launch the kernels, where it launches each."""
@@ -249,29 +255,31 @@ class PartTime(NamedTuple):
         return self.passes * self.evaluation_seconds
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> TimeBound:
         """The limit that sets most of the time."""
         if self.host_seconds > self.work.seconds + self.collective_seconds:
-            return Bound.HOST
+            return TimeBound.HOST
         if self.collective_seconds > self.work.seconds:
-            return Bound.COMMUNICATION
+            return TimeBound.COMMUNICATION
         computed = self.work.compute_bound_seconds
-        return Bound.COMPUTE if 2.0 * computed >= self.work.seconds else Bound.MEMORY
+        return TimeBound.COMPUTE if 2.0 * computed >= self.work.seconds else TimeBound.MEMORY
 
 
 class PassMachine(NamedTuple):
     """A device as the kernels of a pass see it, with what stands in ``PassCalibration``."""
 
-    machine: Machine
-    convolving: Machine
+    machine: DeviceMachine
+    convolving: DeviceMachine
     """The same at the rate of convolutions."""
     launch_seconds: float
     """What the host takes for a kernel; 0 where an engine or a graph launches all."""
 
 
-def pass_machine(accelerator: Accelerator, calibration: Calibration, runtime: Runtime) -> PassMachine | None:
+def build_pass_machine(
+    accelerator: Accelerator, calibration: Calibration, runtime: PassRuntime
+) -> PassMachine | None:
     """The device under ``runtime``; None where its bandwidth is not known."""
-    machine, constants = machine_of(accelerator, calibration.operators), calibration.passes
+    machine, constants = build_machine(accelerator, calibration.operators), calibration.passes
     if machine is None:
         return None
     if runtime.built:
@@ -286,7 +294,7 @@ def pass_machine(accelerator: Accelerator, calibration: Calibration, runtime: Ru
 _ONE_UNIT = MachineFacts(1, 1, 1, "assumed: no tile is cut")
 
 
-def assumed_machine(
+def build_assumed_machine(
     accelerator: Accelerator, utilization: float, bandwidth_utilization: float
 ) -> PassMachine | None:
     """The roofline of a device at assumed shares of its peak rate and bandwidth, without launches."""
@@ -308,9 +316,9 @@ def assumed_machine(
         attention_head=0.0,
         scan_peak=utilization,
         expert_variation=0.0,
-        basis=Basis.ASSUMED,
+        basis=EvidenceBasis.ASSUMED,
     )
-    machine = Machine(peaks, accelerator.bandwidth_bytes_per_second, _ONE_UNIT, rates)
+    machine = DeviceMachine(peaks, accelerator.bandwidth_bytes_per_second, _ONE_UNIT, rates)
     return PassMachine(machine, machine, 0.0)
 
 
@@ -319,39 +327,41 @@ class PassModel:
 
     def __init__(
         self,
-        parts: tuple[tuple[Part, Widths], ...],
+        parts: tuple[tuple[PassPart, PassFormats], ...],
         layout: Parallelism,
         *,
         machine: PassMachine,
-        fabric: Fabric,
+        fabric: ClusterFabric,
     ) -> None:
         """Each part multiplies in formats of its own."""
         self.parts, self.layout = parts, layout
         self._machine, self._fabric = machine, fabric
-        self._placed = placement(layout, fabric.domain)
+        self._placed = build_placement(layout, fabric.domain)
 
-    def times(self, requests: float | Floats) -> tuple[PartTime, ...]:
+    def compute_part_times(self, requests: float | Floats) -> tuple[PartTime, ...]:
         """Each part over a batch of ``requests``, which may be an array."""
-        return tuple(self._time(part, widths, requests * part.samples) for part, widths in self.parts)
+        return tuple(
+            self._compute_part_time(part, widths, requests * part.samples) for part, widths in self.parts
+        )
 
-    def seconds(self, requests: Floats) -> Floats:
+    def compute_seconds(self, requests: Floats) -> Floats:
         """A pass over a batch from end to end."""
         total: float | Floats = 0.0
-        for part in self.times(requests):
+        for part in self.compute_part_times(requests):
             total = total + part.seconds
         return np.asarray(total) * np.ones_like(requests)
 
-    def _time(self, part: Part, widths: Widths, samples: float | Floats) -> PartTime:
+    def _compute_part_time(self, part: PassPart, widths: PassFormats, samples: float | Floats) -> PartTime:
         layout = self.layout
-        known: dict[int, Work] = {}
+        known: dict[int, PassWork] = {}
         total, sent = NO_WORK, 0.0
         for block in part.blocks:
             stations = part.operators.blocks[block.work]
             work = known.get(id(stations))
             if work is None:
                 found = block_operators(stations, samples, layout, widths)  # type: ignore[arg-type]
-                work = known[id(stations)] = self._work(found)
-            total = total.plus(work, block.repeats)
+                work = known[id(stations)] = self._compute_work(found)
+            total = total.add_scaled(work, block.repeats)
             if layout.tensor > 1 and block.sums:
                 summed = samples * block.summed_elements * widths.element
                 messages = tensor_messages(summed, block.sums, self._placed, sequence=False)  # type: ignore[arg-type]
@@ -359,15 +369,17 @@ class PassModel:
         if part.heads:
             heads = part.operators._replace(heads=part.heads)
             found = sample_head_operators(heads, samples, layout, widths)  # type: ignore[arg-type]
-            total = total.plus(self._work(found))
+            total = total.add_scaled(self._compute_work(found))
         return PartTime(part.role, total, sent, total.kernels * self._machine.launch_seconds, part.passes)
 
-    def _work(self, found: Iterable[Operator]) -> Work:
-        convolutions: list[Operator] = []
-        others: list[Operator] = []
+    def _compute_work(self, found: Iterable[OperatorWork]) -> PassWork:
+        convolutions: list[OperatorWork] = []
+        others: list[OperatorWork] = []
         for operator in found:
             (convolutions if operator.kind is OperatorKind.CONVOLUTION else others).append(operator)
-        return work_of(others, self._machine.machine).plus(work_of(convolutions, self._machine.convolving))
+        return sum_work(others, self._machine.machine).add_scaled(
+            sum_work(convolutions, self._machine.convolving)
+        )
 
 
 # --- diffusion --------------------------------------------------------------------------------------------
@@ -394,12 +406,12 @@ USUAL_STEPS: Final[Mapping[Sampler, int]] = {
 defaults of flow-matching pipelines (Esser et al. 2024), Karras et al. 2022 (table 2: 35 evaluations)."""
 
 
-def evaluations(sampler: Sampler, steps: float) -> float:
+def count_evaluations(sampler: Sampler, steps: float) -> float:
     """How often ``steps`` steps evaluate the denoiser, before guidance: 2 S - 1 of second order, else S."""
     return 2.0 * steps - 1.0 if sampler is Sampler.HEUN else float(steps)
 
 
-def tiles(height: int, width: int, side: int | None) -> tuple[int, int, int]:
+def split_tiles(height: int, width: int, side: int | None) -> tuple[int, int, int]:
     """Tiles of a decoded picture, and their height and width in pixels; they overlap by a quarter.
 
     Those of diffusers: tiles of a side, each a quarter of it over its neighbour.
@@ -410,11 +422,11 @@ def tiles(height: int, width: int, side: int | None) -> tuple[int, int, int]:
     return math.ceil(height / stride) * math.ceil(width / stride), min(side, height), min(side, width)
 
 
-def denoised(
-    denoiser: Part, sampler: Sampler, steps: float, *, samples: float = 1.0, guided_share: float = 0.0
-) -> tuple[Part, ...]:
+def build_denoiser_parts(
+    denoiser: PassPart, sampler: Sampler, steps: float, *, samples: float = 1.0, guided_share: float = 0.0
+) -> tuple[PassPart, ...]:
     """The denoiser over all steps: guided steps have two samples in a pass, the others one."""
-    each = evaluations(sampler, steps)
+    each = count_evaluations(sampler, steps)
     found = (
         denoiser._replace(passes=each * guided_share, samples=2.0 * samples),
         denoiser._replace(passes=each * (1.0 - guided_share), samples=samples),

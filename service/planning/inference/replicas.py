@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from service.planning.models.profile import Profile
+from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
 
 EACH = 16
@@ -30,7 +30,7 @@ class ReplicaDegrees(NamedTuple):
     expert_tensor: Sequence[int] | None = None
 
 
-def replica_layouts(profile: Profile, degrees: ReplicaDegrees) -> Iterator[Parallelism]:
+def list_replica_layouts(profile: ModelProfile, degrees: ReplicaDegrees) -> Iterator[Parallelism]:
     """Every way to lay out one replica, whether the model's shapes allow it or not.
 
     Experts are spread over ``expert`` ranks of ``tensor`` devices, whole or cut; a model without experts has
@@ -49,7 +49,7 @@ def replica_layouts(profile: Profile, degrees: ReplicaDegrees) -> Iterator[Paral
                         yield rank._replace(expert_tensor=None if cut == tensor else cut)
 
 
-def numbers_of(least: int, most: int) -> Iterator[int]:
+def list_replica_counts(least: int, most: int) -> Iterator[int]:
     """Numbers of replicas that are tried in a first pass, ascending; both ends are among them."""
     number = least
     while number < most:
@@ -59,21 +59,23 @@ def numbers_of(least: int, most: int) -> Iterator[int]:
         yield most
 
 
-def fewest(least: int, most: int, carries: Callable[[Sequence[int]], Sequence[bool]]) -> int | None:
+def find_fewest_replicas(
+    least: int, most: int, carries: Callable[[Sequence[int]], Sequence[bool]]
+) -> int | None:
     """The first number of replicas between ``least`` and ``most`` that carries the load; None for none.
 
     ``carries`` says so of several, ascending. Where those that do are the larger ones, it is the fewest of
     all; where some smaller ones do as well, numbers of a tenth or less between two that do not are missed.
     """
-    found, missed = _first(numbers_of(least, most), carries)
+    found, missed = _find_first_sufficient(list_replica_counts(least, most), carries)
     if found is None:
         return None
     before = least - 1 if missed is None else missed
-    between, _ = _first(iter(range(before + 1, found)), carries)
+    between, _ = _find_first_sufficient(iter(range(before + 1, found)), carries)
     return found if between is None else between
 
 
-def _first(
+def _find_first_sufficient(
     numbers: Iterator[int], carries: Callable[[Sequence[int]], Sequence[bool]]
 ) -> tuple[int | None, int | None]:
     """The first that carries the load, and the one tried before it."""

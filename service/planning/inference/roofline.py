@@ -14,27 +14,29 @@ from typing import NamedTuple
 
 from service.planning.memory.caches import key_value_bytes, state_bytes
 from service.planning.memory.serving import inference_weight_bytes
-from service.planning.models.profile import Profile
+from service.planning.models.profile import ModelProfile
 from service.planning.operators import (
-    Phase,
-    Roofline,
+    RooflineTime,
+    TimedPhase,
+    compute_roofline,
     forward_flops_per_token,
-    roofline,
 )
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import Quantity, assumed
 from service.planning.workload import InferenceWorkload
 
 
-class Iteration(NamedTuple):
+class IterationWork(NamedTuple):
     """One pass through the model: its work on each device of a tensor-parallel group."""
 
     flops: float
     moved_bytes: float
 
-    def times(self, *, peak_flops_per_second: float, bandwidth_bytes_per_second: float) -> Roofline:
+    def compute_roofline(
+        self, *, peak_flops_per_second: float, bandwidth_bytes_per_second: float
+    ) -> RooflineTime:
         """Both roofline times at full rate and bandwidth."""
-        return roofline(
+        return compute_roofline(
             self.flops,
             self.moved_bytes,
             peak_flops_per_second=peak_flops_per_second,
@@ -42,15 +44,15 @@ class Iteration(NamedTuple):
         )
 
 
-def touched_expert_share(profile: Profile, tokens: float) -> float:
+def touched_expert_share(profile: ModelProfile, tokens: float) -> float:
     """Share of the experts that ``tokens`` tokens use when routing is even: 1 - (1 - k / E)^tokens."""
     if not profile.expert_count:
         return 1.0
     return float(1.0 - (1.0 - profile.experts_per_token / profile.expert_count) ** tokens)
 
 
-def _moved_weights(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, tokens: float
+def _compute_weight_traffic(
+    profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism, tokens: float
 ) -> float:
     """Bytes of weights that a device reads in one pass of ``tokens`` tokens through all stages.
 
@@ -63,9 +65,9 @@ def _moved_weights(
     return weights.rest + weights.experts * touched
 
 
-def prefill_iteration(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, prompts: float = 1.0
-) -> Iteration:
+def build_prefill_iteration(
+    profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism, prompts: float = 1.0
+) -> IterationWork:
     """``prompts`` whole prompts; of a model that generates only the last token passes the head."""
     per_token = forward_flops_per_token(profile, workload.input_tokens, skips_masked=True)
     if workload.output_tokens:
@@ -78,13 +80,13 @@ def prefill_iteration(
         source_tokens=workload.input_tokens,
     )
     tokens = prompts * workload.input_tokens
-    weights = _moved_weights(profile, workload, layout, tokens)
-    return Iteration(per_token * tokens / layout.tensor, weights + prompts * cache)
+    weights = _compute_weight_traffic(profile, workload, layout, tokens)
+    return IterationWork(per_token * tokens / layout.tensor, weights + prompts * cache)
 
 
-def decode_iteration(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, requests: float
-) -> Iteration:
+def build_decode_iteration(
+    profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism, requests: float
+) -> IterationWork:
     """One token for each of ``requests`` requests, half-way through their output."""
     context = workload.input_tokens + workload.output_tokens / 2.0
     flops = profile.matmul_flops_per_token
@@ -102,8 +104,8 @@ def decode_iteration(
     )
     # A state is read and written.
     cache += 2.0 * state_bytes(profile, workload.state_format, tensor=layout.tensor, rules=workload.rules)
-    weights = _moved_weights(profile, workload, layout, requests)
-    return Iteration(flops * requests / layout.tensor, weights + requests * cache)
+    weights = _compute_weight_traffic(profile, workload, layout, requests)
+    return IterationWork(flops * requests / layout.tensor, weights + requests * cache)
 
 
 class ServingTime(NamedTuple):
@@ -115,12 +117,12 @@ class ServingTime(NamedTuple):
     request_seconds: Quantity
     requests_per_second: Quantity
     """Of all replicas."""
-    phases: tuple[Phase, ...]
+    phases: tuple[TimedPhase, ...]
     """Prefills and decode steps in the life of a request."""
 
 
-def serving_time(
-    profile: Profile,
+def estimate_serving_time(
+    profile: ModelProfile,
     workload: InferenceWorkload,
     layout: Parallelism,
     *,
@@ -136,14 +138,14 @@ def serving_time(
     group. Both shares are assumed, so that the figures are points.
     """
 
-    def times(iteration: Iteration) -> Roofline:
-        return iteration.times(
+    def compute_derated_roofline(iteration: IterationWork) -> RooflineTime:
+        return iteration.compute_roofline(
             peak_flops_per_second=peak_flops_per_second * utilization,
             bandwidth_bytes_per_second=bandwidth_bytes_per_second * bandwidth_utilization,
         )
 
-    def seconds(iteration: Iteration) -> float:
-        found = times(iteration)
+    def compute_pass_seconds(iteration: IterationWork) -> float:
+        found = compute_derated_roofline(iteration)
         return max(found.compute_seconds, found.memory_seconds)
 
     busy = float(workload.busy_replicas(layout.data))
@@ -151,20 +153,20 @@ def serving_time(
     group = max(1.0, requests / layout.pipeline)
     outputs = workload.output_tokens
     together = 1.0 if outputs else min(group, max(1.0, workload.batched_tokens // workload.input_tokens))
-    prefilling = prefill_iteration(profile, workload, layout, together)
-    prefill = seconds(prefilling) * group / together
-    phases = [Phase("prefill", assumed(prefill), times(prefilling).bound)]
+    prefilling = build_prefill_iteration(profile, workload, layout, together)
+    prefill = compute_pass_seconds(prefilling) * group / together
+    phases = [TimedPhase("prefill", assumed(prefill), compute_derated_roofline(prefilling).bound)]
     first, each, lasting = prefill, None, prefill
     if outputs:
-        decoding = decode_iteration(profile, workload, layout, group)
-        step = seconds(decoding)
-        before = _share_before(group, outputs)
+        decoding = build_decode_iteration(profile, workload, layout, group)
+        step = compute_pass_seconds(decoding)
+        before = _compute_prefill_share(group, outputs)
         first = prefill * before
         each = assumed(step + (prefill - first) / (outputs - 1.0) if outputs > 1.0 else step)
         if outputs > 1.0:
             decode = step * (outputs - 1.0)
             lasting += decode
-            phases.append(Phase("decode", assumed(decode), times(decoding).bound))
+            phases.append(TimedPhase("decode", assumed(decode), compute_derated_roofline(decoding).bound))
     return ServingTime(
         time_to_first_token_seconds=assumed(first),
         time_per_output_token_seconds=each,
@@ -174,7 +176,7 @@ def serving_time(
     )
 
 
-def _share_before(group: float, outputs: float) -> float:
+def _compute_prefill_share(group: float, outputs: float) -> float:
     """Share of the prefills of a group that pass before a first token: the own one, and some of the others'.
 
     A quarter of the others: between 1 / outputs where requests arrive evenly and half where all arrive at

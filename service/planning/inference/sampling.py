@@ -24,7 +24,7 @@ NORMAL, INDEPENDENT = (
 """Normal deviates."""
 
 
-def waits(shares: Array, mean: float, waiting: float) -> Array:
+def sample_waits(shares: Array, mean: float, waiting: float) -> Array:
     """A wait that a share ``waiting`` of the requests has, exponential among them, of this ``mean``."""
     waiting = min(max(waiting, 1e-3), 1.0)
     tail = np.maximum(1.0 - shares, 0.5 / SAMPLES) / waiting

@@ -1,4 +1,4 @@
-"""What a server does under a load, in closed form (``curve``), with percentiles.
+"""What a server does under a load, in closed form (``compute_curve``), with percentiles.
 
 The batch of an open loop fluctuates: with D = D0 + D1 b the requests that decode have the variance b D / D0,
 of which a request meets more than a mean batch has.
@@ -11,29 +11,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.planning.inference.bursts import burst_of
+from service.planning.inference.bursts import estimate_burst
 from service.planning.inference.curve import (
     NOTHING,
     Array,
-    Curve,
-    Setting,
-    asked_of,
-    curve,
-    entry,
-    entry_of,
-    mean_iteration,
-    places_of,
-    point,
-    points,
+    ReplicaCurve,
+    ServerSetting,
+    average_iterations,
+    compute_curve,
+    compute_load_moments,
+    compute_point,
+    compute_points,
+    compute_request_capacity,
+    select_iteration,
+    select_point,
 )
 from service.planning.inference.iteration import IterationTime
 from service.planning.inference.load import (
-    Load,
-    Outcomes,
-    Scheduler,
-    Served,
-    Server,
-    percentiles,
+    BatchScheduler,
+    ReplicaLoad,
+    ReplicaServer,
+    RequestLatencies,
+    ServedLoad,
+    compute_percentiles,
 )
 from service.planning.inference.sampling import (
     INDEPENDENT,
@@ -45,10 +45,10 @@ from service.planning.inference.sampling import (
     PLACE,
     SAMPLES,
     WAIT,
-    waits,
+    sample_waits,
 )
-from service.planning.inference.speculation import Iterations, Speculating
-from service.planning.inference.static_batches import served_in_batches
+from service.planning.inference.speculation import IterationSource, SpeculativeIterations
+from service.planning.inference.static_batches import estimate_static_batching
 
 _STEPS = np.arange(18) / 17.0
 _FEW = 20.0
@@ -56,7 +56,7 @@ _FEW = 20.0
 _SMALL = np.asarray([0.02, 0.25, 0.6])
 
 
-def served(model: Iterations, server: Server, load: Load) -> Served:
+def estimate_served_load(model: IterationSource, server: ReplicaServer, load: ReplicaLoad) -> ServedLoad:
     """What ``server`` does under ``load``: latencies in seconds, rates per second, of one replica.
 
     Of a pipeline, each stage works for a group of requests of its own, so that it is as many servers, each
@@ -68,44 +68,44 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
     if (load.concurrency is None) == (load.rate_per_second is None):
         raise ValueError("give either a concurrency or a rate")
     if server.speculation:
-        model = Speculating(model, server.speculation)
-    groups, stages = groups_of(server, load), float(server.pipeline)
+        model = SpeculativeIterations(model, server.speculation)
+    groups, stages = count_active_groups(server, load), float(server.pipeline)
     if server.pipeline > 1:
-        server, load = group_of(server, load, groups)
-    if server.scheduler is Scheduler.STATIC:
-        return together(served_in_batches(model, server, load), groups, stages)
-    return together(_served_continuously(model, server, load), groups, stages)
+        server, load = split_group(server, load, groups)
+    if server.scheduler is BatchScheduler.STATIC:
+        return combine_groups(estimate_static_batching(model, server, load), groups, stages)
+    return combine_groups(_estimate_continuous_batching(model, server, load), groups, stages)
 
 
-def groups_of(server: Server, load: Load) -> float:
+def count_active_groups(server: ReplicaServer, load: ReplicaLoad) -> float:
     """Groups of a pipeline that have requests: with fewer requests than stages some of these wait."""
     groups = float(server.pipeline)
     return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
 
 
-def group_of(server: Server, load: Load, groups: float) -> tuple[Server, Load]:
+def split_group(server: ReplicaServer, load: ReplicaLoad, groups: float) -> tuple[ReplicaServer, ReplicaLoad]:
     """One of the groups of a pipeline, and what it is asked."""
     stages = float(server.pipeline)
 
-    def share(figure: float | None, parts: float) -> float | None:
+    def divide_figure(figure: float | None, parts: float) -> float | None:
         return None if figure is None else figure / parts
 
     most = server.most_requests
     return (
         server._replace(
             most_requests=None if most is None else max(1, round(most / stages)),
-            cache_tokens=share(server.cache_tokens, stages),
+            cache_tokens=divide_figure(server.cache_tokens, stages),
             pipeline=1,
         ),
         load._replace(
             concurrency=None if load.concurrency is None else max(1.0, load.concurrency / groups),
-            rate_per_second=share(load.rate_per_second, groups),
-            burst_requests=share(load.burst_requests, groups),
+            rate_per_second=divide_figure(load.rate_per_second, groups),
+            burst_requests=divide_figure(load.burst_requests, groups),
         ),
     )
 
 
-def together(one: Served, groups: float, stages: float) -> Served:
+def combine_groups(one: ServedLoad, groups: float, stages: float) -> ServedLoad:
     """All groups of a pipeline, of which each does as ``one``, and all that its stages could do."""
     return one._replace(
         requests_per_second=one.requests_per_second * groups,
@@ -117,10 +117,10 @@ def together(one: Served, groups: float, stages: float) -> Served:
     )
 
 
-class _Point(NamedTuple):
+class _WorkingPoint(NamedTuple):
     """Where on ``grid`` a server works: the mean batch, the wait for a place, the limit of its rate."""
 
-    grid: Curve[Array]
+    grid: ReplicaCurve[Array]
     batch: float
     rate: float
     most: float
@@ -133,88 +133,106 @@ class _Point(NamedTuple):
     """How much of the room that requests leave is taken at once."""
 
 
-def served_closed(
-    model: Iterations, server: Server, load: Load, concurrencies: Sequence[float]
-) -> list[Served]:
-    """``served`` of closed loops of so many requests each, all else as in ``load``."""
+def estimate_closed_loops(
+    model: IterationSource, server: ReplicaServer, load: ReplicaLoad, concurrencies: Sequence[float]
+) -> list[ServedLoad]:
+    """``estimate_served_load`` of closed loops of so many requests each, all else as in ``load``."""
     loads = [load._replace(concurrency=requests, rate_per_second=None) for requests in concurrencies]
-    return served_alike(model, server, loads)
+    return estimate_similar_loads(model, server, loads)
 
 
-def served_alike(model: Iterations, server: Server, loads: Sequence[Load]) -> list[Served]:
-    """``served`` of loads that differ in nothing but requests: at a time, per second, or in a burst.
+def estimate_similar_loads(
+    model: IterationSource, server: ReplicaServer, loads: Sequence[ReplicaLoad]
+) -> list[ServedLoad]:
+    """``estimate_served_load`` of loads that differ only in requests at a time, per second, or in a burst.
 
     They are all closed loops or all open ones. The iteration model is called for all of them together, which
     takes a fraction of the time.
     """
-    if server.scheduler is Scheduler.STATIC or len(loads) <= 1 or not loads[0].decodes:
-        return [served(model, server, each) for each in loads]
-    shared = Speculating(model, server.speculation) if server.speculation else model
+    if server.scheduler is BatchScheduler.STATIC or len(loads) <= 1 or not loads[0].decodes:
+        return [estimate_served_load(model, server, each) for each in loads]
+    shared = SpeculativeIterations(model, server.speculation) if server.speculation else model
     one, grouped = server, list(loads)
     if server.pipeline > 1:
-        one, _ = group_of(server, loads[0], 1.0)
-        grouped = [group_of(server, each, groups_of(server, each))[1] for each in loads]
-    loops = _open_loops if loads[0].concurrency is None else _closed_loops
+        one, _ = split_group(server, loads[0], 1.0)
+        grouped = [split_group(server, each, count_active_groups(server, each))[1] for each in loads]
+    loops = _estimate_each_open_loop if loads[0].concurrency is None else _estimate_each_closed_loop
     stages = float(server.pipeline)
     return [
-        together(found, groups_of(server, each), stages)
+        combine_groups(found, count_active_groups(server, each), stages)
         for found, each in zip(loops(shared, one, grouped), loads, strict=True)
     ]
 
 
-def _served_continuously(model: Iterations, server: Server, load: Load) -> Served:
-    setting = Setting(server, load, asked_of(server, load), places_of(server, load))
-    grid = curve(model, server, load, _batches(setting.places))
-    at = _open(grid, setting) if load.concurrency is None else _closed(grid, setting, load.concurrency)
-    there, times = point(model, server, load, at.batch)
-    return _standing(setting, there, at, times)
+def _estimate_continuous_batching(
+    model: IterationSource, server: ReplicaServer, load: ReplicaLoad
+) -> ServedLoad:
+    setting = ServerSetting(
+        server, load, compute_load_moments(server, load), compute_request_capacity(server, load)
+    )
+    grid = compute_curve(model, server, load, _build_batch_grid(setting.places))
+    at = (
+        _solve_open_loop(grid, setting)
+        if load.concurrency is None
+        else _solve_closed_loop(grid, setting, load.concurrency)
+    )
+    there, times = compute_point(model, server, load, at.batch)
+    return _estimate_operating_point(setting, there, at, times)
 
 
-def _closed_loops(model: Iterations, server: Server, loads: Sequence[Load]) -> Iterator[Served]:
+def _estimate_each_closed_loop(
+    model: IterationSource, server: ReplicaServer, loads: Sequence[ReplicaLoad]
+) -> Iterator[ServedLoad]:
     """Closed loops that differ in their requests alone."""
-    load, places = loads[0], places_of(server, loads[0])
-    alike = Setting(server, load, asked_of(server, load), places)
+    load, places = loads[0], compute_request_capacity(server, loads[0])
+    alike = ServerSetting(server, load, compute_load_moments(server, load), places)
     requests = [each.concurrency or 1.0 for each in loads]
     alone = 1.0 / np.maximum(1.0, np.asarray(requests))
-    batches = _batches(places)
-    found = curve(model, server, load, batches, alone[:, None])
-    rows = Curve(*(np.broadcast_to(figures, (len(requests), len(batches))) for figures in found))
+    batches = _build_batch_grid(places)
+    found = compute_curve(model, server, load, batches, alone[:, None])
+    rows = ReplicaCurve(*(np.broadcast_to(figures, (len(requests), len(batches))) for figures in found))
     stood = [
-        _closed(Curve(*(figures[place] for figures in rows)), alike, count)
+        _solve_closed_loop(ReplicaCurve(*(figures[place] for figures in rows)), alike, count)
         for place, count in enumerate(requests)
     ]
-    settings = [Setting(server, each, asked_of(server, each), places) for each in loads]
-    return _all_standing(model, settings, stood, alone)
+    settings = [ServerSetting(server, each, compute_load_moments(server, each), places) for each in loads]
+    return _estimate_operating_points(model, settings, stood, alone)
 
 
-def _open_loops(model: Iterations, server: Server, loads: Sequence[Load]) -> Iterator[Served]:
+def _estimate_each_open_loop(
+    model: IterationSource, server: ReplicaServer, loads: Sequence[ReplicaLoad]
+) -> Iterator[ServedLoad]:
     """Open loops that differ in their rate alone, which all stand on one curve."""
-    places = places_of(server, loads[0])
-    settings = [Setting(server, each, asked_of(server, each), places) for each in loads]
-    grid = curve(model, server, loads[0], _batches(places))
-    stood = [_open(grid, setting) for setting in settings]
-    return _all_standing(model, settings, stood, np.zeros(len(loads)))
+    places = compute_request_capacity(server, loads[0])
+    settings = [ServerSetting(server, each, compute_load_moments(server, each), places) for each in loads]
+    grid = compute_curve(model, server, loads[0], _build_batch_grid(places))
+    stood = [_solve_open_loop(grid, setting) for setting in settings]
+    return _estimate_operating_points(model, settings, stood, np.zeros(len(loads)))
 
 
-def _all_standing(
-    model: Iterations, settings: Sequence[Setting], stood: Sequence[_Point], alone: Array
-) -> Iterator[Served]:
+def _estimate_operating_points(
+    model: IterationSource, settings: Sequence[ServerSetting], stood: Sequence[_WorkingPoint], alone: Array
+) -> Iterator[ServedLoad]:
     """Servers of one load but for its requests, where each of them stands."""
     server, load, *_ = settings[0]
-    there, times = points(model, server, load, np.asarray([at.batch for at in stood]), alone)
+    there, times = compute_points(model, server, load, np.asarray([at.batch for at in stood]), alone)
     for place, (setting, at) in enumerate(zip(settings, stood, strict=True)):
-        yield _standing(setting, entry(there, place), at, entry_of(times, place))
+        yield _estimate_operating_point(
+            setting, select_point(there, place), at, select_iteration(times, place)
+        )
 
 
-def _batches(places: float) -> Array:
+def _build_batch_grid(places: float) -> Array:
     return np.append(_SMALL, max(places, 1.001) ** _STEPS)
 
 
-def _standing(setting: Setting, there: Curve[float], at: _Point, times: IterationTime) -> Served:
+def _estimate_operating_point(
+    setting: ServerSetting, there: ReplicaCurve[float], at: _WorkingPoint, times: IterationTime
+) -> ServedLoad:
     """What a server does where it stands on its curve."""
     load = setting.load
     if at.saturated:
-        there = _preempting(setting, there, at)
+        there = _apply_preemptions(setting, there, at)
     if load.concurrency is None and not at.saturated and setting.asked.decodes:
         # By Little's law: the mean batch over the rate, as it fluctuates.
         there = there._replace(decoding_seconds=at.batch / at.rate)
@@ -223,10 +241,10 @@ def _standing(setting: Setting, there: Curve[float], at: _Point, times: Iteratio
         latency = there.requests / there.requests_per_second
         rate = at.rate if at.saturated else min(load.concurrency / latency, at.most)
         at = at._replace(rate=rate, place_seconds=max(0.0, load.concurrency / rate - latency))
-    return _answer(setting, there, at, times)
+    return _build_served_load(setting, there, at, times)
 
 
-class _Limit(NamedTuple):
+class _BatchLimit(NamedTuple):
     """The largest mean batch, the rate there, and that over the rate without preemption."""
 
     batch: float
@@ -234,7 +252,7 @@ class _Limit(NamedTuple):
     repeated: float
 
 
-def _limit(grid: Curve[Array], setting: Setting) -> _Limit:
+def _find_capacity_limit(grid: ReplicaCurve[Array], setting: ServerSetting) -> _BatchLimit:
     """No place is left, or every iteration is full of prompts.
 
     An engine that admits a prompt as soon as it finds room, and has requests waiting, fills its cache; by how
@@ -246,12 +264,12 @@ def _limit(grid: Curve[Array], setting: Setting) -> _Limit:
     batch = min(float(np.interp(places, grid.inside, grid.batch)), by_prompts)
     most = float(np.interp(batch, grid.batch, np.maximum.accumulate(grid.requests_per_second)))
     if server.cache_tokens is None or places == server.most_requests or batch == by_prompts:
-        return _Limit(batch, most, 1.0)
+        return _BatchLimit(batch, most, 1.0)
     again = (1.0 - server.reserved_output) * load.outputs.mean
     token_seconds = np.maximum(grid.added_seconds / grid.tokens, grid.full_seconds / grid.budget)
     whole, each = (float(np.interp(batch, grid.batch, f)) for f in (grid.decoding_seconds, token_seconds))
     more = batch * (1.0 - asked.alone) * again * each
-    return _Limit(batch, most, whole / (whole + more) if whole else 1.0)
+    return _BatchLimit(batch, most, whole / (whole + more) if whole else 1.0)
 
 
 _PROGRESS = 0.3
@@ -264,21 +282,23 @@ _AWAY = 0.67
 """Most of the waiting that falls to requests that are preempted, in the simulation."""
 
 
-def _preemptions(setting: Setting) -> float:
+def _estimate_preemptions(setting: ServerSetting) -> float:
     """Preemptions of a request while others wait: tokens dropped over those of one that is dropped."""
     load = setting.load
     dropped = (1.0 - setting.server.reserved_output) * load.outputs.mean
     return dropped / (load.inputs.mean + _PROGRESS * load.outputs.mean)
 
 
-def _preempting(setting: Setting, there: Curve[float], at: _Point) -> Curve[float]:
+def _apply_preemptions(
+    setting: ServerSetting, there: ReplicaCurve[float], at: _WorkingPoint
+) -> ReplicaCurve[float]:
     """``there`` with contexts computed again, and the waits of those that are dropped."""
     if at.repeated >= 1.0:
         return there
     decoding = there.decoding_seconds / at.repeated
     rate = there.requests_per_second * at.repeated
     latency = there.requests / there.requests_per_second - there.decoding_seconds + decoding
-    away = _PROGRESS * _preemptions(setting) * at.filled * decoding
+    away = _PROGRESS * _estimate_preemptions(setting) * at.filled * decoding
     if setting.load.concurrency is not None:
         away = min(away, _AWAY * max(0.0, setting.load.concurrency / rate - latency))
     return there._replace(
@@ -286,30 +306,32 @@ def _preempting(setting: Setting, there: Curve[float], at: _Point) -> Curve[floa
     )
 
 
-def _closed(grid: Curve[Array], setting: Setting, concurrency: float) -> _Point:
+def _solve_closed_loop(
+    grid: ReplicaCurve[Array], setting: ServerSetting, concurrency: float
+) -> _WorkingPoint:
     """A closed loop: the batch at which the requests are ``concurrency``; the others wait for a place."""
-    batch, most, repeated = _limit(grid, setting)
+    batch, most, repeated = _find_capacity_limit(grid, setting)
     held = float(np.interp(batch, grid.batch, grid.requests))
     if concurrency >= held:
         # The fewer wait, the longer a room that is too small for the next one stays free.
         filled = min(1.0, _FIRST_FILLED + _FILLING * (concurrency / held - 1.0))
         repeated = 1.0 / (1.0 + (1.0 / repeated - 1.0) * filled)
         rate, saturated = most * repeated, concurrency > held
-        return _Point(
+        return _WorkingPoint(
             grid, batch, rate, rate, queued_share=1.0, saturated=saturated, repeated=repeated, filled=filled
         )
     batch = float(np.interp(concurrency, grid.requests, grid.batch))
-    return _Point(grid, batch, float(np.interp(batch, grid.batch, grid.requests_per_second)), most)
+    return _WorkingPoint(grid, batch, float(np.interp(batch, grid.batch, grid.requests_per_second)), most)
 
 
-def _open(grid: Curve[Array], setting: Setting) -> _Point:
+def _solve_open_loop(grid: ReplicaCurve[Array], setting: ServerSetting) -> _WorkingPoint:
     """An open loop: the batch at which the rate is that of the arrivals.
 
     ``mixing`` is D / D0: a request meets b + D / D0 others on average, one more than b where the batch does
     not slow itself down.
     """
     load = setting.load
-    most_batch, most, repeated = _limit(grid, setting)
+    most_batch, most, repeated = _find_capacity_limit(grid, setting)
     most *= repeated
     rate = load.rate_per_second or 0.0
     saturated = rate >= most
@@ -317,18 +339,22 @@ def _open(grid: Curve[Array], setting: Setting) -> _Point:
     steady = most_batch
     if not saturated:
         steady = float(np.interp(rate, np.append(0.0, rates), np.append(0.0, grid.batch)))
-        excess, mixing = _fluctuation(grid, steady)
+        excess, mixing = _estimate_fluctuation(grid, steady)
         # An expansion for batches of many; of few it is bounded.
         further = min(excess * (mixing - 1.0), steady / 4.0) * (load.arrivals.variation + 1.0) / 2.0
         steady = min(most_batch, steady + further)
-    wait, queued = _place_wait(load, rate, most, steady, most_batch)
+    wait, queued = _estimate_queue_wait(load, rate, most, steady, most_batch)
     if saturated:
         wait += load.open_seconds / 2.0 * (1.0 - most / rate)
     repeats = repeated if saturated else 1.0
-    return _Point(grid, steady, min(rate, most), most, wait, queued, saturated=saturated, repeated=repeats)
+    return _WorkingPoint(
+        grid, steady, min(rate, most), most, wait, queued, saturated=saturated, repeated=repeats
+    )
 
 
-def _place_wait(load: Load, rate: float, most: float, batch: float, places: float) -> tuple[float, float]:
+def _estimate_queue_wait(
+    load: ReplicaLoad, rate: float, most: float, batch: float, places: float
+) -> tuple[float, float]:
     """Mean wait for one of ``places``, and the share of the requests that have one.
 
     The requests inside are a diffusion, drawn to their mean where places are free and by x_most - rate where
@@ -348,7 +374,7 @@ def _place_wait(load: Load, rate: float, most: float, batch: float, places: floa
     return queued / decay / max(rate, NOTHING), queued
 
 
-def _fluctuation(grid: Curve[Array], batch: float) -> tuple[float, float]:
+def _estimate_fluctuation(grid: ReplicaCurve[Array], batch: float) -> tuple[float, float]:
     """D1 b / D0 and D / D0, of a time to decode D = D0 + D1 b."""
     whole = float(np.interp(batch, grid.batch, grid.decoding_seconds))
     if not whole or not batch:
@@ -358,7 +384,7 @@ def _fluctuation(grid: Curve[Array], batch: float) -> tuple[float, float]:
     return batch * slope / rest, whole / rest
 
 
-def _knee(grid: Curve[Array], places: float) -> float:
+def _find_knee(grid: ReplicaCurve[Array], places: float) -> float:
     """Requests at which rate over latency, x^2 / c, is largest (Kleinrock 1979)."""
     power = grid.requests_per_second**2 / grid.requests
     power = np.where(grid.inside <= places * 1.0001, power, 0.0)
@@ -377,87 +403,93 @@ def _knee(grid: Curve[Array], places: float) -> float:
     return float(np.exp(np.clip(top, logs[0], logs[2])))
 
 
-def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationTime) -> Served:
+def _build_served_load(
+    setting: ServerSetting, there: ReplicaCurve[float], at: _WorkingPoint, times: IterationTime
+) -> ServedLoad:
     server, load = setting.server, setting.load
     cold = load.concurrency is not None and load.burst_requests is not None and setting.asked.decodes > 0.0
-    sampled = _cold if cold else _steady
+    sampled = _sample_cold_start if cold else _sample_steady_state
     outcomes, means, rate = sampled(setting, there, at)
-    iteration, prompt_share = _mean_iteration(setting, there, times)
+    iteration, prompt_share = _compute_mean_iteration(setting, there, times)
     arriving = there.wait_seconds + there.residual_seconds
     inside = there.own_seconds + means.decoding
     each = outcomes.per_token_seconds
     waited = means.first - there.own_seconds - server.frontend_seconds
-    return Served(
-        percentiles(outcomes.first_token_seconds)._replace(mean=means.first),
-        percentiles(each)._replace(mean=means.each) if each is not None else None,
-        percentiles(outcomes.request_seconds)._replace(mean=means.whole),
+    return ServedLoad(
+        compute_percentiles(outcomes.first_token_seconds)._replace(mean=means.first),
+        compute_percentiles(each)._replace(mean=means.each) if each is not None else None,
+        compute_percentiles(outcomes.request_seconds)._replace(mean=means.whole),
         rate,
         rate * load.outputs.mean,
         there.batch if at.repeated < 1.0 and not cold else rate * means.decoding,
         rate * (waited if waited > NOTHING * means.first else 0.0),
-        _busy_share(load, at.rate * (arriving + inside)),
+        _compute_busy_share(load, at.rate * (arriving + inside)),
         at.saturated,
         at.most,
-        _preemptions(setting) * at.filled if at.repeated < 1.0 else 0.0,
+        _estimate_preemptions(setting) * at.filled if at.repeated < 1.0 else 0.0,
         prompt_share,
         iteration,
         outcomes,
-        _knee(at.grid, setting.places),
+        _find_knee(at.grid, setting.places),
     )
 
 
-class _Means(NamedTuple):
+class _MeanFigures(NamedTuple):
     first: float
     each: float
     whole: float
     decoding: float
 
 
-def _steady(setting: Setting, there: Curve[float], at: _Point) -> tuple[Outcomes, _Means, float]:
+def _sample_steady_state(
+    setting: ServerSetting, there: ReplicaCurve[float], at: _WorkingPoint
+) -> tuple[RequestLatencies, _MeanFigures, float]:
     server, load, asked, _ = setting
     first = (
         server.frontend_seconds
         + there.residual_seconds * (2.0 * PHASE if load.concurrency is None else 1.0)
-        + waits(WAIT, there.wait_seconds, there.prompt_load)
-        + _place_samples(load, at)
-        + _own_samples(setting, there)
+        + sample_waits(WAIT, there.wait_seconds, there.prompt_load)
+        + _sample_queue_waits(load, at)
+        + _sample_prefill_seconds(setting, there)
     )
-    behind = np.maximum(load.outputs.of(OUTPUT) - 1.0, 0.0)
-    pace = _pace_samples(setting, there, at.grid, behind)
+    behind = np.maximum(load.outputs.get_quantiles(OUTPUT) - 1.0, 0.0)
+    pace = _sample_token_seconds(setting, there, at.grid, behind)
     decoding = there.decoding_seconds
     mean = server.frontend_seconds + there.residual_seconds + there.wait_seconds + there.own_seconds
     mean += at.place_seconds
     whole = first + behind * np.nan_to_num(pace)
     each = decoding / asked.decodes if asked.decodes else 0.0
-    outcomes = Outcomes(first, pace if asked.decodes else None, whole)
-    return outcomes, _Means(mean, each, mean + decoding, decoding), at.rate
+    outcomes = RequestLatencies(first, pace if asked.decodes else None, whole)
+    return outcomes, _MeanFigures(mean, each, mean + decoding, decoding), at.rate
 
 
-def _cold(setting: Setting, there: Curve[float], at: _Point) -> tuple[Outcomes, _Means, float]:
-    first, each, whole, rate, decoding = burst_of(setting, there, at.grid)
+def _sample_cold_start(
+    setting: ServerSetting, there: ReplicaCurve[float], at: _WorkingPoint
+) -> tuple[RequestLatencies, _MeanFigures, float]:
+    first, each, whole, rate, decoding = estimate_burst(setting, there, at.grid)
     decodes = setting.asked.decodes
     paced = each[~np.isnan(each)]
-    outcomes = Outcomes(first, each if decodes else None, whole)
+    outcomes = RequestLatencies(first, each if decodes else None, whole)
     pace = float(paced.mean()) if decodes else 0.0
-    return outcomes, _Means(float(first.mean()), pace, float(whole.mean()), decoding), rate
+    return outcomes, _MeanFigures(float(first.mean()), pace, float(whole.mean()), decoding), rate
 
 
-def _place_samples(load: Load, at: _Point) -> Array:
+def _sample_queue_waits(load: ReplicaLoad, at: _WorkingPoint) -> Array:
     """In a closed loop the queue is always as long; one that is too short for its load grows evenly."""
     if load.concurrency is not None:
         return np.full(SAMPLES, at.place_seconds)
     if at.saturated:
         return np.asarray(2.0 * PLACE * at.place_seconds)
-    return waits(PLACE, at.place_seconds, at.queued_share)
+    return sample_waits(PLACE, at.place_seconds, at.queued_share)
 
 
-def _own_samples(setting: Setting, there: Curve[float]) -> Array:
+def _sample_prefill_seconds(setting: ServerSetting, there: ReplicaCurve[float]) -> Array:
     """The own prefill: what it adds to an iteration grows with the prompt and a Poisson number of others."""
     load = setting.load
     beside = min(there.decode_seconds, there.own_seconds)
     adds = np.full(SAMPLES, there.own_seconds - beside)
     if load.inputs.variation:
-        adds = adds * load.inputs.of(INPUT) / load.inputs.mean
+        adds = adds * load.inputs.get_quantiles(INPUT) / load.inputs.mean
     others = max(there.shared - 1.0, 0.0)
     if others:
         more = others + math.sqrt(others) * INDEPENDENT
@@ -469,7 +501,9 @@ def _own_samples(setting: Setting, there: Curve[float]) -> Array:
     return np.asarray(beside + adds)
 
 
-def _pace_samples(setting: Setting, there: Curve[float], grid: Curve[Array], behind: Array) -> Array:
+def _sample_token_seconds(
+    setting: ServerSetting, there: ReplicaCurve[float], grid: ReplicaCurve[Array], behind: Array
+) -> Array:
     """Seconds per token behind the first, for requests with ``behind`` of them.
 
     Prefills within the life of a request are a Poisson number, and so are the requests beside it in an open
@@ -487,7 +521,7 @@ def _pace_samples(setting: Setting, there: Curve[float], grid: Curve[Array], beh
         deviation = there.added_seconds * np.sqrt(prefills / behind)
     paced = np.maximum(each + NORMAL * deviation, min(least, each))
     if load.concurrency is None:
-        free = 1.0 / _fluctuation(grid, there.batch)[1]
+        free = 1.0 / _estimate_fluctuation(grid, there.batch)[1]
         kept = 2.0 * (math.expm1(-free) + free) / free**2
         moving = max(0.0, 1.0 - free) * each
         relative = math.sqrt(math.log1p(kept / free / max(there.batch, 1.0)))
@@ -496,7 +530,7 @@ def _pace_samples(setting: Setting, there: Curve[float], grid: Curve[Array], beh
     return np.asarray(np.where(behind > 0.0, paced, np.nan))
 
 
-def _busy_share(load: Load, present: float) -> float:
+def _compute_busy_share(load: ReplicaLoad, present: float) -> float:
     """Share of the time in which a request is there to be worked on."""
     if load.concurrency is None:
         return -math.expm1(-present)
@@ -504,14 +538,14 @@ def _busy_share(load: Load, present: float) -> float:
     return float(1.0 - absent**load.concurrency)
 
 
-def _mean_iteration(
-    setting: Setting, there: Curve[float], times: IterationTime
+def _compute_mean_iteration(
+    setting: ServerSetting, there: ReplicaCurve[float], times: IterationTime
 ) -> tuple[IterationTime, float]:
     """The mean of the iterations with and without prompts, and the share of the time that prompts take."""
     mixed, asked = setting.server.mixed_prefill, setting.asked
     if not asked.decodes:
-        return mean_iteration(times, 0, 1, 1.0), 1.0
+        return average_iterations(times, 0, 1, 1.0), 1.0
     with_prompts = there.batch * there.iterations / asked.passes
     weight = min(1.0, with_prompts) if mixed else with_prompts / (1.0 + with_prompts)
-    mean = mean_iteration(times, 0, 1, weight)
+    mean = average_iterations(times, 0, 1, weight)
     return mean, min(1.0, weight * there.added_seconds / mean.seconds)

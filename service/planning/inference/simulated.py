@@ -21,27 +21,37 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.inference.curve import asked_of, iteration_times, mean_iteration, places_of
+from service.planning.inference.curve import (
+    average_iterations,
+    compute_iteration_times,
+    compute_load_moments,
+    compute_request_capacity,
+)
 from service.planning.inference.iteration import IterationTime
 from service.planning.inference.load import (
-    Load,
-    Outcomes,
-    Process,
-    Scheduler,
-    Served,
-    Server,
-    percentiles,
+    ArrivalProcess,
+    BatchScheduler,
+    ReplicaLoad,
+    ReplicaServer,
+    RequestLatencies,
+    ServedLoad,
+    compute_percentiles,
 )
-from service.planning.inference.serving import group_of, groups_of, served, together
-from service.planning.inference.speculation import Iterations, Speculating
-from service.planning.inference.table import Table
+from service.planning.inference.serving import (
+    combine_groups,
+    count_active_groups,
+    estimate_served_load,
+    split_group,
+)
+from service.planning.inference.speculation import IterationSource, SpeculativeIterations
+from service.planning.inference.table import IterationTable
 
 _NEVER = math.inf
 _WARM_SHARE = 0.1
 """Share of the requests of an open loop that are not counted: the server is still filling."""
 
 
-class Run(NamedTuple):
+class SimulatedRun(NamedTuple):
     """What happened: one entry for each request that was sent, in order; NaN for what did not happen."""
 
     sent_seconds: NDArray[np.float64]
@@ -73,7 +83,7 @@ class Run(NamedTuple):
     """Requests from ``warm`` to ``counted`` are measured."""
 
 
-class _Asked(NamedTuple):
+class _SimulatedRequests(NamedTuple):
     """Requests of a run: those after ``warm`` and before ``counted`` are measured."""
 
     inputs: list[float]
@@ -88,16 +98,18 @@ class _Asked(NamedTuple):
     """Whether no further requests follow those that are counted."""
 
 
-class _Engine:
+class _SimulatedReplica:
     """The state of one replica; ``run`` goes on until every counted request has ended."""
 
-    def __init__(self, table: Table, server: Server, load: Load, asked: _Asked) -> None:
+    def __init__(
+        self, table: IterationTable, server: ReplicaServer, load: ReplicaLoad, asked: _SimulatedRequests
+    ) -> None:
         self.table, self.server, self.load, self.asked = table, server, load, asked
         speculation = server.speculation
         self.per_pass = speculation.tokens_per_pass if speculation else 1.0
         self.positions = speculation.positions if speculation else 1.0
-        static = server.scheduler is Scheduler.STATIC
-        self.places = places_of(
+        static = server.scheduler is BatchScheduler.STATIC
+        self.places = compute_request_capacity(
             server._replace(reserved_output=1.0) if static else server._replace(cache_tokens=None), load
         )
         self.room = _NEVER if server.cache_tokens is None else server.cache_tokens
@@ -129,20 +141,20 @@ class _Engine:
 
     def run(self, between: Callable[[], object]) -> None:
         """Until the counted requests have ended."""
-        static = self.server.scheduler is Scheduler.STATIC
+        static = self.server.scheduler is BatchScheduler.STATIC
         while self.left > 0:
             between()
-            self._arrive()
+            self._receive_arrivals()
             if static and self.waiting:
-                self._batch()
+                self._run_static_batch()
             elif self.partial is not None or (self.waiting and self._has_room(self.waiting[0])):
-                self._with_prompts()
+                self._run_prompt_iteration()
             elif self.decoding:
-                self._decode()
+                self._run_decode_iterations()
             else:
                 self.now = self.coming[0][0] if self.coming else self.next_arrival
 
-    def send(self, at: float) -> int:
+    def send_request(self, at: float) -> int:
         """A request is sent; the scheduler sees it once the front end has."""
         request = len(self.sent)
         self.sent.append(at)
@@ -151,16 +163,16 @@ class _Engine:
         self.ended.append(math.nan)
         return request
 
-    def _arrive(self) -> None:
+    def _receive_arrivals(self) -> None:
         while self.next_arrival <= self.now:
-            request = self.send(self.next_arrival - self.server.frontend_seconds)
+            request = self.send_request(self.next_arrival - self.server.frontend_seconds)
             self.waiting.append(request)
             arrivals = self.asked.arrivals
             self.next_arrival = arrivals[request + 1] if request + 1 < len(arrivals) else _NEVER
         while self.coming and self.coming[0][0] <= self.now:
             self.waiting.append(self.coming.popleft()[1])
 
-    def _shape(self, request: int) -> int:
+    def _get_shape_index(self, request: int) -> int:
         return request % len(self.asked.inputs)
 
     def _has_room(self, request: int) -> bool:
@@ -169,15 +181,15 @@ class _Engine:
         if self.room == _NEVER or (not self.decoding and self.prompt_held < 1.0):
             return True
         again = self.again.get(request)
-        shape = self._shape(request)
+        shape = self._get_shape_index(request)
         need = (again[0] if again else self.asked.inputs[shape]) + self.overhang
         reserved = self.server.reserved_output * self.asked.outputs[shape]
         used = self.cached + self.prompt_held + self.decoding * self.overhang
         return used + need <= self.room and self.committed + need + reserved <= self.room
 
-    def _admit(self) -> tuple[int, float, float]:
+    def _admit_request(self) -> tuple[int, float, float]:
         request = self.waiting.popleft()
-        shape = self._shape(request)
+        shape = self._get_shape_index(request)
         again = self.again.get(request)
         inputs = self.asked.inputs[shape]
         whole = again[0] if again else inputs
@@ -189,29 +201,31 @@ class _Engine:
         before = min(before, whole - 1.0)
         return request, whole - before, before
 
-    def _with_prompts(self) -> None:
+    def _run_prompt_iteration(self) -> None:
         """One iteration that computes prompts, and decodes what holds a place where the engine mixes them."""
-        tokens, attended, finished = self._taken()
+        tokens, attended, finished = self._take_prompt_tokens()
         decoding = 0
         if self.server.mixed_prefill and self.decoding:
-            self._make_room(1)
+            self._free_capacity(1)
             decoding = self.decoding
-        base, slope = self.table.decoding(decoding)
+        base, slope = self.table.compute_decode_seconds(decoding)
         alone = base + slope * self.cached if decoding else 0.0
         # The ranks with fewer prompts wait for those with more.
         ranks = self.server.ranks
         share = ranks * math.ceil(max(len(finished), 1) / ranks) / max(len(finished), 1) if ranks > 1 else 1.0
-        added = self.table.added(decoding, tokens * share, attended * share) + (0.0 if decoding else base)
-        self._pass(alone + added, added)
+        added = self.table.compute_prompt_seconds(decoding, tokens * share, attended * share) + (
+            0.0 if decoding else base
+        )
+        self._advance_time(alone + added, added)
         self.computed += tokens
         self.prompt_iterations += 1
         if decoding:
-            self._decoded(1)
+            self._record_decoded_tokens(1)
         for request in finished:
-            self._start(request)
-        self._end()
+            self._start_request(request)
+        self._end_requests()
 
-    def _taken(self) -> tuple[float, float, list[int]]:
+    def _take_prompt_tokens(self) -> tuple[float, float, list[int]]:
         """Prompt tokens of an iteration, the tokens that they attend to in sum, and the prompts that end."""
         server = self.server
         budget = float(server.batched_tokens)
@@ -224,7 +238,7 @@ class _Engine:
                 full = self.decoding + len(finished) + 1 > self.places
                 if full or not self.waiting or not self._has_room(self.waiting[0]):
                     break
-                self.partial = self._admit()
+                self.partial = self._admit_request()
             request, remaining, before = self.partial
             if not server.chunked_prefill and tokens and remaining > budget:
                 break
@@ -239,22 +253,22 @@ class _Engine:
             finished.append(request)
         return tokens, attended, finished
 
-    def _pass(self, seconds: float, prompts: float) -> None:
+    def _advance_time(self, seconds: float, prompts: float) -> None:
         self.now += seconds
         self.busy += seconds
         self.prompt_seconds += prompts
         self.request_seconds += seconds * self.decoding
 
-    def _decoded(self, iterations: int) -> None:
+    def _record_decoded_tokens(self, iterations: int) -> None:
         self.iteration += iterations
         self.decode_iterations += iterations
         further = iterations * self.decoding * self.per_pass
         self.cached += further
         self.decoded += further
 
-    def _start(self, request: int) -> None:
+    def _start_request(self, request: int) -> None:
         """A request has its prompt computed, and with it its first or next token."""
-        shape = self._shape(request)
+        shape = self._get_shape_index(request)
         again = self.again.pop(request, None)
         inputs = self.asked.inputs[shape]
         if again is None:
@@ -265,7 +279,7 @@ class _Engine:
             self.repeated += context - min(inputs * self.load.prefix_hit_rate, context - 1.0)
         self.prompt_held -= context + self.overhang
         if passes <= 0:
-            self._finish(request)
+            self._finish_request(request)
             return
         self.decoding += 1
         self.cached += context + self.per_pass
@@ -275,13 +289,13 @@ class _Engine:
         if self.room != _NEVER:
             self.newest.append(request)
 
-    def _context(self, request: int, left: int) -> float:
-        shape = self._shape(request)
+    def _compute_context(self, request: int, left: int) -> float:
+        shape = self._get_shape_index(request)
         done = self.asked.passes[shape] - left
         return self.asked.inputs[shape] + (done + 1) * self.per_pass
 
-    def _finish(self, request: int) -> None:
-        shape = self._shape(request)
+    def _finish_request(self, request: int) -> None:
+        shape = self._get_shape_index(request)
         self.ended[request] = self.now
         self.committed -= (
             self.asked.inputs[shape] + self.overhang + self.server.reserved_output * self.asked.outputs[shape]
@@ -291,9 +305,9 @@ class _Engine:
         if self.load.concurrency is not None and not (
             self.asked.ends and len(self.sent) >= self.asked.counted
         ):
-            self.coming.append((self.now + self.server.frontend_seconds, self.send(self.now)))
+            self.coming.append((self.now + self.server.frontend_seconds, self.send_request(self.now)))
 
-    def _end(self) -> None:
+    def _end_requests(self) -> None:
         ends, iteration = self.ends, self.iteration
         while ends and ends[0][0] <= iteration:
             end, request = heapq.heappop(ends)
@@ -301,10 +315,10 @@ class _Engine:
                 continue
             del self.end_of[request]
             self.decoding -= 1
-            self.cached -= self._context(request, 0)
-            self._finish(request)
+            self.cached -= self._compute_context(request, 0)
+            self._finish_request(request)
 
-    def _make_room(self, iterations: int) -> bool:
+    def _free_capacity(self, iterations: int) -> bool:
         """Whether so many iterations find room; for a single one, requests give up their places."""
         if self.room == _NEVER:
             return True
@@ -314,19 +328,19 @@ class _Engine:
                 return True
             if iterations > 1:
                 return False
-            self._preempt()
+            self._preempt_request()
 
-    def _preempt(self) -> None:
+    def _preempt_request(self) -> None:
         while self.newest:
             request = self.newest.pop()
             end = self.end_of.pop(request, None)
             if end is None:
                 continue
             left = end - self.iteration
-            context = self._context(request, left)
+            context = self._compute_context(request, left)
             self.decoding -= 1
             self.cached -= context
-            shape = self._shape(request)
+            shape = self._get_shape_index(request)
             reserved = self.server.reserved_output * self.asked.outputs[shape]
             self.committed -= self.asked.inputs[shape] + self.overhang + reserved
             self.again[request] = (context, left)
@@ -334,19 +348,19 @@ class _Engine:
             self.preemptions += 1
             return
 
-    def _decode(self) -> None:
+    def _run_decode_iterations(self) -> None:
         """As many iterations as pass until a request ends or comes, or the cache is full."""
         ends = self.ends
         while self.end_of.get(ends[0][1]) != ends[0][0]:
             heapq.heappop(ends)
         iterations = ends[0][0] - self.iteration
-        if not self._make_room(iterations):
+        if not self._free_capacity(iterations):
             used = self.cached + self.prompt_held + self.decoding * self.overhang
             iterations = int((self.room - used) / (self.decoding * self.per_pass))
             if iterations < 1:
-                self._make_room(1)
+                self._free_capacity(1)
                 iterations = 1
-        base, slope = self.table.decoding(self.decoding)
+        base, slope = self.table.compute_decode_seconds(self.decoding)
         growth = slope * self.decoding * self.per_pass / 2.0
         one = base + slope * self.cached
         coming = min(self.next_arrival, self.coming[0][0] if self.coming else _NEVER)
@@ -356,30 +370,30 @@ class _Engine:
             root = math.sqrt(linear * linear + 4.0 * growth * wait)
             needed = math.ceil(2.0 * wait / (linear + root))
             iterations = max(1, min(iterations, needed))
-        self._pass(iterations * one + growth * iterations * (iterations - 1), 0.0)
-        self._decoded(iterations)
-        self._end()
+        self._advance_time(iterations * one + growth * iterations * (iterations - 1), 0.0)
+        self._record_decoded_tokens(iterations)
+        self._end_requests()
 
-    def _batch(self) -> None:
+    def _run_static_batch(self) -> None:
         """A static batch: prompts first, then iterations over all of it until the longest has ended."""
         requests: list[int] = []
         while self.waiting and len(requests) + 1 <= self.places:
             request = self.waiting.popleft()
             self.admitted[request] = self.now
             requests.append(request)
-        shapes = [self._shape(request) for request in requests]
+        shapes = [self._get_shape_index(request) for request in requests]
         inputs = [self.asked.inputs[shape] for shape in shapes]
         computed = [max(1.0, tokens * (1.0 - self.load.prefix_hit_rate)) for tokens in inputs]
         attended = sum(c * (i - c / 2.0) for i, c in zip(inputs, computed, strict=True))
         tokens, most = sum(computed), max(computed)
         pieces = max(1.0, tokens / max(self.server.batched_tokens, most))
-        base = self.table.decoding(0)[0]
-        prompts = pieces * (base + self.table.added(0, tokens / pieces, attended / pieces))
-        self._pass(prompts, prompts)
+        base = self.table.compute_decode_seconds(0)[0]
+        prompts = pieces * (base + self.table.compute_prompt_seconds(0, tokens / pieces, attended / pieces))
+        self._advance_time(prompts, prompts)
         self.computed += tokens
         self.prompt_iterations += math.ceil(pieces)
         begin, size = self.now, len(requests)
-        base, slope = self.table.decoding(size)
+        base, slope = self.table.compute_decode_seconds(size)
         one = base + slope * (sum(inputs) + size * self.per_pass)
         growth = slope * size * self.per_pass / 2.0
         longest = max(self.asked.passes[shape] for shape in shapes)
@@ -393,9 +407,9 @@ class _Engine:
             self.now = begin + passes * one + growth * passes * (passes - 1)
             self.decoded += passes * self.per_pass
             self.request_seconds += self.now - begin
-            self._finish(request)
+            self._finish_request(request)
 
-    def begin_in_midst(self, requests: int, random: np.random.Generator) -> None:
+    def begin_mid_run(self, requests: int, random: np.random.Generator) -> None:
         """A closed loop that has run for long: of requests that decode, long ones are more likely."""
         passes = np.asarray(self.asked.passes, dtype=np.float64)
         likely = passes / passes.sum() if passes.sum() else None
@@ -403,34 +417,36 @@ class _Engine:
         shares = random.random(requests)
         for shape, share in zip(shapes.tolist(), shares.tolist(), strict=True):
             # The request takes the place in the lists of the one whose lengths it has.
-            request = self.send(0.0)
+            request = self.send_request(0.0)
             self.asked.inputs[request] = self.asked.inputs[shape]
             self.asked.passes[request] = self.asked.passes[shape]
             self.asked.outputs[request] = self.asked.outputs[shape]
             left = math.ceil(share * self.asked.passes[request])
             if left and self.decoding < self.places and self._has_room(request):
-                self._begin(request, left)
+                self._begin_request(request, left)
             else:
                 self.waiting.append(request)
 
-    def _begin(self, request: int, left: int) -> None:
-        shape = self._shape(request)
+    def _begin_request(self, request: int, left: int) -> None:
+        shape = self._get_shape_index(request)
         self.admitted[request] = self.first[request] = 0.0
         self.committed += (
             self.asked.inputs[shape] + self.overhang + self.server.reserved_output * self.asked.outputs[shape]
         )
         self.decoding += 1
-        self.cached += self._context(request, left)
+        self.cached += self._compute_context(request, left)
         self.end_of[request] = left
         heapq.heappush(self.ends, (left, request))
         if self.room != _NEVER:
             self.newest.append(request)
 
 
-def _asked(server: Server, load: Load, random: np.random.Generator, requests: int) -> _Asked:
+def _sample_requests(
+    server: ReplicaServer, load: ReplicaLoad, random: np.random.Generator, requests: int
+) -> _SimulatedRequests:
     """Lengths and arrivals drawn at random; ``requests`` of them are counted."""
     closed, cold = load.concurrency is not None, load.burst_requests is not None
-    trace = load.arrivals.process is Process.TRACE and not closed
+    trace = load.arrivals.process is ArrivalProcess.TRACE and not closed
     warm = 0
     if closed and not cold:
         warm = 2 * math.ceil(load.concurrency or 0.0)
@@ -439,22 +455,22 @@ def _asked(server: Server, load: Load, random: np.random.Generator, requests: in
     counted = warm + requests
     drawn = counted if cold or trace else counted + requests // 4 + 100
     outputs = np.floor(
-        _drawn(load.outputs.values, load.outputs.weights, random, drawn) + random.random(drawn)
+        _sample_values(load.outputs.values, load.outputs.weights, random, drawn) + random.random(drawn)
     )
     per_pass = server.speculation.tokens_per_pass if server.speculation else 1.0
     passes = np.floor(np.maximum(outputs - 1.0, 0.0) / per_pass + random.random(drawn) * (per_pass != 1.0))
-    return _Asked(
-        _drawn(load.inputs.values, load.inputs.weights, random, drawn).tolist(),
+    return _SimulatedRequests(
+        _sample_values(load.inputs.values, load.inputs.weights, random, drawn).tolist(),
         passes.astype(np.int64).tolist(),
         outputs.tolist(),
-        [] if closed else _arrivals(server, load, random, drawn),
+        [] if closed else _sample_arrivals(server, load, random, drawn),
         warm,
         counted,
         cold or trace,
     )
 
 
-def _drawn(
+def _sample_values(
     values: tuple[float, ...], weights: tuple[float, ...], random: np.random.Generator, count: int
 ) -> NDArray[np.float64]:
     if len(values) == 1:
@@ -462,44 +478,48 @@ def _drawn(
     return np.asarray(random.choice(values, size=count, p=weights), dtype=np.float64)
 
 
-def _arrivals(server: Server, load: Load, random: np.random.Generator, count: int) -> list[float]:
+def _sample_arrivals(
+    server: ReplicaServer, load: ReplicaLoad, random: np.random.Generator, count: int
+) -> list[float]:
     """When the scheduler sees requests of an open loop."""
-    if load.arrivals.process is Process.TRACE:
+    if load.arrivals.process is ArrivalProcess.TRACE:
         times = np.asarray(load.arrivals.at_seconds)
         return cast("list[float]", (times - times[0] + server.frontend_seconds).tolist())
     mean = 1.0 / (load.rate_per_second or 1.0)
     gaps = (
-        random.exponential(mean, count) if load.arrivals.process is Process.POISSON else np.full(count, mean)
+        random.exponential(mean, count)
+        if load.arrivals.process is ArrivalProcess.POISSON
+        else np.full(count, mean)
     )
     return cast("list[float]", (np.cumsum(gaps) + server.frontend_seconds).tolist())
 
 
-def simulated(
-    model: Iterations,
-    server: Server,
-    load: Load,
+def simulate_served_load(
+    model: IterationSource,
+    server: ReplicaServer,
+    load: ReplicaLoad,
     *,
     seed: int,
     duration_seconds: float | None = None,
     requests: int | None = None,
     between: Callable[[], object] = object,
-) -> Served:
-    """What ``served`` answers, from requests that are followed one by one.
+) -> ServedLoad:
+    """What ``estimate_served_load`` answers, from requests that are followed one by one.
 
     Those that are counted are ``requests``, or those of ``duration_seconds`` at the rate that is asked for or
     reached; of a burst and of a trace all. Whether the load is too much, the highest rate and the knee are
-    those of ``served``. Of a pipeline one group is followed. ``between`` is called between iterations of the
-    engine, so that it can end a simulation by raising.
+    those of ``estimate_served_load``. Of a pipeline one group is followed. ``between`` is called between
+    iterations of the engine, so that it can end a simulation by raising.
 
     Raises:
         ValueError: neither or both of a duration and a number are given, or of concurrency and rate.
     """
     if (duration_seconds is None) == (requests is None):
         raise ValueError("give either a duration or a number of requests")
-    expected = served(model, server, load)
-    groups, stages = groups_of(server, load), float(server.pipeline)
+    expected = estimate_served_load(model, server, load)
+    groups, stages = count_active_groups(server, load), float(server.pipeline)
     if server.pipeline > 1:
-        server, load = group_of(server, load, groups)
+        server, load = split_group(server, load, groups)
     if requests is not None:
         counted = max(1, round(requests / groups))
     else:
@@ -507,14 +527,16 @@ def simulated(
         counted = max(1, math.ceil((duration_seconds or 0.0) * rate))
     if load.burst_requests is not None:
         counted = math.ceil(load.burst_requests)
-    if load.concurrency is None and load.arrivals.process is Process.TRACE:
+    if load.concurrency is None and load.arrivals.process is ArrivalProcess.TRACE:
         counted = min(counted, len(load.arrivals.at_seconds))
-    done = run(model, server, load, seed=seed, requests=counted, between=between)
-    one = _summary(model, server, load, done, together(expected, 1.0 / groups, 1.0 / stages))
-    return together(one, groups, stages)
+    done = simulate_requests(model, server, load, seed=seed, requests=counted, between=between)
+    one = _summarize_run(model, server, load, done, combine_groups(expected, 1.0 / groups, 1.0 / stages))
+    return combine_groups(one, groups, stages)
 
 
-def _summary(model: Iterations, server: Server, load: Load, done: Run, expected: Served) -> Served:
+def _summarize_run(
+    model: IterationSource, server: ReplicaServer, load: ReplicaLoad, done: SimulatedRun, expected: ServedLoad
+) -> ServedLoad:
     counted = slice(done.warm, done.counted)
     sent, first, ended = (
         times[counted] for times in (done.sent_seconds, done.first_token_seconds, done.ended_seconds)
@@ -524,13 +546,13 @@ def _summary(model: Iterations, server: Server, load: Load, done: Run, expected:
     with np.errstate(divide="ignore", invalid="ignore"):
         each = np.where(behind > 0.0, (ended - first) / behind, np.nan)
     decodes = bool((behind > 0.0).any())
-    rate, output_rate = _rates(done)
+    rate, output_rate = _compute_rates(done)
     waited = done.admitted_seconds[counted] - sent - server.frontend_seconds
-    iteration = _mean_pass(model, server, load, done)
+    iteration = _compute_mean_pass(model, server, load, done)
     return expected._replace(
-        time_to_first_token_seconds=percentiles(first - sent),
-        time_per_output_token_seconds=percentiles(each) if decodes else None,
-        request_seconds=percentiles(ended - sent),
+        time_to_first_token_seconds=compute_percentiles(first - sent),
+        time_per_output_token_seconds=compute_percentiles(each) if decodes else None,
+        request_seconds=compute_percentiles(ended - sent),
         requests_per_second=rate,
         output_tokens_per_second=output_rate,
         decoding=done.decoding_request_seconds / done.seconds,
@@ -539,11 +561,11 @@ def _summary(model: Iterations, server: Server, load: Load, done: Run, expected:
         preemptions_per_request=done.preemptions / len(done.sent_seconds),
         prefill_share=done.prompt_seconds / done.busy_seconds,
         iteration=iteration,
-        outcomes=Outcomes(first - sent, each if decodes else None, ended - sent),
+        outcomes=RequestLatencies(first - sent, each if decodes else None, ended - sent),
     )
 
 
-def _rates(done: Run) -> tuple[float, float]:
+def _compute_rates(done: SimulatedRun) -> tuple[float, float]:
     """Requests and output tokens per second: of a run that ends, or while counted requests are sent."""
     if done.warm == 0 and done.counted == len(done.sent_seconds):
         lasting = float(done.ended_seconds.max() - done.sent_seconds.min())
@@ -556,58 +578,60 @@ def _rates(done: Run) -> tuple[float, float]:
     return float(within.sum()) / lasting, float(done.output_tokens[within].sum()) / lasting
 
 
-def _mean_pass(model: Iterations, server: Server, load: Load, done: Run) -> IterationTime:
+def _compute_mean_pass(
+    model: IterationSource, server: ReplicaServer, load: ReplicaLoad, done: SimulatedRun
+) -> IterationTime:
     """The mean iteration: at the mean batch, with the mean prompt tokens where there are some."""
     if server.speculation:
-        model = Speculating(model, server.speculation)
-    asked = asked_of(server, load)
+        model = SpeculativeIterations(model, server.speculation)
+    asked = compute_load_moments(server, load)
     batch = done.decoded_tokens / max(done.decode_iterations, 1) * asked.passes / max(asked.decodes, 1e-9)
     tokens = done.computed_tokens / max(done.prompt_iterations, 1)
     beside = batch if server.mixed_prefill else 0.0
-    times = iteration_times(model, asked, np.asarray([batch, beside]), np.asarray([0.0, tokens]))
+    times = compute_iteration_times(model, asked, np.asarray([batch, beside]), np.asarray([0.0, tokens]))
     alone = (
         max(done.decode_iterations - done.prompt_iterations, 0)
         if server.mixed_prefill
         else done.decode_iterations
     )
-    return mean_iteration(times, 0, 1, done.prompt_iterations / max(alone + done.prompt_iterations, 1))
+    return average_iterations(times, 0, 1, done.prompt_iterations / max(alone + done.prompt_iterations, 1))
 
 
-def run(
-    model: Iterations,
-    server: Server,
-    load: Load,
+def simulate_requests(
+    model: IterationSource,
+    server: ReplicaServer,
+    load: ReplicaLoad,
     *,
     seed: int,
     requests: int,
     between: Callable[[], object] = object,
-) -> Run:
+) -> SimulatedRun:
     """Every request of a simulation of one replica, without pipeline, in seconds and tokens."""
     if server.speculation:
-        model = Speculating(model, server.speculation)
+        model = SpeculativeIterations(model, server.speculation)
     random = np.random.default_rng(seed)
-    asked = _asked(server, load, random, requests)
+    asked = _sample_requests(server, load, random, requests)
     longest = max(asked.inputs) if not server.chunked_prefill else 0.0
-    table = Table(model, load, max(float(server.batched_tokens), longest))
-    engine = _Engine(table, server, load, asked)
-    static = server.scheduler is Scheduler.STATIC
+    table = IterationTable(model, load, max(float(server.batched_tokens), longest))
+    engine = _SimulatedReplica(table, server, load, asked)
+    static = server.scheduler is BatchScheduler.STATIC
     if load.concurrency is not None:
         at_once = math.ceil(load.concurrency)
         if load.burst_requests is None and not static:
-            engine.begin_in_midst(at_once, random)
+            engine.begin_mid_run(at_once, random)
         else:
             cold = server.cold_seconds if load.burst_requests is not None else 0.0
             for _ in range(min(at_once, asked.counted)):
-                engine.coming.append((server.frontend_seconds + cold, engine.send(0.0)))
+                engine.coming.append((server.frontend_seconds + cold, engine.send_request(0.0)))
     engine.run(between)
-    return _run_of(engine, asked)
+    return _build_run(engine, asked)
 
 
-def _run_of(engine: _Engine, asked: _Asked) -> Run:
+def _build_run(engine: _SimulatedReplica, asked: _SimulatedRequests) -> SimulatedRun:
     sent = len(engine.sent)
     shapes = np.arange(sent) % len(asked.inputs)
     hits = 1.0 - engine.load.prefix_hit_rate
-    return Run(
+    return SimulatedRun(
         sent_seconds=np.asarray(engine.sent),
         admitted_seconds=np.asarray(engine.admitted),
         first_token_seconds=np.asarray(engine.first),

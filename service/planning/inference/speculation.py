@@ -10,13 +10,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from service.planning.inference.iteration import Batch, IterationTime
+from service.planning.inference.iteration import IterationBatch, IterationTime
 
 
-class Iterations(Protocol):
+class IterationSource(Protocol):
     """What both solvers ask of an iteration model."""
 
-    def time(self, batch: Batch) -> IterationTime: ...  # noqa: D102
+    def compute_time(self, batch: IterationBatch) -> IterationTime: ...  # noqa: D102
 
 
 class Speculation(NamedTuple):
@@ -28,7 +28,7 @@ class Speculation(NamedTuple):
 
     tokens: int
     acceptance_rate: float
-    draft: Iterations | None = None
+    draft: IterationSource | None = None
     pass_share: float = 0.0
 
     @property
@@ -47,23 +47,23 @@ def tokens_per_pass(acceptance_rate: float, tokens: int) -> float:
     return sum(acceptance_rate**accepted for accepted in range(tokens + 1))
 
 
-class Speculating:
+class SpeculativeIterations:
     """An iteration model whose passes propose and check; prompts pass the draft as well."""
 
-    def __init__(self, target: Iterations, speculation: Speculation) -> None:
+    def __init__(self, target: IterationSource, speculation: Speculation) -> None:
         self._target, self._speculation = target, speculation
 
-    def time(self, batch: Batch) -> IterationTime:
+    def compute_time(self, batch: IterationBatch) -> IterationTime:
         """Seconds of the pass that checks and of those that propose, part by part."""
         speculation = self._speculation
-        checked = self._target.time(batch._replace(positions=speculation.positions))
+        checked = self._target.compute_time(batch._replace(positions=speculation.positions))
         if speculation.draft is None and not speculation.pass_share:
             return checked
         proposer, share = speculation.draft or self._target, 1.0
         if speculation.draft is None:
             share = speculation.pass_share
-        first = proposer.time(batch._replace(positions=1.0))
-        later = proposer.time(Batch(batch.decoding, batch.cached_tokens))
+        first = proposer.compute_time(batch._replace(positions=1.0))
+        later = proposer.compute_time(IterationBatch(batch.decoding, batch.cached_tokens))
         # An iteration without a request that decodes proposes nothing.
         more = (speculation.tokens - 1.0) * share * np.minimum(batch.decoding, 1.0)
         return IterationTime(

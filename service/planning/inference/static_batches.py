@@ -7,24 +7,36 @@ A closed loop starts min(c, B) each time; an open one what has come meanwhile, b
 
 import numpy as np
 
-from service.planning.inference.curve import Array, asked_of, iteration_times, mean_iteration, places_of
-from service.planning.inference.load import Load, Outcomes, Served, Server, percentiles
+from service.planning.inference.curve import (
+    Array,
+    average_iterations,
+    compute_iteration_times,
+    compute_load_moments,
+    compute_request_capacity,
+)
+from service.planning.inference.load import (
+    ReplicaLoad,
+    ReplicaServer,
+    RequestLatencies,
+    ServedLoad,
+    compute_percentiles,
+)
 from service.planning.inference.sampling import OUTPUT, PHASE
-from service.planning.inference.speculation import Iterations
+from service.planning.inference.speculation import IterationSource
 
 _GRID = 24
 
 
-def served_in_batches(model: Iterations, server: Server, load: Load) -> Served:
+def estimate_static_batching(model: IterationSource, server: ReplicaServer, load: ReplicaLoad) -> ServedLoad:
     """What a replica with static batches does; speculation has to be part of ``model``."""
-    asked = asked_of(server, load)
-    places = places_of(server._replace(reserved_output=1.0), load)
+    asked = compute_load_moments(server, load)
+    places = compute_request_capacity(server._replace(reserved_output=1.0), load)
     sizes = np.geomspace(1.0, max(places, 1.001), _GRID)
-    longest = np.asarray([load.outputs.longest_of(size) for size in sizes])
+    longest = np.asarray([load.outputs.compute_mean_longest(size) for size in sizes])
     budget = max(float(server.batched_tokens), asked.prompt)
     tokens = np.minimum(sizes * asked.prompt, budget)
     none = np.zeros_like(sizes)
-    times = iteration_times(model, asked, np.append(sizes, none), np.append(none, tokens)).seconds
+    times = compute_iteration_times(model, asked, np.append(sizes, none), np.append(none, tokens)).seconds
     step, prefill = np.asarray(times).reshape(2, -1)
     prefill = prefill * sizes * asked.prompt / tokens
     per_pass = asked.decodes / asked.passes if asked.passes else 1.0
@@ -48,21 +60,21 @@ def served_in_batches(model: Iterations, server: Server, load: Load) -> Served:
         busy = min(1.0, rate * taken / size)
         wait += busy * taken / 2.0
     first = np.asarray(server.frontend_seconds + 2.0 * wait * PHASE + filling)
-    behind = np.maximum(load.outputs.of(OUTPUT) - 1.0, 0.0)
+    behind = np.maximum(load.outputs.get_quantiles(OUTPUT) - 1.0, 0.0)
     pace: Array = np.where(behind > 0.0, each / per_pass, np.nan)
     whole = first + behind * np.nan_to_num(pace)
     share = filling / taken
-    pair = iteration_times(
+    pair = compute_iteration_times(
         model, asked, np.asarray([size, 0.0]), np.asarray([0.0, min(size * asked.prompt, budget)])
     )
     # By how many there are of each: the share of the time over how long one takes.
     lengths = np.asarray(pair.seconds)
     weight = share / lengths[1] / (share / lengths[1] + (1.0 - share) / lengths[0])
     mean = server.frontend_seconds + wait + filling
-    return Served(
-        percentiles(first)._replace(mean=mean),
-        percentiles(pace)._replace(mean=each / per_pass) if asked.decodes else None,
-        percentiles(whole)._replace(mean=mean + decoding),
+    return ServedLoad(
+        compute_percentiles(first)._replace(mean=mean),
+        compute_percentiles(pace)._replace(mean=each / per_pass) if asked.decodes else None,
+        compute_percentiles(whole)._replace(mean=mean + decoding),
         rate,
         rate * load.outputs.mean,
         rate * decoding,
@@ -72,7 +84,7 @@ def served_in_batches(model: Iterations, server: Server, load: Load) -> Served:
         most,
         0.0,
         share,
-        mean_iteration(pair, 0, 1, float(weight)),
-        Outcomes(first, pace if asked.decodes else None, whole),
+        average_iterations(pair, 0, 1, float(weight)),
+        RequestLatencies(first, pace if asked.decodes else None, whole),
         size,
     )

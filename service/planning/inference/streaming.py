@@ -2,10 +2,16 @@
 
 from typing import NamedTuple
 
-from service.planning.inference.matrices import Counted
-from service.planning.models.profile import Profile
-from service.planning.models.profile.layer_operators import Streamed
-from service.planning.operators import Machine, Operator, OperatorKind, OperatorTime, operator_seconds
+from service.planning.inference.matrices import CountedTemplate
+from service.planning.models.profile import ModelProfile
+from service.planning.models.profile.layer_operators import StreamedTemplate
+from service.planning.operators import (
+    DeviceMachine,
+    OperatorKind,
+    OperatorTime,
+    OperatorWork,
+    operator_seconds,
+)
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 
 SAMPLED_PASSES = 4.0
@@ -15,7 +21,7 @@ _WIDE_BYTES = 2.0
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 
 
-class Streaming(NamedTuple):
+class StreamedActivations(NamedTuple):
     """What streams activations: seconds, FLOPs and bytes of each row, and launches of a pass."""
 
     seconds: float = 0.0
@@ -23,9 +29,9 @@ class Streaming(NamedTuple):
     moved_bytes: float = 0.0
     kernels: float = 0.0
 
-    def plus(self, operator: Operator, time: OperatorTime) -> "Streaming":
+    def add_operator(self, operator: OperatorWork, time: OperatorTime) -> "StreamedActivations":
         """With an operator that is given for one row."""
-        return Streaming(
+        return StreamedActivations(
             self.seconds + time.memory_seconds,
             self.flops + operator.flops,
             self.moved_bytes + operator.moved_bytes,
@@ -33,15 +39,17 @@ class Streaming(NamedTuple):
         )
 
 
-def streaming_of(templates: list[Counted], machine: Machine, wide: NumberFormat, tensor: float) -> Streaming:
+def build_streaming(
+    templates: list[CountedTemplate], machine: DeviceMachine, wide: NumberFormat, tensor: float
+) -> StreamedActivations:
     """Norms, rotations, activation functions and routing of one position."""
-    found = Streaming()
+    found = StreamedActivations()
     for template, count in templates:
-        if isinstance(template, Streamed):
+        if isinstance(template, StreamedTemplate):
             traffic = template.forward
             elements = traffic.whole + traffic.split / tensor
             moved = elements * _WIDE_BYTES + (traffic.whole_wide + traffic.split_wide / tensor) * _FP32_BYTES
-            operator = Operator(
+            operator = OperatorWork(
                 template.name,
                 OperatorKind.GATHER if template.gathers else OperatorKind.MEMORY,
                 wide,
@@ -50,13 +58,15 @@ def streaming_of(templates: list[Counted], machine: Machine, wide: NumberFormat,
                 count * traffic.kernels,
                 row_bytes=template.gathers * _WIDE_BYTES,
             )
-            found = found.plus(operator, operator_seconds(operator, machine))
+            found = found.add_operator(operator, operator_seconds(operator, machine))
     return found
 
 
-def drawing_of(profile: Profile, machine: Machine, wide: NumberFormat, tensor: float) -> Streaming:
+def build_sampling_streaming(
+    profile: ModelProfile, machine: DeviceMachine, wide: NumberFormat, tensor: float
+) -> StreamedActivations:
     """What drawing one token passes over."""
     moved = profile.vocabulary_size * _FP32_BYTES * SAMPLED_PASSES / tensor
     kernels = SAMPLED_PASSES * bool(profile.vocabulary_size)
-    operator = Operator("draw", OperatorKind.MEMORY, wide, 0.0, moved, kernels)
-    return Streaming().plus(operator, operator_seconds(operator, machine))
+    operator = OperatorWork("draw", OperatorKind.MEMORY, wide, 0.0, moved, kernels)
+    return StreamedActivations().add_operator(operator, operator_seconds(operator, machine))

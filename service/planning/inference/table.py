@@ -7,21 +7,21 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.inference.iteration import Batch
-from service.planning.inference.load import Load
-from service.planning.inference.speculation import Iterations
+from service.planning.inference.iteration import IterationBatch
+from service.planning.inference.load import ReplicaLoad
+from service.planning.inference.speculation import IterationSource
 
 _ROWS = 256
 _COLUMNS = 40
 
 
-class Table:
+class IterationTable:
     """Seconds of an iteration as numbers in lists, from a few array calls of the model.
 
     Linear in cached tokens for each number of requests, and between columns of prompt tokens.
     """
 
-    def __init__(self, model: Iterations, load: Load, most_tokens: float) -> None:
+    def __init__(self, model: IterationSource, load: ReplicaLoad, most_tokens: float) -> None:
         self._model, self._load = model, load
         self.columns = [0.0, *np.geomspace(8.0, max(most_tokens, 16.0), _COLUMNS).tolist()]
         self.base: list[float] = []
@@ -29,16 +29,17 @@ class Table:
         self._prompts: list[list[float]] = []
         self._context = [0.0] * len(self.columns)
         self._reference = max(1.0, load.prefill_context)
-        self._grow()
-        self._lean()
+        self._add_rows()
+        self._fit_attention_slope()
 
-    def _grow(self) -> None:
+    def _add_rows(self) -> None:
         """Rows for further requests that decode."""
         first = len(self.base)
         decoding = np.arange(first, first + _ROWS, dtype=np.float64)
         context = self._load.decoding_context
         short, long = (
-            np.asarray(self._times(decoding, decoding * context * factor, 0.0)) for factor in (0.5, 1.5)
+            np.asarray(self._compute_times(decoding, decoding * context * factor, 0.0))
+            for factor in (0.5, 1.5)
         )
         slope = (long - short) / np.maximum(decoding * context, 1.0)
         self.slope += slope.tolist()
@@ -46,45 +47,45 @@ class Table:
         # Every eighth row is computed, those between lie between.
         every = np.arange(first, first + _ROWS + 8, 8, dtype=np.float64)
         rows, columns = np.meshgrid(every, np.asarray(self.columns), indexing="ij")
-        flat = np.asarray(self._times(rows.ravel(), rows.ravel() * context, columns.ravel()))
+        flat = np.asarray(self._compute_times(rows.ravel(), rows.ravel() * context, columns.ravel()))
         added = flat.reshape(rows.shape)
         added = np.maximum(added - added[:, :1], 0.0)
         for low, high in pairwise(added):
             self._prompts += (low + (high - low) * np.arange(8)[:, None] / 8.0).tolist()
 
-    def _lean(self) -> None:
+    def _fit_attention_slope(self) -> None:
         """Seconds of one prompt token for each further token that it attends to."""
         tokens = np.asarray(self.columns[1:])
         near, far = (
-            np.asarray(self._times(np.zeros_like(tokens), np.zeros_like(tokens), tokens, factor))
+            np.asarray(self._compute_times(np.zeros_like(tokens), np.zeros_like(tokens), tokens, factor))
             for factor in (1.0, 2.0)
         )
         self._context[1:] = ((far - near) / (tokens * self._reference)).tolist()
         self._context[0] = self._context[1]
 
-    def _times(
+    def _compute_times(
         self, decoding: NDArray[np.float64], cached: object, prefilled: object, factor: float = 1.0
     ) -> NDArray[np.float64]:
         tokens = np.zeros_like(decoding) + cast("float", prefilled)
-        batch = Batch(
+        batch = IterationBatch(
             cast("float", decoding),
             cast("float", cached),
             cast("float", tokens),
             cast("float", np.where(tokens > 0.0, self._reference * factor, 0.0)),
             cast("float", tokens / self._load.computed_tokens),
         )
-        return cast("NDArray[np.float64]", self._model.time(batch).seconds)
+        return cast("NDArray[np.float64]", self._model.compute_time(batch).seconds)
 
-    def decoding(self, requests: int) -> tuple[float, float]:
+    def compute_decode_seconds(self, requests: int) -> tuple[float, float]:
         """Seconds of an iteration of ``requests`` without cached tokens, and for each cached token."""
         while requests >= len(self.base):
-            self._grow()
+            self._add_rows()
         return self.base[requests], self.slope[requests]
 
-    def added(self, requests: int, tokens: float, attended: float) -> float:
+    def compute_prompt_seconds(self, requests: int, tokens: float, attended: float) -> float:
         """Seconds that ``tokens`` of prompts add, which attend to ``attended`` tokens taken together."""
         while requests >= len(self._prompts):
-            self._grow()
+            self._add_rows()
         columns, row = self.columns, self._prompts[requests]
         place = min(bisect_right(columns, tokens), len(columns) - 1)
         low, high = columns[place - 1], columns[place]

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from service.planning.figures import rounded_up, smaller
 from service.planning.memory.adaptation import LOW_RANK, PREFIXED, TRAINS_NORMS
-from service.planning.memory.stages import blocks_within, stage_start
+from service.planning.memory.stages import count_blocks_within, stage_start
 from service.planning.models.profile import (
     ActivationTerms,
     BlockProfile,
-    Profile,
-    Trained,
+    ModelProfile,
+    TrainedMatrices,
     block_activations,
 )
 from service.planning.models.profile.saved import sampled_activations
@@ -25,17 +25,17 @@ from service.planning.precision import (
     NumberFormat,
     TrainingRecipe,
 )
-from service.planning.software.frameworks import TRAITS, Framework, Traits
+from service.planning.software.frameworks import TRAITS, Framework, FrameworkTraits
 from service.planning.workload import (
     PAIRED,
     WHOLE_BLOCKS,
     Adaptation,
     AdaptationKind,
     AttentionKernel,
-    BaseWeights,
-    Loss,
-    Place,
+    FrozenWeightFormat,
+    LossImplementation,
     Recomputation,
+    TrainingStateLocation,
     TrainingWorkload,
 )
 
@@ -56,15 +56,15 @@ class TokenBytes(NamedTuple):
     linear: float
     quadratic: float
 
-    def at(self, sequence_length: float) -> float:
+    def compute_bytes(self, sequence_length: float) -> float:
         """Bytes of one token in a sequence."""
         return self.linear + self.quadratic * sequence_length
 
-    def times(self, factor: float) -> "TokenBytes":
+    def scale(self, factor: float) -> "TokenBytes":
         """Both taken ``factor`` times."""
         return TokenBytes(self.linear * factor, self.quadratic * factor)
 
-    def plus(self, other: "TokenBytes") -> "TokenBytes":
+    def add(self, other: "TokenBytes") -> "TokenBytes":
         """The sum of both."""
         return TokenBytes(self.linear + other.linear, self.quadratic + other.quadratic)
 
@@ -76,7 +76,7 @@ def activation_bytes_per_token(
     kernel: AttentionKernel,
     tensor: int = 1,
     sequence_parallel: bool = False,
-    traits: Traits = GENERIC,
+    traits: FrameworkTraits = GENERIC,
     input_bytes: float | None = None,
     trains_norms: bool = True,
     compiled: bool = False,
@@ -120,12 +120,12 @@ def activation_bytes_per_token(
 
 
 def logits_bytes_per_token(
-    profile: Profile,
+    profile: ModelProfile,
     element_bytes: float,
     tensor: int = 1,
     *,
     sequence_parallel: bool = False,
-    loss: Loss = Loss.FP32,
+    loss: LossImplementation = LossImplementation.FP32,
     loss_bytes: float = LOSS_BYTES_PER_LOGIT,
     compiled: bool = False,
 ) -> float:
@@ -139,27 +139,29 @@ def logits_bytes_per_token(
     shared = tensor if sequence_parallel else 1
     behind = profile.head_saved_elements * element_bytes / shared
     match loss:
-        case Loss.FUSED:
+        case LossImplementation.FUSED:
             return behind * 2.0
-        case Loss.CHUNKED:
+        case LossImplementation.CHUNKED:
             part = 2.0 * element_bytes if compiled else loss_bytes + narrow
             each = element_bytes + part / LOSS_CHUNKS
-        case Loss.NARROW:
+        case LossImplementation.NARROW:
             each = 2.0 * element_bytes
         case _:
             each = loss_bytes + narrow
     return profile.vocabulary_size / tensor * each + behind
 
 
-def trained_matrices(adaptation: Adaptation, traits: Traits = GENERIC) -> Trained | None:
+def select_trained_matrices(
+    adaptation: Adaptation, traits: FrameworkTraits = GENERIC
+) -> TrainedMatrices | None:
     """Which matrices need their inputs; None where all are trained."""
     kind = adaptation.kind
     if kind is AdaptationKind.FULL:
         return None
-    return Trained(
+    return TrainedMatrices(
         adaptation.targets if kind in LOW_RANK else frozenset(),
         adaptation.rank,
-        keeps_inputs=adaptation.base is not BaseWeights.PLAIN and traits.keeps_packed_inputs,
+        keeps_inputs=adaptation.base is not FrozenWeightFormat.PLAIN and traits.keeps_packed_inputs,
         dropout=traits.low_rank_dropout and kind in LOW_RANK,
         copies_updates=traits.fused_projection,
         scales=kind is AdaptationKind.SCALE,
@@ -167,7 +169,7 @@ def trained_matrices(adaptation: Adaptation, traits: Traits = GENERIC) -> Traine
     )
 
 
-def _of_block(block: BlockProfile, trained: Trained) -> ActivationTerms:
+def _build_block_activations(block: BlockProfile, trained: TrainedMatrices) -> ActivationTerms:
     """Activations of one repetition of a block of which only some matrices are trained."""
     if block.positions is None:
         return block_activations(block.block, trained)
@@ -183,7 +185,9 @@ class StageTerms(NamedTuple):
     depth: float
 
 
-def _stage_terms(profile: Profile, trained: Trained | None, layout: Parallelism, stage: int) -> StageTerms:
+def _build_stage_terms(
+    profile: ModelProfile, trained: TrainedMatrices | None, layout: Parallelism, stage: int
+) -> StageTerms:
     start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
     low, high = profile.activation_prefixes[start], profile.activation_prefixes[end]
     sums = [last - first for first, last in zip(low, high, strict=True)]
@@ -191,8 +195,8 @@ def _stage_terms(profile: Profile, trained: Trained | None, layout: Parallelism,
     if trained is not None:
         terms = ActivationTerms()
         for block in profile.blocks:
-            saved = _of_block(block, trained)
-            terms = terms.plus(saved, blocks_within(block, start, end))
+            saved = _build_block_activations(block, trained)
+            terms = terms.add_scaled(saved, count_blocks_within(block, start, end))
     return StageTerms(terms, ActivationTerms(*sums[_TERMS:-1]), sums[-1], end - start)
 
 
@@ -211,12 +215,12 @@ class StageActivations(NamedTuple):
 NO_ACTIVATIONS = StageActivations(TokenBytes(0.0, 0.0), TokenBytes(0.0, 0.0), TokenBytes(0.0, 0.0))
 
 
-def input_width(recipe: TrainingRecipe, traits: Traits) -> float | None:
+def input_width(recipe: TrainingRecipe, traits: FrameworkTraits) -> float | None:
     """Bytes in which the inputs of matrix multiplications are saved, None for those of the activations."""
     return LOW_PRECISION_BYTES[recipe.low] if recipe.low and traits.scales_inputs else None
 
 
-def _interval(workload: TrainingWorkload, depth: float) -> float:
+def _compute_checkpoint_interval(workload: TrainingWorkload, depth: float) -> float:
     """Blocks from one kept input to the next."""
     match workload.recomputation:
         case Recomputation.SQRT:
@@ -227,8 +231,8 @@ def _interval(workload: TrainingWorkload, depth: float) -> float:
             return smaller(1.0, depth)
 
 
-def _working(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, of_block: ActivationTerms
+def _compute_working_bytes(
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, of_block: ActivationTerms
 ) -> TokenBytes:
     """Gradients of the block at work, and what it gathers of the others of its tensor-parallel group."""
     element_bytes = ELEMENT_BYTES[workload.recipe.activations]
@@ -240,7 +244,9 @@ def _working(
     return TokenBytes(element_bytes * elements, 0.0)
 
 
-def _sent(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> float:
+def _compute_sent_bytes(
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
+) -> float:
     """Bytes per token of a micro-batch that a stage keeps of what it sent on, and for what comes back."""
     traits = TRAITS[workload.framework]
     if profile.deepest is None or not (traits.keeps_outputs or traits.keeps_all_outputs):
@@ -256,8 +262,8 @@ def _sent(profile: Profile, workload: TrainingWorkload, layout: Parallelism, sta
     return piped * ((1.0 - last) * width * rooms + last * logits)
 
 
-def stage_activations(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
+def compute_stage_activations(
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StageActivations:
     """What stage ``stage`` holds of its micro-batches in flight, and what its backward pass adds."""
     if profile.deepest is None:
@@ -266,7 +272,7 @@ def stage_activations(
     element_bytes = ELEMENT_BYTES[recipe.activations]
     strategy = workload.recomputation
 
-    def saved(terms: ActivationTerms, kernel: AttentionKernel = workload.kernel) -> TokenBytes:
+    def compute_saved_bytes(terms: ActivationTerms, kernel: AttentionKernel = workload.kernel) -> TokenBytes:
         return activation_bytes_per_token(
             terms,
             element_bytes=element_bytes,
@@ -279,40 +285,40 @@ def stage_activations(
             compiled=workload.compiled,
         )
 
-    trained = trained_matrices(workload.adaptation, traits)
-    held = _stage_terms(profile, trained, layout, stage)
+    trained = select_trained_matrices(workload.adaptation, traits)
+    held = _build_stage_terms(profile, trained, layout, stage)
     in_flight = layout.micro_batches_in_flight(workload.micro_batches, stage)
     shared = layout.tensor if layout.sequence_parallel else 1
     of_block = profile.deepest.activations
     if trained is not None:
-        of_block = _of_block(profile.deepest, trained)
-    every, deepest = saved(held.terms), saved(of_block)
-    working = _working(profile, workload, layout, of_block)
+        of_block = _build_block_activations(profile.deepest, trained)
+    every, deepest = compute_saved_bytes(held.terms), compute_saved_bytes(of_block)
+    working = _compute_working_bytes(profile, workload, layout, of_block)
     if strategy in WHOLE_BLOCKS:
-        interval = _interval(workload, held.depth)
+        interval = _compute_checkpoint_interval(workload, held.depth)
         kept = rounded_up(held.depth / interval) / held.depth
         inputs = element_bytes * held.width / shared
         stored = TokenBytes(inputs * kept * in_flight, 0.0 * every.quadratic)
         # The first of the blocks at work has its input among those kept.
-        again = deepest.times(interval)
+        again = deepest.scale(interval)
         own = element_bytes * profile.deepest.width_elements / shared
-        working = working.plus(again._replace(linear=again.linear - own))
+        working = working.add(again._replace(linear=again.linear - own))
     elif strategy is Recomputation.SELECTIVE and traits.recomputes_attention:
-        stored = saved(held.terms, AttentionKernel.FLASH).times(in_flight)
-        working = working.plus(TokenBytes(0.0, deepest.quadratic))
+        stored = compute_saved_bytes(held.terms, AttentionKernel.FLASH).scale(in_flight)
+        working = working.add(TokenBytes(0.0, deepest.quadratic))
     elif strategy is Recomputation.SELECTIVE:
-        stored = saved(held.selected, AttentionKernel.FLASH).times(in_flight)
-        kept_of_block = saved(profile.deepest.selected, AttentionKernel.FLASH)
-        working = working.plus(deepest).plus(kept_of_block.times(-1.0))
+        stored = compute_saved_bytes(held.selected, AttentionKernel.FLASH).scale(in_flight)
+        kept_of_block = compute_saved_bytes(profile.deepest.selected, AttentionKernel.FLASH)
+        working = working.add(deepest).add(kept_of_block.scale(-1.0))
     else:
-        stored = every.times(in_flight)
+        stored = every.scale(in_flight)
     mask = (stage == 0) * profile.embedding_mask_bytes * in_flight / shared
     stored = stored._replace(linear=stored.linear + mask)
-    sent = TokenBytes(_sent(profile, workload, layout, stage), 0.0)
+    sent = TokenBytes(_compute_sent_bytes(profile, workload, layout, stage), 0.0)
     pairs = 2.0 if workload.objective in PAIRED else 1.0
-    stored, working, sent = stored.times(pairs), working.times(pairs), sent.times(pairs)
-    if workload.offload.activations is Place.NONE:
-        return StageActivations(stored.plus(sent), working, TokenBytes(0.0, 0.0))
+    stored, working, sent = stored.scale(pairs), working.scale(pairs), sent.scale(pairs)
+    if workload.offload.activations is TrainingStateLocation.NONE:
+        return StageActivations(stored.add(sent), working, TokenBytes(0.0, 0.0))
     # The block at work and the one on its way stay.
     staying = smaller(1.0, 2.0 / (held.depth * in_flight))
-    return StageActivations(stored.times(staying).plus(sent), working, stored.times(1.0 - staying))
+    return StageActivations(stored.scale(staying).add(sent), working, stored.scale(1.0 - staying))

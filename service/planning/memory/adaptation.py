@@ -10,15 +10,15 @@ biases, and virtual tokens in each layer).
 
 from collections.abc import Iterator
 
-from service.planning.models.architecture import Block
-from service.planning.models.layers import Attention, Split, Tensor
-from service.planning.models.profile import Profile
+from service.planning.models.architecture import LayerBlock
+from service.planning.models.layers import Attention, LayerTensor, TensorSplit
+from service.planning.models.profile import ModelProfile
 from service.planning.precision import ELEMENT_BYTES, NumberFormat, TrainingRecipe
-from service.planning.workload import Adaptation, AdaptationKind, BaseWeights
+from service.planning.workload import Adaptation, AdaptationKind, FrozenWeightFormat
 
 BASE_BYTES = {
-    BaseWeights.NF4: 0.5 + 4.0 / 64,
-    BaseWeights.NF4_DOUBLE: 0.5 + 1.0 / 64 + 4.0 / (64 * 256),
+    FrozenWeightFormat.NF4: 0.5 + 4.0 / 64,
+    FrozenWeightFormat.NF4_DOUBLE: 0.5 + 1.0 / 64 + 4.0 / (64 * 256),
 }
 """Bytes of a frozen weight: 4 bits and an FP32 scale per 64 weights, or scales of 8 bits with an FP32 scale
 per 256 of them."""
@@ -54,58 +54,58 @@ LINEAR_NAMES = frozenset(
 """Matrices of blocks that are linear modules of their own, which routed experts are not."""
 
 
-def _low_rank(tensor: Tensor, adaptation: Adaptation) -> Iterator[Tensor]:
+def _list_low_rank_tensors(tensor: LayerTensor, adaptation: Adaptation) -> Iterator[LayerTensor]:
     """Both low-rank matrices beside a matrix, cut by tensor parallelism where the matrix is."""
     *leading, inputs, outputs = tensor.shape
-    into = tensor.split if tensor.split is not Split.COLUMN else Split.NONE
-    out = tensor.split if tensor.split is not Split.ROW else Split.NONE
-    yield Tensor("low_rank_in", (*leading, inputs, adaptation.rank), into)
-    yield Tensor("low_rank_out", (*leading, adaptation.rank, outputs), out)
+    into = tensor.split if tensor.split is not TensorSplit.COLUMN else TensorSplit.NONE
+    out = tensor.split if tensor.split is not TensorSplit.ROW else TensorSplit.NONE
+    yield LayerTensor("low_rank_in", (*leading, inputs, adaptation.rank), into)
+    yield LayerTensor("low_rank_out", (*leading, adaptation.rank, outputs), out)
     if adaptation.kind is AdaptationKind.DORA:
-        yield Tensor("magnitude", (*leading, outputs), out)
+        yield LayerTensor("magnitude", (*leading, outputs), out)
 
 
-def adapted_tensors(block: Block, adaptation: Adaptation) -> Iterator[tuple[Tensor, int]]:
+def list_adapted_tensors(block: LayerBlock, adaptation: Adaptation) -> Iterator[tuple[LayerTensor, int]]:
     """The trained tensors of one repetition of a block, each with how often it occurs there."""
     if adaptation.kind in LOW_RANK:
-        for tensor, count in block.tensors():
+        for tensor, count in block.list_tensors():
             if tensor.name in adaptation.targets and tensor.multiplied:
-                for matrix in _low_rank(tensor, adaptation):
+                for matrix in _list_low_rank_tensors(tensor, adaptation):
                     yield matrix, count
     if adaptation.kind is AdaptationKind.SCALE:
-        yield from _scaled(block, adaptation)
+        yield from _list_scaling_tensors(block, adaptation)
     for layer in block.layers:
         if adaptation.kind is AdaptationKind.PREFIX and isinstance(layer, Attention):
             width = 2 * layer.key_value_heads * layer.head_size
-            yield Tensor("prefix", (adaptation.tokens, width), Split.COLUMN), layer.count
+            yield LayerTensor("prefix", (adaptation.tokens, width), TensorSplit.COLUMN), layer.count
         if adaptation.kind is AdaptationKind.ADAPTER and layer.kind in ("attention", "feed_forward"):
             width = getattr(layer, "hidden_size", 0)
             for shape in ((width, adaptation.rank), (adaptation.rank, width)):
-                yield Tensor("adapter", shape, Split.NONE), layer.count
-                yield Tensor("adapter_bias", shape[1:], Split.NONE), layer.count
+                yield LayerTensor("adapter", shape, TensorSplit.NONE), layer.count
+                yield LayerTensor("adapter_bias", shape[1:], TensorSplit.NONE), layer.count
 
 
-def _scaled(block: Block, adaptation: Adaptation) -> Iterator[tuple[Tensor, int]]:
+def _list_scaling_tensors(block: LayerBlock, adaptation: Adaptation) -> Iterator[tuple[LayerTensor, int]]:
     """What LLaMA-Adapter V2 trains in a block: vectors, a factor and a shift behind matrices, tokens."""
-    for tensor, count in block.tensors():
+    for tensor, count in block.list_tensors():
         if tensor.name in LINEAR_NAMES and tensor.multiplied:
-            split = tensor.split if tensor.split is not Split.ROW else Split.NONE
-            yield Tensor("scale_and_shift", (2, *tensor.shape[:-2], tensor.shape[-1]), split), count
+            split = tensor.split if tensor.split is not TensorSplit.ROW else TensorSplit.NONE
+            yield LayerTensor("scale_and_shift", (2, *tensor.shape[:-2], tensor.shape[-1]), split), count
         elif not tensor.multiplied:
             yield tensor, count
     for layer in block.layers:
         if isinstance(layer, Attention):
-            yield Tensor("tokens", (adaptation.tokens, layer.hidden_size), Split.NONE), layer.count
+            yield LayerTensor("tokens", (adaptation.tokens, layer.hidden_size), TensorSplit.NONE), layer.count
 
 
-def prompt_tensors(profile: Profile, adaptation: Adaptation) -> Iterator[tuple[Tensor, int]]:
+def list_prompt_tensors(profile: ModelProfile, adaptation: Adaptation) -> Iterator[tuple[LayerTensor, int]]:
     """The virtual tokens that prompt tuning puts before the first block."""
     if adaptation.kind is AdaptationKind.PROMPT:
-        yield Tensor("prompt", (adaptation.tokens, profile.widest_elements), Split.NONE), 1
+        yield LayerTensor("prompt", (adaptation.tokens, profile.widest_elements), TensorSplit.NONE), 1
 
 
 def frozen_bytes(
-    profile: Profile, adaptation: Adaptation, recipe: TrainingRecipe, *, packs_head: bool = False
+    profile: ModelProfile, adaptation: Adaptation, recipe: TrainingRecipe, *, packs_head: bool = False
 ) -> tuple[float, float]:
     """Mean bytes of a frozen parameter inside blocks, and of one outside them.
 
@@ -113,7 +113,7 @@ def frozen_bytes(
     ``packs_head`` says whether that of the head is among them.
     """
     wide = ELEMENT_BYTES[recipe.activations]
-    if adaptation.base is BaseWeights.PLAIN:
+    if adaptation.base is FrozenWeightFormat.PLAIN:
         return wide, wide
     outer = ELEMENT_BYTES[NumberFormat.BF16]
     inside = sum(profile.prefixes[-1]) or profile.parameter_count
@@ -125,13 +125,13 @@ def frozen_bytes(
     return mean, packed * BASE_BYTES[adaptation.base] + (1.0 - packed) * outer
 
 
-def trained_parameters(profile: Profile, adaptation: Adaptation) -> int:
+def count_trained_parameters(profile: ModelProfile, adaptation: Adaptation) -> int:
     """How many parameters are trained."""
     if adaptation.kind is AdaptationKind.FULL:
         return profile.parameter_count
     inside = sum(
         tensor.size * count * block.repeats
         for block in profile.blocks
-        for tensor, count in adapted_tensors(block.block, adaptation)
+        for tensor, count in list_adapted_tensors(block.block, adaptation)
     )
-    return inside + sum(tensor.size * count for tensor, count in prompt_tensors(profile, adaptation))
+    return inside + sum(tensor.size * count for tensor, count in list_prompt_tensors(profile, adaptation))

@@ -3,7 +3,7 @@
 import math
 
 from service.planning.hardware.storage import CACHE_FORMATS, BlockFormat
-from service.planning.models.profile import AttentionWork, Profile
+from service.planning.models.profile import AttentionWork, ModelProfile
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 from service.planning.software.engines import EngineRules
 
@@ -26,7 +26,7 @@ def cache_bytes_per_token(
     return work.layers * layer_cache_bytes(work, cache_format, tensor) if work.caches else 0.0
 
 
-def most_tokens(work: AttentionWork, rules: EngineRules, batched_tokens: int) -> float:
+def compute_max_cached_tokens(work: AttentionWork, rules: EngineRules, batched_tokens: int) -> float:
     """Tokens beyond which the cache of a layer no longer grows."""
     if not rules.windows_kept:
         return math.inf
@@ -34,7 +34,7 @@ def most_tokens(work: AttentionWork, rules: EngineRules, batched_tokens: int) ->
 
 
 def key_value_bytes(
-    profile: Profile,
+    profile: ModelProfile,
     context_tokens: float,
     cache_format: NumberFormat | BlockFormat,
     *,
@@ -50,13 +50,17 @@ def key_value_bytes(
     """
     return sum(
         cache_bytes_per_token(work, cache_format, tensor)
-        * (source_tokens if work.cross else min(context_tokens, most_tokens(work, rules, batched_tokens)))
+        * (
+            source_tokens
+            if work.cross
+            else min(context_tokens, compute_max_cached_tokens(work, rules, batched_tokens))
+        )
         for work in profile.attention
     )
 
 
 def state_bytes(
-    profile: Profile, state_format: NumberFormat, *, tensor: int = 1, rules: EngineRules = _BARE
+    profile: ModelProfile, state_format: NumberFormat, *, tensor: int = 1, rules: EngineRules = _BARE
 ) -> float:
     """Recurrent states and the convolutions' last inputs of one sequence, split over the heads.
 

@@ -3,16 +3,16 @@
 import math
 from typing import NamedTuple
 
-from service.planning.memory.caches import cache_bytes_per_token, most_tokens
-from service.planning.memory.serving import ServingMemory, inference_memory, pass_bytes
-from service.planning.memory.stages import stage_share, whole_units
-from service.planning.models.profile import Profile
+from service.planning.memory.caches import cache_bytes_per_token, compute_max_cached_tokens
+from service.planning.memory.serving import ServingMemory, estimate_inference_memory, pass_bytes
+from service.planning.memory.stages import round_down_units, stage_share
+from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
-from service.planning.software.engines import Reservation
+from service.planning.software.engines import MemoryReservation
 from service.planning.workload import InferenceWorkload
 
 
-def usable_bytes_of(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
+def compute_usable_bytes(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
     """Bytes of a device that the engine lets all of this take, if its share of the device is ``limit_bytes``.
 
     What it charges to its share, what it leaves to caches, and what it takes outside the share, at most the
@@ -22,19 +22,19 @@ def usable_bytes_of(memory: ServingMemory, workload: InferenceWorkload, limit_by
     capacity = limit_bytes / fraction
     fixed = memory.fixed_bytes
     match rules.reservation:
-        case Reservation.DEVICE:
+        case MemoryReservation.DEVICE:
             return min(limit_bytes + memory.outside_bytes, capacity)
-        case Reservation.FREE:
+        case MemoryReservation.FREE:
             return min(fixed + fraction * (capacity - fixed), capacity)
-        case Reservation.STATIC:
+        case MemoryReservation.STATIC:
             loaded = memory.weights + memory.draft_weights + memory.adapters
             share = fraction * (capacity - memory.context - memory.communication)
             return min(fixed - loaded + share, capacity)
-        case Reservation.NOTHING:
+        case MemoryReservation.NOTHING:
             return capacity
 
 
-def requests_held(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
+def compute_fitting_requests(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
     """Requests of one replica that fit, parts of one included, if the engine's share is ``limit_bytes``.
 
     Every bound is linear in the requests: r x (cache + state) + w x (fixed + r x growth) <= room, where w is
@@ -48,11 +48,11 @@ def requests_held(memory: ServingMemory, workload: InferenceWorkload, limit_byte
     capacity = limit_bytes / fraction
     rooms = [(capacity, 1.0)]
     match rules.reservation:
-        case Reservation.DEVICE:
+        case MemoryReservation.DEVICE:
             rooms = [(min(limit_bytes + memory.outside_bytes, capacity), 1.0)]
-        case Reservation.FREE:
+        case MemoryReservation.FREE:
             rooms.append((fraction * capacity, fraction))
-        case Reservation.STATIC:
+        case MemoryReservation.STATIC:
             loaded = memory.weights + memory.draft_weights + memory.adapters
             rooms.append((fraction * (capacity - memory.context - memory.communication) - loaded, 0.0))
     if memory.sampler_requests:
@@ -62,67 +62,71 @@ def requests_held(memory: ServingMemory, workload: InferenceWorkload, limit_byte
         work = [(iteration.least, 0.0), (iteration.beside, iteration.request)]
         work += [(0.0, memory.request_logits_bytes), (memory.loading_bytes, -each)]
     return min(
-        _most(room - weight * (beside + fixed), each + weight * growth)
+        _compute_max_count(room - weight * (beside + fixed), each + weight * growth)
         for room, weight in rooms
         for fixed, growth in work
     )
 
 
-def largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> int:
+def find_largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> int:
     """Most whole requests of one replica that fit and that the engine takes at a time."""
-    limit = whole_units(requests_held(memory, workload, limit_bytes))
+    limit = round_down_units(compute_fitting_requests(memory, workload, limit_bytes))
     return limit if workload.most_requests is None else min(limit, workload.most_requests)
 
 
-def _most(room: float, each: float) -> float:
+def _compute_max_count(room: float, each: float) -> float:
     """How often ``each`` goes into ``room``: without end if it takes nothing of what is there."""
     if room < 0.0:
         return 0.0
     return room / each if each > 0.0 else math.inf
 
 
-def requests_that_fit(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, limit_bytes: float
+def count_fitting_requests(
+    profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism, limit_bytes: float
 ) -> int:
     """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``."""
-    return largest_concurrency(inference_memory(profile, workload, layout), workload, limit_bytes)
+    return find_largest_concurrency(
+        estimate_inference_memory(profile, workload, layout), workload, limit_bytes
+    )
 
 
-def requests_of_a_pass(memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float) -> int:
+def count_pass_requests(memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float) -> int:
     """Most requests of one forward pass, of a model that keeps nothing of a request that has ended."""
-    return max(0, whole_units((usable_bytes - memory.beside_bytes) / pass_bytes(workload)))
+    return max(0, round_down_units((usable_bytes - memory.beside_bytes) / pass_bytes(workload)))
 
 
-class _Room(NamedTuple):
+class _CacheRoom(NamedTuple):
     """Bytes for caches and states, and what a token of context takes of them beside its cache."""
 
     size: float
     token_bytes: float
 
 
-def _rooms(memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float) -> list[_Room]:
+def _list_cache_rooms(
+    memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float
+) -> list[_CacheRoom]:
     """What is left to caches and states, all to be kept: more than one where scores grow with them."""
     if not workload.rules.scores_kept:
-        return [_Room(usable_bytes - memory.fixed_bytes, 0.0)]
+        return [_CacheRoom(usable_bytes - memory.fixed_bytes, 0.0)]
     iteration, left = memory.iteration, usable_bytes - memory.beside_bytes
     growth = iteration.request / workload.context_tokens
-    return [_Room(left - iteration.least, 0.0), _Room(left - iteration.beside, growth)]
+    return [_CacheRoom(left - iteration.least, 0.0), _CacheRoom(left - iteration.beside, growth)]
 
 
-def cache_tokens(memory: ServingMemory, usable_bytes: float, workload: InferenceWorkload) -> int:
+def count_cache_tokens(memory: ServingMemory, usable_bytes: float, workload: InferenceWorkload) -> int:
     """Tokens of one replica's cache beside weights and buffers, in whole blocks, as engines count them."""
     # States and the cache of a draft model are taken from the same room.
     others = memory.requests * (memory.sequence_state_bytes + memory.draft_sequence_cache_bytes)
     per_token = memory.token_cache_bytes or memory.sequence_cache_bytes / workload.context_tokens
     blocks = min(
         (room.size - others) / (per_token + room.token_bytes) / workload.block_tokens
-        for room in _rooms(memory, workload, usable_bytes)
+        for room in _list_cache_rooms(memory, workload, usable_bytes)
     )
-    return whole_units(blocks) * workload.block_tokens
+    return round_down_units(blocks) * workload.block_tokens
 
 
-def longest_context(
-    profile: Profile,
+def find_longest_context(
+    profile: ModelProfile,
     workload: InferenceWorkload,
     layout: Parallelism,
     memory: ServingMemory,
@@ -138,7 +142,7 @@ def longest_context(
     works += [(work, 1.0) for work in draft.profile.attention] if draft else []
     costs = [
         (
-            most_tokens(work, workload.rules, workload.batched_tokens),
+            compute_max_cached_tokens(work, workload.rules, workload.batched_tokens),
             part * cache_bytes_per_token(work, workload.cache_format, layout.tensor),
         )
         for work, part in works
@@ -151,16 +155,16 @@ def longest_context(
     )
     held = memory.sequence_state_bytes + crossed * workload.input_tokens
     reached = [
-        _longest(costs, max(0.0, max(0.0, room.size) / memory.requests - held), room.token_bytes)
-        for room in _rooms(memory, workload, usable_bytes)
+        _solve_context_tokens(costs, max(0.0, max(0.0, room.size) / memory.requests - held), room.token_bytes)
+        for room in _list_cache_rooms(memory, workload, usable_bytes)
     ]
     longest = min((tokens for tokens in reached if tokens is not None), default=None)
     if longest is None:
         return None
-    return whole_units(longest / workload.block_tokens) * workload.block_tokens
+    return round_down_units(longest / workload.block_tokens) * workload.block_tokens
 
 
-def _longest(costs: list[tuple[float, float]], room: float, beside: float) -> float | None:
+def _solve_context_tokens(costs: list[tuple[float, float]], room: float, beside: float) -> float | None:
     """Tokens whose cache fills ``room``, by what a token costs up to each window; None for no end."""
     windows = sorted({window for window, cost in costs if cost} | ({math.inf} if beside else set()))
     reached = 0.0
@@ -181,7 +185,7 @@ class CacheWaste(NamedTuple):
     waste_bytes_per_request: float
 
 
-def cache_waste(memory: ServingMemory, workload: InferenceWorkload) -> CacheWaste:
+def compute_cache_waste(memory: ServingMemory, workload: InferenceWorkload) -> CacheWaste:
     """Rounding to whole blocks, or without paging the output that a request has not reached on average."""
     tokens = workload.input_tokens + workload.output_tokens
     per_token = memory.sequence_cache_bytes / workload.context_tokens

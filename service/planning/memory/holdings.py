@@ -1,26 +1,31 @@
 """Parameters that a pipeline stage holds, and their training state on one device, wherever it lies."""
 
 from service.planning.figures import larger
-from service.planning.memory.adaptation import LINEAR_NAMES, adapted_tensors, frozen_bytes, prompt_tensors
-from service.planning.memory.stages import blocks_within, stage_start
+from service.planning.memory.adaptation import (
+    LINEAR_NAMES,
+    frozen_bytes,
+    list_adapted_tensors,
+    list_prompt_tensors,
+)
+from service.planning.memory.stages import count_blocks_within, stage_start
 from service.planning.memory.states import (
-    Held,
+    ResidentParameters,
     StateBytes,
-    held_parameters,
     optimizer_bytes,
+    shard_parameters,
     state_bytes,
     state_bytes_per_parameter,
 )
-from service.planning.models.layers import Tensor
-from service.planning.models.profile import Profile, StageParameters
-from service.planning.models.profile.whole import sizes_of
+from service.planning.models.layers import LayerTensor
+from service.planning.models.profile import ModelProfile, StageParameters
+from service.planning.models.profile.model import count_sizes
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, OPTIMIZER_STATES
 from service.planning.software.frameworks import TRAITS
 from service.planning.workload import AdaptationKind, TrainingWorkload
 
 
-def stage_parameters(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
+def count_stage_parameters(profile: ModelProfile, layout: Parallelism, stage: int) -> StageParameters:
     """Parameters of a stage, before they are divided or spread."""
     if not profile.shapes_known:
         return StageParameters(profile.parameter_count / layout.pipeline, 0.0, 0.0)
@@ -36,22 +41,22 @@ def stage_parameters(profile: Profile, layout: Parallelism, stage: int) -> Stage
     )
 
 
-def adapted_parameters(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
+def count_adapted_parameters(
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StageParameters:
     """Trained parameters of an adaptation, of the blocks of a stage and before the first."""
     start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
     split = whole = expert = 0.0
     for block in profile.blocks:
-        s, w, x = sizes_of(adapted_tensors(block.block, workload.adaptation))
-        count = blocks_within(block, start, end)
+        s, w, x = count_sizes(list_adapted_tensors(block.block, workload.adaptation))
+        count = count_blocks_within(block, start, end)
         split, whole, expert = split + s * count, whole + w * count, expert + x * count
     first = (stage == 0) * 1.0
-    whole += first * sum(tensor.size * n for tensor, n in prompt_tensors(profile, workload.adaptation))
+    whole += first * sum(tensor.size * n for tensor, n in list_prompt_tensors(profile, workload.adaptation))
     return StageParameters(split, whole, expert)
 
 
-def outer_parameters(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
+def count_outer_parameters(profile: ModelProfile, layout: Parallelism, stage: int) -> StageParameters:
     """Parameters of a stage outside blocks."""
     table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
     copied = head * (1.0 - table) * profile.tied_parameters
@@ -62,30 +67,34 @@ def outer_parameters(profile: Profile, layout: Parallelism, stage: int) -> Stage
     )
 
 
-def on_device(parameters: StageParameters, layout: Parallelism) -> float:
+def count_device_parameters(parameters: StageParameters, layout: Parallelism) -> float:
     """Parameters of one device without sharding."""
     dense = parameters.split / layout.tensor + parameters.whole
     return dense + parameters.expert / (layout.tensor * layout.expert)
 
 
-def largest_block(profile: Profile, layout: Parallelism) -> float:
+def find_largest_block(profile: ModelProfile, layout: Parallelism) -> float:
     """Parameters of the largest block on one device without sharding."""
     largest = 0.0
     for split, whole, expert in profile.block_sizes:
-        largest = larger(largest, on_device(StageParameters(split, whole, expert), layout))
+        largest = larger(largest, count_device_parameters(StageParameters(split, whole, expert), layout))
     return largest
 
 
-def largest_matrix(profile: Profile, layout: Parallelism, *, with_head: bool) -> float:
+def find_largest_matrix(profile: ModelProfile, layout: Parallelism, *, with_head: bool) -> float:
     """Elements of the largest matrix of a linear module on one device."""
-    inside = (tensor for block in profile.blocks for tensor, _ in block.block.tensors())
+    inside = (tensor for block in profile.blocks for tensor, _ in block.block.list_tensors())
     tensors = [tensor for tensor in inside if tensor.name in LINEAR_NAMES]
     tensors += [tensor for tensor, _ in profile.head_tensors] if with_head else ()
     return max((tensor.size for tensor in tensors if tensor.multiplied), default=0) / layout.tensor
 
 
-def _optimizer_states(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int, held: Held
+def _compute_optimizer_bytes(
+    profile: ModelProfile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    stage: int,
+    held: ResidentParameters,
 ) -> float:
     """Bytes of the optimizer's states on one device."""
     optimizer, width = workload.optimizer, ELEMENT_BYTES[workload.recipe.optimizer_states]
@@ -95,7 +104,7 @@ def _optimizer_states(
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
     total = 0.0
 
-    def kept(tensors: list[tuple[Tensor, float]], *, inside: bool) -> float:
+    def compute_tensor_bytes(tensors: list[tuple[LayerTensor, float]], *, inside: bool) -> float:
         return optimizer_bytes(
             tensors,
             optimizer,
@@ -106,22 +115,24 @@ def _optimizer_states(
         )
 
     for block in profile.blocks:
-        count = blocks_within(block, start, end)
-        tensors = adapted_tensors(block.block, workload.adaptation) if adapted else block.block.tensors()
-        total += kept([(tensor, n * count) for tensor, n in tensors], inside=True)
+        count = count_blocks_within(block, start, end)
+        tensors = (
+            list_adapted_tensors(block.block, workload.adaptation) if adapted else block.block.list_tensors()
+        )
+        total += compute_tensor_bytes([(tensor, n * count) for tensor, n in tensors], inside=True)
     table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
-    outside: list[tuple[Tensor, float]] = []
+    outside: list[tuple[LayerTensor, float]] = []
     if adapted:
-        outside += [(tensor, n * table) for tensor, n in prompt_tensors(profile, workload.adaptation)]
+        outside += [(tensor, n * table) for tensor, n in list_prompt_tensors(profile, workload.adaptation)]
     else:
         outside += [(tensor, table) for tensor in profile.table_tensors]
         outside += [(tensor, head * n) for tensor, n in profile.head_tensors]
         outside += [(tensor, head * (1.0 - table)) for tensor in profile.tied_tensors]
-    return total + kept(outside, inside=False)
+    return total + compute_tensor_bytes(outside, inside=False)
 
 
-def stage_states(
-    profile: Profile,
+def compute_stage_states(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     stage: int,
@@ -129,17 +140,21 @@ def stage_states(
 ) -> StateBytes:
     """Weights, gradients and optimizer states of one device, wherever they lie."""
     if workload.adaptation.kind is AdaptationKind.FULL:
-        held = held_parameters(base, layout)
-        return state_bytes(held, workload.recipe, _optimizer_states(profile, workload, layout, stage, held))
-    trained = held_parameters(adapted_parameters(profile, workload, layout, stage), layout)
+        held = shard_parameters(base, layout)
+        return state_bytes(
+            held, workload.recipe, _compute_optimizer_bytes(profile, workload, layout, stage, held)
+        )
+    trained = shard_parameters(count_adapted_parameters(profile, workload, layout, stage), layout)
     state = state_bytes(
-        trained, workload.recipe, _optimizer_states(profile, workload, layout, stage, trained)
+        trained, workload.recipe, _compute_optimizer_bytes(profile, workload, layout, stage, trained)
     )
-    return state._replace(weights=state.weights + _frozen(profile, workload, layout, stage, base))
+    return state._replace(
+        weights=state.weights + _compute_frozen_bytes(profile, workload, layout, stage, base)
+    )
 
 
-def _frozen(
-    profile: Profile,
+def _compute_frozen_bytes(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     stage: int,
@@ -148,6 +163,8 @@ def _frozen(
     """Weights that are not trained, on one device."""
     packs_head = TRAITS[workload.framework].packs_head
     inside, outside = frozen_bytes(profile, workload.adaptation, workload.recipe, packs_head=packs_head)
-    outer = outer_parameters(profile, layout, stage)
+    outer = count_outer_parameters(profile, layout, stage)
     blocks = StageParameters(base.split - outer.split, base.whole - outer.whole, base.expert)
-    return held_parameters(blocks, layout).weights * inside + held_parameters(outer, layout).weights * outside
+    return (
+        shard_parameters(blocks, layout).weights * inside + shard_parameters(outer, layout).weights * outside
+    )

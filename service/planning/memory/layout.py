@@ -9,22 +9,24 @@ nodes. The first layout that fits the memory is taken; where none does, the one 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from service.planning.memory.capacity import usable_bytes_of
-from service.planning.memory.serving import inference_memory
-from service.planning.memory.training import training_memory
-from service.planning.models.profile import Profile
-from service.planning.parallelism import Parallelism, Sharding, divisors
+from service.planning.memory.capacity import compute_usable_bytes
+from service.planning.memory.serving import estimate_inference_memory
+from service.planning.memory.training import estimate_training_memory
+from service.planning.models.profile import ModelProfile
+from service.planning.parallelism import Parallelism, Sharding, list_divisors
 from service.planning.software.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 
 
 @lru_cache(maxsize=4096)
-def _splits(
+def _list_splits(
     heads: tuple[int, ...], block_count: int, devices: int, per_node: int
 ) -> tuple[tuple[int, int], ...]:
     """Tensor and pipeline degrees, smallest replica first, tensor parallelism kept in a node."""
-    tensors = [t for t in divisors(per_node) if devices % t == 0 and all(count % t == 0 for count in heads)]
-    pipelines = [p for p in divisors(devices) if p <= block_count]
+    tensors = [
+        t for t in list_divisors(per_node) if devices % t == 0 and all(count % t == 0 for count in heads)
+    ]
+    pipelines = [p for p in list_divisors(devices) if p <= block_count]
     splits = {(t, p) for t in tensors for p in pipelines if devices % (t * p) == 0}
     # Pipeline stages only once tensor parallelism fills the node.
     widest = max(tensors)
@@ -32,14 +34,14 @@ def _splits(
     return tuple(sorted(kept, key=lambda split: (split[0] * split[1], split[1])))
 
 
-def _splits_of(profile: Profile, devices: int, per_node: int) -> tuple[tuple[int, int], ...]:
+def _list_profile_splits(profile: ModelProfile, devices: int, per_node: int) -> tuple[tuple[int, int], ...]:
     heads = tuple(work.query_heads for work in profile.attention)
     # Nothing is known against any depth of a model without shapes.
     depth = max(profile.block_count, 1) if profile.shapes_known else devices
-    return _splits(heads, depth, devices, min(devices, per_node))
+    return _list_splits(heads, depth, devices, min(devices, per_node))
 
 
-def _first_fitting(
+def _find_first_fitting(
     candidates: Iterator[Parallelism],
     used_bytes: Callable[[Parallelism], float],
     usable_bytes: float | None,
@@ -58,8 +60,8 @@ def _first_fitting(
     return best or Parallelism(data=devices)
 
 
-def training_layout(
-    profile: Profile,
+def select_training_layout(
+    profile: ModelProfile,
     laid_out: Callable[[Parallelism], TrainingWorkload | None],
     *,
     devices: int,
@@ -76,8 +78,8 @@ def training_layout(
         return Parallelism()
     workloads: dict[Parallelism, TrainingWorkload] = {}
 
-    def candidates() -> Iterator[Parallelism]:
-        for tensor, pipeline in _splits_of(profile, devices, per_node):
+    def list_candidates() -> Iterator[Parallelism]:
+        for tensor, pipeline in _list_profile_splits(profile, devices, per_node):
             data = devices // (tensor * pipeline)
             shardings: tuple[Sharding, ...] = (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)
             if not profile.shapes_known:
@@ -99,16 +101,16 @@ def training_layout(
                     workloads[layout] = workload
                     yield layout
 
-    return _first_fitting(
-        candidates(),
-        lambda layout: training_memory(profile, workloads[layout], layout, overhead)[0].total_bytes,
+    return _find_first_fitting(
+        list_candidates(),
+        lambda layout: estimate_training_memory(profile, workloads[layout], layout, overhead)[0].total_bytes,
         usable_bytes if profile.shapes_known else None,
         devices,
     )
 
 
-def inference_layout(
-    profile: Profile,
+def select_inference_layout(
+    profile: ModelProfile,
     workload: InferenceWorkload,
     *,
     devices: int,
@@ -122,15 +124,15 @@ def inference_layout(
     if devices == 1:
         return Parallelism()
 
-    def candidates() -> Iterator[Parallelism]:
-        for tensor, pipeline in _splits_of(profile, devices, per_node):
+    def list_candidates() -> Iterator[Parallelism]:
+        for tensor, pipeline in _list_profile_splits(profile, devices, per_node):
             yield Parallelism(tensor=tensor, pipeline=pipeline, data=devices // (tensor * pipeline))
 
-    def used(layout: Parallelism) -> float:
-        memory = inference_memory(profile, workload, layout)
+    def compute_used_bytes(layout: Parallelism) -> float:
+        memory = estimate_inference_memory(profile, workload, layout)
         if usable_bytes is None:
             return memory.total_bytes
         # What an engine takes outside its share does not count against it.
-        return memory.total_bytes - usable_bytes_of(memory, workload, usable_bytes) + usable_bytes
+        return memory.total_bytes - compute_usable_bytes(memory, workload, usable_bytes) + usable_bytes
 
-    return _first_fitting(candidates(), used, usable_bytes, devices)
+    return _find_first_fitting(list_candidates(), compute_used_bytes, usable_bytes, devices)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from service.planning.memory.training import training_memory
-from service.planning.models.positions import Sample
-from service.planning.models.profile import Profile
+from service.planning.memory.training import estimate_training_memory
+from service.planning.models.positions import SampleShape
+from service.planning.models.profile import ModelProfile
 from service.planning.models.profile.sampled import training_profile
 from service.planning.parallelism import Parallelism
 from service.planning.software.overhead import DeviceOverhead
@@ -14,15 +14,15 @@ LONGEST = 2**24
 """Tokens beyond which no sequence is sought."""
 
 
-def takes_any_length(profile: Profile) -> bool:
+def has_variable_length(profile: ModelProfile) -> bool:
     """Whether one of the inputs is a sequence of tokens whose length the model does not set."""
     inputs = profile.sampled.inputs if profile.sampled else ()
     return any(item.kind == "tokens" and item.length is None for item in inputs)
 
 
-def longest_sampled_sequence(
-    profile: Profile,
-    sample: Sample,
+def find_longest_sampled_sequence(
+    profile: ModelProfile,
+    sample: SampleShape,
     workload: TrainingWorkload,
     layout: Parallelism,
     *,
@@ -39,15 +39,15 @@ def longest_sampled_sequence(
         return 0
     follows = sample.source_tokens == sample.tokens
 
-    def excess(tokens: int) -> float:
+    def compute_excess(tokens: int) -> float:
         longer = sample._replace(tokens=tokens, source_tokens=tokens if follows else sample.source_tokens)
         found = training_profile(profile, architecture, longer)
-        return training_memory(found, workload, layout, overhead)[0].total_bytes - usable_bytes
+        return estimate_training_memory(found, workload, layout, overhead)[0].total_bytes - usable_bytes
 
-    return _last_fitting(excess)
+    return _find_last_fitting(compute_excess)
 
 
-def _last_fitting(excess: Callable[[int], float]) -> int:
+def _find_last_fitting(excess: Callable[[int], float]) -> int:
     """The largest count whose ``excess``, which grows and is nearly a parabola, is not above 0; 0 if none.
 
     Regula falsi between the two counts that enclose it, by halves where that is slow.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from service.planning.hardware.storage import WeightFormat
 from service.planning.memory.caches import key_value_bytes, layer_cache_bytes, state_bytes
 from service.planning.memory.stages import stage_share
-from service.planning.models.profile import Profile
+from service.planning.models.profile import ModelProfile
 from service.planning.models.profile.iteration import STREAM_COPIES
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
@@ -35,11 +35,11 @@ class IterationBytes(NamedTuple):
     request: float = 0.0
     """Of each request, beside ``beside``."""
 
-    def of(self, requests: int) -> float:
+    def compute_bytes(self, requests: int) -> float:
         """With ``requests`` at a time."""
         return max(self.least, self.beside + requests * self.request)
 
-    def scaled(self, factor: float) -> "IterationBytes":
+    def scale(self, factor: float) -> "IterationBytes":
         """All of it times ``factor``."""
         return IterationBytes(self.least * factor, self.beside * factor, self.request * factor)
 
@@ -81,7 +81,7 @@ class ServingMemory(NamedTuple):
     @property
     def iteration_bytes(self) -> float:
         """Intermediates of one iteration with the requests served."""
-        return self.iteration.of(self.requests)
+        return self.iteration.compute_bytes(self.requests)
 
     @property
     def request_bytes(self) -> float:
@@ -104,15 +104,15 @@ class ServingMemory(NamedTuple):
         return self.requests * self.draft_sequence_cache_bytes
 
     @property
-    def drawing_bytes(self) -> float:
+    def sampling_bytes(self) -> float:
         """What drawing tokens takes at its peak."""
         return (self.sampler_requests or self.requests) * self.request_logits_bytes
 
     @property
     def sampler(self) -> float:
         """Room to draw tokens, where the engine reserves it and it outgrows an iteration."""
-        outgrows = self.sampler_requests and self.held_bytes + self.drawing_bytes > self.iteration_bytes
-        return self.drawing_bytes if outgrows else 0.0
+        outgrows = self.sampler_requests and self.held_bytes + self.sampling_bytes > self.iteration_bytes
+        return self.sampling_bytes if outgrows else 0.0
 
     @property
     def workspace(self) -> float:
@@ -122,7 +122,7 @@ class ServingMemory(NamedTuple):
         """
         if self.sampler_requests:
             return self.held_bytes if self.sampler else self.iteration_bytes
-        running = max(self.iteration_bytes, self.drawing_bytes)
+        running = max(self.iteration_bytes, self.sampling_bytes)
         return max(running, self.loading_bytes - self.requests * self.request_bytes)
 
     @property
@@ -155,13 +155,13 @@ class WeightBytes(NamedTuple):
         return self.table + self.experts + self.rest
 
 
-def inference_weight_bytes(profile: Profile, stored: WeightFormat, layout: Parallelism) -> WeightBytes:
+def inference_weight_bytes(profile: ModelProfile, stored: WeightFormat, layout: Parallelism) -> WeightBytes:
     """Weights on one device of the fullest pipeline stage, as they are stored.
 
     Keys and values are held more than once by a group wider than their heads. A head that is tied to the
     table counts with the rest: it is read for every token, a table is not.
     """
-    sizes, tensor = profile.weights.stored(stored), layout.tensor
+    sizes, tensor = profile.weights.get_stored_weights(stored), layout.tensor
     if not profile.shapes_known:
         return WeightBytes(0.0, 0.0, sizes.split / (tensor * layout.pipeline))
     share = stage_share(profile, layout)
@@ -184,7 +184,7 @@ def inference_weight_bytes(profile: Profile, stored: WeightFormat, layout: Paral
     )
 
 
-def adapter_bytes(profile: Profile, adapters: Adapters, tensor: int) -> float:
+def adapter_bytes(profile: ModelProfile, adapters: Adapters, tensor: int) -> float:
     """Low-rank pairs on every matrix inside blocks but experts', at 16 bit.
 
     rank x (inputs + outputs) for each; of a matrix that is cut the pair's half on the cut side is cut too.
@@ -204,7 +204,7 @@ def adapter_bytes(profile: Profile, adapters: Adapters, tensor: int) -> float:
     return adapters.loaded * adapters.rank * elements * _WIDE_BYTES
 
 
-def _lengths(profile: Profile, workload: InferenceWorkload) -> tuple[float, float]:
+def _compute_lengths(profile: ModelProfile, workload: InferenceWorkload) -> tuple[float, float]:
     """Tokens of context of a decoder, and those that its cross-attention reads."""
     source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     if not profile.encodes:
@@ -213,7 +213,7 @@ def _lengths(profile: Profile, workload: InferenceWorkload) -> tuple[float, floa
     return float(-(-int(workload.output_tokens) // block) * block), source
 
 
-def _token_cache_bytes(profile: Profile, workload: InferenceWorkload, tensor: int) -> float:
+def _token_cache_bytes(profile: ModelProfile, workload: InferenceWorkload, tensor: int) -> float:
     """Bytes that the engine divides its cache by when it reports tokens.
 
     vLLM lays all layers that keep tokens out in pages of one size, that of the largest.
@@ -225,7 +225,7 @@ def _token_cache_bytes(profile: Profile, workload: InferenceWorkload, tensor: in
     return largest * sum(work.layers for work in kept)
 
 
-class _Measures(NamedTuple):
+class _LayoutMeasures(NamedTuple):
     """What a layout holds, and what the buffers of an engine are counted in."""
 
     memory: ServingMemory
@@ -243,8 +243,8 @@ class _Measures(NamedTuple):
     """Whether the engine is a known one."""
 
 
-def inference_memory(
-    profile: Profile,
+def estimate_inference_memory(
+    profile: ModelProfile,
     workload: InferenceWorkload,
     layout: Parallelism,
     buffers: EngineBuffers | None = None,
@@ -256,7 +256,9 @@ def inference_memory(
     engine that measures itself at start-up reserves it for the most requests that it takes. ``buffers`` are
     those of the workload unless given.
     """
-    return _taking(_measures(profile, workload, layout), workload, buffers or workload.buffers)
+    return _add_engine_buffers(
+        _compute_measures(profile, workload, layout), workload, buffers or workload.buffers
+    )
 
 
 class ServingRange(NamedTuple):
@@ -267,26 +269,30 @@ class ServingRange(NamedTuple):
     most: ServingMemory
 
 
-def inference_memory_range(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism
+def estimate_inference_memory_range(
+    profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism
 ) -> ServingRange:
-    """As :func:`inference_memory`, with the ends of the interval of the engine's buffers."""
-    measures = _measures(profile, workload, layout)
+    """As :func:`estimate_inference_memory`, with the ends of the interval of the engine's buffers."""
+    measures = _compute_measures(profile, workload, layout)
     return ServingRange(
-        _taking(measures, workload, workload.least_buffers),
-        _taking(measures, workload, workload.buffers),
-        _taking(measures, workload, workload.most_buffers),
+        _add_engine_buffers(measures, workload, workload.least_buffers),
+        _add_engine_buffers(measures, workload, workload.buffers),
+        _add_engine_buffers(measures, workload, workload.most_buffers),
     )
 
 
-def _measures(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> _Measures:
+def _compute_measures(
+    profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism
+) -> _LayoutMeasures:
     rules, tensor = workload.rules, layout.tensor
     share = stage_share(profile, layout)
-    context, source = _lengths(profile, workload)
+    context, source = _compute_lengths(profile, workload)
     sizes = inference_weight_bytes(profile, workload.storage, layout)
     weights = sizes.total - (sizes.table if rules.table_on_host else 0.0)
     # A head that is tied to the table lies in the files of some quantised checkpoints all the same.
-    copy = profile.weights.stored(workload.storage).copied / tensor if rules.loads_tied_copy else 0.0
+    copy = (
+        profile.weights.get_stored_weights(workload.storage).copied / tensor if rules.loads_tied_copy else 0.0
+    )
     if rules.keeps_tied_copy and workload.storage.compute is NumberFormat.FP8:
         weights, copy = weights + copy, 0.0
     if workload.device_layers is not None:
@@ -321,9 +327,9 @@ def _measures(profile: Profile, workload: InferenceWorkload, layout: Parallelism
             held_bytes=profile.widest_elements * tokens * _WIDE_BYTES,
         )
     if workload.draft is not None or workload.adapters is not None or workload.companions:
-        memory = memory._replace(**_beside(profile, workload, layout))
+        memory = memory._replace(**_build_companion_parts(profile, workload, layout))
     captured = share if known and workload.cuda_graphs else 0.0
-    return _Measures(
+    return _LayoutMeasures(
         memory,
         logits=float(profile.vocabulary_size) if known else profile.vocabulary_size / tensor,
         graph_layers=captured * profile.block_count,
@@ -336,7 +342,7 @@ def _measures(profile: Profile, workload: InferenceWorkload, layout: Parallelism
     )
 
 
-def _rotary_bytes(profile: Profile, workload: InferenceWorkload, share: float) -> float:
+def _rotary_bytes(profile: ModelProfile, workload: InferenceWorkload, share: float) -> float:
     """Sines and cosines of every position, a head wide, in each attention layer."""
     if not workload.position_tokens:
         return 0.0
@@ -344,7 +350,7 @@ def _rotary_bytes(profile: Profile, workload: InferenceWorkload, share: float) -
     return share * heads * workload.position_tokens * _WIDE_BYTES
 
 
-def _unpacked_bytes(profile: Profile, workload: InferenceWorkload, tensor: int) -> float:
+def _unpacked_bytes(profile: ModelProfile, workload: InferenceWorkload, tensor: int) -> float:
     """The widest matrix at 16 bit, where kernels unpack 4-bit GPTQ into a buffer of their own."""
     stored = workload.storage
     if not (workload.rules.unpacks_gptq and stored.name.startswith("gptq")) or stored.mean_bits > _NARROW:
@@ -353,14 +359,16 @@ def _unpacked_bytes(profile: Profile, workload: InferenceWorkload, tensor: int) 
     return widest / tensor * _WIDE_BYTES
 
 
-def _taking(measures: _Measures, workload: InferenceWorkload, taken: EngineBuffers) -> ServingMemory:
+def _add_engine_buffers(
+    measures: _LayoutMeasures, workload: InferenceWorkload, taken: EngineBuffers
+) -> ServingMemory:
     """The memory with what the engine takes beside weights, caches and iterations."""
     memory, rules = measures.memory, workload.rules
     weights, iteration = memory.weights, memory.iteration
     if taken.weights_factor != 1.0:
         weights *= taken.weights_factor
     if taken.iteration_factor != 1.0:
-        iteration = iteration.scaled(taken.iteration_factor)
+        iteration = iteration.scale(taken.iteration_factor)
     logits = measures.logits * taken.sampler_bytes_per_logit
     if not measures.known:
         return memory._replace(weights=weights, iteration=iteration, request_logits_bytes=logits)
@@ -395,23 +403,27 @@ def pass_bytes(workload: InferenceWorkload) -> float:
     return workload.pass_elements * max(_WIDE_BYTES, ELEMENT_BYTES[workload.weight_format])
 
 
-def _iteration_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> IterationBytes:
+def _iteration_bytes(
+    profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism
+) -> IterationBytes:
     """Live intermediates of one iteration; of a tower in front of it where they are more."""
     if not workload.pass_elements:
-        return _decoded_bytes(profile, workload, layout)
+        return _compute_decoder_bytes(profile, workload, layout)
     if not profile.generates:
         return IterationBytes(0.0, request=pass_bytes(workload))
-    decoded = _decoded_bytes(profile, workload, layout)
+    decoded = _compute_decoder_bytes(profile, workload, layout)
     return decoded._replace(least=max(decoded.least, pass_bytes(workload)))
 
 
-def _decoded_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> IterationBytes:
+def _compute_decoder_bytes(
+    profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism
+) -> IterationBytes:
     rules, tensor, tokens = workload.rules, layout.tensor, workload.batched_tokens
     if rules.name is None:
         wide = 2.0 * profile.widest_elements + profile.inner_elements / tensor
         return IterationBytes(wide * tokens * _WIDE_BYTES)
     stream = STREAM_COPIES * profile.widest_elements * rules.element_bytes
-    size = stream + profile.iteration_elements.of(tensor) * rules.element_bytes
+    size = stream + profile.iteration_elements.count_device_elements(tensor) * rules.element_bytes
     if rules.logit_bytes:
         logits = profile.vocabulary_size / tensor * rules.logit_bytes
         size = max(size, profile.widest_elements * rules.element_bytes + logits)
@@ -429,7 +441,9 @@ def _decoded_bytes(profile: Profile, workload: InferenceWorkload, layout: Parall
     return IterationBytes(size * tokens)
 
 
-def _beside(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> dict[str, Any]:
+def _build_companion_parts(
+    profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism
+) -> dict[str, Any]:
     """Draft model, adapters and companions of a workload that has them."""
     parts: dict[str, Any] = {}
     draft = workload.draft

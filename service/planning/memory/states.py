@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from service.planning.figures import rounded_up
-from service.planning.models.layers import Split, Tensor
+from service.planning.models.layers import LayerTensor, TensorSplit
 from service.planning.models.profile import StageParameters
 from service.planning.parallelism import Parallelism
 from service.planning.precision import (
@@ -48,7 +48,7 @@ class StateBytes(NamedTuple):
         return self.weights + self.gradients + self.master_weights + self.optimizer_states
 
 
-class Held(NamedTuple):
+class ResidentParameters(NamedTuple):
     """Parameters of which a device holds the weight, the gradient and the optimizer state."""
 
     weights: float
@@ -56,7 +56,7 @@ class Held(NamedTuple):
     states: float
 
 
-def _bytes(number_format: NumberFormat | None) -> float:
+def _get_element_bytes(number_format: NumberFormat | None) -> float:
     return ELEMENT_BYTES[number_format] if number_format else 0.0
 
 
@@ -72,39 +72,39 @@ def state_bytes_per_parameter(recipe: TrainingRecipe, optimizer: Optimizer) -> S
     return StateBytes(
         weights=ELEMENT_BYTES[recipe.weights],
         gradients=ELEMENT_BYTES[recipe.gradients]
-        + _bytes(recipe.accumulated_gradients)
-        + _bytes(recipe.main_gradients),
-        master_weights=_bytes(recipe.master),
+        + _get_element_bytes(recipe.accumulated_gradients)
+        + _get_element_bytes(recipe.main_gradients),
+        master_weights=_get_element_bytes(recipe.master),
         optimizer_states=states,
     )
 
 
-def held_parameters(parameters: StageParameters, layout: Parallelism) -> Held:
+def shard_parameters(parameters: StageParameters, layout: Parallelism) -> ResidentParameters:
     """What one device of a stage holds of its ``parameters`` (Rajbhandari et al. 2020, section 5)."""
     dense = parameters.split / layout.tensor + parameters.whole
-    shards = layout.shards(layout.replicas)
+    shards = layout.compute_shards(layout.replicas)
     expert = parameters.expert / (layout.tensor * layout.expert)
-    expert_shards = layout.shards(layout.replicas // layout.expert)
-    return Held(
+    expert_shards = layout.compute_shards(layout.replicas // layout.expert)
+    return ResidentParameters(
         weights=dense / shards.weights + expert / expert_shards.weights,
         gradients=dense / shards.gradients + expert / expert_shards.gradients,
         states=dense / shards.optimizer_states + expert / expert_shards.optimizer_states,
     )
 
 
-def state_bytes(held: Held, recipe: TrainingRecipe, optimizer_states: float) -> StateBytes:
+def state_bytes(held: ResidentParameters, recipe: TrainingRecipe, optimizer_states: float) -> StateBytes:
     """Bytes of the training state on a device whose optimizer keeps ``optimizer_states`` bytes."""
-    gradients = ELEMENT_BYTES[recipe.gradients] + _bytes(recipe.accumulated_gradients)
+    gradients = ELEMENT_BYTES[recipe.gradients] + _get_element_bytes(recipe.accumulated_gradients)
     return StateBytes(
         weights=held.weights * ELEMENT_BYTES[recipe.weights],
-        gradients=held.gradients * gradients + held.states * _bytes(recipe.main_gradients),
-        master_weights=held.states * _bytes(recipe.master),
+        gradients=held.gradients * gradients + held.states * _get_element_bytes(recipe.main_gradients),
+        master_weights=held.states * _get_element_bytes(recipe.master),
         optimizer_states=optimizer_states,
     )
 
 
 def tensor_state_bytes(  # noqa: PLR0911 - one optimizer a case
-    tensor: Tensor, optimizer: Optimizer, *, element_bytes: float, rank: int, inside: bool
+    tensor: LayerTensor, optimizer: Optimizer, *, element_bytes: float, rank: int, inside: bool
 ) -> float:
     """Bytes that an optimizer keeps for one whole tensor; ``inside`` a block or not."""
     size, shape = float(tensor.size), tensor.shape
@@ -146,7 +146,7 @@ def _shampoo_elements(shape: tuple[int, ...]) -> float:
 
 
 def optimizer_bytes(
-    tensors: Iterable[tuple[Tensor, float]],
+    tensors: Iterable[tuple[LayerTensor, float]],
     optimizer: Optimizer,
     layout: Parallelism,
     *,
@@ -155,17 +155,17 @@ def optimizer_bytes(
     inside: bool,
 ) -> float:
     """Bytes that a device keeps for ``tensors``, each taken as often as stated, spread over its shards."""
-    shards = layout.shards(layout.replicas).optimizer_states
-    expert_shards = layout.shards(layout.replicas // layout.expert).optimizer_states
+    shards = layout.compute_shards(layout.replicas).optimizer_states
+    expert_shards = layout.compute_shards(layout.replicas // layout.expert).optimizer_states
     total = 0.0
     for tensor, count in tensors:
         size = count * tensor_state_bytes(
             tensor, optimizer, element_bytes=element_bytes, rank=rank, inside=inside
         )
         match tensor.split:
-            case Split.NONE:
+            case TensorSplit.NONE:
                 total += size / shards
-            case Split.EXPERT:
+            case TensorSplit.EXPERT:
                 total += size / (layout.tensor * layout.expert * expert_shards)
             case _:
                 total += size / (layout.tensor * shards)

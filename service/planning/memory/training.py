@@ -6,7 +6,8 @@ beside all activations; the backward pass, when a block is computed again and it
 spread; its end, when all gradients are there and one block is at work; the optimizer's step. The fullest
 pipeline stage is reported.
 
-Degrees, micro-batch and sequence may be NumPy arrays, one entry for each layout: :func:`memory_of_layouts`.
+Degrees, micro-batch and sequence may be NumPy arrays, one entry for each layout:
+:func:`estimate_layout_memory`.
 """
 
 import math
@@ -18,17 +19,22 @@ from numpy.typing import NDArray
 from service.planning.figures import is_only, larger
 from service.planning.memory.activations import (
     TokenBytes,
+    compute_stage_activations,
     logits_bytes_per_token,
-    stage_activations,
 )
-from service.planning.memory.holdings import stage_parameters, stage_states
-from service.planning.memory.stages import whole_units
+from service.planning.memory.holdings import compute_stage_states, count_stage_parameters
+from service.planning.memory.stages import round_down_units
 from service.planning.memory.states import (
     StateBytes,
-    held_parameters,
+    shard_parameters,
 )
-from service.planning.memory.transients import communicators, step_temporaries, transients, weight_copies
-from service.planning.models.profile import Profile, StageParameters
+from service.planning.memory.transients import (
+    compute_step_temporaries,
+    compute_transients,
+    compute_weight_copies,
+    count_communicators,
+)
+from service.planning.models.profile import ModelProfile, StageParameters
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
     ELEMENT_BYTES,
@@ -37,12 +43,18 @@ from service.planning.precision import (
 )
 from service.planning.software.frameworks import TRAITS
 from service.planning.software.overhead import NO_OVERHEAD, DeviceOverhead
-from service.planning.workload import PAIRED, AdaptationKind, Objective, Place, TrainingWorkload
+from service.planning.workload import (
+    PAIRED,
+    AdaptationKind,
+    TrainingObjective,
+    TrainingStateLocation,
+    TrainingWorkload,
+)
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 
 
-class Moment(NamedTuple):
+class StepMoment(NamedTuple):
     """A part of a step: bytes whatever the batch, and bytes per token of a micro-batch on the device."""
 
     fixed: float
@@ -80,33 +92,39 @@ class StageMemory(NamedTuple):
     host_activations: TokenBytes
 
     @property
-    def _always(self) -> float:
+    def _constant_bytes(self) -> float:
         held = self.state.total + self.weight_copies + self.auxiliary_models
         beside = self.overhead.context + self.overhead.matrix_workspace
         return held + beside + self.communicators * self.overhead.communicator
 
     @property
-    def moments(self) -> tuple[Moment, Moment, Moment, Moment]:
+    def moments(self) -> tuple[StepMoment, StepMoment, StepMoment, StepMoment]:
         """Loss, backward pass, its end and optimizer step, what the allocator loses included."""
         dynamic = 1.0 + self.overhead.fragmentation
-        gathered = self._always + (self.gathered_weights + self.buckets) * dynamic
+        gathered = self._constant_bytes + (self.gathered_weights + self.buckets) * dynamic
         early = gathered - self.late_gradients
         loss = TokenBytes(self.stored.linear + self.logits_bytes_per_token, self.stored.quadratic)
-        backward = self.stored.plus(self.working)
+        backward = self.stored.add(self.working)
         return (
-            Moment(early, loss.times(dynamic)),
-            Moment(early + self.block_gradients * dynamic, backward.times(dynamic)),
-            Moment(gathered, self.working.times(dynamic)),
-            Moment(self._always + (self.buckets + self.step_temporaries) * dynamic, self.stored.times(0.0)),
+            StepMoment(early, loss.scale(dynamic)),
+            StepMoment(early + self.block_gradients * dynamic, backward.scale(dynamic)),
+            StepMoment(gathered, self.working.scale(dynamic)),
+            StepMoment(
+                self._constant_bytes + (self.buckets + self.step_temporaries) * dynamic,
+                self.stored.scale(0.0),
+            ),
         )
 
     @property
     def moment_bytes(self) -> tuple[float, float, float, float]:
         """Bytes of each moment."""
-        length, tokens, always = self.sequence_length, self.tokens, self._always
+        length, tokens, always = self.sequence_length, self.tokens, self._constant_bytes
         dynamic = 1.0 + self.overhead.fragmentation
         held = self.buckets + self.gathered_weights
-        stored, working = self.stored.at(length) * tokens, self.working.at(length) * tokens
+        stored, working = (
+            self.stored.compute_bytes(length) * tokens,
+            self.working.compute_bytes(length) * tokens,
+        )
         early = always - self.late_gradients
         return (
             early + (held + stored + self.logits_bytes_per_token * tokens) * dynamic,
@@ -130,8 +148,8 @@ class StageMemory(NamedTuple):
         at_end = (end > loss) * (end > backward) * (end >= step) * 1.0
         at_backward = 1.0 - at_loss - at_end - at_step
         length, tokens = self.sequence_length, self.tokens
-        stored = self.stored.at(length) * tokens * (at_loss + at_backward)
-        activations = stored + self.working.at(length) * tokens * (at_backward + at_end)
+        stored = self.stored.compute_bytes(length) * tokens * (at_loss + at_backward)
+        activations = stored + self.working.compute_bytes(length) * tokens * (at_backward + at_end)
         logits = self.logits_bytes_per_token * tokens * at_loss
         gathered = self.gathered_weights * (1.0 - at_step)
         buffers = self.buckets + self.block_gradients * at_backward
@@ -157,16 +175,16 @@ class StageMemory(NamedTuple):
     @property
     def host_bytes(self) -> float:
         """What the step keeps in the memory of the host for this device."""
-        return self.host_state + self.host_activations.at(self.sequence_length) * self.tokens
+        return self.host_state + self.host_activations.compute_bytes(self.sequence_length) * self.tokens
 
 
-def relative_size(parameters: int | None, profile: Profile) -> float:
+def relative_size(parameters: int | None, profile: ModelProfile) -> float:
     """Parameters of another model over those of the trained one; 1 where they are not given."""
     return 1.0 if parameters is None else parameters / max(profile.parameter_count, 1)
 
 
-def _auxiliary_models(
-    profile: Profile,
+def _compute_auxiliary_bytes(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     base: StageParameters,
@@ -177,61 +195,63 @@ def _auxiliary_models(
     DPO holds a reference, PPO a reference, a reward model and a critic that is trained, GRPO a reference and
     a reward model where one is given, a distillation its teacher; adapters serve as their own reference.
     """
-    held = held_parameters(base, layout).weights
+    held = shard_parameters(base, layout).weights
     frozen = held * ELEMENT_BYTES[workload.recipe.activations]
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
     reference = 0.0 if adapted else frozen
     match workload.objective:
-        case Objective.DPO:
+        case TrainingObjective.DPO:
             copies = reference
-        case Objective.GRPO:
+        case TrainingObjective.GRPO:
             rewarded = workload.reward_parameters or 0
             copies = reference + frozen * rewarded / max(profile.parameter_count, 1)
-        case Objective.PPO:
+        case TrainingObjective.PPO:
             critic = relative_size(workload.critic_parameters, profile)
             reward = relative_size(workload.reward_parameters, profile)
             copies = reference + reward * frozen + critic * state.total
-        case Objective.DISTILLATION:
+        case TrainingObjective.DISTILLATION:
             copies = frozen * relative_size(workload.teacher_parameters, profile)
         case _:
             copies = 0.0 * frozen
     return copies + (held * _FP32_BYTES if workload.weight_average else 0.0)
 
 
-def offloads_gradients(workload: TrainingWorkload, layout: Parallelism) -> bool:
+def is_gradient_offloaded(workload: TrainingWorkload, layout: Parallelism) -> bool:
     """Whether gradients lie beside an optimizer that is offloaded: those that are spread do."""
     spread = layout.sharding in (Sharding.ZERO_2, Sharding.ZERO_3)
-    return spread and workload.offload.optimizer is not Place.NONE
+    return spread and workload.offload.optimizer is not TrainingStateLocation.NONE
 
 
-class _Placed(NamedTuple):
+class _StagePlacement(NamedTuple):
     device: StateBytes
     host: float
     nvme: float
 
 
-def _placed(state: StateBytes, workload: TrainingWorkload, layout: Parallelism) -> _Placed:
+def _split_offloaded_state(
+    state: StateBytes, workload: TrainingWorkload, layout: Parallelism
+) -> _StagePlacement:
     """The state that stays on the device, and what lies elsewhere (Ren et al. 2021)."""
     offload = workload.offload
     if workload.steps_in_backward:
         state = state._replace(gradients=0.0 * state.gradients)
-    device, places = state, {Place.CPU: 0.0, Place.NVME: 0.0}
-    if offload.optimizer is not Place.NONE:
+    device, places = state, {TrainingStateLocation.CPU: 0.0, TrainingStateLocation.NVME: 0.0}
+    if offload.optimizer is not TrainingStateLocation.NONE:
         places[offload.optimizer] += state.master_weights + state.optimizer_states
         device = device._replace(master_weights=0.0 * state.weights, optimizer_states=0.0 * state.weights)
-        if offloads_gradients(workload, layout):
+        if is_gradient_offloaded(workload, layout):
             places[offload.optimizer] += state.gradients
             device = device._replace(gradients=0.0 * state.weights)
     elif workload.optimizer in PAGED:
-        places[Place.CPU] += state.optimizer_states
+        places[TrainingStateLocation.CPU] += state.optimizer_states
         device = device._replace(optimizer_states=0.0 * state.weights)
-    if offload.parameters is not Place.NONE:
+    if offload.parameters is not TrainingStateLocation.NONE:
         places[offload.parameters] += state.weights
         device = device._replace(weights=0.0 * state.weights)
-    return _Placed(device, places[Place.CPU], places[Place.NVME])
+    return _StagePlacement(device, places[TrainingStateLocation.CPU], places[TrainingStateLocation.NVME])
 
 
-def _late_gradients(workload: TrainingWorkload, layout: Parallelism, state: StateBytes) -> float:
+def _compute_freed_gradients(workload: TrainingWorkload, layout: Parallelism, state: StateBytes) -> float:
     """Gradients that PyTorch frees before a step of one micro-batch.
 
     On one device they come into the memory that activations leave; those of collectives come from streams
@@ -241,8 +261,8 @@ def _late_gradients(workload: TrainingWorkload, layout: Parallelism, state: Stat
     return TRAITS[workload.framework].frees_gradients * alone * state.gradients
 
 
-def stage_memory(
-    profile: Profile,
+def compute_stage_memory(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     stage: int,
@@ -250,11 +270,11 @@ def stage_memory(
 ) -> StageMemory:
     """Memory of the devices of pipeline stage ``stage`` (0 is the first)."""
     recipe, traits = workload.recipe, TRAITS[workload.framework]
-    base = stage_parameters(profile, layout, stage)
-    state = stage_states(profile, workload, layout, stage, base)
-    placed = _placed(state, workload, layout)
-    passing = transients(profile, workload, layout, stage, base)
-    activations = stage_activations(profile, workload, layout, stage)
+    base = count_stage_parameters(profile, layout, stage)
+    state = compute_stage_states(profile, workload, layout, stage, base)
+    placed = _split_offloaded_state(state, workload, layout)
+    passing = compute_transients(profile, workload, layout, stage, base)
+    activations = compute_stage_activations(profile, workload, layout, stage)
     logits = logits_bytes_per_token(
         profile,
         ELEMENT_BYTES[recipe.activations],
@@ -266,48 +286,54 @@ def stage_memory(
     )
     if workload.objective in PAIRED:
         logits *= 2.0
-    if workload.objective is Objective.DISTILLATION:
+    if workload.objective is TrainingObjective.DISTILLATION:
         logits += profile.vocabulary_size / layout.tensor * _FP32_BYTES
-    on_host = 1.0 if workload.offload.activations is Place.CPU else 0.0
+    on_host = 1.0 if workload.offload.activations is TrainingStateLocation.CPU else 0.0
     return StageMemory(
         stage=stage,
         state=placed.device,
-        weight_copies=weight_copies(profile, workload, layout, base),
-        auxiliary_models=_auxiliary_models(profile, workload, layout, base, state),
+        weight_copies=compute_weight_copies(profile, workload, layout, base),
+        auxiliary_models=_compute_auxiliary_bytes(profile, workload, layout, base, state),
         gathered_weights=passing.gathered,
         buckets=passing.buckets,
         block_gradients=passing.block_gradients,
-        late_gradients=_late_gradients(workload, layout, placed.device),
-        step_temporaries=step_temporaries(profile, workload, layout, stage, base),
+        late_gradients=_compute_freed_gradients(workload, layout, placed.device),
+        step_temporaries=compute_step_temporaries(profile, workload, layout, stage, base),
         stored=activations.stored,
         working=activations.working,
         logits_bytes_per_token=logits * (stage == layout.pipeline - 1),
-        overhead=overhead.under(eager=traits.eager_context),
-        communicators=communicators(layout, traits),
+        overhead=overhead.apply_eager_context(eager=traits.eager_context),
+        communicators=count_communicators(layout, traits),
         sequence_length=workload.sequence_length,
         tokens=workload.micro_batch_size * workload.sequence_length / layout.context,
         host_state=placed.host,
         nvme_state=placed.nvme,
-        host_activations=activations.offloaded.times(on_host),
+        host_activations=activations.offloaded.scale(on_host),
     )
 
 
-def device_state(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> StateBytes:
+def compute_device_state(
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
+) -> StateBytes:
     """Weights, gradients and optimizer states that stay on one device of a stage."""
-    base = stage_parameters(profile, layout, stage)
-    return _placed(stage_states(profile, workload, layout, stage, base), workload, layout).device
+    base = count_stage_parameters(profile, layout, stage)
+    return _split_offloaded_state(
+        compute_stage_states(profile, workload, layout, stage, base), workload, layout
+    ).device
 
 
-def unsharded_state(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
+def compute_unsharded_state(
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StateBytes:
     """What the state of a stage would be without sharding."""
     alone = layout._replace(sharding=Sharding.NONE)
-    return stage_states(profile, workload, alone, stage, stage_parameters(profile, alone, stage))
+    return compute_stage_states(
+        profile, workload, alone, stage, count_stage_parameters(profile, alone, stage)
+    )
 
 
-def training_memory(
-    profile: Profile,
+def estimate_training_memory(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     overhead: DeviceOverhead = NO_OVERHEAD,
@@ -322,12 +348,12 @@ def training_memory(
         stages.add(layout.pipeline - 1)
     if len(profile.blocks) > 1:
         stages.add(layout.pipeline // 2)
-    memories = [stage_memory(profile, workload, layout, stage, overhead) for stage in sorted(stages)]
+    memories = [compute_stage_memory(profile, workload, layout, stage, overhead) for stage in sorted(stages)]
     return tuple(sorted(memories, key=lambda memory: -memory.total_bytes))
 
 
-def memory_of_layouts(
-    profile: Profile,
+def estimate_layout_memory(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layouts: Parallelism,
     overhead: DeviceOverhead = NO_OVERHEAD,
@@ -336,36 +362,40 @@ def memory_of_layouts(
 
     Degrees of ``layouts`` and the micro-batch size, micro-batches and sequence length of ``workload`` may be
     arrays of equal length; sharding, schedule and recomputation are one for all of them. Every degree must
-    divide as :func:`service.planning.parallelism.check` asks.
+    divide as :func:`service.planning.parallelism.check_layout` asks.
     """
     last = layouts.pipeline - 1
     # Of one stage all three are the same.
     single = is_only(layouts.pipeline, 1.0)
     fullest = 0.0
     for stage in (0,) if single else (0 * layouts.pipeline, layouts.pipeline // 2, last):
-        fullest = larger(fullest, stage_memory(profile, workload, layouts, stage, overhead).total_bytes)
+        fullest = larger(
+            fullest, compute_stage_memory(profile, workload, layouts, stage, overhead).total_bytes
+        )
     return np.asarray(fullest, dtype=np.float64)
 
 
-def largest_micro_batch(stages: tuple[StageMemory, ...], usable_bytes: float, *, context: int) -> int:
+def find_largest_micro_batch(stages: tuple[StageMemory, ...], usable_bytes: float, *, context: int) -> int:
     """Most sequences per micro-batch that every stage holds in ``usable_bytes``; 0 if none."""
 
-    def fitting(moment: Moment, length: float) -> float:
+    def compute_fitting_tokens(moment: StepMoment, length: float) -> float:
         if moment.fixed > usable_bytes:
             return 0.0
-        sequence = moment.tokens.at(length)
+        sequence = moment.tokens.compute_bytes(length)
         tokens = (usable_bytes - moment.fixed) / sequence if sequence else math.inf
         return tokens * context / length
 
-    return whole_units(min(fitting(m, stage.sequence_length) for stage in stages for m in stage.moments))
+    return round_down_units(
+        min(compute_fitting_tokens(m, stage.sequence_length) for stage in stages for m in stage.moments)
+    )
 
 
-def longest_sequence(
+def find_longest_sequence(
     stages: tuple[StageMemory, ...], usable_bytes: float, *, context: int, micro_batch_size: int
 ) -> int:
     """Longest sequence that every stage holds in ``usable_bytes`` at the same micro-batch size."""
 
-    def fitting(moment: Moment) -> float:
+    def compute_fitting_length(moment: StepMoment) -> float:
         room = usable_bytes - moment.fixed
         if room < 0.0:
             return 0.0
@@ -376,4 +406,6 @@ def longest_sequence(
         # The positive root of quadratic s^2 + linear s = room, stable at quadratic = 0.
         return 2.0 * room / (linear + math.sqrt(linear * linear + 4.0 * quadratic * room))
 
-    return whole_units(min(fitting(moment) for stage in stages for moment in stage.moments))
+    return round_down_units(
+        min(compute_fitting_length(moment) for stage in stages for moment in stage.moments)
+    )

@@ -5,21 +5,26 @@ from typing import NamedTuple
 from service.planning.figures import larger, smaller
 from service.planning.memory.adaptation import frozen_bytes
 from service.planning.memory.holdings import (
-    adapted_parameters,
-    largest_block,
-    largest_matrix,
-    on_device,
-    outer_parameters,
+    count_adapted_parameters,
+    count_device_parameters,
+    count_outer_parameters,
+    find_largest_block,
+    find_largest_matrix,
 )
-from service.planning.memory.states import held_parameters
-from service.planning.models.profile import Profile, StageParameters
+from service.planning.memory.states import shard_parameters
+from service.planning.models.profile import ModelProfile, StageParameters
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat
-from service.planning.software.frameworks import TRAITS, State, Traits
-from service.planning.workload import AdaptationKind, BaseWeights, Place, TrainingWorkload
+from service.planning.software.frameworks import TRAITS, FrameworkTraits, RecipeState
+from service.planning.workload import (
+    AdaptationKind,
+    FrozenWeightFormat,
+    TrainingStateLocation,
+    TrainingWorkload,
+)
 
 
-class Transient(NamedTuple):
+class TransientBytes(NamedTuple):
     """Bytes of gathered weights, of gradients all step long, and of those of the block at work."""
 
     gathered: float
@@ -27,13 +32,13 @@ class Transient(NamedTuple):
     block_gradients: float
 
 
-def transients(
-    profile: Profile,
+def compute_transients(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     stage: int,
     base: StageParameters,
-) -> Transient:
+) -> TransientBytes:
     """Weights gathered whole where they are sharded, and gradients beside the ones that are kept.
 
     Gathered are those of the block at work and of the next; token table and head stay gathered throughout
@@ -42,32 +47,32 @@ def transients(
     there as wide as the flat tensors, frozen weights among them. A packed matrix is unpacked at work.
     """
     recipe, traits = workload.recipe, TRAITS[workload.framework]
-    shards = layout.shards(layout.replicas)
-    away = workload.offload.parameters is not Place.NONE
+    shards = layout.compute_shards(layout.replicas)
+    away = workload.offload.parameters is not TrainingStateLocation.NONE
     sharded = 1.0 if away else (shards.weights > 1.0) * 1.0
     piped = (layout.pipeline > 1) * 1.0
-    stage_parameters = on_device(base, layout)
-    largest = largest_block(profile, layout)
-    outer = on_device(outer_parameters(profile, layout, stage), layout)
+    stage_parameters = count_device_parameters(base, layout)
+    largest = find_largest_block(profile, layout)
+    outer = count_device_parameters(count_outer_parameters(profile, layout, stage), layout)
     in_turn = smaller(2.0 * largest + outer, stage_parameters)
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
     width = ELEMENT_BYTES[recipe.activations]
     if adapted:
         width = frozen_bytes(profile, workload.adaptation, recipe)[0]
     gathered = sharded * width * (piped * stage_parameters + (1.0 - piped) * in_turn)
-    if workload.adaptation.base is not BaseWeights.PLAIN:
-        matrix = largest_matrix(profile, layout, with_head=traits.packs_head)
+    if workload.adaptation.base is not FrozenWeightFormat.PLAIN:
+        matrix = find_largest_matrix(profile, layout, with_head=traits.packs_head)
         gathered += matrix * traits.unpacked_bytes
     if workload.steps_in_backward:
-        return Transient(gathered, 0.0, largest * ELEMENT_BYTES[recipe.gradients])
+        return TransientBytes(gathered, 0.0, largest * ELEMENT_BYTES[recipe.gradients])
     held = (shards.gradients > 1.0) * (workload.micro_batches > 1) * (1.0 - piped)
     unspread = traits.sums_unsharded * held * stage_parameters * ELEMENT_BYTES[recipe.activations]
     if adapted:
-        return Transient(gathered, unspread, 0.0)
+        return TransientBytes(gathered, unspread, 0.0)
     gradient_bytes = ELEMENT_BYTES[recipe.gradients]
     apart = (shards.gradients > 1.0) * 1.0
     # FSDP copies the gradients of the compute format into FP32 to reduce them.
-    wide = ELEMENT_BYTES[recipe.activations] if traits.state is State.WIDE else 0.0
+    wide = ELEMENT_BYTES[recipe.activations] if traits.state is RecipeState.WIDE else 0.0
     block = apart * (1.0 - piped) * largest * (gradient_bytes + wide)
     if traits.frees_gradients:
         block += (layout.devices == 1) * (workload.micro_batches == 1) * largest * gradient_bytes
@@ -79,7 +84,7 @@ def transients(
         kept = workload.compression.error_feedback * ELEMENT_BYTES[NumberFormat.FP32]
         summed += (layout.replicas > 1) * stage_parameters * kept
     summed += unspread + (1.0 - piped) * _bucket_bytes(workload, layout, stage_parameters)
-    return Transient(gathered, summed, block)
+    return TransientBytes(gathered, summed, block)
 
 
 def _chunk_share(workload: TrainingWorkload, layout: Parallelism) -> float:
@@ -101,8 +106,8 @@ def _bucket_bytes(workload: TrainingWorkload, layout: Parallelism, stage_paramet
     return (layout.replicas > 1) * elements * ELEMENT_BYTES[workload.recipe.activations]
 
 
-def step_temporaries(
-    profile: Profile,
+def compute_step_temporaries(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     stage: int,
@@ -117,15 +122,17 @@ def step_temporaries(
     each = traits.step_copies * ELEMENT_BYTES[recipe.optimizer_states]
     if recipe.accumulated_gradients is None:
         each += traits.step_gradient_bytes
-    if workload.offload.optimizer is not Place.NONE:
+    if workload.offload.optimizer is not TrainingStateLocation.NONE:
         each = 0.0
-    trained = adapted_parameters(profile, workload, layout, stage) if adapted else base
-    buckets = (layout.pipeline > 1) * _bucket_bytes(workload, layout, on_device(trained, layout))
-    return larger(each * held_parameters(trained, layout).states, buckets)
+    trained = count_adapted_parameters(profile, workload, layout, stage) if adapted else base
+    buckets = (layout.pipeline > 1) * _bucket_bytes(
+        workload, layout, count_device_parameters(trained, layout)
+    )
+    return larger(each * shard_parameters(trained, layout).states, buckets)
 
 
-def weight_copies(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, base: StageParameters
+def compute_weight_copies(
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, base: StageParameters
 ) -> float:
     """Narrow copies of weights that are kept wide: of autocast, or scaled for FP8 in both directions."""
     recipe, traits = workload.recipe, TRAITS[workload.framework]
@@ -137,11 +144,11 @@ def weight_copies(
     if not each or workload.adaptation.kind is not AdaptationKind.FULL:
         return 0.0
     share = profile.quantisable_parameters / max(profile.parameter_count, 1)
-    unsharded = (layout.shards(layout.replicas).weights == 1.0) * 1.0
-    return unsharded * share * on_device(base, layout) * each
+    unsharded = (layout.compute_shards(layout.replicas).weights == 1.0) * 1.0
+    return unsharded * share * count_device_parameters(base, layout) * each
 
 
-def communicators(layout: Parallelism, traits: Traits) -> float:
+def count_communicators(layout: Parallelism, traits: FrameworkTraits) -> float:
     """Groups of devices that exchange with one another, each with buffers on the device.
 
     One for each degree. Megatron-LM under DeepSpeed makes more: all devices, those of one replica, a second

@@ -12,21 +12,21 @@ from service.planning.models.layers import (
     Attention,
     FeedForward,
     LatentAttention,
+    LayerTensor,
     LearnedVectors,
     Linear,
     LinearAttention,
     MixtureOfExperts,
     Normalization,
     SimpleLayer,
-    Split,
     StateSpace,
-    Tensor,
-    vectors,
+    TensorSplit,
+    build_vectors,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class LayerBlock:
     """Layers that repeat together: the unit of recomputation and of a pipeline stage.
 
     A block that is ``reused`` takes the weights of an earlier block of the same layers. ``over`` names the
@@ -46,16 +46,16 @@ class Block:
     per: Literal["position", "sample"] = "position"
     unit: bool = True
 
-    def tensors(self) -> Iterator[tuple[Tensor, int]]:
+    def list_tensors(self) -> Iterator[tuple[LayerTensor, int]]:
         """The tensors of one repetition, each with how often it occurs there."""
         for layer in self.layers:
-            for tensor in layer.tensors():
+            for tensor in layer.list_tensors():
                 yield tensor._replace(stored=not self.reused), layer.count
 
 
-Layer: TypeAlias = SimpleLayer | Block
+ModelLayer: TypeAlias = SimpleLayer | LayerBlock
 
-LAYER_KINDS: Final[tuple[type[Layer], ...]] = (*get_args(SimpleLayer), Block)
+LAYER_KINDS: Final[tuple[type[ModelLayer], ...]] = (*get_args(SimpleLayer), LayerBlock)
 """The closed list of layer kinds."""
 
 MODELLED_KINDS: Final = frozenset(
@@ -69,7 +69,7 @@ MODELLED_KINDS: Final = frozenset(
         Normalization.kind,
         Linear.kind,
         LearnedVectors.kind,
-        Block.kind,
+        LayerBlock.kind,
     }
 )
 """Kinds whose work and cache are modelled, beside their tensors."""
@@ -79,7 +79,7 @@ MODELLED_INPUTS: Final = frozenset({"tokens"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embeddings:
+class ModelEmbeddings:
     """Look-up tables in front of the first layer, and the norm over their sum."""
 
     size: int
@@ -89,21 +89,21 @@ class Embeddings:
     norm: Literal["none", "rms", "layer"] = "none"
     dropout: bool = False
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """Token, position and token-type tables, and the norm."""
-        yield Tensor("tokens", (self.vocabulary_size, self.size), Split.VOCABULARY)
+        yield LayerTensor("tokens", (self.vocabulary_size, self.size), TensorSplit.VOCABULARY)
         for name, rows in (("positions", self.position_count), ("token_types", self.token_type_count)):
             if rows:
-                yield Tensor(name, (rows, self.size), Split.NONE)
+                yield LayerTensor(name, (rows, self.size), TensorSplit.NONE)
         if self.norm != "none":
-            yield from Normalization(size=self.size, norm=self.norm).tensors()
+            yield from Normalization(size=self.size, norm=self.norm).list_tensors()
 
 
 HeadKind: TypeAlias = Literal["language_model", "classifier", "pooler"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class ModelHead:
     """What turns the last hidden state into an answer.
 
     ``language_model`` gives logits over a vocabulary for every token, ``classifier`` gives scores
@@ -118,13 +118,13 @@ class Head:
     second_bias: bool = False
     per: Literal["token", "sequence"] = "token"
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """The matrix and its bias; a head used once a sequence does no work per token."""
-        split = Split.VOCABULARY if self.kind == "language_model" else Split.NONE
+        split = TensorSplit.VOCABULARY if self.kind == "language_model" else TensorSplit.NONE
         share = 1.0 if self.per == "token" else 0.0
-        yield Tensor("weight", (self.output_size, self.input_size), split, multiplied=share)
-        yield from vectors(self.bias, "bias", self.output_size, split)
-        yield from vectors(self.second_bias, "second_bias", self.output_size, split)
+        yield LayerTensor("weight", (self.output_size, self.input_size), split, multiplied=share)
+        yield from build_vectors(self.bias, "bias", self.output_size, split)
+        yield from build_vectors(self.second_bias, "second_bias", self.output_size, split)
 
 
 InputKind: TypeAlias = Literal[
@@ -141,7 +141,7 @@ InputKind: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
+class ModelInputShape:
     """What enters the model: a sequence of tokens, a grid of pixels or latents, or features.
 
     ``tokens`` are those of the decoder or of the only encoder, ``source_tokens`` those of an encoder
@@ -168,10 +168,10 @@ class Architecture:
     ``tied`` names the heads whose weight is the token table itself.
     """
 
-    layers: tuple[Layer, ...]
-    inputs: tuple[Input, ...] = (Input(name="tokens", kind="tokens"),)
-    embeddings: Embeddings | None = None
-    heads: tuple[Head, ...] = ()
+    layers: tuple[ModelLayer, ...]
+    inputs: tuple[ModelInputShape, ...] = (ModelInputShape(name="tokens", kind="tokens"),)
+    embeddings: ModelEmbeddings | None = None
+    heads: tuple[ModelHead, ...] = ()
     tied: tuple[HeadKind, ...] = ()
 
     def __post_init__(self) -> None:
@@ -190,7 +190,7 @@ class Architecture:
         if len(set(names)) != len(names):
             raise PlanningError("INPUT_NAME", "/inputs", "two inputs have the same name")
         for index, layer in enumerate(self.layers):
-            if not isinstance(layer, Block):
+            if not isinstance(layer, LayerBlock):
                 continue
             for member in ("over", "reads", "joins"):
                 for place, name in enumerate(getattr(layer, member)):
@@ -198,10 +198,10 @@ class Architecture:
                         pointer = f"/layers/{index}/{member}/{place}"
                         raise PlanningError("INPUT_NAME", pointer, "no input has this name")
 
-    def blocks(self) -> Iterator[Block]:
+    def list_blocks(self) -> Iterator[LayerBlock]:
         """The layers as blocks; a layer outside a block is a block of its own."""
         for layer in self.layers:
-            if isinstance(layer, Block):
+            if isinstance(layer, LayerBlock):
                 yield layer
             else:
-                yield Block(layers=(replace(layer, count=1),), count=layer.count)
+                yield LayerBlock(layers=(replace(layer, count=1),), count=layer.count)

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 from service.planning.errors import PlanningError
 
 
-class Split(StrEnum):
+class TensorSplit(StrEnum):
     """Along which side tensor parallelism cuts a tensor; experts are also cut by expert parallelism."""
 
     NONE = "none"
@@ -30,7 +30,7 @@ class Split(StrEnum):
     EXPERT = "expert"
 
 
-class Tensor(NamedTuple):
+class LayerTensor(NamedTuple):
     """One learned tensor of a layer.
 
     ``multiplied`` is the share of tokens that multiply with it: 1 for a weight matrix, experts per
@@ -40,7 +40,7 @@ class Tensor(NamedTuple):
 
     name: str
     shape: tuple[int, ...]
-    split: Split
+    split: TensorSplit
     multiplied: float = 0.0
     active: float = 1.0
     stored: bool = True
@@ -56,15 +56,20 @@ class Tensor(NamedTuple):
         return self.elements if self.stored else 0
 
 
-def matrix(name: str, rows: int, columns: int, split: Split = Split.NONE) -> Tensor:
+def build_matrix(name: str, rows: int, columns: int, split: TensorSplit = TensorSplit.NONE) -> LayerTensor:
     """A matrix that every token multiplies."""
-    return Tensor(name, (rows, columns), split, multiplied=1.0)
+    return LayerTensor(name, (rows, columns), split, multiplied=1.0)
 
 
-def vectors(present: bool, name: str, size: int, split: Split = Split.NONE) -> Iterator[Tensor]:  # noqa: FBT001
+def build_vectors(
+    present: bool,  # noqa: FBT001
+    name: str,
+    size: int,
+    split: TensorSplit = TensorSplit.NONE,
+) -> Iterator[LayerTensor]:
     """A vector, if it is there."""
     if present:
-        yield Tensor(name, (size,), split)
+        yield LayerTensor(name, (size,), split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +110,7 @@ class Attention:
     score_bias: bool = False
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """Projections, their biases and norms, sinks and gate."""
         query = self.query_heads * self.head_size
         value_size = self.value_head_size or self.head_size
@@ -115,34 +120,36 @@ class Attention:
         source = self.cross_size or self.hidden_size
         projects_key = self.key_value != "shared"
         projects_value = self.key_value == "own"
-        yield matrix("query", self.hidden_size, query, Split.COLUMN)
+        yield build_matrix("query", self.hidden_size, query, TensorSplit.COLUMN)
         if projects_key:
-            yield matrix("key", source, key, Split.COLUMN)
+            yield build_matrix("key", source, key, TensorSplit.COLUMN)
         if projects_value:
-            yield matrix("value", source, value, Split.COLUMN)
+            yield build_matrix("value", source, value, TensorSplit.COLUMN)
         width = self.output_size or self.hidden_size
-        yield matrix("output", gathered, width, Split.ROW)
+        yield build_matrix("output", gathered, width, TensorSplit.ROW)
         biased = self.query_key_value_bias
-        yield from vectors(biased, "query_bias", query, Split.COLUMN)
-        yield from vectors(biased and self.key_bias and projects_key, "key_bias", key, Split.COLUMN)
-        yield from vectors(biased and projects_value, "value_bias", value, Split.COLUMN)
-        yield from vectors(self.output_bias, "output_bias", width)
-        yield from self._norms(query, key if projects_key else 0)
-        yield from vectors(self.output_norm, "output_norm", gathered)
-        yield from vectors(self.sinks, "sinks", self.query_heads, Split.COLUMN)
+        yield from build_vectors(biased, "query_bias", query, TensorSplit.COLUMN)
+        yield from build_vectors(
+            biased and self.key_bias and projects_key, "key_bias", key, TensorSplit.COLUMN
+        )
+        yield from build_vectors(biased and projects_value, "value_bias", value, TensorSplit.COLUMN)
+        yield from build_vectors(self.output_bias, "output_bias", width)
+        yield from self._list_norms(query, key if projects_key else 0)
+        yield from build_vectors(self.output_norm, "output_norm", gathered)
+        yield from build_vectors(self.sinks, "sinks", self.query_heads, TensorSplit.COLUMN)
         if self.gate != "none":
             gates = gathered if self.gate == "element" else self.query_heads
-            yield matrix("gate", self.hidden_size, gates, Split.COLUMN)
-            yield from vectors(self.gate_bias, "gate_bias", gates, Split.COLUMN)
+            yield build_matrix("gate", self.hidden_size, gates, TensorSplit.COLUMN)
+            yield from build_vectors(self.gate_bias, "gate_bias", gates, TensorSplit.COLUMN)
 
-    def _norms(self, query: int, key: int) -> Iterator[Tensor]:
+    def _list_norms(self, query: int, key: int) -> Iterator[LayerTensor]:
         if self.query_key_norm == "none":
             return
         whole = self.query_key_norm == "projection"
         for name, size in (("query_norm", query), ("key_norm", key)):
             width = size if whole else min(size, self.head_size)
-            yield from vectors(width > 0, name, width)
-            yield from vectors(width > 0 and self.query_key_norm_shift, f"{name}_shift", width)
+            yield from build_vectors(width > 0, name, width)
+            yield from build_vectors(width > 0 and self.query_key_norm_shift, f"{name}_shift", width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,39 +176,39 @@ class LatentAttention:
     bias: bool = False
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """Down- and up-projections of query and key-value, the norms between them, and the scorer."""
         query = self.query_heads * (self.rotary_head_size + self.plain_head_size)
         rebuilt = self.query_heads * (self.plain_head_size + self.value_head_size)
         gathered = self.query_heads * self.value_head_size
         compressed = self.key_value_rank + self.rotary_head_size
         if self.query_rank is None:
-            yield matrix("query", self.hidden_size, query, Split.COLUMN)
+            yield build_matrix("query", self.hidden_size, query, TensorSplit.COLUMN)
         else:
-            yield matrix("query_down", self.hidden_size, self.query_rank)
-            yield from vectors(self.bias, "query_down_bias", self.query_rank)
-            yield Tensor("query_norm", (self.query_rank,), Split.NONE)
-            yield matrix("query_up", self.query_rank, query, Split.COLUMN)
-        yield matrix("key_value_down", self.hidden_size, compressed)
-        yield from vectors(self.bias, "key_value_down_bias", compressed)
-        yield Tensor("key_value_norm", (self.key_value_rank,), Split.NONE)
-        yield matrix("key_value_up", self.key_value_rank, rebuilt, Split.COLUMN)
-        yield matrix("output", gathered, self.hidden_size, Split.ROW)
-        yield from vectors(self.bias, "output_bias", self.hidden_size)
+            yield build_matrix("query_down", self.hidden_size, self.query_rank)
+            yield from build_vectors(self.bias, "query_down_bias", self.query_rank)
+            yield LayerTensor("query_norm", (self.query_rank,), TensorSplit.NONE)
+            yield build_matrix("query_up", self.query_rank, query, TensorSplit.COLUMN)
+        yield build_matrix("key_value_down", self.hidden_size, compressed)
+        yield from build_vectors(self.bias, "key_value_down_bias", compressed)
+        yield LayerTensor("key_value_norm", (self.key_value_rank,), TensorSplit.NONE)
+        yield build_matrix("key_value_up", self.key_value_rank, rebuilt, TensorSplit.COLUMN)
+        yield build_matrix("output", gathered, self.hidden_size, TensorSplit.ROW)
+        yield from build_vectors(self.bias, "output_bias", self.hidden_size)
         if self.gate != "none":
             gates = gathered if self.gate == "element" else self.query_heads
-            yield matrix("gate", self.hidden_size, gates, Split.COLUMN)
-        yield from self._scorer()
+            yield build_matrix("gate", self.hidden_size, gates, TensorSplit.COLUMN)
+        yield from self._list_scorer_tensors()
 
-    def _scorer(self) -> Iterator[Tensor]:
+    def _list_scorer_tensors(self) -> Iterator[LayerTensor]:
         if self.index_heads is None or self.index_head_size is None:
             return
         source = self.query_rank or self.hidden_size
-        yield matrix("index_query", source, self.index_heads * self.index_head_size)
-        yield matrix("index_key", self.hidden_size, self.index_head_size)
-        yield Tensor("index_key_norm", (self.index_head_size,), Split.NONE)
-        yield Tensor("index_key_norm_shift", (self.index_head_size,), Split.NONE)
-        yield matrix("index_weight", self.hidden_size, self.index_heads)
+        yield build_matrix("index_query", source, self.index_heads * self.index_head_size)
+        yield build_matrix("index_key", self.hidden_size, self.index_head_size)
+        yield LayerTensor("index_key_norm", (self.index_head_size,), TensorSplit.NONE)
+        yield LayerTensor("index_key_norm_shift", (self.index_head_size,), TensorSplit.NONE)
+        yield build_matrix("index_weight", self.hidden_size, self.index_heads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,32 +231,32 @@ class LinearAttention:
     gate_rank: int | None = None
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """Projections of query, key, value, output gate, decay and step, and the short convolution."""
         key = self.key_heads * self.key_head_size
         value = self.value_heads * self.value_head_size
-        yield matrix("query_key_value", self.hidden_size, 2 * key + value, Split.COLUMN)
-        yield matrix("output", value, self.hidden_size, Split.ROW)
+        yield build_matrix("query_key_value", self.hidden_size, 2 * key + value, TensorSplit.COLUMN)
+        yield build_matrix("output", value, self.hidden_size, TensorSplit.ROW)
         if self.rule == "fixed":
-            yield matrix("gate", self.hidden_size, value, Split.COLUMN)
-            yield Tensor("norm", (value,), Split.COLUMN)
+            yield build_matrix("gate", self.hidden_size, value, TensorSplit.COLUMN)
+            yield LayerTensor("norm", (value,), TensorSplit.COLUMN)
             return
-        yield Tensor("convolution", (2 * key + value, self.convolution_width), Split.COLUMN)
-        yield Tensor("decay", (self.value_heads,), Split.COLUMN)
-        yield Tensor("norm", (self.value_head_size,), Split.NONE)
+        yield LayerTensor("convolution", (2 * key + value, self.convolution_width), TensorSplit.COLUMN)
+        yield LayerTensor("decay", (self.value_heads,), TensorSplit.COLUMN)
+        yield LayerTensor("norm", (self.value_head_size,), TensorSplit.NONE)
         if self.rule == "gated_delta":
-            yield matrix("gate", self.hidden_size, value, Split.COLUMN)
-            yield matrix("step_and_decay", self.hidden_size, 2 * self.value_heads, Split.COLUMN)
-            yield Tensor("step_bias", (self.value_heads,), Split.COLUMN)
+            yield build_matrix("gate", self.hidden_size, value, TensorSplit.COLUMN)
+            yield build_matrix("step_and_decay", self.hidden_size, 2 * self.value_heads, TensorSplit.COLUMN)
+            yield LayerTensor("step_bias", (self.value_heads,), TensorSplit.COLUMN)
             return
-        yield matrix("step", self.hidden_size, self.value_heads, Split.COLUMN)
-        yield Tensor("step_bias", (key,), Split.COLUMN)
+        yield build_matrix("step", self.hidden_size, self.value_heads, TensorSplit.COLUMN)
+        yield LayerTensor("step_bias", (key,), TensorSplit.COLUMN)
         for name, width in (("forget", key), ("gate", value)):
             if self.gate_rank is None:
-                yield matrix(name, self.hidden_size, width, Split.COLUMN)
+                yield build_matrix(name, self.hidden_size, width, TensorSplit.COLUMN)
             else:
-                yield matrix(f"{name}_down", self.hidden_size, self.gate_rank)
-                yield matrix(f"{name}_up", self.gate_rank, width, Split.COLUMN)
+                yield build_matrix(f"{name}_down", self.hidden_size, self.gate_rank)
+                yield build_matrix(f"{name}_up", self.gate_rank, width, TensorSplit.COLUMN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +283,7 @@ class StateSpace:
     projection_bias: bool = False
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """Input and output projections, short convolution, transition, skip and step."""
         if sum(given is not None for given in (self.heads, self.time_step_rank, self.gate_blocks)) != 1:
             raise PlanningError(
@@ -286,38 +293,38 @@ class StateSpace:
                 " gate_blocks (RG-LRU)",
             )
         states = self.groups * self.state_size
-        yield from self._projections(states)
+        yield from self._list_projections(states)
         convolved = self.inner_size + (2 * states if self.heads else 0)
-        yield Tensor("convolution", (convolved, self.convolution_width), Split.COLUMN)
-        yield from vectors(self.convolution_bias, "convolution_bias", convolved, Split.COLUMN)
-        yield matrix("output", self.inner_size, self.hidden_size, Split.ROW)
-        yield from vectors(self.projection_bias, "output_bias", self.hidden_size)
+        yield LayerTensor("convolution", (convolved, self.convolution_width), TensorSplit.COLUMN)
+        yield from build_vectors(self.convolution_bias, "convolution_bias", convolved, TensorSplit.COLUMN)
+        yield build_matrix("output", self.inner_size, self.hidden_size, TensorSplit.ROW)
+        yield from build_vectors(self.projection_bias, "output_bias", self.hidden_size)
 
-    def _projections(self, states: int) -> Iterator[Tensor]:
+    def _list_projections(self, states: int) -> Iterator[LayerTensor]:
         width = 2 * self.inner_size
         if self.heads:
             width += 2 * states + self.heads
             for name in ("transition", "skip", "step_bias"):
-                yield Tensor(name, (self.heads,), Split.COLUMN)
-            yield from vectors(self.gated_norm, "norm", self.inner_size, Split.COLUMN)
+                yield LayerTensor(name, (self.heads,), TensorSplit.COLUMN)
+            yield from build_vectors(self.gated_norm, "norm", self.inner_size, TensorSplit.COLUMN)
         elif self.gate_blocks:
             side = self.inner_size // self.gate_blocks
             for name in ("input_gate", "recurrence_gate"):
                 shape = (self.gate_blocks, side, side)
                 # Each token meets one block per channel, so all of the blocks are multiplied once.
-                yield Tensor(name, shape, Split.COLUMN, multiplied=1.0)
-                yield Tensor(f"{name}_bias", (self.inner_size,), Split.COLUMN)
-            yield Tensor("recurrence", (self.inner_size,), Split.COLUMN)
+                yield LayerTensor(name, shape, TensorSplit.COLUMN, multiplied=1.0)
+                yield LayerTensor(f"{name}_bias", (self.inner_size,), TensorSplit.COLUMN)
+            yield LayerTensor("recurrence", (self.inner_size,), TensorSplit.COLUMN)
         else:
             rank = self.time_step_rank or 0
-            yield matrix("state_projection", self.inner_size, rank + 2 * states, Split.ROW)
-            yield matrix("step", rank, self.inner_size, Split.COLUMN)
-            yield Tensor("step_bias", (self.inner_size,), Split.COLUMN)
-            yield Tensor("transition", (self.inner_size, self.state_size), Split.COLUMN)
-            yield Tensor("skip", (self.inner_size,), Split.COLUMN)
-            yield from vectors(self.state_norms, "state_norms", rank + 2 * states)
-        yield matrix("input", self.hidden_size, width, Split.COLUMN)
-        yield from vectors(self.projection_bias, "input_bias", width, Split.COLUMN)
+            yield build_matrix("state_projection", self.inner_size, rank + 2 * states, TensorSplit.ROW)
+            yield build_matrix("step", rank, self.inner_size, TensorSplit.COLUMN)
+            yield LayerTensor("step_bias", (self.inner_size,), TensorSplit.COLUMN)
+            yield LayerTensor("transition", (self.inner_size, self.state_size), TensorSplit.COLUMN)
+            yield LayerTensor("skip", (self.inner_size,), TensorSplit.COLUMN)
+            yield from build_vectors(self.state_norms, "state_norms", rank + 2 * states)
+        yield build_matrix("input", self.hidden_size, width, TensorSplit.COLUMN)
+        yield from build_vectors(self.projection_bias, "input_bias", width, TensorSplit.COLUMN)
 
 
 ActivationFunction: TypeAlias = Literal["smooth", "relu", "quick_gelu", "gelu_new"]
@@ -346,15 +353,15 @@ class FeedForward:
     inner_dropout: bool = False
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """Up (and gate) and down projections with their biases."""
         for name in ("gate", "up") if self.gated else ("up",):
-            yield matrix(name, self.hidden_size, self.inner_size, Split.COLUMN)
-            yield from vectors(self.bias, f"{name}_bias", self.inner_size, Split.COLUMN)
-        yield matrix("down", self.inner_size, self.hidden_size, Split.ROW)
-        yield from vectors(self.bias, "down_bias", self.hidden_size)
-        yield from vectors(self.inner_norm, "inner_norm", self.inner_size, Split.COLUMN)
-        yield from vectors(self.activation_parameters > 0, "activation", self.activation_parameters)
+            yield build_matrix(name, self.hidden_size, self.inner_size, TensorSplit.COLUMN)
+            yield from build_vectors(self.bias, f"{name}_bias", self.inner_size, TensorSplit.COLUMN)
+        yield build_matrix("down", self.inner_size, self.hidden_size, TensorSplit.ROW)
+        yield from build_vectors(self.bias, "down_bias", self.hidden_size)
+        yield from build_vectors(self.inner_norm, "inner_norm", self.inner_size, TensorSplit.COLUMN)
+        yield from build_vectors(self.activation_parameters > 0, "activation", self.activation_parameters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,7 +387,7 @@ class MixtureOfExperts:
     shared_gate: bool = False
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """Router, experts (each counted whole, active by share) and the shared expert."""
         if self.experts_per_token > self.expert_count:
             raise PlanningError(
@@ -388,19 +395,21 @@ class MixtureOfExperts:
             )
         share = self.experts_per_token / self.expert_count
         width = self.latent_size or self.hidden_size
-        yield matrix("router", self.hidden_size, self.expert_count)
-        yield from vectors(self.router_bias, "router_bias", self.expert_count)
-        yield from vectors(self.router_scales, "router_scales", self.hidden_size + self.expert_count)
+        yield build_matrix("router", self.hidden_size, self.expert_count)
+        yield from build_vectors(self.router_bias, "router_bias", self.expert_count)
+        yield from build_vectors(self.router_scales, "router_scales", self.hidden_size + self.expert_count)
         if self.latent_size is not None:
-            yield matrix("latent_down", self.hidden_size, self.latent_size)
-            yield matrix("latent_up", self.latent_size, self.hidden_size)
+            yield build_matrix("latent_down", self.hidden_size, self.latent_size)
+            yield build_matrix("latent_up", self.latent_size, self.hidden_size)
         up = ("gate", "up") if self.gated else ("up",)
         for name in (*up, "down"):
             shape = (self.expert_count, width, self.expert_inner_size)
-            yield Tensor(f"expert_{name}", shape, Split.EXPERT, multiplied=share, active=share)
+            yield LayerTensor(f"expert_{name}", shape, TensorSplit.EXPERT, multiplied=share, active=share)
             if self.bias:
                 size = width if name == "down" else self.expert_inner_size
-                yield Tensor(f"expert_{name}_bias", (self.expert_count, size), Split.EXPERT, active=share)
+                yield LayerTensor(
+                    f"expert_{name}_bias", (self.expert_count, size), TensorSplit.EXPERT, active=share
+                )
         if self.shared_inner_size is not None:
             shared = FeedForward(
                 hidden_size=self.hidden_size,
@@ -408,10 +417,10 @@ class MixtureOfExperts:
                 gated=self.gated,
                 bias=self.shared_bias,
             )
-            for tensor in shared.tensors():
+            for tensor in shared.list_tensors():
                 yield tensor._replace(name=f"shared_{tensor.name}")
         if self.shared_gate:
-            yield matrix("shared_router", self.hidden_size, 1)
+            yield build_matrix("shared_router", self.hidden_size, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -424,10 +433,10 @@ class Normalization:
     learned: bool = True
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """Scale and shift."""
-        yield from vectors(self.learned, "scale", self.size)
-        yield from vectors(self.learned and self.norm != "rms", "shift", self.size)
+        yield from build_vectors(self.learned, "scale", self.size)
+        yield from build_vectors(self.learned and self.norm != "rms", "shift", self.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -441,7 +450,7 @@ class Activation:
     size: int
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """None."""
         return iter(())
 
@@ -456,10 +465,10 @@ class Linear:
     bias: bool = False
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """The matrix and its bias."""
-        yield matrix("weight", self.input_size, self.output_size)
-        yield from vectors(self.bias, "bias", self.output_size)
+        yield build_matrix("weight", self.input_size, self.output_size)
+        yield from build_vectors(self.bias, "bias", self.output_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -487,14 +496,14 @@ class Convolution:
     upsamples: bool = False
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """Kernel and bias."""
         if self.input_channels % self.groups or self.output_channels % self.groups:
             raise PlanningError("GROUPS", "/groups", "groups must divide input and output channels")
         kernel = (self.kernel_frames, self.kernel_height, self.kernel_width)
         shape = (self.output_channels, self.input_channels // self.groups, *kernel)
-        yield Tensor("kernel", shape, Split.NONE, multiplied=1.0)
-        yield from vectors(self.bias, "bias", self.output_channels)
+        yield LayerTensor("kernel", shape, TensorSplit.NONE, multiplied=1.0)
+        yield from build_vectors(self.bias, "bias", self.output_channels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -513,7 +522,7 @@ class Resampling:
     channels: int | None = None
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """None."""
         return iter(())
 
@@ -550,9 +559,9 @@ class LearnedVectors:
     size: int
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """The table."""
-        yield Tensor(self.purpose, (self.rows, self.size), Split.NONE)
+        yield LayerTensor(self.purpose, (self.rows, self.size), TensorSplit.NONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -565,9 +574,9 @@ class EmbeddingTable:
     lookups_per_sample: float = 1.0
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """The table."""
-        yield Tensor("table", (self.rows, self.size), Split.VOCABULARY)
+        yield LayerTensor("table", (self.rows, self.size), TensorSplit.VOCABULARY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -579,7 +588,7 @@ class Interaction:
     size: int
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """None."""
         return iter(())
 
@@ -598,11 +607,11 @@ class Modulation:
     streams: int = 1
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
+    def list_tensors(self) -> Iterator[LayerTensor]:
         """The projection of the condition and its bias."""
         width = self.vectors * self.hidden_size
-        yield matrix("projection", self.condition_size, width)
-        yield Tensor("bias", (width,), Split.NONE)
+        yield build_matrix("projection", self.condition_size, width)
+        yield LayerTensor("bias", (width,), TensorSplit.NONE)
 
 
 SimpleLayer: TypeAlias = (

@@ -13,7 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from service.planning.errors import PlanningError
-from service.planning.models.architecture import Architecture, Block, Input
+from service.planning.models.architecture import Architecture, LayerBlock, ModelInputShape
 from service.planning.models.layers import (
     Attention,
     Convolution,
@@ -38,7 +38,7 @@ MOST_REPEATED = 10_000
 """Repetitions of such layers in a whole model: each is a step of its own."""
 
 
-class Sample(NamedTuple):
+class SampleShape(NamedTuple):
     """What one sample holds. A field left out takes what the input itself says.
 
     ``height`` and ``width`` are pixels, ``frames`` those of a video, ``audio_frames`` those of a
@@ -84,7 +84,7 @@ class BlockPositions(NamedTuple):
         return self.instances * self.layers[-1].leaving
 
 
-class _Grid(NamedTuple):
+class _PositionGrid(NamedTuple):
     frames: int
     height: int
     width: int
@@ -100,61 +100,65 @@ class _Grid(NamedTuple):
         return self.positions * self.instances
 
 
-def _given(name: str, *values: int | None) -> int:
+def _resolve_sample_field(name: str, *values: int | None) -> int:
     for value in values:
         if value is not None:
             return value
     raise PlanningError("SAMPLE_FIELD_MISSING", f"/{name}", f"{name} of a sample is not known")
 
 
-def _sequence(length: int) -> _Grid:
-    return _Grid(1, 1, length)
+def _build_sequence_grid(length: int) -> _PositionGrid:
+    return _PositionGrid(1, 1, length)
 
 
-def _picture(item: Input, sample: Sample, *, moves: bool) -> _Grid:
-    height = _given("height", sample.height, item.height)
+def _build_picture_grid(item: ModelInputShape, sample: SampleShape, *, moves: bool) -> _PositionGrid:
+    height = _resolve_sample_field("height", sample.height, item.height)
     # One side alone is that of a square.
-    width = _given("width", sample.width, sample.height or item.width, height)
+    width = _resolve_sample_field("width", sample.width, sample.height or item.width, height)
     frames = 1
     if moves:
-        shown = _given("frames", sample.frames, item.frames, 1)
+        shown = _resolve_sample_field("frames", sample.frames, item.frames, 1)
         frames = 1 + (shown - 1) // item.frame_downsampling
-    grid = _Grid(frames, height // item.downsampling, width // item.downsampling)
+    grid = _PositionGrid(frames, height // item.downsampling, width // item.downsampling)
     return grid._replace(instances=1 if item.kind == "latent" else sample.images)
 
 
-def _grid(item: Input, sample: Sample) -> _Grid:
+def _build_input_grid(item: ModelInputShape, sample: SampleShape) -> _PositionGrid:
     match item.kind:
         case "tokens":
-            return _sequence(_given("tokens", sample.tokens, item.length))
+            return _build_sequence_grid(_resolve_sample_field("tokens", sample.tokens, item.length))
         case "source_tokens":
-            return _sequence(_given("source_tokens", sample.source_tokens, item.length))
+            return _build_sequence_grid(
+                _resolve_sample_field("source_tokens", sample.source_tokens, item.length)
+            )
         case "queries":
-            return _sequence(_given("length", item.length))
+            return _build_sequence_grid(_resolve_sample_field("length", item.length))
         case "audio":
-            return _sequence(_given("audio_frames", sample.audio_frames, item.length))
+            return _build_sequence_grid(
+                _resolve_sample_field("audio_frames", sample.audio_frames, item.length)
+            )
         case "image" | "video" | "latent":
-            return _picture(item, sample, moves=item.kind != "image")
+            return _build_picture_grid(item, sample, moves=item.kind != "image")
         case _:
-            return _sequence(1)
+            return _build_sequence_grid(1)
 
 
-def _steps(size: int, stride: int, kernel: int, layer: Convolution) -> int:
+def _compute_output_size(size: int, stride: int, kernel: int, layer: Convolution) -> int:
     if layer.upsamples:
         return size * stride
     return ceil(size / stride) if layer.padded else (size - kernel) // stride + 1
 
 
-def _convolved(grid: _Grid, layer: Convolution) -> _Grid:
+def _convolve_grid(grid: _PositionGrid, layer: Convolution) -> _PositionGrid:
     grown = layer.upsamples
     return grid._replace(
         frames=grid.frames * layer.frame_stride if grown else ceil(grid.frames / layer.frame_stride),
-        height=_steps(grid.height, layer.stride, layer.kernel_height, layer),
-        width=_steps(grid.width, layer.stride, layer.kernel_width, layer),
+        height=_compute_output_size(grid.height, layer.stride, layer.kernel_height, layer),
+        width=_compute_output_size(grid.width, layer.stride, layer.kernel_width, layer),
     )
 
 
-def _resampled(grid: _Grid, layer: Resampling) -> _Grid:
+def _resample_grid(grid: _PositionGrid, layer: Resampling) -> _PositionGrid:
     return grid._replace(
         frames=max(1, int(grid.frames / layer.frame_factor)),
         height=max(1, int(grid.height / layer.factor)),
@@ -163,13 +167,13 @@ def _resampled(grid: _Grid, layer: Resampling) -> _Grid:
     )
 
 
-class _Steps:
+class _RepetitionLimit:
     """How many repetitions of layers that change a grid may still be walked."""
 
     def __init__(self) -> None:
         self.left = MOST_REPEATED
 
-    def take(self, repeated: int) -> None:
+    def count_repeat(self, repeated: int) -> None:
         """One more of a layer that was repeated so often before."""
         self.left -= repeated > 0
         if repeated == MOST_RESAMPLINGS or self.left < 0:
@@ -179,7 +183,7 @@ class _Steps:
             raise PlanningError("REPEATED_RESAMPLING", "", detail)
 
 
-def _after(grid: _Grid, layer: SimpleLayer, steps: _Steps) -> _Grid:
+def _apply_layer(grid: _PositionGrid, layer: SimpleLayer, steps: _RepetitionLimit) -> _PositionGrid:
     """The grid behind one layer, all its repetitions taken."""
     if isinstance(layer, LearnedVectors):
         rows = layer.rows * layer.count if layer.purpose == "class_tokens" else 0
@@ -187,12 +191,12 @@ def _after(grid: _Grid, layer: SimpleLayer, steps: _Steps) -> _Grid:
     after = grid
     for repeated in range(layer.count):
         before = after
-        steps.take(repeated)
+        steps.count_repeat(repeated)
         match layer:
             case Convolution(shortcut=False):
-                after = _convolved(after, layer)
+                after = _convolve_grid(after, layer)
             case Resampling():
-                after = _resampled(after, layer)
+                after = _resample_grid(after, layer)
             case _:
                 return after
         if after.positions < 1:
@@ -204,46 +208,48 @@ def _after(grid: _Grid, layer: SimpleLayer, steps: _Steps) -> _Grid:
     return after
 
 
-def _entered(block: Block, grids: Mapping[str, _Grid]) -> _Grid:
+def _resolve_entry_grid(block: LayerBlock, grids: Mapping[str, _PositionGrid]) -> _PositionGrid:
     named = [grids[name] for name in block.over] or [next(iter(grids.values()))]
     if block.per == "sample":
         return named[0]._replace(frames=1, height=1, width=1, extra=0)
     if len(named) == 1:
         return named[0]
-    return _sequence(sum(grid.of_sample for grid in named))
+    return _build_sequence_grid(sum(grid.of_sample for grid in named))
 
 
-def _walk(block: Block, grids: Mapping[str, _Grid], steps: _Steps) -> tuple[BlockPositions, _Grid]:
-    start = grid = _entered(block, grids)
+def _walk_block(
+    block: LayerBlock, grids: Mapping[str, _PositionGrid], steps: _RepetitionLimit
+) -> tuple[BlockPositions, _PositionGrid]:
+    start = grid = _resolve_entry_grid(block, grids)
     read = sum(grids[name].of_sample for name in block.reads)
     joined = sum(grids[name].of_sample for name in block.joins)
     layers = []
     for layer in block.layers:
-        behind = _after(grid, layer, steps)
+        behind = _apply_layer(grid, layer, steps)
         context = 0
         if isinstance(layer, Attention):
             crosses = layer.cross_size is not None
             context = read if crosses and block.reads else grid.positions + joined
         if isinstance(layer, Convolution) and layer.shortcut:
-            layers.append(LayerPositions(start.positions, _convolved(start, layer).positions, 0))
+            layers.append(LayerPositions(start.positions, _convolve_grid(start, layer).positions, 0))
         else:
             layers.append(LayerPositions(grid.positions, behind.positions, context))
         grid = behind
     return BlockPositions(grid.instances, tuple(layers)), grid
 
 
-def block_positions(architecture: Architecture, sample: Sample) -> tuple[BlockPositions, ...]:
+def block_positions(architecture: Architecture, sample: SampleShape) -> tuple[BlockPositions, ...]:
     """Positions of every block of ``architecture`` for ``sample``, one entry for each of its ``layers``.
 
-    A layer outside a block is a block of its own, as :meth:`Architecture.blocks` gives them. Repetitions
+    A layer outside a block is a block of its own, as :meth:`Architecture.list_blocks` gives them. Repetitions
     of a block have the same positions; one that changes the grid is refused with ``REPEATED_RESAMPLING``.
     Raises :class:`PlanningError` whose pointer names the field of the sample that is missing or too small.
     """
-    grids = {item.name: _grid(item, sample) for item in architecture.inputs}
-    found, steps = [], _Steps()
-    for index, block in enumerate(architecture.blocks()):
-        entered = _entered(block, grids)
-        positions, behind = _walk(block, grids, steps)
+    grids = {item.name: _build_input_grid(item, sample) for item in architecture.inputs}
+    found, steps = [], _RepetitionLimit()
+    for index, block in enumerate(architecture.list_blocks()):
+        entered = _resolve_entry_grid(block, grids)
+        positions, behind = _walk_block(block, grids, steps)
         if block.count > 1 and behind != entered:
             raise PlanningError(
                 "REPEATED_RESAMPLING", f"/layers/{index}", "a block that changes the grid cannot repeat"
@@ -257,7 +263,7 @@ def block_positions(architecture: Architecture, sample: Sample) -> tuple[BlockPo
 _SCORED_ELSEWHERE = (LatentAttention, LinearAttention, StateSpace)
 
 
-def _multiplied(layer: SimpleLayer, positions: LayerPositions) -> float:
+def _count_multiply_adds(layer: SimpleLayer, positions: LayerPositions) -> float:
     """Multiply-adds of one layer on one instance: weights, scores and pairs of vectors."""
     entering, leaving, context = positions
     if isinstance(layer, Attention):
@@ -266,7 +272,7 @@ def _multiplied(layer: SimpleLayer, positions: LayerPositions) -> float:
         places = {"key": source, "value": source}
         weights = sum(
             tensor.elements * tensor.multiplied * places.get(tensor.name, entering)
-            for tensor in layer.tensors()
+            for tensor in layer.list_tensors()
         )
         seen = min(context, layer.window_tokens or context)
         return weights + 2.0 * layer.query_heads * layer.head_size * entering * seen
@@ -274,11 +280,11 @@ def _multiplied(layer: SimpleLayer, positions: LayerPositions) -> float:
         return float(layer.features**2 * layer.size)
     places_of = {Convolution: leaving, Modulation: 1}
     place = places_of.get(type(layer), entering)
-    return sum(tensor.elements * tensor.multiplied * place for tensor in layer.tensors())
+    return sum(tensor.elements * tensor.multiplied * place for tensor in layer.list_tensors())
 
 
 @lru_cache(maxsize=256)
-def forward_flops_of_sample(architecture: Architecture, sample: Sample) -> float:
+def forward_flops_of_sample(architecture: Architecture, sample: SampleShape) -> float:
     """FLOPs of one sample's forward pass, two for each multiplication and addition.
 
     Matrices and convolutions at the positions they run over, and attention over all that its window
@@ -287,13 +293,15 @@ def forward_flops_of_sample(architecture: Architecture, sample: Sample) -> float
     """
     total = 0.0
     found = block_positions(architecture, sample)
-    for block, positions in zip(architecture.blocks(), found, strict=True):
+    for block, positions in zip(architecture.list_blocks(), found, strict=True):
         for layer, places in zip(block.layers, positions.layers, strict=True):
             if isinstance(layer, _SCORED_ELSEWHERE):
                 detail = f"the work of {layer.kind} on a sample is not counted here"
                 raise PlanningError("LAYER_KIND_NOT_MODELLED", "", detail)
-            total += 2.0 * _multiplied(layer, places) * layer.count * block.count * positions.instances
-    tokens = _grid(architecture.inputs[0], sample).positions
+            total += (
+                2.0 * _count_multiply_adds(layer, places) * layer.count * block.count * positions.instances
+            )
+    tokens = _build_input_grid(architecture.inputs[0], sample).positions
     for head in architecture.heads:
         places_of_head = tokens if head.per == "token" else 1
         total += 2.0 * head.input_size * head.output_size * places_of_head

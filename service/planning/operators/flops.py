@@ -7,7 +7,7 @@ weights and D tokens, plus attention.
 
 from typing import NamedTuple
 
-from service.planning.models.profile import AttentionWork, Profile
+from service.planning.models.profile import AttentionWork, ModelProfile
 
 
 def mean_context_tokens(work: AttentionWork, sequence_length: float, *, skips_masked: bool) -> float:
@@ -23,7 +23,9 @@ def mean_context_tokens(work: AttentionWork, sequence_length: float, *, skips_ma
     return window - window * window / (2.0 * sequence_length)
 
 
-def forward_flops_per_token(profile: Profile, sequence_length: float, *, skips_masked: bool = False) -> float:
+def forward_flops_per_token(
+    profile: ModelProfile, sequence_length: float, *, skips_masked: bool = False
+) -> float:
     """FLOPs of one token's forward pass within a sequence: 2 per active weight, plus attention and states.
 
     Without ``skips_masked`` these are model FLOPs, in which utilizations of training are published.

@@ -6,10 +6,10 @@ from service.planning.figures import larger
 from service.planning.models.profile import FusedAttention, OperatorKind
 from service.planning.precision import NumberFormat
 
-__all__ = ["Operator", "OperatorKind", "OperatorTime"]
+__all__ = ["OperatorKind", "OperatorTime", "OperatorWork"]
 
 
-class Operator(NamedTuple):
+class OperatorWork(NamedTuple):
     """Work of one name on one device in one pass over one micro-batch.
 
     ``flops`` and ``moved_bytes`` are of all ``kernels`` launches together. Each launch of a matrix operator

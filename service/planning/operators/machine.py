@@ -8,7 +8,7 @@ from service.planning.hardware.cluster import Accelerator
 from service.planning.precision import NumberFormat
 
 
-class Machine(NamedTuple):
+class DeviceMachine(NamedTuple):
     """Rates per second of one device, facts of it, and the constants of its generation."""
 
     peak_flops_per_second: Mapping[NumberFormat, float]
@@ -17,18 +17,18 @@ class Machine(NamedTuple):
     rates: OperatorRates
 
 
-def machine_of(
+def build_machine(
     accelerator: Accelerator, calibration: OperatorCalibration, end: str = "value"
-) -> Machine | None:
+) -> DeviceMachine | None:
     """The device under the constants of its generation, at their ``low``, ``value`` or ``high``.
 
     None where the bandwidth of the device is not known.
     """
     if accelerator.bandwidth_bytes_per_second is None:
         return None
-    return Machine(
+    return DeviceMachine(
         accelerator.peak_flops_per_second,
         accelerator.bandwidth_bytes_per_second,
-        calibration.machine(accelerator.id, accelerator.generation),
-        calibration.rates(accelerator.generation, end),
+        calibration.find_machine(accelerator.id, accelerator.generation),
+        calibration.get_rates(accelerator.generation, end),
     )

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from service.planning.models.profile import Choice, Fusion, Profile
-from service.planning.operators.kinds import Operator, OperatorKind
-from service.planning.operators.shapes import Shard, Widths, gemm, operators
+from service.planning.models.profile import KernelChoice, ModelProfile, OperatorFusion
+from service.planning.operators.kinds import OperatorKind, OperatorWork
+from service.planning.operators.shapes import DeviceShard, PassFormats, build_gemm, build_operators
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 from service.planning.software.frameworks import Framework
-from service.planning.workload import Loss
+from service.planning.workload import LossImplementation
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 
@@ -22,9 +22,9 @@ class LossPasses(NamedTuple):
 
 
 LOSS_PASSES = {
-    Fusion.EAGER: (LossPasses(1.0, 3.0, 3.0), LossPasses(1.0, 5.0, 4.0)),
-    Fusion.FUSED: (LossPasses(1.0, 9.0, 8.0), LossPasses(1.0, 3.0, 3.0)),
-    Fusion.COMPILED: (LossPasses(2.0, 0.0, 2.0), LossPasses(2.0, 0.0, 1.0)),
+    OperatorFusion.EAGER: (LossPasses(1.0, 3.0, 3.0), LossPasses(1.0, 5.0, 4.0)),
+    OperatorFusion.FUSED: (LossPasses(1.0, 9.0, 8.0), LossPasses(1.0, 3.0, 3.0)),
+    OperatorFusion.COMPILED: (LossPasses(2.0, 0.0, 2.0), LossPasses(2.0, 0.0, 1.0)),
 }
 """Forward and backward. Eager: the logits are widened (r, W) and their log-probabilities taken (R, W);
 backward a gradient of zeros is filled (W), taken through the softmax (2 R, W) and narrowed (R, w). Fused is
@@ -40,15 +40,15 @@ CHUNKS = 8.0
 
 
 def embedding_operators(
-    profile: Profile, shard: Shard, widths: Widths, *, backward: bool = False
-) -> Iterator[Operator]:
+    profile: ModelProfile, shard: DeviceShard, widths: PassFormats, *, backward: bool = False
+) -> Iterator[OperatorWork]:
     """Rows of the token table for each position, and backward their gradients added to it."""
     if not profile.table_tensors:
         return
     size = float(profile.table_tensors[0].shape[-1])
     tokens = shard.tokens / shard.shared
     moved = tokens * size * (widths.element + (2.0 * widths.gradient if backward else widths.element))
-    yield Operator(
+    yield OperatorWork(
         "embedding_gradient" if backward else "embedding",
         OperatorKind.GATHER,
         widths.wide,
@@ -61,51 +61,59 @@ def embedding_operators(
 
 
 def head_operators(
-    profile: Profile,
-    shard: Shard,
-    widths: Widths,
-    choice: Choice,
+    profile: ModelProfile,
+    shard: DeviceShard,
+    widths: PassFormats,
+    choice: KernelChoice,
     *,
-    loss: Loss,
+    loss: LossImplementation,
     backward: bool = False,
-) -> Iterator[Operator]:
+) -> Iterator[OperatorWork]:
     """What stands behind the blocks, the logits of every position and the loss.
 
     Tensor parallelism divides the vocabulary. The head is multiplied in the format of the activations.
     """
     wide = widths._replace(matrix=widths.wide, operand=widths.element, cast=0.0, packed=0.0, master=0.0)
-    yield from operators(profile.operators.outside(choice), shard, wide, backward=backward)
+    yield from build_operators(
+        profile.operators.get_outside_templates(choice), shard, wide, backward=backward
+    )
     if not profile.vocabulary_size:
         return
     vocabulary = profile.vocabulary_size / shard.tensor
     inputs = profile.head_flops_per_token / (2.0 * profile.vocabulary_size)
     rows, kernels = shard.tokens, 1.0
-    if loss in (Loss.CHUNKED, Loss.FUSED):
+    if loss in (LossImplementation.CHUNKED, LossImplementation.FUSED):
         rows, kernels = rows / CHUNKS, CHUNKS
     format_of, element = widths.wide, widths.element
 
-    def product(name: str, shape: tuple[float, float, float], result: float) -> Operator:
-        return gemm(name, shape, format_of, operand=element, result=result, kernels=kernels)
+    def build_product(name: str, shape: tuple[float, float, float], result: float) -> OperatorWork:
+        return build_gemm(name, shape, format_of, operand=element, result=result, kernels=kernels)
 
     if not backward:
-        yield product("head", (rows, vocabulary, inputs), element)
+        yield build_product("head", (rows, vocabulary, inputs), element)
     else:
-        yield product("head_input_gradient", (rows, inputs, vocabulary), element)
+        yield build_product("head_input_gradient", (rows, inputs, vocabulary), element)
     if backward and choice.trained is None:
-        yield product("head_weight_gradient", (inputs, vocabulary, rows), 2.0 * widths.gradient)
+        yield build_product("head_weight_gradient", (inputs, vocabulary, rows), 2.0 * widths.gradient)
     yield loss_operator(
         shard.tokens * vocabulary, widths, choice.fusion, loss=loss, chunks=kernels, backward=backward
     )
 
 
 def loss_operator(
-    logits: float, widths: Widths, fusion: Fusion, *, loss: Loss, chunks: float = 1.0, backward: bool = False
-) -> Operator:
+    logits: float,
+    widths: PassFormats,
+    fusion: OperatorFusion,
+    *,
+    loss: LossImplementation,
+    chunks: float = 1.0,
+    backward: bool = False,
+) -> OperatorWork:
     """The loss over ``logits`` elements on one device, taken in ``chunks``."""
     element = widths.element
-    passes = (FUSED_LOSS if loss is Loss.FUSED else LOSS_PASSES[fusion])[backward]
-    wide_bytes = _FP32_BYTES if loss is not Loss.NARROW else element
-    return Operator(
+    passes = (FUSED_LOSS if loss is LossImplementation.FUSED else LOSS_PASSES[fusion])[backward]
+    wide_bytes = _FP32_BYTES if loss is not LossImplementation.NARROW else element
+    return OperatorWork(
         "loss_gradient" if backward else "loss",
         OperatorKind.MEMORY,
         widths.wide,
@@ -137,13 +145,17 @@ def optimizer_operators(
     weight_bytes: float,
     state_bytes: float,
     framework: Framework,
-) -> Iterator[Operator]:
+) -> Iterator[OperatorWork]:
     """The norm of the gradients and the update of what one device holds, given in bytes.
 
     The update reads gradients, master weights (or weights where there are none) and states, and writes
     masters, weights and states.
     """
-    yield Operator("gradient_norm", OperatorKind.MEMORY, NumberFormat.FP32, 0.0, 3.0 * gradient_bytes, 4.0)
+    yield OperatorWork(
+        "gradient_norm", OperatorKind.MEMORY, NumberFormat.FP32, 0.0, 3.0 * gradient_bytes, 4.0
+    )
     updated = gradient_bytes + 2.0 * state_bytes + 2.0 * master_bytes + weight_bytes
     passes = 1.0 if framework in _FUSED_STEP else STEP_PASSES
-    yield Operator("optimizer", OperatorKind.MEMORY, NumberFormat.FP32, 0.0, passes * updated, 4.0 * passes)
+    yield OperatorWork(
+        "optimizer", OperatorKind.MEMORY, NumberFormat.FP32, 0.0, passes * updated, 4.0 * passes
+    )

@@ -3,13 +3,19 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from service.planning.models.architecture import Block
+from service.planning.models.architecture import LayerBlock
 from service.planning.models.layers import FeedForward, Normalization
-from service.planning.models.profile import Choice, FusedAttention, Fusion, Profile, Trained
-from service.planning.models.profile.layer_operators import Core, Template
-from service.planning.operators.kinds import Operator, OperatorKind
-from service.planning.operators.machine import Machine
-from service.planning.operators.shapes import Shard, Widths, operators
+from service.planning.models.profile import (
+    FusedAttention,
+    KernelChoice,
+    ModelProfile,
+    OperatorFusion,
+    TrainedMatrices,
+)
+from service.planning.models.profile.layer_operators import AttentionTemplate, OperatorTemplate
+from service.planning.operators.kinds import OperatorKind, OperatorWork
+from service.planning.operators.machine import DeviceMachine
+from service.planning.operators.shapes import DeviceShard, PassFormats, build_operators
 from service.planning.operators.timing import operator_seconds
 from service.planning.software.frameworks import TRAITS, Framework
 from service.planning.workload import (
@@ -20,19 +26,19 @@ from service.planning.workload import (
     TrainingWorkload,
 )
 
-FUSION: Mapping[Framework, Fusion] = {
-    Framework.GENERIC: Fusion.FUSED,
-    Framework.MEGATRON_LM: Fusion.FUSED,
-    Framework.MEGATRON_CORE: Fusion.FUSED,
-    Framework.MEGATRON_DEEPSPEED: Fusion.FUSED,
-    Framework.INTERNEVO: Fusion.FUSED,
-    Framework.DEEPSPEED: Fusion.EAGER,
-    Framework.DDP: Fusion.EAGER,
-    Framework.FSDP: Fusion.EAGER,
-    Framework.TORCHTITAN: Fusion.EAGER,
-    Framework.TORCHTUNE: Fusion.EAGER,
-    Framework.LITGPT: Fusion.EAGER,
-    Framework.TRANSFORMERS: Fusion.EAGER,
+FUSION: Mapping[Framework, OperatorFusion] = {
+    Framework.GENERIC: OperatorFusion.FUSED,
+    Framework.MEGATRON_LM: OperatorFusion.FUSED,
+    Framework.MEGATRON_CORE: OperatorFusion.FUSED,
+    Framework.MEGATRON_DEEPSPEED: OperatorFusion.FUSED,
+    Framework.INTERNEVO: OperatorFusion.FUSED,
+    Framework.DEEPSPEED: OperatorFusion.EAGER,
+    Framework.DDP: OperatorFusion.EAGER,
+    Framework.FSDP: OperatorFusion.EAGER,
+    Framework.TORCHTITAN: OperatorFusion.EAGER,
+    Framework.TORCHTUNE: OperatorFusion.EAGER,
+    Framework.LITGPT: OperatorFusion.EAGER,
+    Framework.TRANSFORMERS: OperatorFusion.EAGER,
 }
 """How frameworks run memory-bound operators where nothing else is said: Megatron with the kernels of Apex and
 Transformer Engine, PyTorch's own one kernel a step."""
@@ -47,7 +53,7 @@ FUSED_ATTENTION: Mapping[Framework, FusedAttention] = {
 the one that Megatron-LM and Megatron-DeepSpeed took up in 2022."""
 
 
-class Work(NamedTuple):
+class PassWork(NamedTuple):
     """Sums over the operators of a pass, in seconds, launches, FLOPs and bytes."""
 
     seconds: float
@@ -58,16 +64,16 @@ class Work(NamedTuple):
     """Of matrices, attention and scans, as executed."""
     moved_bytes: float
 
-    def plus(self, other: "Work", times: float = 1.0) -> "Work":
+    def add_scaled(self, other: "PassWork", times: float = 1.0) -> "PassWork":
         """The sum of both, the other taken ``times`` times."""
-        return Work(*[a + b * times for a, b in zip(self, other, strict=True)])
+        return PassWork(*[a + b * times for a, b in zip(self, other, strict=True)])
 
 
-NO_WORK = Work(0.0, 0.0, 0.0, 0.0, 0.0)
+NO_WORK = PassWork(0.0, 0.0, 0.0, 0.0, 0.0)
 _STREAMING = (OperatorKind.MEMORY, OperatorKind.GATHER)
 
 
-def work_of(found: Iterable[Operator], machine: Machine) -> Work:
+def sum_work(found: Iterable[OperatorWork], machine: DeviceMachine) -> PassWork:
     """Times and sums of operators that run one after the other."""
     seconds = bound = kernels = flops = moved = 0.0
     for operator in found:
@@ -79,30 +85,30 @@ def work_of(found: Iterable[Operator], machine: Machine) -> Work:
         if operator.kind not in _STREAMING:
             bound += each * (time.compute_seconds >= time.memory_seconds)
             flops += operator.flops
-    return Work(seconds, bound, kernels, flops, moved)
+    return PassWork(seconds, bound, kernels, flops, moved)
 
 
 class BlockTimes(NamedTuple):
     """One repetition of a block on one device, over one micro-batch."""
 
-    forward: Work
-    backward: Work
-    recomputed: Work
+    forward: PassWork
+    backward: PassWork
+    recomputed: PassWork
 
 
-def _is_plain(block: Block) -> bool:
+def _is_plain(block: LayerBlock) -> bool:
     """Whether a feed-forward without gate stands behind norms without shift."""
     ungated = any(isinstance(layer, FeedForward) and not layer.gated for layer in block.layers)
     norms = [layer for layer in block.layers if isinstance(layer, Normalization)]
     return ungated and bool(norms) and all(layer.norm == "rms" for layer in norms)
 
 
-def choice_of(
-    profile: Profile,
+def resolve_choice(
+    profile: ModelProfile,
     workload: TrainingWorkload,
-    fusion: Fusion | None = None,
+    fusion: OperatorFusion | None = None,
     fused: FusedAttention | None = None,
-) -> Choice:
+) -> KernelChoice:
     """The kernels that ``workload`` runs with: those of its framework unless stated.
 
     Architectures do not say what has no parameters. A decoder without positions is taken to rotate queries
@@ -113,8 +119,8 @@ def choice_of(
     tables = {tensor.name for tensor in profile.table_tensors}
     plain = bool(profile.blocks) and _is_plain(profile.blocks[0].block)
     if workload.adaptation.kind is not AdaptationKind.FULL:
-        trained = Trained(workload.adaptation.targets, workload.adaptation.rank)
-    return Choice(
+        trained = TrainedMatrices(workload.adaptation.targets, workload.adaptation.rank)
+    return KernelChoice(
         flash=workload.kernel is AttentionKernel.FLASH,
         fused=fused or FUSED_ATTENTION.get(workload.framework, FusedAttention.SECOND),
         fusion=fusion or workload.fusion or FUSION[workload.framework],
@@ -125,16 +131,23 @@ def choice_of(
 
 
 def recomputed_operators(
-    templates: tuple[Template, ...], shard: Shard, widths: Widths, workload: TrainingWorkload
-) -> list[Operator]:
+    templates: tuple[OperatorTemplate, ...],
+    shard: DeviceShard,
+    widths: PassFormats,
+    workload: TrainingWorkload,
+) -> list[OperatorWork]:
     """What the backward pass of a block runs again before it."""
     if workload.recomputation in WHOLE_BLOCKS:
-        return operators(templates, shard, widths)
+        return build_operators(templates, shard, widths)
     if workload.recomputation is not Recomputation.SELECTIVE:
         return []
     if TRAITS[workload.framework].recomputes_attention:
-        return operators([each for each in templates if isinstance(each, Core)], shard, widths)
-    again = operators([each for each in templates if not isinstance(each, Core)], shard, widths)
+        return build_operators(
+            [each for each in templates if isinstance(each, AttentionTemplate)], shard, widths
+        )
+    again = build_operators(
+        [each for each in templates if not isinstance(each, AttentionTemplate)], shard, widths
+    )
     # Every second matrix multiplication is kept.
     return [
         operator
@@ -147,16 +160,16 @@ def recomputed_operators(
 
 
 def block_times(
-    templates: tuple[Template, ...],
-    shard: Shard,
-    widths: Widths,
+    templates: tuple[OperatorTemplate, ...],
+    shard: DeviceShard,
+    widths: PassFormats,
     workload: TrainingWorkload,
-    machine: Machine,
+    machine: DeviceMachine,
 ) -> BlockTimes:
     """Times of one repetition of a block."""
-    forward = work_of(operators(templates, shard, widths), machine)
-    backward = work_of(operators(templates, shard, widths, backward=True), machine)
+    forward = sum_work(build_operators(templates, shard, widths), machine)
+    backward = sum_work(build_operators(templates, shard, widths, backward=True), machine)
     if workload.recomputation in WHOLE_BLOCKS:
         return BlockTimes(forward, backward, forward)
-    recomputed = work_of(recomputed_operators(templates, shard, widths, workload), machine)
+    recomputed = sum_work(recomputed_operators(templates, shard, widths, workload), machine)
     return BlockTimes(forward, backward, recomputed)

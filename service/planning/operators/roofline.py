@@ -3,13 +3,13 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.operators.kinds import Operator
-from service.planning.operators.machine import Machine
+from service.planning.operators.kinds import OperatorWork
+from service.planning.operators.machine import DeviceMachine
 from service.planning.operators.timing import operator_seconds
 from service.planning.quantity import Quantity
 
 
-class Bound(StrEnum):
+class TimeBound(StrEnum):
     """The limit that sets a time."""
 
     COMPUTE = "compute"
@@ -20,20 +20,20 @@ class Bound(StrEnum):
     HOST = "host"
 
 
-class Phase(NamedTuple):
+class TimedPhase(NamedTuple):
     """A part of a step or of a request, and the limit that sets its time."""
 
     name: str
     seconds: Quantity
-    bound: Bound
+    bound: TimeBound
 
 
-class Roofline(NamedTuple):
+class RooflineTime(NamedTuple):
     """Time at the peak rate, time at the peak bandwidth, in seconds, and which of them counts."""
 
     compute_seconds: float
     memory_seconds: float
-    bound: Bound
+    bound: TimeBound
 
     @property
     def seconds(self) -> float:
@@ -51,19 +51,19 @@ def ridge_point(peak_flops_per_second: float, bandwidth_bytes_per_second: float)
     return peak_flops_per_second / bandwidth_bytes_per_second
 
 
-def roofline(
+def compute_roofline(
     flops: float,
     moved_bytes: float,
     *,
     peak_flops_per_second: float,
     bandwidth_bytes_per_second: float,
-) -> Roofline:
+) -> RooflineTime:
     """Times of one piece of work against both limits of a device; below the ridge memory binds."""
     ridge = ridge_point(peak_flops_per_second, bandwidth_bytes_per_second)
-    return Roofline(
+    return RooflineTime(
         compute_seconds=flops / peak_flops_per_second,
         memory_seconds=moved_bytes / bandwidth_bytes_per_second,
-        bound=Bound.MEMORY if arithmetic_intensity(flops, moved_bytes) < ridge else Bound.COMPUTE,
+        bound=TimeBound.MEMORY if arithmetic_intensity(flops, moved_bytes) < ridge else TimeBound.COMPUTE,
     )
 
 
@@ -81,10 +81,10 @@ class RooflinePoint(NamedTuple):
     attainable_flops_per_second: float
     achieved_flops_per_second: float
     seconds: float
-    bound: Bound
+    bound: TimeBound
 
 
-def roofline_point(operator: Operator, machine: Machine) -> RooflinePoint:
+def roofline_point(operator: OperatorWork, machine: DeviceMachine) -> RooflinePoint:
     """Where ``operator`` stands under the roof of ``machine``; for one layout, not for arrays of them."""
     time = operator_seconds(operator, machine)
     intensity = operator.flops / operator.moved_bytes
@@ -97,5 +97,5 @@ def roofline_point(operator: Operator, machine: Machine) -> RooflinePoint:
         min(peak, intensity * machine.bandwidth_bytes_per_second),
         operator.flops / time.seconds,
         time.seconds,
-        Bound.COMPUTE if time.compute_seconds >= time.memory_seconds else Bound.MEMORY,
+        TimeBound.COMPUTE if time.compute_seconds >= time.memory_seconds else TimeBound.MEMORY,
     )

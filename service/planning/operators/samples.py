@@ -10,30 +10,30 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.planning.models.architecture import Architecture, Block
-from service.planning.models.positions import BlockPositions, LayerPositions, Sample, block_positions
-from service.planning.models.profile import Choice
-from service.planning.models.profile.layer_operators import Template, gathered, layer_templates
-from service.planning.operators.kinds import Operator
-from service.planning.operators.machine import Machine
-from service.planning.operators.passes import NO_WORK, BlockTimes, work_of
-from service.planning.operators.shapes import Shard, Widths, gemm, operators
+from service.planning.models.architecture import Architecture, LayerBlock
+from service.planning.models.positions import BlockPositions, LayerPositions, SampleShape, block_positions
+from service.planning.models.profile import KernelChoice
+from service.planning.models.profile.layer_operators import OperatorTemplate, layer_templates, merge_templates
+from service.planning.operators.kinds import OperatorWork
+from service.planning.operators.machine import DeviceMachine
+from service.planning.operators.passes import NO_WORK, BlockTimes, sum_work
+from service.planning.operators.shapes import DeviceShard, PassFormats, build_gemm, build_operators
 from service.planning.parallelism import Parallelism
 from service.planning.workload import WHOLE_BLOCKS, Recomputation
 
 
-class Station(NamedTuple):
+class SampleStage(NamedTuple):
     """Operators over the same positions: ``instances`` a sample, such as the images in it."""
 
     positions: LayerPositions
     instances: int
-    templates: tuple[Template, ...]
+    templates: tuple[OperatorTemplate, ...]
 
 
 class SampleOperators(NamedTuple):
     """What one sample goes through; worked out once for an architecture, a sample and a choice of kernels."""
 
-    blocks: tuple[tuple[Station, ...], ...]
+    blocks: tuple[tuple[SampleStage, ...], ...]
     """Of one repetition of each block, in order."""
     repeats: tuple[int, ...]
     heads: tuple[tuple[float, float, float], ...]
@@ -41,18 +41,20 @@ class SampleOperators(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def sample_operators_of(architecture: Architecture, sample: Sample, choice: Choice) -> SampleOperators:
+def build_sample_operators(
+    architecture: Architecture, sample: SampleShape, choice: KernelChoice
+) -> SampleOperators:
     """The layers of ``architecture`` by the positions they run over, equal ones of a block together.
 
     Raises :class:`PlanningError` as :func:`block_positions` does.
     """
     found = block_positions(architecture, sample)
     blocks, repeats = [], []
-    known: dict[tuple[Block, BlockPositions], tuple[Station, ...]] = {}
-    for block, positions in zip(architecture.blocks(), found, strict=True):
+    known: dict[tuple[LayerBlock, BlockPositions], tuple[SampleStage, ...]] = {}
+    for block, positions in zip(architecture.list_blocks(), found, strict=True):
         key = (replace(block, count=1), positions)
         if key not in known:
-            known[key] = _stations(*key, choice)
+            known[key] = _build_stations(*key, choice)
         blocks.append(known[key])
         repeats.append(block.count)
     tokens = sample.tokens if sample.tokens is not None else found[0].layers[0].entering if found else 1
@@ -63,20 +65,23 @@ def sample_operators_of(architecture: Architecture, sample: Sample, choice: Choi
     return SampleOperators(tuple(blocks), tuple(repeats), heads)
 
 
-def _stations(block: Block, positions: BlockPositions, choice: Choice) -> tuple[Station, ...]:
-    places: dict[LayerPositions, list[tuple[Template, float]]] = {}
+def _build_stations(
+    block: LayerBlock, positions: BlockPositions, choice: KernelChoice
+) -> tuple[SampleStage, ...]:
+    places: dict[LayerPositions, list[tuple[OperatorTemplate, float]]] = {}
     for layer, place in zip(block.layers, positions.layers, strict=True):
         of = places.setdefault(place, [])
         of.extend((template, float(layer.count)) for template in layer_templates(layer, choice))
     return tuple(
-        Station(place, positions.instances, gathered(templates)) for place, templates in places.items()
+        SampleStage(place, positions.instances, merge_templates(templates))
+        for place, templates in places.items()
     )
 
 
-def _shard(station: Station, samples: float, layout: Parallelism) -> Shard:
+def _build_shard(station: SampleStage, samples: float, layout: Parallelism) -> DeviceShard:
     entering, leaving, context = station.positions
     batch = samples * station.instances
-    return Shard(
+    return DeviceShard(
         tokens=batch * entering / layout.context,
         sequence_length=float(entering),
         seen=float(context or entering),
@@ -90,41 +95,43 @@ def _shard(station: Station, samples: float, layout: Parallelism) -> Shard:
 
 
 def block_operators(
-    stations: Iterable[Station],
+    stations: Iterable[SampleStage],
     samples: float,
     layout: Parallelism,
-    widths: Widths,
+    widths: PassFormats,
     *,
     backward: bool = False,
-) -> Iterator[Operator]:
+) -> Iterator[OperatorWork]:
     """The operators of one repetition of a block over ``samples`` samples on one device."""
     for station in stations:
-        yield from operators(station.templates, _shard(station, samples, layout), widths, backward=backward)
+        yield from build_operators(
+            station.templates, _build_shard(station, samples, layout), widths, backward=backward
+        )
 
 
 def sample_head_operators(
-    work: SampleOperators, samples: float, layout: Parallelism, widths: Widths, *, backward: bool = False
-) -> Iterator[Operator]:
+    work: SampleOperators, samples: float, layout: Parallelism, widths: PassFormats, *, backward: bool = False
+) -> Iterator[OperatorWork]:
     """The heads over ``samples`` samples, in the format of the activations."""
     for rows, columns, depth in work.heads:
         m, n, k = samples * rows, columns / layout.tensor, depth
         shapes = [("head_input_gradient", (m, k, n)), ("head_weight_gradient", (k, n, m))]
         for name, shape in shapes if backward else [("head", (m, n, k))]:
             result = 2.0 * widths.gradient if name.endswith("weight_gradient") else widths.element
-            yield gemm(name, shape, widths.wide, operand=widths.element, result=result)
+            yield build_gemm(name, shape, widths.wide, operand=widths.element, result=result)
 
 
 def block_sample_times(
-    stations: Iterable[Station],
+    stations: Iterable[SampleStage],
     samples: float,
     layout: Parallelism,
-    widths: Widths,
+    widths: PassFormats,
     *,
-    machine: Machine,
+    machine: DeviceMachine,
     recomputation: Recomputation = Recomputation.NONE,
 ) -> BlockTimes:
     """Times of one repetition of a block over ``samples`` samples; whole blocks may be run again."""
     stations = tuple(stations)
-    forward = work_of(block_operators(stations, samples, layout, widths), machine)
-    backward = work_of(block_operators(stations, samples, layout, widths, backward=True), machine)
+    forward = sum_work(block_operators(stations, samples, layout, widths), machine)
+    backward = sum_work(block_operators(stations, samples, layout, widths, backward=True), machine)
     return BlockTimes(forward, backward, forward if recomputation in WHOLE_BLOCKS else NO_WORK)

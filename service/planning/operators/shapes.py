@@ -11,28 +11,28 @@ standard one multiplies the whole score matrix.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from service.planning.figures import is_nothing, larger, natural_log, smaller, square_root
-from service.planning.models.layers import Split
+from service.planning.figures import is_zero, larger, natural_log, smaller, square_root
+from service.planning.models.layers import TensorSplit
 from service.planning.models.profile.layer_operators import (
-    Core,
-    Experts,
-    Filter,
-    Fusion,
-    Lookups,
-    Matrix,
-    Pairs,
-    Scan,
-    Streamed,
-    Template,
-    Traffic,
+    AttentionTemplate,
+    ConvolutionTemplate,
+    ExpertsTemplate,
+    InteractionTemplate,
+    LookupTemplate,
+    MatrixTemplate,
+    MovedElements,
+    OperatorFusion,
+    OperatorTemplate,
+    ScanTemplate,
+    StreamedTemplate,
 )
-from service.planning.operators.kinds import Operator, OperatorKind
+from service.planning.operators.kinds import OperatorKind, OperatorWork
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat, TrainingRecipe
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 # Enumerations are slow to look up in a loop over operators.
-_NONE, _ROW = Split.NONE, Split.ROW
+_NONE, _ROW = TensorSplit.NONE, TensorSplit.ROW
 _GEMM, _GROUPED, _MEMORY, _GATHER = (
     OperatorKind.GEMM,
     OperatorKind.GROUPED_GEMM,
@@ -41,7 +41,7 @@ _GEMM, _GROUPED, _MEMORY, _GATHER = (
 )
 
 
-class Shard(NamedTuple):
+class DeviceShard(NamedTuple):
     """What one device has of a micro-batch: its positions, and how the layout cuts the layers.
 
     ``tokens`` are positions on the device, ``sequence_length`` those of a whole sequence, ``seen`` those that
@@ -61,9 +61,9 @@ class Shard(NamedTuple):
     leaving: float = 1.0
 
 
-def shard_of(micro_batch_size: float, sequence_length: float, layout: Parallelism) -> Shard:
+def build_shard(micro_batch_size: float, sequence_length: float, layout: Parallelism) -> DeviceShard:
     """The positions of ``micro_batch_size`` sequences on a device of ``layout``."""
-    return Shard(
+    return DeviceShard(
         tokens=micro_batch_size * sequence_length / layout.context,
         sequence_length=sequence_length,
         seen=sequence_length,
@@ -75,7 +75,7 @@ def shard_of(micro_batch_size: float, sequence_length: float, layout: Parallelis
     )
 
 
-class Widths(NamedTuple):
+class PassFormats(NamedTuple):
     """Formats of a pass: how matrices and attention are multiplied, and bytes of an element of each."""
 
     matrix: NumberFormat
@@ -94,14 +94,14 @@ class Widths(NamedTuple):
     """Micro-batches that multiply with a weight once it is scaled and stored in FP8."""
 
 
-def widths_of(
+def build_widths(
     recipe: TrainingRecipe,
     compute: NumberFormat,
     *,
     packed: float = 0.0,
     casts: bool = False,
     weight_uses: float = 1.0,
-) -> Widths:
+) -> PassFormats:
     """Widths under ``recipe`` on a device that multiplies in ``compute``.
 
     ``packed`` is the width of a quantised base; ``casts`` says that each device narrows whole weights.
@@ -109,7 +109,7 @@ def widths_of(
     element = ELEMENT_BYTES[recipe.activations]
     low = recipe.low if compute in (NumberFormat.FP8, NumberFormat.FP4) else None
     operand = LOW_PRECISION_BYTES[low] if low else element
-    return Widths(
+    return PassFormats(
         matrix=compute,
         wide=recipe.activations if low else compute,
         element=element,
@@ -122,7 +122,7 @@ def widths_of(
     )
 
 
-def gemm(
+def build_gemm(
     name: str,
     shape: tuple[float, float, float],
     number_format: NumberFormat,
@@ -133,12 +133,12 @@ def gemm(
     kernels: float = 1.0,
     kind: OperatorKind = OperatorKind.GEMM,
     deviations: float = 0.0,
-) -> Operator:
+) -> OperatorWork:
     """``kernels`` launches of ``batch`` multiplications of rows, columns and depth, all moved once."""
     rows, columns, depth = shape
     each = batch * kernels
     area = rows * columns
-    return Operator(
+    return OperatorWork(
         name,
         kind,
         number_format,
@@ -153,7 +153,7 @@ def gemm(
     )
 
 
-def _shape(template: Matrix, shard: Shard) -> tuple[float, float, float]:
+def _compute_matrix_shape(template: MatrixTemplate, shard: DeviceShard) -> tuple[float, float, float]:
     """Rows, columns and depth of a matrix on one device."""
     rows, columns, depth = shard.tokens, template.columns, template.depth
     if template.rows_of == "context":
@@ -169,7 +169,7 @@ def _shape(template: Matrix, shard: Shard) -> tuple[float, float, float]:
     return rows, larger(columns, template.least) if template.least else columns, depth
 
 
-def _expert_shape(template: Experts, shard: Shard) -> tuple[float, float, float, float]:
+def _compute_expert_shape(template: ExpertsTemplate, shard: DeviceShard) -> tuple[float, float, float, float]:
     """Rows of one expert, columns and depth, and the experts of one device."""
     rows = shard.tokens * shard.expert * template.chosen / template.experts
     batch = template.experts / shard.expert
@@ -187,43 +187,50 @@ def busiest_deviations(experts: float, degree: float) -> float:
     return square_root(2.0 * natural_log(degree) * degree / experts)
 
 
-class _Beside:
+class _ElementwiseTraffic:
     """What the matrices of a pass move beside multiplying: casts to FP8, unpacked and narrowed weights."""
 
-    def __init__(self, widths: Widths) -> None:
+    def __init__(self, widths: PassFormats) -> None:
         self.widths = widths
         self.cast = self.unpacked = 0.0
         self.casts = self.unpacks = 0.0
 
-    def add(self, template: Matrix | Experts, inputs: float, weights: float) -> None:
+    def add(self, template: MatrixTemplate | ExpertsTemplate, inputs: float, weights: float) -> None:
         """A matrix of ``weights`` elements that multiplies ``inputs`` elements."""
         of, times = self.widths, template.times
         if of.cast and template.trained:
             self.cast += (inputs + weights / of.weight_uses) * of.cast * times
             self.casts += 2.0 * times
         stored = of.master if template.trained else of.packed
-        if stored and not is_nothing(weights):
+        if stored and not is_zero(weights):
             self.unpacked += weights * (stored + of.element) * times
             self.unpacks += times
 
-    def operators(self) -> Iterator[Operator]:
+    def list_operators(self) -> Iterator[OperatorWork]:
         """Both as one operator each."""
         wide = self.widths.wide
         if self.casts:
-            yield Operator("casts", OperatorKind.MEMORY, wide, 0.0, self.cast, self.casts)
+            yield OperatorWork("casts", OperatorKind.MEMORY, wide, 0.0, self.cast, self.casts)
         if self.unpacks:
-            yield Operator("unpacked_weights", OperatorKind.MEMORY, wide, 0.0, self.unpacked, self.unpacks)
+            yield OperatorWork(
+                "unpacked_weights", OperatorKind.MEMORY, wide, 0.0, self.unpacked, self.unpacks
+            )
 
 
-def _matrix(
-    template: Matrix | Experts, shard: Shard, of: Widths, beside: _Beside, *, backward: bool
-) -> Iterator[Operator]:
+def _build_matrix_operators(
+    template: MatrixTemplate | ExpertsTemplate,
+    shard: DeviceShard,
+    of: PassFormats,
+    beside: _ElementwiseTraffic,
+    *,
+    backward: bool,
+) -> Iterator[OperatorWork]:
     kind, batch, deviations = _GEMM, 1.0, 0.0
-    if isinstance(template, Matrix):
-        rows, columns, depth = _shape(template, shard)
+    if isinstance(template, MatrixTemplate):
+        rows, columns, depth = _compute_matrix_shape(template, shard)
         batch = template.copies
     else:
-        rows, columns, depth, batch = _expert_shape(template, shard)
+        rows, columns, depth, batch = _compute_expert_shape(template, shard)
         kind, deviations = _GROUPED, busiest_deviations(template.experts, shard.expert)
     matrix, operand, times = of.matrix, of.operand, template.times
     each = batch * times
@@ -236,25 +243,27 @@ def _matrix(
     if not backward:
         moved = ((inputs + weights) * operand + outputs * of.element) * each
         shape = (rows, columns, depth)
-        yield Operator(template.name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
+        yield OperatorWork(
+            template.name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations
+        )
         return
     moved = ((outputs + weights) * operand + inputs * of.element) * each
     name, shape = f"{template.name}_input_gradient", (rows, depth, columns)
-    yield Operator(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
+    yield OperatorWork(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
     if template.trained:
         # Gradients of micro-batches are added to those that are there.
         moved = ((inputs + outputs) * operand + 2.0 * weights * of.gradient) * each
         name, shape = f"{template.name}_weight_gradient", (depth, columns, rows)
-        yield Operator(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
+        yield OperatorWork(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
 
 
-def _heads(template: Core, shard: Shard) -> tuple[float, float]:
+def _count_heads(template: AttentionTemplate, shard: DeviceShard) -> tuple[float, float]:
     """Heads of queries and of keys and values on one device."""
     query = template.query_heads / shard.tensor
     return query, larger(template.key_value_heads / shard.tensor, 1.0)
 
 
-def _contexts(template: Core, shard: Shard) -> tuple[float, float]:
+def _count_context_tokens(template: AttentionTemplate, shard: DeviceShard) -> tuple[float, float]:
     """Tokens that a query may see, and those that a kernel multiplies on average."""
     length = shard.seen
     window = smaller(length, template.window)
@@ -266,9 +275,11 @@ def _contexts(template: Core, shard: Shard) -> tuple[float, float]:
 _FORWARD_PRODUCTS, _BACKWARD_PRODUCTS = (1.0, 1.0), (3.0, 2.0)
 
 
-def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
-    query, key_value = _heads(template, shard)
-    length, context = _contexts(template, shard)
+def _build_flash_attention(
+    template: AttentionTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
+) -> Iterator[OperatorWork]:
+    query, key_value = _count_heads(template, shard)
+    length, context = _count_context_tokens(template, shard)
     scored = smaller(context, template.attended)
     keys, values = _BACKWARD_PRODUCTS if backward else _FORWARD_PRODUCTS
     sizes = template.key_size + template.value_size
@@ -279,7 +290,7 @@ def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Itera
     moved = (
         passes * (shard.tokens * query * sizes + sources * key_value * sizes) * of.element * template.times
     )
-    yield Operator(
+    yield OperatorWork(
         "attention_gradient" if backward else template.name,
         OperatorKind.ATTENTION,
         of.wide,
@@ -294,7 +305,7 @@ def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Itera
     if template.index_flops:
         # The scorer of sparse attention multiplies all heads on each device.
         scale = (2.0 if backward else 1.0) * template.times
-        yield Operator(
+        yield OperatorWork(
             "index_scores",
             OperatorKind.ATTENTION,
             of.wide,
@@ -308,19 +319,21 @@ def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Itera
 
 
 _SCORE_TRAFFIC = {
-    Fusion.EAGER: (
-        Traffic(split=6.0, split_wide=4.0, kernels=5.0),
-        Traffic(split=4.0, split_wide=5.0, kernels=4.0),
+    OperatorFusion.EAGER: (
+        MovedElements(split=6.0, split_wide=4.0, kernels=5.0),
+        MovedElements(split=4.0, split_wide=5.0, kernels=4.0),
     ),
-    Fusion.FUSED: (Traffic(split=2.0, kernels=1.0), Traffic(split=3.0, kernels=1.0)),
-    Fusion.COMPILED: (Traffic(split=2.0, kernels=1.0), Traffic(split=3.0, kernels=1.0)),
+    OperatorFusion.FUSED: (MovedElements(split=2.0, kernels=1.0), MovedElements(split=3.0, kernels=1.0)),
+    OperatorFusion.COMPILED: (MovedElements(split=2.0, kernels=1.0), MovedElements(split=3.0, kernels=1.0)),
 }
 """Scale, mask and softmax of stored scores: elements read and written for each. Eager ones widen to FP32."""
 
 
-def _standard(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
-    query, _ = _heads(template, shard)
-    _, context = _contexts(template, shard)
+def _build_standard_attention(
+    template: AttentionTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
+) -> Iterator[OperatorWork]:
+    query, _ = _count_heads(template, shard)
+    _, context = _count_context_tokens(template, shard)
     positions = shard.sequence_length / shard.context
     batch = query * shard.tokens / positions
     key, value = template.key_size, template.value_size
@@ -335,7 +348,7 @@ def _standard(template: Core, shard: Shard, of: Widths, *, backward: bool) -> It
         else [("scores", positions, context, key), ("weighted_sum", positions, value, context)]
     )
     for name, rows, columns, depth in shapes:
-        yield gemm(
+        yield build_gemm(
             name,
             (rows, columns, depth),
             of.wide,
@@ -349,7 +362,7 @@ def _standard(template: Core, shard: Shard, of: Widths, *, backward: bool) -> It
     elements, kernels = traffic.split, traffic.kernels
     if template.dropout:
         elements, kernels = elements + 2.5, kernels + 1.0
-    yield Operator(
+    yield OperatorWork(
         "softmax_gradient" if backward else "softmax",
         OperatorKind.MEMORY,
         of.wide,
@@ -359,10 +372,12 @@ def _standard(template: Core, shard: Shard, of: Widths, *, backward: bool) -> It
     )
 
 
-def _scan(template: Scan, shard: Shard, of: Widths, *, backward: bool) -> Operator:
+def _build_scan(
+    template: ScanTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
+) -> OperatorWork:
     times = template.times * (2.0 if backward else 1.0)
     tokens = shard.tokens / shard.tensor
-    return Operator(
+    return OperatorWork(
         f"{template.name}_gradient" if backward else template.name,
         OperatorKind.SCAN,
         of.wide,
@@ -373,7 +388,9 @@ def _scan(template: Scan, shard: Shard, of: Widths, *, backward: bool) -> Operat
     )
 
 
-def _convolution(template: Filter, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+def _build_convolution(
+    template: ConvolutionTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
+) -> Iterator[OperatorWork]:
     """An implicit multiplication: positions by channels, as deep as the kernel (Chetlur et al. 2014).
 
     The input is read once, not once for each place of the kernel.
@@ -392,7 +409,7 @@ def _convolution(template: Filter, shard: Shard, of: Widths, *, backward: bool) 
             shapes.append(("_weight_gradient", place, 2.0 * weights * of.gradient))
     for suffix, (rows, columns, depth), written in shapes:
         read = (outputs if suffix else inputs) + (inputs if suffix == "_weight_gradient" else 0.0)
-        yield Operator(
+        yield OperatorWork(
             template.name + suffix,
             OperatorKind.CONVOLUTION,
             of.matrix,
@@ -405,22 +422,26 @@ def _convolution(template: Filter, shard: Shard, of: Widths, *, backward: bool) 
         )
 
 
-def _pairs(template: Pairs, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+def _build_pairs(
+    template: InteractionTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
+) -> Iterator[OperatorWork]:
     """All pairs of the vectors of a sample; backward the gradient of both sides at once."""
     features, size = template.features, template.size
     shape = (features, size, features) if backward else (features, features, size)
     name = f"{template.name}_gradient" if backward else template.name
     kernels = 2.0 * template.times if backward else template.times
-    yield gemm(
+    yield build_gemm(
         name, shape, of.wide, operand=of.element, result=of.element, batch=shard.samples, kernels=kernels
     )
 
 
-def _lookups(template: Lookups, shard: Shard, of: Widths, *, backward: bool) -> Operator:
+def _build_lookups(
+    template: LookupTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
+) -> OperatorWork:
     """Rows of a table: read and summed; backward their gradients read, added and written."""
     rows = shard.samples * template.lookups * template.times
     passes = 3.0 if backward else 1.0
-    return Operator(
+    return OperatorWork(
         f"{template.name}_gradient" if backward else template.name,
         OperatorKind.GATHER,
         of.wide,
@@ -432,12 +453,14 @@ def _lookups(template: Lookups, shard: Shard, of: Widths, *, backward: bool) -> 
     )
 
 
-def _streamed(template: Streamed, shard: Shard, of: Widths, *, backward: bool) -> Operator:
+def _build_streamed(
+    template: StreamedTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
+) -> OperatorWork:
     traffic = template.backward if backward else template.forward
     whole, split = shard.tokens / shard.shared, shard.tokens / shard.tensor
     narrow = whole * traffic.whole + split * traffic.split
     wide = whole * traffic.whole_wide + split * traffic.split_wide
-    return Operator(
+    return OperatorWork(
         f"{template.name}_gradient" if backward else template.name,
         _GATHER if template.gathers else _MEMORY,
         of.wide,
@@ -449,30 +472,30 @@ def _streamed(template: Streamed, shard: Shard, of: Widths, *, backward: bool) -
     )
 
 
-def operators(
-    templates: Iterable[Template], shard: Shard, widths: Widths, *, backward: bool = False
-) -> list[Operator]:
+def build_operators(
+    templates: Iterable[OperatorTemplate], shard: DeviceShard, widths: PassFormats, *, backward: bool = False
+) -> list[OperatorWork]:
     """The operators of one pass over one micro-batch on one device."""
-    beside = _Beside(widths)
-    found: list[Operator] = []
+    beside = _ElementwiseTraffic(widths)
+    found: list[OperatorWork] = []
     for template in templates:
         match template:
-            case Matrix() | Experts():
-                found.extend(_matrix(template, shard, widths, beside, backward=backward))
-            case Core(flash=True):
-                found.extend(_flash(template, shard, widths, backward=backward))
-            case Core():
-                found.extend(_standard(template, shard, widths, backward=backward))
-            case Filter():
-                found.extend(_convolution(template, shard, widths, backward=backward))
-            case Pairs():
-                found.extend(_pairs(template, shard, widths, backward=backward))
-            case Lookups():
-                found.append(_lookups(template, shard, widths, backward=backward))
-            case Scan():
-                found.append(_scan(template, shard, widths, backward=backward))
+            case MatrixTemplate() | ExpertsTemplate():
+                found.extend(_build_matrix_operators(template, shard, widths, beside, backward=backward))
+            case AttentionTemplate(flash=True):
+                found.extend(_build_flash_attention(template, shard, widths, backward=backward))
+            case AttentionTemplate():
+                found.extend(_build_standard_attention(template, shard, widths, backward=backward))
+            case ConvolutionTemplate():
+                found.extend(_build_convolution(template, shard, widths, backward=backward))
+            case InteractionTemplate():
+                found.extend(_build_pairs(template, shard, widths, backward=backward))
+            case LookupTemplate():
+                found.append(_build_lookups(template, shard, widths, backward=backward))
+            case ScanTemplate():
+                found.append(_build_scan(template, shard, widths, backward=backward))
             case _:
                 if any(template.backward if backward else template.forward):
-                    found.append(_streamed(template, shard, widths, backward=backward))
-    found.extend(beside.operators())
+                    found.append(_build_streamed(template, shard, widths, backward=backward))
+    found.extend(beside.list_operators())
     return found

@@ -17,10 +17,10 @@ A tail, a fill and launches of 0 and shares of 1 leave the roofline.
 
 from typing import NamedTuple
 
-from service.planning.figures import larger, rounded_up, smaller, whole
+from service.planning.figures import larger, rounded_down, rounded_up, smaller
 from service.planning.models.profile import FusedAttention
-from service.planning.operators.kinds import Operator, OperatorKind, OperatorTime
-from service.planning.operators.machine import Machine
+from service.planning.operators.kinds import OperatorKind, OperatorTime, OperatorWork
+from service.planning.operators.machine import DeviceMachine
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 
 LEAST_DEPTH = 1024.0
@@ -33,7 +33,7 @@ def wave_rounds(tiles: float, multiprocessors: float, tail: float = 1.0) -> floa
     return waves + tail * (rounded_up(waves) - waves)
 
 
-class Multipliers(NamedTuple):
+class MatrixUnit(NamedTuple):
     """How a device multiplies matrices of one format; figures may be arrays, one entry a matrix."""
 
     peak_flops_per_second: float
@@ -47,10 +47,10 @@ class Multipliers(NamedTuple):
     tail: float
 
 
-def multipliers_of(machine: Machine, number_format: NumberFormat) -> Multipliers:
+def get_multipliers(machine: DeviceMachine, number_format: NumberFormat) -> MatrixUnit:
     """Those of ``machine`` for ``number_format``."""
     rates, facts = machine.rates, machine.facts
-    return Multipliers(
+    return MatrixUnit(
         machine.peak_flops_per_second[number_format],
         rates.matrix_peak[number_format],
         rates.matrix_fill / ELEMENT_BYTES[number_format],
@@ -61,10 +61,10 @@ def multipliers_of(machine: Machine, number_format: NumberFormat) -> Multipliers
     )
 
 
-def tiled_seconds(rows: float, columns: float, depth: float, batch: float, by: Multipliers) -> float:
+def tiled_seconds(rows: float, columns: float, depth: float, batch: float, by: MatrixUnit) -> float:
     """Seconds of ``batch`` equal multiplications, as the module's formula has it."""
     tiles = rounded_up(rows / by.tile_rows) * rounded_up(columns / by.tile_columns) * batch
-    parts = larger(1.0, smaller(whole(by.units / tiles), whole(depth / LEAST_DEPTH)))
+    parts = larger(1.0, smaller(rounded_down(by.units / tiles), rounded_down(depth / LEAST_DEPTH)))
     rounds = wave_rounds(tiles * parts, by.units, by.tail)
     places = 2.0 * by.tile_rows * by.tile_columns * by.units
     sustained = 2.0 * rows * columns * depth * batch / by.share
@@ -77,11 +77,11 @@ def matrix_seconds(
     depth: float,
     batch: float,
     *,
-    machine: Machine,
+    machine: DeviceMachine,
     number_format: NumberFormat,
 ) -> float:
     """Seconds in which the multipliers of ``machine`` work on ``batch`` equal multiplications."""
-    return tiled_seconds(rows, columns, depth, batch, multipliers_of(machine, number_format))
+    return tiled_seconds(rows, columns, depth, batch, get_multipliers(machine, number_format))
 
 
 _ATTENTION_RATES = {
@@ -91,7 +91,7 @@ _ATTENTION_RATES = {
 }
 
 
-def _attention_seconds(operator: Operator, machine: Machine) -> float:
+def _compute_attention_seconds(operator: OperatorWork, machine: DeviceMachine) -> float:
     rates = machine.rates
     share: float = getattr(rates, _ATTENTION_RATES[operator.fused])
     if operator.backward:
@@ -108,7 +108,7 @@ _MEMORY, _GATHER, _GROUPED = OperatorKind.MEMORY, OperatorKind.GATHER, OperatorK
 _ATTENTION = OperatorKind.ATTENTION
 
 
-def operator_seconds(operator: Operator, machine: Machine) -> OperatorTime:
+def operator_seconds(operator: OperatorWork, machine: DeviceMachine) -> OperatorTime:
     """Seconds of ``operator`` on ``machine`` against compute and memory, and of its launches."""
     rates, kind = machine.rates, operator.kind
     launch = operator.kernels * rates.kernel_seconds
@@ -131,7 +131,7 @@ def operator_seconds(operator: Operator, machine: Machine) -> OperatorTime:
             busiest = 1.0 + rates.expert_variation * operator.deviations
             compute, memory = compute * busiest, memory * busiest
     elif kind is _ATTENTION:
-        compute = _attention_seconds(operator, machine)
+        compute = _compute_attention_seconds(operator, machine)
     else:
         peak = machine.peak_flops_per_second[operator.number_format]
         compute = operator.flops / (peak * rates.scan_peak)

@@ -9,24 +9,24 @@ floats or arrays.
 from typing import NamedTuple
 
 from service.planning.figures import exponential_growth, smaller, square_root
-from service.planning.memory.adaptation import trained_parameters
-from service.planning.memory.training import unsharded_state
-from service.planning.models.profile import Profile
+from service.planning.memory.adaptation import count_trained_parameters
+from service.planning.memory.training import compute_unsharded_state
+from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 from service.planning.workload import AdaptationKind, TrainingWorkload
 
 
-def checkpoint_bytes(profile: Profile, workload: TrainingWorkload) -> float:
+def checkpoint_bytes(profile: ModelProfile, workload: TrainingWorkload) -> float:
     """Bytes of a checkpoint that training resumes from: trained weights, their master copy, optimizer states.
 
     Once for the whole model, whatever the layout: 14 bytes a parameter for Adam in mixed precision. Frozen
     weights and gradients are not saved; a moving average of the weights is.
     """
-    state = unsharded_state(profile, workload, Parallelism(), 0)
+    state = compute_unsharded_state(profile, workload, Parallelism(), 0)
     trained, weights = float(profile.parameter_count), state.weights
     if workload.adaptation.kind is not AdaptationKind.FULL:
-        trained = float(trained_parameters(profile, workload.adaptation))
+        trained = float(count_trained_parameters(profile, workload.adaptation))
         weights = trained * ELEMENT_BYTES[workload.recipe.weights]
     average = trained * ELEMENT_BYTES[NumberFormat.FP32] if workload.weight_average else 0.0
     return weights + state.master_weights + state.optimizer_states + average
@@ -62,7 +62,7 @@ def failure_probability(duration: float, mtbf: float) -> float:
     return -exponential_growth(-duration / mtbf)
 
 
-class Recovery(NamedTuple):
+class RecoveryCosts(NamedTuple):
     """What checkpoints and failures cost.
 
     ``interval`` is progress from one checkpoint to the next, ``stall`` what each of them stops training for,
@@ -94,7 +94,7 @@ class ElapsedTime(NamedTuple):
         return self.productive + self.checkpoints + self.lost_work + self.restarts
 
 
-def elapsed_time(productive_seconds: float, recovery: Recovery) -> ElapsedTime:
+def estimate_elapsed_time(productive_seconds: float, recovery: RecoveryCosts) -> ElapsedTime:
     """Expected time of a run that needs ``productive_seconds`` of progress.
 
     M e^(R / M) (e^((tau + d) / M) - 1) T / tau (Daly 2006), what is unsaved being worked off
@@ -120,6 +120,6 @@ def elapsed_time(productive_seconds: float, recovery: Recovery) -> ElapsedTime:
     )
 
 
-def goodput(recovery: Recovery) -> float:
+def compute_goodput(recovery: RecoveryCosts) -> float:
     """Share of the elapsed time that ends up as progress, above 0 and at most 1."""
-    return 1.0 / elapsed_time(1.0, recovery).total
+    return 1.0 / estimate_elapsed_time(1.0, recovery).total

@@ -20,7 +20,7 @@ Kolisch and Drexl 1995). What is cut off: sets of modes that a pool cannot hold,
 be placed, and a bound on the figure of the goal.
 
 **Else** the best of list schedules in several orders, improved by moving to the front what was left out,
-with what no schedule can exceed: see :func:`bound_of`.
+with what no schedule can exceed: see :func:`compute_bound`.
 """
 
 from bisect import insort
@@ -31,7 +31,7 @@ from fractions import Fraction
 from itertools import accumulate, product
 from typing import Literal, NamedTuple
 
-Goal = Literal["cheapest", "earliest"]
+ScheduleGoal = Literal["cheapest", "earliest"]
 
 MOST_STEPS = 400_000
 """Looks of the exact search at a pool; beyond them the best schedule that is known is the answer."""
@@ -39,7 +39,7 @@ _ROUNDS = 50
 """Most improvements of a list schedule."""
 
 
-class Mode(NamedTuple):
+class TaskMode(NamedTuple):
     """A way to run a task: ``devices`` of a pool, by place, for ``seconds``, at a ``cost``."""
 
     pool: int
@@ -48,28 +48,28 @@ class Mode(NamedTuple):
     cost: Decimal
 
 
-class Task(NamedTuple):
+class FleetTask(NamedTuple):
     """What is to run in one of its modes from ``earliest`` to ``latest``, in seconds; priority 1 is first."""
 
     priority: int
     earliest: int
     latest: int
-    modes: tuple[Mode, ...]
+    modes: tuple[TaskMode, ...]
 
 
-class Fleet(NamedTuple):
+class FleetDevices(NamedTuple):
     """Devices of each pool, the most that all may cost, and which of equally full schedules is better."""
 
     capacities: tuple[int, ...]
     budget: Decimal | None
-    goal: Goal
+    goal: ScheduleGoal
 
 
-class Placed(NamedTuple):
+class PlacedTask(NamedTuple):
     """A task, by place, in one of its modes from a start in seconds."""
 
     task: int
-    mode: Mode
+    mode: TaskMode
     start: int
 
     @property
@@ -78,7 +78,7 @@ class Placed(NamedTuple):
         return self.start + self.mode.seconds
 
 
-class Bound(NamedTuple):
+class ScheduleBound(NamedTuple):
     """What no schedule exceeds: tasks placed, by priority and in all; the least figure of those placed."""
 
     most_placed: Mapping[int, int]
@@ -86,15 +86,15 @@ class Bound(NamedTuple):
     least_figure: Decimal
 
 
-class Schedule(NamedTuple):
+class FleetSchedule(NamedTuple):
     """Tasks by start, whether no schedule is better, and a bound where that is not known."""
 
-    placed: tuple[Placed, ...]
+    placed: tuple[PlacedTask, ...]
     is_optimal: bool
-    bound: Bound
+    bound: ScheduleBound
 
 
-class _Item(NamedTuple):
+class _PoolItem(NamedTuple):
     """A task in a mode, as a pool sees it."""
 
     earliest: int
@@ -103,7 +103,7 @@ class _Item(NamedTuple):
     seconds: int
 
 
-class _Value(NamedTuple):
+class _ScheduleValue(NamedTuple):
     """How good a schedule is; less is better."""
 
     missing: tuple[int, ...]
@@ -115,33 +115,33 @@ class _ExhaustedError(Exception):
     """The exact search has taken all its steps."""
 
 
-def schedule(
-    tasks: Sequence[Task],
-    fleet: Fleet,
+def find_schedule(
+    tasks: Sequence[FleetTask],
+    fleet: FleetDevices,
     most_steps: int = MOST_STEPS,
     *,
     between: Callable[[], object] = object,
-) -> Schedule:
+) -> FleetSchedule:
     """The best schedule, or the best that is known after ``most_steps``; the same for the same question.
 
     ``between`` is called between steps of the search; what it raises ends it.
     """
-    tasks = [task._replace(modes=tuple(_possible(task, fleet))) for task in tasks]
-    search = _Search(tasks, fleet, most_steps, between)
-    search.keep(_listed(tasks, fleet, between))
-    is_optimal = search.finishes()
+    tasks = [task._replace(modes=tuple(_list_feasible_modes(task, fleet))) for task in tasks]
+    search = _ScheduleSearch(tasks, fleet, most_steps, between)
+    search.update_best(_build_list_schedule(tasks, fleet, between))
+    is_optimal = search.search_all()
     known = (
         search.best
         if is_optimal
-        else _in_order(search.order, tasks, fleet, _by_goal(fleet.goal), search.best)
+        else _schedule_in_order(search.order, tasks, fleet, _by_goal(fleet.goal), search.best)
     )
     placed = tuple(sorted(known, key=lambda one: (one.start, one.task)))
-    bound = bound_of(tasks, fleet, [one.task for one in placed])
-    return Schedule(placed, is_optimal, bound)
+    bound = compute_bound(tasks, fleet, [one.task for one in placed])
+    return FleetSchedule(placed, is_optimal, bound)
 
 
-def earliest_start(
-    placed: Iterable[Placed], capacity: int, mode: Mode, earliest: int, latest: int | None = None
+def find_earliest_start(
+    placed: Iterable[PlacedTask], capacity: int, mode: TaskMode, earliest: int, latest: int | None = None
 ) -> int | None:
     """The first start in seconds at which ``mode`` has room beside ``placed``, all of its pool.
 
@@ -154,12 +154,14 @@ def earliest_start(
     for start in starts:
         if latest is not None and start + mode.seconds > latest:
             return None
-        if peak(others, start, start + mode.seconds) + mode.devices <= capacity:
+        if find_peak_devices(others, start, start + mode.seconds) + mode.devices <= capacity:
             return start
     raise AssertionError  # behind the last end all is free
 
 
-def least_capacity(placed: Iterable[Placed], mode: Mode, earliest: int, latest: int) -> int | None:
+def find_least_capacity(
+    placed: Iterable[PlacedTask], mode: TaskMode, earliest: int, latest: int
+) -> int | None:
     """The least devices of a pool with which ``mode`` has room beside ``placed``, wherever in its window.
 
     None where it takes longer than the window. What runs beside it changes with its start only where one of
@@ -171,10 +173,10 @@ def least_capacity(placed: Iterable[Placed], mode: Mode, earliest: int, latest: 
         return None
     moments = {earliest, last, *(one.end for one in others), *(one.start - mode.seconds for one in others)}
     starts = (start for start in moments if earliest <= start <= last)
-    return mode.devices + min(peak(others, start, start + mode.seconds) for start in starts)
+    return mode.devices + min(find_peak_devices(others, start, start + mode.seconds) for start in starts)
 
 
-def peak(placed: Iterable[Placed], start: int, end: int) -> int:
+def find_peak_devices(placed: Iterable[PlacedTask], start: int, end: int) -> int:
     """Most devices that are taken at a time between two moments."""
     during = [one for one in placed if one.start < end and one.end > start]
     moments = {start, *(one.start for one in during if one.start > start)}
@@ -182,7 +184,7 @@ def peak(placed: Iterable[Placed], start: int, end: int) -> int:
     return max(taken)
 
 
-def bound_of(tasks: Sequence[Task], fleet: Fleet, placed: Sequence[int]) -> Bound:
+def compute_bound(tasks: Sequence[FleetTask], fleet: FleetDevices, placed: Sequence[int]) -> ScheduleBound:
     """What no schedule exceeds: most tasks of each priority, and for the same tasks the least cost or flow.
 
     Of the tasks whose windows lie in an interval those that are placed take at most all device-seconds of
@@ -194,23 +196,27 @@ def bound_of(tasks: Sequence[Task], fleet: Fleet, placed: Sequence[int]) -> Boun
     priorities = sorted({task.priority for task in tasks})
     members = [place for place, task in enumerate(tasks) if task.modes]
     most = {
-        priority: _most(tasks, fleet, [place for place in members if tasks[place].priority == priority])
+        priority: _bound_task_count(
+            tasks, fleet, [place for place in members if tasks[place].priority == priority]
+        )
         for priority in priorities
     }
-    figures = (_least(tasks[place].modes, fleet.goal)[0] for place in placed)
-    in_all = min(_most(tasks, fleet, members), sum(most.values()))
-    return Bound(most, in_all, sum(figures, Decimal(0)))
+    figures = (_find_least_figures(tasks[place].modes, fleet.goal)[0] for place in placed)
+    in_all = min(_bound_task_count(tasks, fleet, members), sum(most.values()))
+    return ScheduleBound(most, in_all, sum(figures, Decimal(0)))
 
 
-def _most(tasks: Sequence[Task], fleet: Fleet, members: Sequence[int]) -> int:
-    counts = [len(members), *_most_in_windows(tasks, fleet, members)]
+def _bound_task_count(tasks: Sequence[FleetTask], fleet: FleetDevices, members: Sequence[int]) -> int:
+    counts = [len(members), *_bound_window_counts(tasks, fleet, members)]
     if fleet.budget is not None:
         costs = sorted(min(mode.cost for mode in tasks[place].modes) for place in members)
         counts.append(sum(cost <= fleet.budget for cost in accumulate(costs)))
     return min(counts)
 
 
-def _most_in_windows(tasks: Sequence[Task], fleet: Fleet, members: Sequence[int]) -> Iterator[int]:
+def _bound_window_counts(
+    tasks: Sequence[FleetTask], fleet: FleetDevices, members: Sequence[int]
+) -> Iterator[int]:
     areas = {
         place: min(
             Fraction(mode.devices * mode.seconds, fleet.capacities[mode.pool]) for mode in tasks[place].modes
@@ -225,7 +231,7 @@ def _most_in_windows(tasks: Sequence[Task], fleet: Fleet, members: Sequence[int]
         yield len(members) - len(inside) + count
 
 
-def _possible(task: Task, fleet: Fleet) -> list[Mode]:
+def _list_feasible_modes(task: FleetTask, fleet: FleetDevices) -> list[TaskMode]:
     """Modes in which a task runs if it is alone, without those that another is no worse than, best first."""
     alone = [
         mode
@@ -234,89 +240,91 @@ def _possible(task: Task, fleet: Fleet) -> list[Mode]:
         and task.earliest + mode.seconds <= task.latest
         and (fleet.budget is None or mode.cost <= fleet.budget)
     ]
-    alone.sort(key=lambda mode: (*_figures(mode, fleet.goal), mode.devices, mode.pool))
-    kept = list[Mode]()
+    alone.sort(key=lambda mode: (*_order_figures(mode, fleet.goal), mode.devices, mode.pool))
+    kept = list[TaskMode]()
     for mode in alone:
-        if not any(_no_worse(other, mode) for other in kept):
+        if not any(_is_no_worse(other, mode) for other in kept):
             kept.append(mode)
     return kept
 
 
-def _no_worse(mode: Mode, other: Mode) -> bool:
+def _is_no_worse(mode: TaskMode, other: TaskMode) -> bool:
     is_smaller = mode.devices <= other.devices and mode.seconds <= other.seconds
     return mode.pool == other.pool and is_smaller and mode.cost <= other.cost
 
 
-def _figures(mode: Mode, goal: Goal) -> tuple[Decimal, Decimal]:
+def _order_figures(mode: TaskMode, goal: ScheduleGoal) -> tuple[Decimal, Decimal]:
     seconds = Decimal(mode.seconds)
     return (mode.cost, seconds) if goal == "cheapest" else (seconds, mode.cost)
 
 
-def _value(placed: Iterable[Placed], tasks: Sequence[Task], goal: Goal) -> _Value:
+def _evaluate_schedule(
+    placed: Iterable[PlacedTask], tasks: Sequence[FleetTask], goal: ScheduleGoal
+) -> _ScheduleValue:
     ones = list(placed)
     counts = Counter(tasks[one.task].priority for one in ones)
     priorities = sorted({task.priority for task in tasks})
     cost = sum((one.mode.cost for one in ones), Decimal(0))
     flow = Decimal(sum(one.end - tasks[one.task].earliest for one in ones))
     figures = (cost, flow) if goal == "cheapest" else (flow, cost)
-    return _Value(tuple(-counts[priority] for priority in priorities), *figures)
+    return _ScheduleValue(tuple(-counts[priority] for priority in priorities), *figures)
 
 
-class _Search:
+class _ScheduleSearch:
     """Branch and bound over the modes of tasks; ``best`` is what is known so far."""
 
     def __init__(
-        self, tasks: Sequence[Task], fleet: Fleet, most_steps: int, between: Callable[[], object]
+        self, tasks: Sequence[FleetTask], fleet: FleetDevices, most_steps: int, between: Callable[[], object]
     ) -> None:
         self.tasks, self.fleet, self.left = tasks, fleet, most_steps
         self.between = between
         self.order = sorted(range(len(tasks)), key=lambda place: (tasks[place], place))
         self.modes = [task.modes for task in tasks]
         self.priorities = sorted({task.priority for task in tasks})
-        self.best: list[Placed] = []
-        self.value = _value([], tasks, fleet.goal)
-        self._known: dict[tuple[int, tuple[_Item, ...]], tuple[int, ...] | None] = {}
+        self.best: list[PlacedTask] = []
+        self.value = _evaluate_schedule([], tasks, fleet.goal)
+        self._known: dict[tuple[int, tuple[_PoolItem, ...]], tuple[int, ...] | None] = {}
 
-    def keep(self, placed: list[Placed]) -> None:
+    def update_best(self, placed: list[PlacedTask]) -> None:
         """Take a schedule over where it is better than the one that is known."""
-        value = _value(placed, self.tasks, self.fleet.goal)
+        value = _evaluate_schedule(placed, self.tasks, self.fleet.goal)
         if value < self.value:
             self.best, self.value = placed, value
 
-    def finishes(self) -> bool:
+    def search_all(self) -> bool:
         """Whether all schedules were looked at within the steps."""
         try:
-            self._descend(0, {})
+            self._descend_branches(0, {})
         except _ExhaustedError:
             return False
         return True
 
-    def _step(self) -> None:
+    def _count_step(self) -> None:
         self.between()
         self.left -= 1
         if self.left < 0:
             raise _ExhaustedError
 
-    def _descend(self, depth: int, chosen: dict[int, Mode]) -> None:
-        placed = list[Placed]()
+    def _descend_branches(self, depth: int, chosen: dict[int, TaskMode]) -> None:
+        placed = list[PlacedTask]()
         for pool in range(len(self.fleet.capacities)):
-            held = self._pool(chosen, pool)
+            held = self._schedule_pool(chosen, pool)
             if held is None:
                 return
             placed += held
-        if depth < len(self.order) and not self._may_win(depth, chosen, placed):
+        if depth < len(self.order) and not self._can_improve(depth, chosen, placed):
             return
         if depth == len(self.order):
-            self.keep(placed)
+            self.update_best(placed)
             return
         place = self.order[depth]
-        for mode in self._branches(depth, chosen):
-            self._descend(depth + 1, chosen if mode is None else {**chosen, place: mode})
+        for mode in self._list_branches(depth, chosen):
+            self._descend_branches(depth + 1, chosen if mode is None else {**chosen, place: mode})
 
-    def _branches(self, depth: int, chosen: Mapping[int, Mode]) -> Iterator[Mode | None]:
+    def _list_branches(self, depth: int, chosen: Mapping[int, TaskMode]) -> Iterator[TaskMode | None]:
         """Modes, then none. Of equal tasks a later one takes no earlier branch: they could be exchanged."""
         place = self.order[depth]
-        modes: list[Mode | None] = [*self.tasks[place].modes, None]
+        modes: list[TaskMode | None] = [*self.tasks[place].modes, None]
         if depth and self.tasks[self.order[depth - 1]] == self.tasks[place]:
             modes = modes[modes.index(chosen.get(self.order[depth - 1])) :]
         spent = sum((mode.cost for mode in chosen.values()), Decimal(0))
@@ -324,54 +332,57 @@ class _Search:
             if mode is None or self.fleet.budget is None or spent + mode.cost <= self.fleet.budget:
                 yield mode
 
-    def _pool(self, chosen: Mapping[int, Mode], pool: int) -> list[Placed] | None:
+    def _schedule_pool(self, chosen: Mapping[int, TaskMode], pool: int) -> list[PlacedTask] | None:
         """The schedule of the chosen modes of a pool with the least flow; None where it cannot hold them."""
-        self._step()
+        self._count_step()
         members = sorted(
-            (_Item(self.tasks[place].earliest, self.tasks[place].latest, mode.devices, mode.seconds), place)
+            (
+                _PoolItem(self.tasks[place].earliest, self.tasks[place].latest, mode.devices, mode.seconds),
+                place,
+            )
             for place, mode in chosen.items()
             if mode.pool == pool
         )
         key = (pool, tuple(item for item, _ in members))
         if key not in self._known:
-            self._known[key] = least_starts(key[1], self.fleet.capacities[pool], self._step)
+            self._known[key] = find_least_starts(key[1], self.fleet.capacities[pool], self._count_step)
         starts = self._known[key]
         if starts is None:
             return None
         found = zip(members, starts, strict=True)
-        return [Placed(place, chosen[place], start) for (_, place), start in found]
+        return [PlacedTask(place, chosen[place], start) for (_, place), start in found]
 
-    def _may_win(self, depth: int, chosen: Mapping[int, Mode], placed: Sequence[Placed]) -> bool:
+    def _can_improve(self, depth: int, chosen: Mapping[int, TaskMode], placed: Sequence[PlacedTask]) -> bool:
         """Whether a schedule of these and of tasks that are still open can be better than the known one.
 
         Tasks that are open are counted where one of their modes has room beside what is chosen, and by
         priority while the cheapest of them keep to the budget. The least figures of as many are added:
         they hold against a schedule of as many tasks, and one of fewer is worse.
         """
-        value = _value(placed, self.tasks, self.fleet.goal)
+        value = _evaluate_schedule(placed, self.tasks, self.fleet.goal)
         spent = sum((one.mode.cost for one in placed), Decimal(0))
         left = None if self.fleet.budget is None else self.fleet.budget - spent
-        open_modes = {place: self._roomy(place, chosen) for place in self.order[depth:]}
+        open_modes = {place: self._list_fitting_modes(place, chosen) for place in self.order[depth:]}
         missing = list(value.missing)
-        for priority in _within(left, open_modes, self.tasks):
+        for priority in _list_affordable_priorities(left, open_modes, self.tasks):
             missing[self.priorities.index(priority)] -= 1
         counted = sum(value.missing) - sum(missing)
-        figures = [_least(modes, self.fleet.goal) for modes in open_modes.values() if modes]
+        figures = [_find_least_figures(modes, self.fleet.goal) for modes in open_modes.values() if modes]
         first = value.first + sum(sorted(first for first, _ in figures)[:counted], Decimal(0))
         second = value.second + sum(sorted(second for _, second in figures)[:counted], Decimal(0))
-        return _Value(tuple(missing), first, second) < self.value
+        return _ScheduleValue(tuple(missing), first, second) < self.value
 
-    def _roomy(self, place: int, chosen: Mapping[int, Mode]) -> list[Mode]:
+    def _list_fitting_modes(self, place: int, chosen: Mapping[int, TaskMode]) -> list[TaskMode]:
         """Modes of an open task that each pool can hold beside what is chosen."""
         return [
             mode
             for mode in self.tasks[place].modes
-            if self._pool({**chosen, place: mode}, mode.pool) is not None
+            if self._schedule_pool({**chosen, place: mode}, mode.pool) is not None
         ]
 
 
-def _within(
-    left: Decimal | None, open_modes: Mapping[int, Sequence[Mode]], tasks: Sequence[Task]
+def _list_affordable_priorities(
+    left: Decimal | None, open_modes: Mapping[int, Sequence[TaskMode]], tasks: Sequence[FleetTask]
 ) -> Iterator[int]:
     """The priority of each open task that is placed at most: the cheapest that keep to what is left."""
     costs = sorted(
@@ -387,13 +398,15 @@ def _within(
             yield priority
 
 
-def _least(modes: Iterable[Mode], goal: Goal) -> tuple[Decimal, Decimal]:
+def _find_least_figures(modes: Iterable[TaskMode], goal: ScheduleGoal) -> tuple[Decimal, Decimal]:
     """The least of both figures that a task takes, each in a mode of its own."""
-    firsts, seconds = zip(*(_figures(mode, goal) for mode in modes), strict=True)
+    firsts, seconds = zip(*(_order_figures(mode, goal) for mode in modes), strict=True)
     return min(firsts), min(seconds)
 
 
-def least_starts(items: Sequence[_Item], capacity: int, step: Callable[[], None]) -> tuple[int, ...] | None:
+def find_least_starts(
+    items: Sequence[_PoolItem], capacity: int, step: Callable[[], None]
+) -> tuple[int, ...] | None:
     """Starts of all ``items`` on one pool with the least sum; None where they do not all fit their windows.
 
     Placed in the order of their starts, what runs already only ends: each has room from the moment on at
@@ -402,7 +415,7 @@ def least_starts(items: Sequence[_Item], capacity: int, step: Callable[[], None]
     best: tuple[int, ...] | None = None
     least = 0
 
-    def place(starts: dict[int, int], running: list[tuple[int, int]], now: tuple[int, int]) -> None:
+    def assign_start(starts: dict[int, int], running: list[tuple[int, int]], now: tuple[int, int]) -> None:
         nonlocal best, least
         step()
         left = [number for number in range(len(items)) if number not in starts]
@@ -411,7 +424,7 @@ def least_starts(items: Sequence[_Item], capacity: int, step: Callable[[], None]
             if best is None or total < least:
                 best, least = tuple(starts[number] for number in range(len(items))), total
             return
-        first = {number: _room(items[number], running, capacity, now[0]) for number in left}
+        first = {number: _find_free_moment(items[number], running, capacity, now[0]) for number in left}
         if any(first[number] + items[number].seconds > items[number].latest for number in left):
             return
         if best is not None and total + sum(first.values()) >= least:
@@ -423,13 +436,13 @@ def least_starts(items: Sequence[_Item], capacity: int, step: Callable[[], None]
             if start < soonest and (start, number) > now and not is_twin:
                 ends = running.copy()
                 insort(ends, (start + items[number].seconds, items[number].devices))
-                place({**starts, number: start}, ends, (start, number))
+                assign_start({**starts, number: start}, ends, (start, number))
 
-    place({}, [], (min((item.earliest for item in items), default=0), -1))
+    assign_start({}, [], (min((item.earliest for item in items), default=0), -1))
     return best
 
 
-def _room(item: _Item, running: Sequence[tuple[int, int]], capacity: int, now: int) -> int:
+def _find_free_moment(item: _PoolItem, running: Sequence[tuple[int, int]], capacity: int, now: int) -> int:
     """The first moment from ``now`` on at which so much of what runs has ended that the item has room."""
     start = max(item.earliest, now)
     taken = sum(devices for end, devices in running if end > start)
@@ -441,77 +454,91 @@ def _room(item: _Item, running: Sequence[tuple[int, int]], capacity: int, now: i
     return start
 
 
-def _listed(tasks: Sequence[Task], fleet: Fleet, between: Callable[[], object]) -> list[Placed]:
+def _build_list_schedule(
+    tasks: Sequence[FleetTask], fleet: FleetDevices, between: Callable[[], object]
+) -> list[PlacedTask]:
     """The best of list schedules in several orders, then with what was left out moved to the front."""
 
-    def listed(order: list[int], way: _Way) -> list[Placed]:
+    def schedule_order(order: list[int], way: _SortOrder) -> list[PlacedTask]:
         between()
-        return _in_order(order, tasks, fleet, way)
+        return _schedule_in_order(order, tasks, fleet, way)
 
     places = range(len(tasks))
     orders = [
         sorted(places, key=lambda place: (tasks[place].priority, rule(tasks[place]), place))
-        for rule in (_deadline, _slack, _area, lambda task: -_area(task), lambda _: 0)
+        for rule in (
+            _get_deadline,
+            _compute_slack,
+            _compute_area,
+            lambda task: -_compute_area(task),
+            lambda _: 0,
+        )
     ]
     ways = (_by_goal(fleet.goal), _by_end, _by_area)
-    made = [(listed(order, way), order) for order in orders for way in ways]
-    best, order = min(made, key=lambda one: _value(one[0], tasks, fleet.goal))
+    made = [(schedule_order(order, way), order) for order in orders for way in ways]
+    best, order = min(made, key=lambda one: _evaluate_schedule(one[0], tasks, fleet.goal))
     for _ in range(_ROUNDS):
         left = sorted(set(places) - {one.task for one in best})
         moved = [[place, *(other for other in order if other != place)] for place in left]
-        made = [(listed(other, way), other) for other in moved for way in ways]
-        better = min(made, key=lambda one: _value(one[0], tasks, fleet.goal), default=(best, order))
-        if _value(better[0], tasks, fleet.goal) >= _value(best, tasks, fleet.goal):
+        made = [(schedule_order(other, way), other) for other in moved for way in ways]
+        better = min(
+            made, key=lambda one: _evaluate_schedule(one[0], tasks, fleet.goal), default=(best, order)
+        )
+        if _evaluate_schedule(better[0], tasks, fleet.goal) >= _evaluate_schedule(best, tasks, fleet.goal):
             break
         best, order = better
     return best
 
 
-def _deadline(task: Task) -> int:
+def _get_deadline(task: FleetTask) -> int:
     return task.latest
 
 
-def _area(task: Task) -> int:
+def _compute_area(task: FleetTask) -> int:
     return min((mode.devices * mode.seconds for mode in task.modes), default=0)
 
 
-def _slack(task: Task) -> int:
+def _compute_slack(task: FleetTask) -> int:
     return task.latest - task.earliest - min((mode.seconds for mode in task.modes), default=0)
 
 
-_Way = Callable[[Placed], tuple[Decimal | int, ...]]
+_SortOrder = Callable[[PlacedTask], tuple[Decimal | int, ...]]
 
 
-def _by_goal(goal: Goal) -> _Way:
+def _by_goal(goal: ScheduleGoal) -> _SortOrder:
     if goal == "earliest":
         return lambda one: (one.end, one.mode.cost)
     return lambda one: (one.mode.cost, one.end)
 
 
-def _by_end(one: Placed) -> tuple[Decimal | int, ...]:
+def _by_end(one: PlacedTask) -> tuple[Decimal | int, ...]:
     return (one.end, one.mode.cost)
 
 
-def _by_area(one: Placed) -> tuple[Decimal | int, ...]:
+def _by_area(one: PlacedTask) -> tuple[Decimal | int, ...]:
     return (one.mode.devices * one.mode.seconds, one.mode.cost, one.end)
 
 
-def _in_order(
-    order: Iterable[int], tasks: Sequence[Task], fleet: Fleet, way: _Way, known: Iterable[Placed] = ()
-) -> list[Placed]:
+def _schedule_in_order(
+    order: Iterable[int],
+    tasks: Sequence[FleetTask],
+    fleet: FleetDevices,
+    way: _SortOrder,
+    known: Iterable[PlacedTask] = (),
+) -> list[PlacedTask]:
     """Beside what is known each task in turn in the mode that is best by ``way`` of those that have room."""
     placed = list(known)
     done, spent = {one.task for one in placed}, sum((one.mode.cost for one in placed), Decimal(0))
     for place in order:
-        found = list[Placed]()
+        found = list[PlacedTask]()
         for mode in tasks[place].modes if place not in done else ():
             if fleet.budget is not None and spent + mode.cost > fleet.budget:
                 continue
             beside = [one for one in placed if one.mode.pool == mode.pool]
             task, capacity = tasks[place], fleet.capacities[mode.pool]
-            start = earliest_start(beside, capacity, mode, task.earliest, task.latest)
+            start = find_earliest_start(beside, capacity, mode, task.earliest, task.latest)
             if start is not None:
-                found.append(Placed(place, mode, start))
+                found.append(PlacedTask(place, mode, start))
         if found:
             chosen = min(found, key=way)
             placed.append(chosen)

@@ -26,42 +26,42 @@ from numpy.typing import NDArray
 from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import (
     MeteringPoint,
-    Reach,
-    allocate,
-    allocation_effort,
-    history_of,
-    metered,
-    reach_of,
-    tied_periods,
-    together,
-    touched_by,
+    TariffReach,
+    add_loads,
+    allocate_bill,
+    build_metered_load,
+    build_peak_history,
+    compute_reach,
+    estimate_allocation_effort,
+    list_load_periods,
+    list_tied_periods,
 )
-from service.planning.tariff.bill import Bill, BillingPeriod, Finding, Load
-from service.planning.tariff.billing import bill_by_meter
+from service.planning.tariff.bill import BillFinding, BillingPeriod, LoadBill, MeteredLoad
+from service.planning.tariff.billing import compute_metered_bill
 from service.planning.tariff.charges import (
-    Accumulation,
     DemandCharge,
     EnergyCharge,
     FixedCharge,
     MinimumCharge,
+    PeakSpan,
     PercentageCharge,
     PricePeriod,
-    Span,
     Tariff,
+    TierAccumulation,
 )
-from service.planning.tariff.demands import Peak, grouped
+from service.planning.tariff.demands import DemandPeak, group_cells
 from service.planning.tariff.effort import (
     MOST_CELLS,
     MOST_STEPS,
-    Effort,
-    Extent,
-    Share,
-    bill_effort,
+    BillingEffort,
+    EffortShare,
+    LoadExtent,
+    build_extent,
     check_size,
-    extent_of,
-    reading_effort,
-    size_of,
-    statement_effort,
+    estimate_bill_effort,
+    estimate_reading_effort,
+    estimate_size,
+    estimate_statement_effort,
 )
 from service.planning.tariff.meter import SeriesMeter
 
@@ -79,19 +79,19 @@ _CHUNK = 2_000_000
 """Pairs that are held at a time."""
 
 
-class Starts(NamedTuple):
+class StartTimes(NamedTuple):
     """Moments at which a run may begin: ``number`` of them, ``step_minutes`` apart."""
 
     first: datetime
     step_minutes: int
     number: int
 
-    def at(self, place: int) -> datetime:
+    def get_start(self, place: int) -> datetime:
         """One of them."""
         return self.first + place * timedelta(minutes=self.step_minutes)
 
 
-def starts_within(first: datetime, last: datetime, step_minutes: int, interval_minutes: int) -> Starts:
+def build_starts(first: datetime, last: datetime, step_minutes: int, interval_minutes: int) -> StartTimes:
     """Moments from ``first`` to ``last``, both counted.
 
     Refuses windows that run back, and steps that are no multiple of the interval or are more than can be
@@ -106,10 +106,10 @@ def starts_within(first: datetime, last: datetime, step_minutes: int, interval_m
     if count > MOST_STARTS:
         detail = f"at most {MOST_STARTS} starts are compared: take a longer step"
         raise PlanningError("SHIFT_WINDOW", "/window/step_minutes", detail)
-    return Starts(first, step_minutes, count)
+    return StartTimes(first, step_minutes, count)
 
 
-def check_reach(run: Load, starts: Starts) -> None:
+def check_shift_length(run: MeteredLoad, starts: StartTimes) -> None:
     """Refuse a run and a window that together are longer than a load may be (SHIFT_WINDOW)."""
     reach = run.kw.size + starts.step_minutes // run.interval_minutes * (starts.number - 1)
     if reach > MOST_CELLS:
@@ -119,13 +119,13 @@ def check_reach(run: Load, starts: Starts) -> None:
         raise PlanningError("SHIFT_WINDOW", _WINDOW, f"{detail} looked at: take a shorter window")
 
 
-def pairs_effort(run: Load, starts: Starts) -> Effort:
+def estimate_pairs_effort(run: MeteredLoad, starts: StartTimes) -> BillingEffort:
     """What a sum over the run from every start takes."""
     what = f"{starts.number:,} starts x {run.kw.size:,} intervals of the run"
-    return Effort((Share(_SUM * starts.number * run.kw.size, what),))
+    return BillingEffort((EffortShare(_SUM * starts.number * run.kw.size, what),))
 
 
-def sliding_sums(weights: Floats, kw: Floats, first: int, step: int, count: int) -> Floats:
+def compute_sliding_sums(weights: Floats, kw: Floats, first: int, step: int, count: int) -> Floats:
     """The sum of ``kw`` times the ``weights`` that it lies on, at each of ``count`` places from ``first``."""
     reach = weights[first : first + (count - 1) * step + kw.size]
     if (kw == kw[0]).all():
@@ -138,7 +138,7 @@ def sliding_sums(weights: Floats, kw: Floats, first: int, step: int, count: int)
     return np.array([reach[begin : begin + kw.size] @ kw for begin in range(0, count * step, step)])
 
 
-class Overlap(NamedTuple):
+class IntervalOverlap(NamedTuple):
     """What of a run lies on a stretch of the meter's intervals, by start: rows of a strided view.
 
     Row r is the run's kW on each interval of the stretch at start ``first`` + r, ``outside`` where it draws
@@ -149,7 +149,9 @@ class Overlap(NamedTuple):
     kw: Floats
 
 
-def overlap(kw: Floats, place: tuple[int, int, int], begin: int, end: int, outside: float) -> Overlap:
+def compute_overlap(
+    kw: Floats, place: tuple[int, int, int], begin: int, end: int, outside: float
+) -> IntervalOverlap:
     """The run on the intervals from ``begin`` to before ``end``.
 
     ``place`` is where the first start lies, the intervals from one to the next, and their number.
@@ -159,7 +161,7 @@ def overlap(kw: Floats, place: tuple[int, int, int], begin: int, end: int, outsi
     low = max(0, -((first + kw.size - 1 - begin) // step))
     high = min(count - 1, (end - 1 - first) // step)
     if high < low:
-        return Overlap(low, np.empty((0, end - begin)))
+        return IntervalOverlap(low, np.empty((0, end - begin)))
     # Written from the last start to the first, so that a later start begins further left.
     last = begin - (first + high * step)
     length = (high - low) * step + (end - begin)
@@ -167,10 +169,10 @@ def overlap(kw: Floats, place: tuple[int, int, int], begin: int, end: int, outsi
     inside_from, inside_to = max(last, 0), min(last + length, kw.size)
     padded[inside_from - last : inside_to - last] = kw[inside_from:inside_to]
     rows = sliding_window_view(padded, end - begin)[::step][::-1]
-    return Overlap(low, rows)
+    return IntervalOverlap(low, rows)
 
 
-class _Moved:
+class _ShiftedMeter:
     """What the meter reads for every start, by charge; worked out when it is first asked for."""
 
     def __init__(self, baseline: SeriesMeter, kw: Floats, first: int, step: int, count: int) -> None:
@@ -184,15 +186,15 @@ class _Moved:
         cells = self.baseline.compiled.cells
         return np.arange(len(cells.starts)) if cells.interval is None else cells.interval
 
-    def sums(self, keys: Integers, groups: int) -> Floats:
+    def compute_sums(self, keys: Integers, groups: int) -> Floats:
         """Energy in kWh by start and group of cells."""
-        order, bounds = grouped(keys, groups)
+        order, bounds = group_cells(keys, groups)
         found = np.empty((self.place[2], groups))
         for group, (begin, end) in enumerate(pairwise(bounds.tolist())):
-            found[:, group] = self._sums_within(order[begin:end])
+            found[:, group] = self._compute_cell_sums(order[begin:end])
         return found
 
-    def _sums_within(self, cells: Integers) -> Floats:
+    def _compute_cell_sums(self, cells: Integers) -> Floats:
         """Energy in kWh by start within some cells: of the run only what lies near them is looked at."""
         found = np.zeros(self.place[2])
         if not cells.size:
@@ -202,36 +204,41 @@ class _Moved:
         hours = self.baseline.compiled.cells.minutes[cells] / 60.0
         weights: Floats = np.bincount(intervals - begin, hours, end - begin).astype(np.float64)
         found += float(weights @ self.baseline.kw[begin:end])
-        run = overlap(self.kw, self.place, begin, end, 0.0)
+        run = compute_overlap(self.kw, self.place, begin, end, 0.0)
         found[run.first : run.first + len(run.kw)] += [row @ weights for row in run.kw]
         return found
 
-    def energy(self, charge: EnergyCharge) -> Floats:
+    def compute_energy(self, charge: EnergyCharge) -> Floats:
         """Energy in kWh by start, part and price period."""
-        kind = self.baseline.compiled.energy_kind(charge)
+        kind = self.baseline.compiled.get_energy_kind(charge)
         if kind not in self._sums:
-            keys, groups = self.baseline.compiled.energy_keys(charge), len(charge.periods)
+            keys, groups = self.baseline.compiled.get_energy_keys(charge), len(charge.periods)
             count = len(self.baseline.parts) * groups
-            self._sums[kind] = self.sums(keys - 1, count).reshape(-1, len(self.baseline.parts), groups)
+            self._sums[kind] = self.compute_sums(keys - 1, count).reshape(
+                -1, len(self.baseline.parts), groups
+            )
         return self._sums[kind]
 
     @cached_property
     def part_kwh(self) -> Floats:
         """Energy in kWh by start and part of a billing period."""
         compiled = self.baseline.compiled
-        return self.sums(compiled.part_of_day[compiled.day], len(self.baseline.parts))
+        return self.compute_sums(compiled.part_of_day[compiled.day], len(self.baseline.parts))
 
-    def peaks(self, periods: Sequence[PricePeriod] | None, span: Span) -> list[tuple[Floats, Integers]]:
+    def find_peaks(
+        self, periods: Sequence[PricePeriod] | None, span: PeakSpan
+    ) -> list[tuple[Floats, Integers]]:
         """Highest interval and its place by start, for each group of cells; place -1 where it has none."""
-        key = (None if periods is None else self.baseline.compiled.hours_of(periods), span)
+        key = (None if periods is None else self.baseline.compiled.get_hours_id(periods), span)
         if key not in self._peaks:
-            order, bounds = self.baseline.compiled.demand_groups(periods, span)
+            order, bounds = self.baseline.compiled.get_demand_groups(periods, span)
             self._peaks[key] = [
-                self._highest(np.unique(self._interval[order[begin:end]])) for begin, end in pairwise(bounds)
+                self._find_highest(np.unique(self._interval[order[begin:end]]))
+                for begin, end in pairwise(bounds)
             ]
         return self._peaks[key]
 
-    def _highest(self, intervals: Integers) -> tuple[Floats, Integers]:
+    def _find_highest(self, intervals: Integers) -> tuple[Floats, Integers]:
         count = self.place[2]
         if not intervals.size:
             return np.zeros(count), np.full(count, -1)
@@ -241,7 +248,7 @@ class _Moved:
         begin, end = int(intervals[0]), int(intervals[-1]) + 1
         values = np.full(end - begin, -np.inf)
         values[intervals - begin] = own[intervals]
-        run = overlap(self.kw, self.place, begin, end, -np.inf)
+        run = compute_overlap(self.kw, self.place, begin, end, -np.inf)
         rows = max(1, _CHUNK // (end - begin))
         for row in range(0, len(run.kw), rows):
             sums = run.kw[row : row + rows] + values
@@ -254,45 +261,47 @@ class _Moved:
         return highest, places
 
 
-class _Start(SeriesMeter):
+class _StartMeter(SeriesMeter):
     """The meter with the run at one of its starts: what sums and maxima give is not read from the load."""
 
-    def __init__(self, load: Load, run: Load, moved: _Moved, place: int) -> None:
-        self._begin(load, moved.baseline.compiled)
+    def __init__(self, load: MeteredLoad, run: MeteredLoad, moved: _ShiftedMeter, place: int) -> None:
+        self._reset_readings(load, moved.baseline.compiled)
         self._run, self._moved, self._place = run, moved, place
 
     @cached_property
     def _kw(self) -> Floats:
         """Of both loads; worked out only where a charge reads it."""
-        return together(self.load, self._run).kw
+        return add_loads(self.load, self._run).kw
 
     @cached_property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[BillFinding]:
         """Those of the first start stand for all."""
         return []
 
-    def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
-        kind = self.compiled.energy_kind(charge)
+    def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
+        kind = self.compiled.get_energy_kind(charge)
         if kind not in self._energy:
-            self._energy[kind] = self._moved.energy(charge)[self._place].tolist()
+            self._energy[kind] = self._moved.compute_energy(charge)[self._place].tolist()
         return self._energy[kind]
 
-    def read_highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
-        if not is_of_intervals(charge, self.load.interval_minutes):
+    def read_highest(
+        self, charge: DemandCharge, periods: Sequence[PricePeriod] | None
+    ) -> list[DemandPeak | None]:
+        if not uses_interval_peaks(charge, self.load.interval_minutes):
             return super().read_highest(charge, periods)
-        return self._read(self._moved.peaks(periods, charge.span))
+        return self._read_peaks(self._moved.find_peaks(periods, charge.span))
 
-    def _read(self, groups: Sequence[tuple[Floats, Integers]]) -> list[Peak | None]:
-        cells, found = self.compiled.cells, list[Peak | None]()
+    def _read_peaks(self, groups: Sequence[tuple[Floats, Integers]]) -> list[DemandPeak | None]:
+        cells, found = self.compiled.cells, list[DemandPeak | None]()
         for kw, places in groups:
             at = int(places[self._place])
             minute = cells.first + at * cells.interval_minutes
-            found.append(None if at < 0 else Peak(float(kw[self._place]), minute))
+            found.append(None if at < 0 else DemandPeak(float(kw[self._place]), minute))
         return found
 
     @cached_property
-    def period_peaks(self) -> Sequence[Peak | None]:
-        return self._read(self._moved.peaks(None, Span.BILLING_PERIOD))[: len(self.periods)]
+    def period_peaks(self) -> Sequence[DemandPeak | None]:
+        return self._read_peaks(self._moved.find_peaks(None, PeakSpan.BILLING_PERIOD))[: len(self.periods)]
 
     @cached_property
     def part_kwh(self) -> Sequence[float]:
@@ -300,22 +309,22 @@ class _Start(SeriesMeter):
         return found
 
 
-def is_of_intervals(charge: DemandCharge, interval_minutes: int) -> bool:
+def uses_interval_peaks(charge: DemandCharge, interval_minutes: int) -> bool:
     """Whether a charge takes the highest single interval, which a maximum tells."""
     window = charge.window_minutes
     return charge.peaks == 1 and not charge.rolling and (window is None or interval_minutes % window == 0)
 
 
-def _reads_the_load(tariff: Tariff, interval_minutes: int) -> bool:
+def _needs_load_series(tariff: Tariff, interval_minutes: int) -> bool:
     """Whether a charge needs what no sum or maximum gives."""
     for charge in (charge for revision in tariff.revisions for charge in revision.charges):
         match charge:
             case FixedCharge() | MinimumCharge() | PercentageCharge():
                 reads = False
             case EnergyCharge():
-                reads = charge.accumulation is not Accumulation.PER_PERIOD
+                reads = charge.accumulation is not TierAccumulation.PER_PERIOD
             case DemandCharge():
-                reads = not is_of_intervals(charge, interval_minutes)
+                reads = not uses_interval_peaks(charge, interval_minutes)
             case _:
                 reads = True
         if reads or charge.hours_of_use_from > 0.0 or charge.hours_of_use_below is not None:
@@ -323,11 +332,13 @@ def _reads_the_load(tariff: Tariff, interval_minutes: int) -> bool:
     return tariff.hours_of_use_minimum > 0.0
 
 
-def starts_effort(tariff: Tariff, run: Load, starts: Starts, extent: Extent) -> Effort:
+def estimate_starts_effort(
+    tariff: Tariff, run: MeteredLoad, starts: StartTimes, extent: LoadExtent
+) -> BillingEffort:
     """What comparing starts takes at a meter of that extent: pairs of a start and an interval, and bills."""
-    own = statement_effort(tariff, extent)
-    if _reads_the_load(tariff, run.interval_minutes):
-        own = own.plus(reading_effort(tariff, extent))
+    own = estimate_statement_effort(tariff, extent)
+    if _needs_load_series(tariff, run.interval_minutes):
+        own = own.add(estimate_reading_effort(tariff, extent))
     timed = {
         tuple(period.windows for period in charge.periods)
         for revision in tariff.revisions
@@ -337,60 +348,67 @@ def starts_effort(tariff: Tariff, run: Load, starts: Starts, extent: Extent) -> 
     periods = sum(map(len, timed)) + 1
     pairs = f"{starts.number:,} starts x {run.kw.size:,} intervals of the run x {periods:,} price periods"
     groups = f"{starts.number:,} starts x {extent.periods:,} billing periods x {periods:,} price periods"
-    return own.times(starts.number, "starts").plus(
-        Effort(
+    return own.scale(starts.number, "starts").add(
+        BillingEffort(
             (
-                Share(_PAIR * starts.number * run.kw.size * periods, pairs),
-                Share(_GROUP * starts.number * extent.periods * periods, groups),
+                EffortShare(_PAIR * starts.number * run.kw.size * periods, pairs),
+                EffortShare(_GROUP * starts.number * extent.periods * periods, groups),
             )
         )
     )
 
 
-def _check_alone(effort: Effort) -> None:
+def _check_effort(effort: BillingEffort) -> None:
     effort.check(MOST_STEPS, _WINDOW)
 
 
-def costs_of_starts(
-    point: MeteringPoint, run: Load, starts: Starts, count: Callable[[Effort], None] = _check_alone
+def compute_start_costs(
+    point: MeteringPoint,
+    run: MeteredLoad,
+    starts: StartTimes,
+    count: Callable[[BillingEffort], None] = _check_effort,
 ) -> list[Decimal]:
     """What the run is billed for each start, not rounded: what it adds to the baseline, or all of it.
 
     ``run`` is the load of the first start; its shape does not depend on when it is. The same as
-    :func:`service.planning.tariff.allocation.allocate` gives one by one.
+    :func:`service.planning.tariff.allocation.allocate_bill` gives one by one.
     ``count`` refuses what takes too much.
     """
     step = starts.step_minutes // run.interval_minutes
-    if point.baseline is None and reach_of(point.tariff) != Reach():
+    if point.baseline is None and compute_reach(point.tariff) != TariffReach():
         # What ties months makes each start a bill of its own span.
-        count(allocation_effort(point, [run]).times(starts.number, "starts"))
-        loads = (moved_by(run, place * starts.step_minutes) for place in range(starts.number))
-        return [allocate(point, [load]).allocations[0].total for load in loads]
+        count(estimate_allocation_effort(point, [run]).scale(starts.number, "starts"))
+        loads = (shift_load(run, place * starts.step_minutes) for place in range(starts.number))
+        return [allocate_bill(point, [load]).allocations[0].total for load in loads]
     whole = run._replace(kw=np.ones(run.kw.size + step * (starts.number - 1)))
-    periods, _ = tied_periods(point, touched_by(point, whole))
-    load = metered(point, periods)
-    extent = extent_of(periods, load.interval_minutes)
-    check_size(size_of(point.tariff, extent))
-    count(starts_effort(point.tariff, run, starts, extent).plus(bill_effort(point.tariff, extent)))
+    periods, _ = list_tied_periods(point, list_load_periods(point, whole))
+    load = build_metered_load(point, periods)
+    extent = build_extent(periods, load.interval_minutes)
+    check_size(estimate_size(point.tariff, extent))
+    count(
+        estimate_starts_effort(point.tariff, run, starts, extent).add(
+            estimate_bill_effort(point.tariff, extent)
+        )
+    )
     kw = run.kw * (1.0 + point.tariff.secondary_loss_factor * point.secondary)
     first = round((run.start - load.start).total_seconds() / 60.0 / run.interval_minutes)
-    history = history_of(point, periods)
+    history = build_peak_history(point, periods)
     baseline = SeriesMeter(point.tariff, load, periods)
-    moved = _Moved(baseline, kw, first, step, starts.number)
-    runs = [moved_by(run, place * starts.step_minutes) for place in range(starts.number)]
-    meters = (_Start(load, one, moved, place) for place, one in enumerate(runs))
-    bills = (bill_by_meter(point.tariff, meter, history=history) for meter in meters)
+    moved = _ShiftedMeter(baseline, kw, first, step, starts.number)
+    runs = [shift_load(run, place * starts.step_minutes) for place in range(starts.number)]
+    meters = (_StartMeter(load, one, moved, place) for place, one in enumerate(runs))
+    bills = (compute_metered_bill(point.tariff, meter, history=history) for meter in meters)
     if point.baseline is None:
-        touched = (touched_by(point, one) for one in runs)
-        return [_total_of(bill, own) for bill, own in zip(bills, touched, strict=True)]
-    without = bill_by_meter(point.tariff, baseline, history=history).total
+        touched = (list_load_periods(point, one) for one in runs)
+        return [_sum_touched_periods(bill, own) for bill, own in zip(bills, touched, strict=True)]
+    without = compute_metered_bill(point.tariff, baseline, history=history).total
     return [bill.total - without for bill in bills]
 
 
-def moved_by(load: Load, minutes: int) -> Load:
+def shift_load(load: MeteredLoad, minutes: int) -> MeteredLoad:
     """The same load, so much later."""
     return load._replace(start=load.start + timedelta(minutes=minutes))
 
 
-def _total_of(bill: Bill, touched: Sequence[BillingPeriod]) -> Decimal:
+def _sum_touched_periods(bill: LoadBill, touched: Sequence[BillingPeriod]) -> Decimal:
     return sum((period.total for period in bill.periods if period.period in touched), Decimal(0))

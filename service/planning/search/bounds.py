@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from service.planning.figures import larger
 from service.planning.memory.stages import stage_start
-from service.planning.memory.training import device_state
-from service.planning.models.profile import Profile
+from service.planning.memory.training import compute_device_state
+from service.planning.models.profile import ModelProfile
 from service.planning.operators import (
-    Machine,
-    Operator,
+    DeviceMachine,
     OperatorKind,
-    choice_of,
-    operators,
-    shard_of,
+    OperatorWork,
+    build_operators,
+    build_shard,
+    resolve_choice,
 )
 from service.planning.parallelism import Parallelism, PipelineSchedule
 from service.planning.precision import NumberFormat
-from service.planning.training.compute import step_widths
+from service.planning.training.compute import select_step_widths
 from service.planning.workload import WHOLE_BLOCKS, TrainingWorkload
 
 Floats = NDArray[np.float64]
@@ -30,18 +30,18 @@ Floats = NDArray[np.float64]
 _MATRICES = frozenset({OperatorKind.GEMM, OperatorKind.GROUPED_GEMM, OperatorKind.CONVOLUTION})
 
 
-def least_state_bytes(profile: Profile, workload: TrainingWorkload, layout: Parallelism) -> float:
+def least_state_bytes(profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism) -> float:
     """Bytes of the training state of the first or last stage, whichever holds more.
 
     A step's memory is its state and, on top, what else is held: the total of a stage is the largest of four
     moments, of which the end of the backward pass counts all of its state and adds nothing below zero
     (``memory.training``), and the fullest stage is not below any one.
     """
-    first = device_state(profile, workload, layout, 0).total
-    return larger(first, device_state(profile, workload, layout, layout.pipeline - 1).total)
+    first = compute_device_state(profile, workload, layout, 0).total
+    return larger(first, compute_device_state(profile, workload, layout, layout.pipeline - 1).total)
 
 
-def _sustained(found: Iterable[Operator], machine: Machine) -> float:
+def _compute_sustained_seconds(found: Iterable[OperatorWork], machine: DeviceMachine) -> float:
     """Seconds of the matrices at the rate that the device sustains."""
     seconds = 0.0
     for operator in found:
@@ -52,7 +52,7 @@ def _sustained(found: Iterable[Operator], machine: Machine) -> float:
 
 
 def least_block_seconds(
-    profile: Profile, workload: TrainingWorkload, machine: Machine, compute_format: NumberFormat
+    profile: ModelProfile, workload: TrainingWorkload, machine: DeviceMachine, compute_format: NumberFormat
 ) -> float:
     """Seconds of one sequence in the cheapest block on one device, in all passes; 0 where it is not known.
 
@@ -62,13 +62,15 @@ def least_block_seconds(
     if profile.sample is not None or not profile.blocks:
         return 0.0
     alone = Parallelism()
-    widths = step_widths(workload._replace(micro_batches=1), alone, compute_format)
-    shard = shard_of(1.0, workload.sequence_length, alone)
+    widths = select_step_widths(workload._replace(micro_batches=1), alone, compute_format)
+    shard = build_shard(1.0, workload.sequence_length, alone)
     again = 1.0 + (workload.recomputation in WHOLE_BLOCKS)
     least = np.inf
-    for templates in profile.operators.of(choice_of(profile, workload)):
-        forward = _sustained(operators(templates, shard, widths), machine)
-        backward = _sustained(operators(templates, shard, widths, backward=True), machine)
+    for templates in profile.operators.get_block_templates(resolve_choice(profile, workload)):
+        forward = _compute_sustained_seconds(build_operators(templates, shard, widths), machine)
+        backward = _compute_sustained_seconds(
+            build_operators(templates, shard, widths, backward=True), machine
+        )
         least = min(least, again * forward + backward)
     return float(least)
 
@@ -77,7 +79,7 @@ _THIRD = 1.0 / 3.0
 
 
 def least_step_seconds(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, block_seconds: float
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, block_seconds: float
 ) -> float:
     """Seconds of a step whose every block takes ``block_seconds`` for a sequence on one device, no more.
 
@@ -90,12 +92,12 @@ def least_step_seconds(
     each = block_seconds * workload.sequences / (layout.tensor * layout.context)
     last, middle = layout.pipeline - 1, layout.pipeline // 2
 
-    def blocks(stage: int) -> float:
+    def count_blocks(stage: int) -> float:
         return 1.0 * (stage_start(profile, layout, stage + 1) - stage_start(profile, layout, stage))
 
-    slowest = blocks(0) * each
-    between = larger(0.0, layout.pipeline - 2.0) * blocks(middle)
-    whole = slowest + ((layout.pipeline > 1) * blocks(last) + between) * each
+    slowest = count_blocks(0) * each
+    between = larger(0.0, layout.pipeline - 2.0) * count_blocks(middle)
+    whole = slowest + ((layout.pipeline > 1) * count_blocks(last) + between) * each
     waiting = larger(0.0, whole - slowest) / layout.virtual_stages
     if layout.pipeline_schedule is PipelineSchedule.ZERO_BUBBLE:
         waiting *= _THIRD

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.planning.search.layouts import (
-    Choice,
-    Devices,
-    Layouts,
-    Options,
-    grid,
-    interleaved,
-    together,
-    under,
-    with_batch,
+    LayoutArray,
+    LayoutChoice,
+    LayoutOptions,
+    SearchCluster,
+    apply_batch_size,
+    build_grid,
+    concatenate_layouts,
+    expand_interleaved,
+    match_choice,
 )
-from service.planning.search.shapes import Shape, allowed
-from service.planning.search.skyline import not_bettered, skyline
+from service.planning.search.pareto import select_nondominated, select_pareto_front
+from service.planning.search.shapes import SearchShape, apply_rules
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ _MANY: Final = 128
 """Layouts from which on two arrays of a part of them take less than one of all."""
 
 
-class Proof(StrEnum):
+class PruningProof(StrEnum):
     """A proof that a layout need not be worked out."""
 
     STATE = "state"
@@ -49,29 +49,29 @@ class Proof(StrEnum):
     """With smaller micro-batches, of which it has more than stages either way, it does not fit."""
 
 
-PROOFS: Final = frozenset(Proof)
+PROOFS: Final = frozenset(PruningProof)
 
 
-class Timed(NamedTuple):
+class LayoutTimes(NamedTuple):
     """Seconds of the run and mean watts of a device, one entry a layout; no watts where they do not count."""
 
     seconds: Floats
     watts: Floats | None
 
 
-class Subject(Protocol):
+class SearchObjective(Protocol):
     """What is searched for: how much memory and time layouts take."""
 
-    def held_bytes(self, layouts: Layouts, choice: Choice) -> Floats:
+    def estimate_bytes(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
         """Of the fullest device."""
 
-    def least_bytes(self, layouts: Layouts, choice: Choice) -> Floats:
+    def compute_least_bytes(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
         """No more than these."""
 
-    def timed(self, layouts: Layouts, choice: Choice) -> Timed:
+    def estimate_runs(self, layouts: LayoutArray, choice: LayoutChoice) -> LayoutTimes:
         """The run."""
 
-    def least_seconds(self, layouts: Layouts, choice: Choice) -> Floats:
+    def compute_least_seconds(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
         """No longer than the run."""
 
     @property
@@ -79,7 +79,7 @@ class Subject(Protocol):
         """Whether larger micro-batches never take less memory, beyond one a stage."""
 
 
-class Limits(NamedTuple):
+class SearchLimits(NamedTuple):
     """What a run has to keep to, and how many are told apart; None does not bind.
 
     ``seconds`` are those of the run beyond which it is ruled out.
@@ -91,144 +91,157 @@ class Limits(NamedTuple):
     weighs_power: bool
 
 
-class Found(NamedTuple):
+class FoundLayout(NamedTuple):
     """A layout among the best of its cluster."""
 
-    choice: Choice
-    layout: Layouts
+    choice: LayoutChoice
+    layout: LayoutArray
     """Of one entry."""
     seconds: float
     watts: float | None
 
 
-class Decided(NamedTuple):
+class SearchOutcome(NamedTuple):
     """What became of all layouts; counts by name of rule."""
 
     considered: int
     scored: int
     feasible: int
     ruled_out: Mapping[str, int]
-    pruned: Mapping[Proof, int]
-    found: tuple[Found, ...]
+    pruned: Mapping[PruningProof, int]
+    found: tuple[FoundLayout, ...]
 
 
-class _Task(NamedTuple):
-    choice: Choice
-    layouts: Layouts
+class _SearchTask(NamedTuple):
+    choice: LayoutChoice
+    layouts: LayoutArray
     least: Floats
 
-    def taken(self, which: NDArray[np.generic] | slice) -> "_Task":
-        return _Task(self.choice, self.layouts.taken(which), self.least[which])  # type: ignore[arg-type]
+    def select_rows(self, which: NDArray[np.generic] | slice) -> "_SearchTask":
+        return _SearchTask(self.choice, self.layouts.select_rows(which), self.least[which])  # type: ignore[arg-type]
 
 
-class _Search:
+class _LayoutSearch:
     """The search of one part of a space."""
 
     def __init__(
-        self, subject: Subject, shape: Shape, options: Options, limits: Limits, proofs: frozenset[Proof]
+        self,
+        subject: SearchObjective,
+        shape: SearchShape,
+        options: LayoutOptions,
+        limits: SearchLimits,
+        proofs: frozenset[PruningProof],
     ) -> None:
         self.subject, self.shape, self.options, self.limits = subject, shape, options, limits
         self.proofs = proofs
         self.ruled_out: Counter[str] = Counter()
-        self.pruned: Counter[Proof] = Counter()
+        self.pruned: Counter[PruningProof] = Counter()
         self.considered = self.scored = self.feasible = 0
-        self._found: list[Found] = []
-        self._fronts: dict[int, _Front] = {}
+        self._found: list[FoundLayout] = []
+        self._fronts: dict[int, _ParetoFront] = {}
 
     @property
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[FoundLayout, ...]:
         """Those that are left of every cluster."""
         fronts = (self._fronts[place] for place in sorted(self._fronts))
         return tuple(self._found[entry] for front in fronts for entry in front.entries.tolist())
 
     @property
     def _bounds_time(self) -> bool:
-        by_deadline = Proof.DEADLINE in self.proofs and self.limits.seconds is not None
-        return by_deadline or (Proof.ROOFLINE in self.proofs and not self.limits.weighs_power)
+        by_deadline = PruningProof.DEADLINE in self.proofs and self.limits.seconds is not None
+        return by_deadline or (PruningProof.ROOFLINE in self.proofs and not self.limits.weighs_power)
 
-    def run(self, layouts: Layouts) -> None:
+    def run(self, layouts: LayoutArray) -> None:
         """Decide all of them in each choice."""
-        tasks = [task for choice in self.options.choices() for task in self._tasks(layouts, choice)]
+        tasks = [
+            task for choice in self.options.list_choices() for task in self._build_tasks(layouts, choice)
+        ]
         # What may be fastest goes first: the more is left to the bound.
         for task in sorted(tasks, key=lambda task: float(task.least.min())):
-            self._decide(task)
+            self._decide_task(task)
 
-    def _tasks(self, layouts: Layouts, choice: Choice) -> Iterator[_Task]:
-        chosen = interleaved(layouts.taken(under(layouts, choice, self.options)), choice, self.options)
+    def _build_tasks(self, layouts: LayoutArray, choice: LayoutChoice) -> Iterator[_SearchTask]:
+        chosen = expand_interleaved(
+            layouts.select_rows(match_choice(layouts, choice, self.options)), choice, self.options
+        )
         self.considered += chosen.number
-        left, broken = allowed(chosen, choice, self.shape)
+        left, broken = apply_rules(chosen, choice, self.shape)
         self.ruled_out += broken
-        chosen = chosen.taken(left)
-        if chosen and Proof.STATE in self.proofs and self.limits.usable_bytes is not None:
-            fits = self.subject.least_bytes(chosen, choice) <= self.limits.usable_bytes
-            self.pruned[Proof.STATE] += chosen.number - int(np.count_nonzero(fits))
-            chosen = chosen.taken(fits)
+        chosen = chosen.select_rows(left)
+        if chosen and PruningProof.STATE in self.proofs and self.limits.usable_bytes is not None:
+            fits = self.subject.compute_least_bytes(chosen, choice) <= self.limits.usable_bytes
+            self.pruned[PruningProof.STATE] += chosen.number - int(np.count_nonzero(fits))
+            chosen = chosen.select_rows(fits)
         if not chosen:
             return
         least = np.zeros(chosen.number)
         if self._bounds_time:
-            least = self.subject.least_seconds(chosen, choice)
-        if Proof.DEADLINE in self.proofs and self.limits.seconds is not None:
+            least = self.subject.compute_least_seconds(chosen, choice)
+        if PruningProof.DEADLINE in self.proofs and self.limits.seconds is not None:
             early = least <= self.limits.seconds
-            self.pruned[Proof.DEADLINE] += chosen.number - int(np.count_nonzero(early))
-            chosen, least = chosen.taken(early), least[early]
+            self.pruned[PruningProof.DEADLINE] += chosen.number - int(np.count_nonzero(early))
+            chosen, least = chosen.select_rows(early), least[early]
         if chosen:
-            yield _Task(choice, chosen, least)
+            yield _SearchTask(choice, chosen, least)
 
-    def _decide(self, task: _Task) -> None:
-        task = self._promising(task)
+    def _decide_task(self, task: _SearchTask) -> None:
+        task = self._select_promising(task)
         fitting = [
-            self._fitting(task.taken(slice(first, first + CHUNK)))
+            self._select_fitting(task.select_rows(slice(first, first + CHUNK)))
             for first in range(0, task.layouts.number, CHUNK)
         ]
         if not fitting:
             return
-        task = _Task(
+        task = _SearchTask(
             task.choice,
-            together(each.layouts for each in fitting),
+            concatenate_layouts(each.layouts for each in fitting),
             np.concatenate([each.least for each in fitting]),
         )
-        task = task.taken(np.argsort(task.least, kind="stable"))
+        task = task.select_rows(np.argsort(task.least, kind="stable"))
         for first in range(0, task.layouts.number, CHUNK):
-            part = self._promising(task.taken(slice(first, first + CHUNK)))
+            part = self._select_promising(task.select_rows(slice(first, first + CHUNK)))
             if part.layouts:
-                self._score(part)
+                self._score_task(part)
 
-    def _promising(self, task: _Task) -> _Task:
+    def _select_promising(self, task: _SearchTask) -> _SearchTask:
         """Without those that enough others of their cluster are proven to be faster than.
 
         They are slower than ``least``; the others are known. It holds only where time alone counts: a slower
         layout may draw less.
         """
         depth = self.limits.depth
-        if Proof.ROOFLINE not in self.proofs or self.limits.weighs_power or not self._fronts:
+        if PruningProof.ROOFLINE not in self.proofs or self.limits.weighs_power or not self._fronts:
             return task
         late = np.full(int(task.layouts.place.max()) + 1, np.inf)
         for place, front in self._fronts.items():
             if front.seconds.size >= depth and place < late.size:
                 late[place] = front.seconds[depth - 1]
         promising = task.least <= late[task.layouts.place]
-        self.pruned[Proof.ROOFLINE] += task.layouts.number - int(np.count_nonzero(promising))
-        return task.taken(promising)
+        self.pruned[PruningProof.ROOFLINE] += task.layouts.number - int(np.count_nonzero(promising))
+        return task.select_rows(promising)
 
-    def _fitting(self, task: _Task) -> _Task:
+    def _select_fitting(self, task: _SearchTask) -> _SearchTask:
         usable = self.limits.usable_bytes
         if usable is None:
             return task
-        if Proof.WORK in self.proofs and self.subject.grows_with_batch and task.layouts.number >= _MANY:
-            return self._fitting_by_batch(task, usable)
-        fits = self.subject.held_bytes(task.layouts, task.choice) <= usable
+        if (
+            PruningProof.WORK in self.proofs
+            and self.subject.grows_with_batch
+            and task.layouts.number >= _MANY
+        ):
+            return self._select_fitting_by_batch(task, usable)
+        fits = self.subject.estimate_bytes(task.layouts, task.choice) <= usable
         self.ruled_out["memory"] += task.layouts.number - int(np.count_nonzero(fits))
-        return task.taken(fits)
+        return task.select_rows(fits)
 
-    def _fitting_by_batch(self, task: _Task, usable: float) -> _Task:
+    def _select_fitting_by_batch(self, task: _SearchTask, usable: float) -> _SearchTask:
         """The smallest micro-batch of each layout first: where it does not fit, larger ones do not.
 
         A replica has g sequences, m = g / b micro-batches of b. Those in flight are n of them, or all:
         min(b n, g) sequences, which do not fall as b grows; what else is there of a token, logits and the
         block at work, grows with b. State, gathered weights and buckets change where a step has one
         micro-batch alone, or no more than stages (``memory.transients``): beyond both they are the same. What
-        is not covered is left to :attr:`Subject.grows_with_batch`.
+        is not covered is left to :attr:`SearchObjective.grows_with_batch`.
         """
         layouts, count = task.layouts, task.layouts.number
         many = layouts.micro_batches > layouts.pipeline
@@ -240,33 +253,38 @@ class _Search:
         proven = first[many[first]]
         fits = np.zeros(count, dtype=np.bool_)
         known = np.zeros(count, dtype=np.bool_)
-        fits[first] = self.subject.held_bytes(layouts.taken(first), task.choice) <= usable
+        fits[first] = self.subject.estimate_bytes(layouts.select_rows(first), task.choice) <= usable
         known[first] = True
         full = np.zeros(int(same.max()) + 1, dtype=np.bool_)
         full[same[proven]] = ~fits[proven]
         cut = ~known & many & full[same]
         rest = np.flatnonzero(~known & ~cut)
         if rest.size:
-            fits[rest] = self.subject.held_bytes(layouts.taken(rest), task.choice) <= usable
-        self.pruned[Proof.WORK] += int(np.count_nonzero(cut))
+            fits[rest] = self.subject.estimate_bytes(layouts.select_rows(rest), task.choice) <= usable
+        self.pruned[PruningProof.WORK] += int(np.count_nonzero(cut))
         self.ruled_out["memory"] += count - int(np.count_nonzero(fits)) - int(np.count_nonzero(cut))
-        return task.taken(fits)
+        return task.select_rows(fits)
 
-    def _score(self, task: _Task) -> None:
+    def _score_task(self, task: _SearchTask) -> None:
         layouts, limits = task.layouts, self.limits
-        seconds, watts = self.subject.timed(layouts, task.choice)
+        seconds, watts = self.subject.estimate_runs(layouts, task.choice)
         self.scored += layouts.number
         if limits.seconds is not None:
             early = seconds <= limits.seconds
             self.ruled_out["deadline"] += layouts.number - int(np.count_nonzero(early))
-            layouts, seconds = layouts.taken(early), seconds[early]
+            layouts, seconds = layouts.select_rows(early), seconds[early]
             watts = None if watts is None else watts[early]
         self.feasible += layouts.number
         for place in np.unique(layouts.place).tolist():
             here = np.flatnonzero(layouts.place == place)
-            self._keep(place, _Scored(task.choice, layouts.taken(here), seconds[here], _at(watts, here)))
+            self._record_best(
+                place,
+                _ScoredLayouts(
+                    task.choice, layouts.select_rows(here), seconds[here], _select_entries(watts, here)
+                ),
+            )
 
-    def _keep(self, place: int, scored: "_Scored") -> None:
+    def _record_best(self, place: int, scored: "_ScoredLayouts") -> None:
         """Those that are among the best of this array and, where time alone counts, of all before."""
         depth, layouts = self.limits.depth, scored.layouts
         ties = (
@@ -279,74 +297,78 @@ class _Search:
             layouts.micro_batches,
             layouts.micro_batch_size,
         )
-        which = skyline(scored.seconds, scored.watts, depth, ties)
+        which = select_pareto_front(scored.seconds, scored.watts, depth, ties)
         front = self._fronts.get(place, _NO_FRONT)
-        seconds, watts = scored.seconds[which], _at(scored.watts, which)
+        seconds, watts = scored.seconds[which], _select_entries(scored.watts, which)
         first = len(self._found)
         for entry in which.tolist():
             drawn = None if scored.watts is None else float(scored.watts[entry])
-            alone = layouts.taken(slice(entry, entry + 1))
-            self._found.append(Found(scored.choice, alone, float(scored.seconds[entry]), drawn))
-        added = _Front(
+            alone = layouts.select_rows(slice(entry, entry + 1))
+            self._found.append(FoundLayout(scored.choice, alone, float(scored.seconds[entry]), drawn))
+        added = _ParetoFront(
             seconds,
             np.zeros(which.size) if watts is None else watts,
             np.arange(first, first + which.size, dtype=np.intp),
         )
-        joined = front.joined(added)
-        self._fronts[place] = joined.taken(not_bettered(joined.seconds, joined.watts, depth))
+        joined = front.concatenate_with(added)
+        self._fronts[place] = joined.select_rows(select_nondominated(joined.seconds, joined.watts, depth))
 
 
-class _Scored(NamedTuple):
-    choice: Choice
-    layouts: Layouts
+class _ScoredLayouts(NamedTuple):
+    choice: LayoutChoice
+    layouts: LayoutArray
     seconds: Floats
     watts: Floats | None
 
 
-class _Front(NamedTuple):
+class _ParetoFront(NamedTuple):
     """What is left of a cluster so far, in the order of seconds; ``entries`` are places among all found."""
 
     seconds: Floats
     watts: Floats
     entries: NDArray[np.intp]
 
-    def joined(self, other: "_Front") -> "_Front":
+    def concatenate_with(self, other: "_ParetoFront") -> "_ParetoFront":
         """Both, one behind the other."""
-        return _Front(
+        return _ParetoFront(
             np.concatenate([self.seconds, other.seconds]),
             np.concatenate([self.watts, other.watts]),
             np.concatenate([self.entries, other.entries]),
         )
 
-    def taken(self, which: NDArray[np.intp]) -> "_Front":
+    def select_rows(self, which: NDArray[np.intp]) -> "_ParetoFront":
         """Those at some places."""
-        return _Front(self.seconds[which], self.watts[which], self.entries[which])
+        return _ParetoFront(self.seconds[which], self.watts[which], self.entries[which])
 
 
-_NO_FRONT: Final = _Front(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp))
+_NO_FRONT: Final = _ParetoFront(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp))
 
 
-def _at(column: Floats | None, which: NDArray[np.intp]) -> Floats | None:
+def _select_entries(column: Floats | None, which: NDArray[np.intp]) -> Floats | None:
     return None if column is None else column[which]
 
 
-def searched(
-    subject: Subject,
-    shape: Shape,
-    many: tuple[Devices, ...],
-    options: Options,
-    limits: Limits,
+def search_layouts(
+    subject: SearchObjective,
+    shape: SearchShape,
+    many: tuple[SearchCluster, ...],
+    options: LayoutOptions,
+    limits: SearchLimits,
     *,
     rows: tuple[int, int] = (0, 1),
-    proofs: frozenset[Proof] = PROOFS,
-) -> Decided:
+    proofs: frozenset[PruningProof] = PROOFS,
+) -> SearchOutcome:
     """What becomes of every layout of some clusters: the best of each by seconds and watts, and counts.
 
     ``rows`` are first and step among the combinations of degrees and micro-batches: a part of them.
     """
-    search = _Search(subject, shape, options, limits, proofs)
-    search.run(with_batch(grid(many, options).taken(slice(rows[0], None, rows[1])), shape.global_batch_size))
-    return Decided(
+    search = _LayoutSearch(subject, shape, options, limits, proofs)
+    search.run(
+        apply_batch_size(
+            build_grid(many, options).select_rows(slice(rows[0], None, rows[1])), shape.global_batch_size
+        )
+    )
+    return SearchOutcome(
         search.considered,
         search.scored,
         search.feasible,

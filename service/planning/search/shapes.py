@@ -11,18 +11,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.models.profile import Profile
+from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import PipelineSchedule, Sharding
-from service.planning.search.layouts import Choice, Layouts, Mask
+from service.planning.search.layouts import LayoutArray, LayoutChoice, Mask
 
 RULES = ("devices", "heads", "blocks", "experts", "sequence", "batch", "link")
 """Names of the rules in their order."""
 
 
-class Shape(NamedTuple):
+class SearchShape(NamedTuple):
     """What a layout has to divide: a model, sequences and a batch, and devices behind one fast link."""
 
-    profile: Profile
+    profile: ModelProfile
     sequence_length: int
     global_batch_size: int
     domain: int
@@ -30,7 +30,7 @@ class Shape(NamedTuple):
     """Whether a step has one micro-batch alone: the optimizer runs in its backward pass."""
 
 
-def _broken(layouts: Layouts, choice: Choice, of: Shape) -> Mapping[str, Mask]:
+def _find_broken_rules(layouts: LayoutArray, choice: LayoutChoice, of: SearchShape) -> Mapping[str, Mask]:
     tensor, pipeline, context, expert = layouts.tensor, layouts.pipeline, layouts.context, layouts.expert
     profile, replicas = of.profile, layouts.data * context
     heads = np.zeros(layouts.number, dtype=np.bool_)
@@ -52,7 +52,7 @@ def _broken(layouts: Layouts, choice: Choice, of: Shape) -> Mapping[str, Mask]:
     return {
         "devices": devices,
         "heads": heads,
-        "blocks": _too_deep(layouts, profile.block_count),
+        "blocks": _is_too_deep(layouts, profile.block_count),
         "experts": experts,
         "sequence": of.sequence_length % (context * shared) != 0,
         "batch": batch,
@@ -65,17 +65,17 @@ _LEFT_OUT = 2
 (Llama 3 2024, section 3.3.2)."""
 
 
-def _too_deep(layouts: Layouts, blocks: int) -> Mask:
+def _is_too_deep(layouts: LayoutArray, blocks: int) -> Mask:
     """Stages without a block, or parts of stages beyond those that table and head make up for."""
     parts = layouts.pipeline * layouts.virtual_stages
     return (layouts.pipeline > max(blocks, 1)) | ((layouts.virtual_stages > 1) & (parts > blocks + _LEFT_OUT))
 
 
-def allowed(layouts: Layouts, choice: Choice, of: Shape) -> tuple[Mask, Counter[str]]:
+def apply_rules(layouts: LayoutArray, choice: LayoutChoice, of: SearchShape) -> tuple[Mask, Counter[str]]:
     """Which layouts break no rule, and how many break each first."""
     left: NDArray[np.bool_] = np.ones(layouts.number, dtype=np.bool_)
     counts: Counter[str] = Counter()
-    broken = _broken(layouts, choice, of)
+    broken = _find_broken_rules(layouts, choice, of)
     for rule in RULES:
         counts[rule] = int(np.count_nonzero(left & broken[rule]))
         left &= ~broken[rule]

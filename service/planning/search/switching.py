@@ -12,7 +12,7 @@ _SLACK: Final = 2
 """A step is drawn towards the middle by so much of this power of the width; tries beyond those of halving."""
 
 
-class Switch(NamedTuple):
+class SwitchingFactors(NamedTuple):
     """Two factors of an assumption next to each other: with one the choice holds, with the other it does not.
 
     ``holds`` lies between 1 and ``changed``.
@@ -22,7 +22,7 @@ class Switch(NamedTuple):
     changed: float
 
 
-def rungs(end: float, number: int) -> tuple[float, ...]:
+def build_factor_steps(end: float, number: int) -> tuple[float, ...]:
     """``number`` factors from 1 to ``end``, above or below it, in equal ratios; 1 is not among them.
 
     Raises :class:`ValueError` for an end that is not above 0, or is 1.
@@ -34,7 +34,7 @@ def rungs(end: float, number: int) -> tuple[float, ...]:
     return (*(math.exp(step * place) for place in range(1, number)), end)
 
 
-def narrowed(lead: Callable[[float], float], switch: Switch) -> Switch:
+def refine_switch(lead: Callable[[float], float], switch: SwitchingFactors) -> SwitchingFactors:
     """The switch between two factors, whose ends are then a relative :data:`PRECISION` apart at most.
 
     ``lead`` says by how much a rival is better at a factor, above 0 where the choice has changed. Where it is
@@ -62,4 +62,4 @@ def narrowed(lead: Callable[[float], float], switch: Switch) -> Switch:
             high, ahead = tried, found
         else:
             low, behind = tried, found
-    return Switch(math.exp(low), math.exp(high))
+    return SwitchingFactors(math.exp(low), math.exp(high))

@@ -40,7 +40,7 @@ _ALIASES = {
 
 
 @lru_cache(maxsize=_MOST_TEXTS)
-def engine_name(text: str) -> EngineName | None:
+def resolve_engine_name(text: str) -> EngineName | None:
     """The engine that ``text`` names, in any case; None for one that is not known."""
     word = text.strip().lower()
     if word in _ALIASES:
@@ -48,7 +48,7 @@ def engine_name(text: str) -> EngineName | None:
     return next((name for name in EngineName if name.value == word), None)
 
 
-class Reservation(StrEnum):
+class MemoryReservation(StrEnum):
     """Of what the memory fraction is taken, and what it has to hold."""
 
     DEVICE = "device"
@@ -86,7 +86,7 @@ class EngineRules(NamedTuple):
     """One engine of one version."""
 
     name: EngineName | None = None
-    reservation: Reservation = Reservation.DEVICE
+    reservation: MemoryReservation = MemoryReservation.DEVICE
     windows_kept: bool = True
     """Whether a windowed layer keeps its window only; else it is charged at full length."""
     window_slack: bool = False
@@ -142,13 +142,13 @@ class EngineRules(NamedTuple):
 
 
 _VERSION = re.compile(r"(\d+)\.(\d+|x)(?:\.(\d+))?")
-_Version = tuple[int, int, int]
-_NEWEST: _Version = (10**6, 0, 0)
+_EngineVersion = tuple[int, int, int]
+_NEWEST: _EngineVersion = (10**6, 0, 0)
 _LAST_PATCH = 10**6
 
 
 @lru_cache(maxsize=_MOST_TEXTS)
-def _version(text: str | None) -> _Version:
+def _parse_version(text: str | None) -> _EngineVersion:
     """Major, minor and patch of a version; the newest where none is given, its last patch likewise."""
     found = _VERSION.search(text or "")
     if found is None:
@@ -161,17 +161,17 @@ def is_vllm_v0(version: str | None) -> bool:
     """Whether this is the first engine of vLLM, which was the default before 0.8."""
     if version and re.search(r"\bV[01]\b", version, re.IGNORECASE):
         return re.search(r"\bV0\b", version, re.IGNORECASE) is not None
-    return _version(version) < (0, 8, 0)
+    return _parse_version(version) < (0, 8, 0)
 
 
-_VLLM_ASYNCHRONOUS: _Version = (0, 13, 0)
-_SGLANG_LATER: _Version = (0, 5, 0)
-_TENSORRT_LLM_LATER: _Version = (1, 1, 0)
+_VLLM_ASYNCHRONOUS: _EngineVersion = (0, 13, 0)
+_SGLANG_LATER: _EngineVersion = (0, 5, 0)
+_TENSORRT_LLM_LATER: _EngineVersion = (1, 1, 0)
 
 
-def generation_of(name: EngineName | None, version: str | None) -> str | None:
+def resolve_generation(name: EngineName | None, version: str | None) -> str | None:
     """The generation of an engine's versions, alike in how fast they serve; None where none is told apart."""
-    number = _version(version)
+    number = _parse_version(version)
     if version is None or number == _NEWEST:
         return None
     match name:
@@ -187,25 +187,25 @@ def generation_of(name: EngineName | None, version: str | None) -> str | None:
             return None
 
 
-_VLLM_HYBRID_CACHE: _Version = (0, 10, 0)
-_VLLM_GRAPHS_CHARGED: _Version = (0, 21, 0)
-_VLLM_FREE_MEMORY: _Version = (0, 2, 5)
+_VLLM_HYBRID_CACHE: _EngineVersion = (0, 10, 0)
+_VLLM_GRAPHS_CHARGED: _EngineVersion = (0, 21, 0)
+_VLLM_FREE_MEMORY: _EngineVersion = (0, 2, 5)
 """From which it asks the driver what is free and not PyTorch what it took (pull request 2031)."""
-_VLLM_REDUCED_FREED: _Version = (0, 2, 6)
+_VLLM_REDUCED_FREED: _EngineVersion = (0, 2, 6)
 """From which all-reduces hand back their tensors at once (pull request 2151)."""
-_VLLM_OWN_CONTEXT: _Version = (0, 3, 0)
-_VLLM_ALL_CONTEXTS: tuple[_Version, _Version] = ((0, 6, 5), (0, 7, 0))
+_VLLM_OWN_CONTEXT: _EngineVersion = (0, 3, 0)
+_VLLM_ALL_CONTEXTS: tuple[_EngineVersion, _EngineVersion] = ((0, 6, 5), (0, 7, 0))
 """Between which what is not PyTorch's was all that is taken, contexts too (pull requests 10511, 11809)."""
-_VLLM_CHUNKED: _Version = (0, 5, 4)
+_VLLM_CHUNKED: _EngineVersion = (0, 5, 4)
 """From which V0 passes prompts of long models in chunks (pull request 6666)."""
-_VLLM_LARGE_CHUNKS: _Version = (0, 6, 5)
-_VLLM_SMALL_DEVICES: _Version = (0, 8, 3)
+_VLLM_LARGE_CHUNKS: _EngineVersion = (0, 6, 5)
+_VLLM_SMALL_DEVICES: _EngineVersion = (0, 8, 3)
 """From which V1 takes fewer requests on small devices; before, warming up 1,024 ran out of memory there."""
-_SGLANG_BY_DEVICE: _Version = (0, 5, 0)
-_TENSORRT_LLM_SMALL_BLOCKS: _Version = (0, 18, 0)
-_TRANSFORMERS_GPTQMODEL: _Version = (4, 48, 0)
+_SGLANG_BY_DEVICE: _EngineVersion = (0, 5, 0)
+_TENSORRT_LLM_SMALL_BLOCKS: _EngineVersion = (0, 18, 0)
+_TRANSFORMERS_GPTQMODEL: _EngineVersion = (4, 48, 0)
 """From which GPTQModel takes the place of AutoGPTQ and its ExLlama kernels."""
-_TRANSFORMERS_LAST_LOGITS: _Version = (4, 45, 0)
+_TRANSFORMERS_LAST_LOGITS: _EngineVersion = (4, 45, 0)
 """From which only the last token's logits are made, and rotary tables are the model's, not each layer's."""
 
 
@@ -214,7 +214,7 @@ _LLAMA_CPP_DATE = re.compile(r"\b(20\d\d)-(\d\d)")
 _LLAMA_CPP_FLASH_BUILD, _LLAMA_CPP_FLASH_DATE = 6325, (2025, 9)
 
 
-def _keeps_scores(version: str | None) -> bool:
+def _has_stored_scores(version: str | None) -> bool:
     """Whether llama.cpp stores attention scores unless asked: before build 6325 of the end of August 2025."""
     dated = _LLAMA_CPP_DATE.search(version or "")
     if dated:
@@ -224,13 +224,13 @@ def _keeps_scores(version: str | None) -> bool:
 
 
 @lru_cache(maxsize=_MOST_TEXTS)
-def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
+def resolve_rules(name: EngineName | None, version: str | None) -> EngineRules:
     """The rules of an engine; without a version those of the newest known one."""
-    return _rules_of(name, version)._replace(generation=generation_of(name, version))
+    return _build_rules(name, version)._replace(generation=resolve_generation(name, version))
 
 
-def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
-    number = _version(version)
+def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
+    number = _parse_version(version)
     match name:
         case EngineName.VLLM:
             kept = number >= _VLLM_HYBRID_CACHE
@@ -254,7 +254,7 @@ def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
             blocks = 32 if number >= _TENSORRT_LLM_SMALL_BLOCKS else 64
             return EngineRules(
                 name=name,
-                reservation=Reservation.FREE,
+                reservation=MemoryReservation.FREE,
                 block_tokens=blocks,
                 chunks_prefill=False,
                 admits_whole=True,
@@ -262,7 +262,7 @@ def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
         case EngineName.SGLANG:
             return EngineRules(
                 name=name,
-                reservation=Reservation.STATIC,
+                reservation=MemoryReservation.STATIC,
                 memory_fraction=0.88,
                 block_tokens=1,
                 wide_states=True,
@@ -272,7 +272,7 @@ def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
         case EngineName.LLAMA_CPP:
             return EngineRules(
                 name=name,
-                reservation=Reservation.NOTHING,
+                reservation=MemoryReservation.NOTHING,
                 paged=False,
                 window_slack=True,
                 memory_fraction=1.0,
@@ -281,12 +281,12 @@ def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 element_bytes=4,
                 wide_states=True,
                 logit_bytes=4,
-                scores_kept=_keeps_scores(version),
+                scores_kept=_has_stored_scores(version),
             )
         case EngineName.TRANSFORMERS:
             return EngineRules(
                 name=name,
-                reservation=Reservation.NOTHING,
+                reservation=MemoryReservation.NOTHING,
                 paged=False,
                 memory_fraction=1.0,
                 block_tokens=1,
@@ -323,7 +323,7 @@ _LEAST_BATCH = 2048
 _MEBIBYTE = 2**20
 
 
-class _Tier(NamedTuple):
+class _SglangTier(NamedTuple):
     """What SGLang takes on devices of less than so many MiB: tokens, and graphs of few and many devices."""
 
     below_mib: float
@@ -333,11 +333,11 @@ class _Tier(NamedTuple):
 
 
 _SGLANG_TIERS = (
-    _Tier(20 * 1024, 2048, 8, 8),
-    _Tier(35 * 1024, 2048, 24, 80),
-    _Tier(60 * 1024, 4096, 32, 160),
-    _Tier(160 * 1024, 8192, 256, 512),
-    _Tier(float("inf"), 16_384, 512, 512),
+    _SglangTier(20 * 1024, 2048, 8, 8),
+    _SglangTier(35 * 1024, 2048, 24, 80),
+    _SglangTier(60 * 1024, 4096, 32, 160),
+    _SglangTier(160 * 1024, 8192, 256, 512),
+    _SglangTier(float("inf"), 16_384, 512, 512),
 )
 _SGLANG_OLDER_GRAPHS = 160
 _SGLANG_OLDER_SHARES = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
@@ -345,9 +345,9 @@ _SGLANG_OLDER_SHARES = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
 _FOUR = 4
 
 
-def _vllm_defaults(version: str | None, *, large: bool, model_tokens: int) -> tuple[int, int]:
+def _resolve_vllm_defaults(version: str | None, *, large: bool, model_tokens: int) -> tuple[int, int]:
     """Most requests, and tokens of an iteration."""
-    number = _version(version)
+    number = _parse_version(version)
     if not is_vllm_v0(version):
         tokens = 8192 if large else 2048
         return (1024 if large or number < _VLLM_SMALL_DEVICES else 256), tokens
@@ -356,7 +356,7 @@ def _vllm_defaults(version: str | None, *, large: bool, model_tokens: int) -> tu
     return 256, max(model_tokens, _LEAST_BATCH)
 
 
-def _sglang_defaults(version: str | None, *, capacity_bytes: float, devices: int) -> EngineDefaults:
+def _resolve_sglang_defaults(version: str | None, *, capacity_bytes: float, devices: int) -> EngineDefaults:
     """The share that activations and graphs leave, as SGLang reckons with them.
 
     From 0.5 in MiB: 512 + 1.5 for each token of a chunk + 2 for each request of the largest graph + 128 for
@@ -364,7 +364,7 @@ def _sglang_defaults(version: str | None, *, capacity_bytes: float, devices: int
     """
     mib = capacity_bytes / _MEBIBYTE
     tier = next(tier for tier in _SGLANG_TIERS if mib < tier.below_mib)
-    if _version(version) < _SGLANG_BY_DEVICE:
+    if _parse_version(version) < _SGLANG_BY_DEVICE:
         share = next(share for least, share in _SGLANG_OLDER_SHARES if devices >= least)
         return EngineDefaults(None, tier.chunk, share, min(tier.graphs_from_four, _SGLANG_OLDER_GRAPHS))
     graphs = tier.graphs if devices < _FOUR else tier.graphs_from_four
@@ -376,7 +376,7 @@ def _sglang_defaults(version: str | None, *, capacity_bytes: float, devices: int
     return EngineDefaults(None, tier.chunk, round(max(mib - kept, 0.0) / mib, 3), graphs)
 
 
-def defaults_of(
+def resolve_defaults(
     rules: EngineRules,
     version: str | None,
     *,
@@ -396,12 +396,12 @@ def defaults_of(
         case EngineName.VLLM:
             large = capacity_bytes >= LARGE_DEVICE_BYTES and not is_a100
             return EngineDefaults(
-                *_vllm_defaults(version, large=large, model_tokens=model_tokens or 0), share
+                *_resolve_vllm_defaults(version, large=large, model_tokens=model_tokens or 0), share
             )
         case EngineName.TENSORRT_LLM:
             return EngineDefaults(2048, 8192, share)
         case EngineName.SGLANG:
-            return _sglang_defaults(version, capacity_bytes=capacity_bytes, devices=devices)
+            return _resolve_sglang_defaults(version, capacity_bytes=capacity_bytes, devices=devices)
         case _:
             batched = {EngineName.LLAMA_CPP: 512, EngineName.TRANSFORMERS: 0}
             return EngineDefaults(None, batched.get(rules.name, 8192) if rules.name else 8192, share)
@@ -424,13 +424,13 @@ class EngineSettings(NamedTuple):
     @property
     def rules(self) -> EngineRules:
         """How the engine of this version works."""
-        return rules_of(self.name, self.version)
+        return resolve_rules(self.name, self.version)
 
     def defaults_on(
         self, *, capacity_bytes: float, is_a100: bool, model_tokens: int | None, devices: int
     ) -> EngineDefaults:
         """What it sets by itself on ``devices`` a replica, of ``capacity_bytes`` each."""
-        return defaults_of(
+        return resolve_defaults(
             self.rules,
             self.version,
             capacity_bytes=capacity_bytes,

@@ -35,7 +35,7 @@ class Framework(StrEnum):
     TRANSFORMERS = "transformers"
 
 
-class State(StrEnum):
+class RecipeState(StrEnum):
     """How a 16-bit recipe is kept."""
 
     NARROW = "narrow"
@@ -44,7 +44,7 @@ class State(StrEnum):
     WIDE = "wide"
 
 
-class Traits(NamedTuple):
+class FrameworkTraits(NamedTuple):
     """What a framework does with state and activations.
 
     ``eager_norms`` and ``eager_scores`` keep FP32 copies that fused kernels do not; ``fused_gates`` computes
@@ -70,7 +70,7 @@ class Traits(NamedTuple):
     makes communicators of its own beside those of the degrees.
     """
 
-    state: State = State.NARROW
+    state: RecipeState = RecipeState.NARROW
     eager_norms: bool = False
     eager_scores: bool = False
     fused_gates: bool = False
@@ -98,19 +98,19 @@ class Traits(NamedTuple):
     own_groups: bool = False
 
 
-_PYTORCH = Traits(
-    state=State.WIDE, scales_inputs=False, step_copies=1.0, logit_bytes=10.0, frees_gradients=True
+_PYTORCH = FrameworkTraits(
+    state=RecipeState.WIDE, scales_inputs=False, step_copies=1.0, logit_bytes=10.0, frees_gradients=True
 )
 _ZERO_STEP_BYTES = 6.0
 
 TRAITS = {
-    Framework.GENERIC: Traits(),
-    Framework.MEGATRON_LM: Traits(
-        state=State.MEGATRON, fused_gates=True, recomputes_attention=True, logit_bytes=4.0
+    Framework.GENERIC: FrameworkTraits(),
+    Framework.MEGATRON_LM: FrameworkTraits(
+        state=RecipeState.MEGATRON, fused_gates=True, recomputes_attention=True, logit_bytes=4.0
     ),
-    Framework.MEGATRON_CORE: Traits(fused_gates=True, recomputes_attention=True, logit_bytes=4.0),
-    Framework.MEGATRON_DEEPSPEED: Traits(
-        state=State.ACCUMULATED,
+    Framework.MEGATRON_CORE: FrameworkTraits(fused_gates=True, recomputes_attention=True, logit_bytes=4.0),
+    Framework.MEGATRON_DEEPSPEED: FrameworkTraits(
+        state=RecipeState.ACCUMULATED,
         fused_gates=True,
         recomputes_attention=True,
         logit_bytes=4.0,
@@ -120,7 +120,7 @@ TRAITS = {
         eager_context=True,
         own_groups=True,
     ),
-    Framework.DEEPSPEED: Traits(
+    Framework.DEEPSPEED: FrameworkTraits(
         eager_norms=True,
         eager_scores=True,
         step_gradient_bytes=_ZERO_STEP_BYTES,
@@ -143,7 +143,7 @@ TRAITS = {
         unpacked_bytes=4.0,
         sums_unsharded=True,
     ),
-    Framework.INTERNEVO: Traits(step_copies=2.0, step_gradient_bytes=4.0),
+    Framework.INTERNEVO: FrameworkTraits(step_copies=2.0, step_gradient_bytes=4.0),
     Framework.TRANSFORMERS: _PYTORCH._replace(
         eager_norms=True, eager_scores=True, gradient_buckets=True, logit_bytes=12.0
     ),
@@ -158,19 +158,19 @@ PyTorch 2.1 it takes a second one for the denominator, and InternEvo widens the 
 """
 
 
-def recipe_under(recipe: TrainingRecipe, framework: Framework) -> TrainingRecipe:
+def resolve_recipe(recipe: TrainingRecipe, framework: Framework) -> TrainingRecipe:
     """The recipe as ``framework`` keeps it; one without master weights is kept as it is."""
     if recipe.master is None:
         return recipe
     wide = NumberFormat.FP32
     match TRAITS[framework].state:
-        case State.MEGATRON if recipe.weights is NumberFormat.FP16:
+        case RecipeState.MEGATRON if recipe.weights is NumberFormat.FP16:
             return replace(recipe, main_gradients=wide)
-        case State.MEGATRON:
+        case RecipeState.MEGATRON:
             return replace(recipe, gradients=wide)
-        case State.ACCUMULATED if recipe.weights is not NumberFormat.FP16:
+        case RecipeState.ACCUMULATED if recipe.weights is not NumberFormat.FP16:
             return replace(recipe, accumulated_gradients=wide)
-        case State.WIDE:
+        case RecipeState.WIDE:
             return replace(recipe, weights=wide, gradients=wide, master=None, casts=True)
         case _:
             return recipe

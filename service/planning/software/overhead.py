@@ -17,7 +17,7 @@ class DeviceOverhead(NamedTuple):
     fragmentation: float = 0.0
     eager_context: float = 0.0
 
-    def under(self, *, eager: bool) -> "DeviceOverhead":
+    def apply_eager_context(self, *, eager: bool) -> "DeviceOverhead":
         """The overhead with the context that a framework's time had."""
         return self._replace(context=self.eager_context) if eager else self
 

@@ -22,24 +22,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.planning.errors import PlanningError
-from service.planning.tariff.bill import Bill, BillingPeriod, BillLine, Finding, Load, PeriodBill
-from service.planning.tariff.billing import bill
-from service.planning.tariff.calendar import calendar_months, month_key, month_of, zone_of
+from service.planning.tariff.bill import (
+    BillFinding,
+    BillingPeriod,
+    BillLine,
+    LoadBill,
+    MeteredLoad,
+    PeriodBill,
+)
+from service.planning.tariff.billing import compute_bill
+from service.planning.tariff.calendar import list_calendar_months, resolve_zone, split_month_key, to_month_key
 from service.planning.tariff.charges import (
     ALWAYS,
     MONTHS,
-    Charge,
     CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
     FixedCharge,
     MinimumCharge,
+    PeakSpan,
     PercentageCharge,
     RealTimeCharge,
-    Span,
     Tariff,
+    TariffCharge,
 )
-from service.planning.tariff.effort import MOST_STEPS, Effort, bill_effort, check_size, extent_of, size_of
+from service.planning.tariff.effort import (
+    MOST_STEPS,
+    BillingEffort,
+    build_extent,
+    check_size,
+    estimate_bill_effort,
+    estimate_size,
+)
 
 _HISTORY_MONTHS = 24
 """How far back a constant baseline is taken to have been there."""
@@ -68,12 +82,12 @@ class PeriodShare(NamedTuple):
         return sum((line.amount for line in self.lines), Decimal(0))
 
 
-class Allocation(NamedTuple):
+class BillAllocation(NamedTuple):
     """The bill of a workload, in the currency of its tariff; periods after it without a line are left out."""
 
     currency_code: str
     periods: tuple[PeriodShare, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[BillFinding, ...] = ()
 
     @property
     def total(self) -> Decimal:
@@ -81,7 +95,7 @@ class Allocation(NamedTuple):
         return sum((share.total for share in self.periods), Decimal(0))
 
 
-class Reach(NamedTuple):
+class TariffReach(NamedTuple):
     """How far a tariff looks beyond the billing period of a peak."""
 
     months_after: int = 0
@@ -91,22 +105,22 @@ class Reach(NamedTuple):
     following_year: bool = False
 
 
-def local_midnight(day: date, time_zone: str) -> datetime:
+def compute_local_midnight(day: date, time_zone: str) -> datetime:
     """The instant (UTC) at which a local day begins; where the clock skips midnight, the end of the gap."""
-    return datetime.combine(day, time(), zone_of(time_zone)).astimezone(UTC)
+    return datetime.combine(day, time(), resolve_zone(time_zone)).astimezone(UTC)
 
 
-def _months(first: date, end: date) -> tuple[BillingPeriod, ...]:
+def _list_months(first: date, end: date) -> tuple[BillingPeriod, ...]:
     """Calendar months from that of ``first`` to that before ``end``, the first day of a month."""
-    return calendar_months(first, end - timedelta(days=1))
+    return list_calendar_months(first, end - timedelta(days=1))
 
 
-def _month_after(day: date, months: int) -> date:
+def _add_months(day: date, months: int) -> date:
     """First day of the month so many after that of ``day``."""
-    return date(*month_of(month_key(day.year, day.month) + months), 1)
+    return date(*split_month_key(to_month_key(day.year, day.month) + months), 1)
 
 
-def touched_periods(
+def list_touched_periods(
     start: datetime, end: datetime, time_zone: str, starts: Sequence[date] | None = None
 ) -> tuple[BillingPeriod, ...]:
     """Billing periods of which ``start`` to ``end`` (aware) takes a part.
@@ -114,10 +128,10 @@ def touched_periods(
     ``starts`` are first days of consecutive billing periods and of the one after the last; without them they
     are local calendar months. Refuses a run that these do not cover (BILLING_PERIODS).
     """
-    zone = zone_of(time_zone)
+    zone = resolve_zone(time_zone)
     first, last = start.astimezone(zone).date(), (end - timedelta(microseconds=1)).astimezone(zone).date()
     if starts is None:
-        return calendar_months(first, last)
+        return list_calendar_months(first, last)
     periods = [BillingPeriod(*days) for days in pairwise(starts)]
     if any(period.start >= period.end for period in periods):
         detail = "the first days of billing periods must be in order"
@@ -128,35 +142,35 @@ def touched_periods(
     return tuple(period for period in periods if period.end > first and period.start <= last)
 
 
-def reach_of(tariff: Tariff) -> Reach:
+def compute_reach(tariff: Tariff) -> TariffReach:
     """How far the charges of ``tariff`` look beyond the billing period of a peak."""
     months, to_year_end, whole, following = 0, False, False, False
     for charge in (charge for revision in tariff.revisions for charge in revision.charges):
-        whole |= _of_whole_year(charge)
+        whole |= _needs_full_year(charge)
         if isinstance(charge, CoincidentPeakCharge):
             following |= charge.in_following_year
         if isinstance(charge, DemandCharge):
             for ratchet in charge.billing_demand.ratchets:
                 months = max(months, ratchet.preceding_months or 0)
                 to_year_end |= ratchet.preceding_months is None
-    return Reach(months, to_year_end, whole, following)
+    return TariffReach(months, to_year_end, whole, following)
 
 
-def _of_whole_year(charge: Charge) -> bool:
+def _needs_full_year(charge: TariffCharge) -> bool:
     by_hours_of_use = charge.hours_of_use_from > 0.0 or charge.hours_of_use_below is not None
-    annual_peak = isinstance(charge, DemandCharge) and charge.span is Span.CALENDAR_YEAR
+    annual_peak = isinstance(charge, DemandCharge) and charge.span is PeakSpan.CALENDAR_YEAR
     return by_hours_of_use or annual_peak or isinstance(charge, CoincidentPeakCharge)
 
 
-def reached_periods(run: Sequence[BillingPeriod], reach: Reach) -> tuple[BillingPeriod, ...]:
+def list_reached_periods(run: Sequence[BillingPeriod], reach: TariffReach) -> tuple[BillingPeriod, ...]:
     """Calendar months that a bill of both loads must cover to show all that a run in ``run`` causes."""
     first, last = run[0].start, run[-1].end - timedelta(days=1)
-    end = _month_after(last, 1 + reach.months_after)
+    end = _add_months(last, 1 + reach.months_after)
     if reach.to_year_end or reach.whole_year:
         end = max(end, date(last.year + 1, 1, 1))
     if reach.following_year:
         end = max(end, date(last.year + 1, 2, 1))
-    return _months(date(first.year, 1, 1) if reach.whole_year else first, end)
+    return _list_months(date(first.year, 1, 1) if reach.whole_year else first, end)
 
 
 class TimeDependence(StrEnum):
@@ -168,17 +182,17 @@ class TimeDependence(StrEnum):
     PRICES = "prices"
 
 
-def time_dependence(tariff: Tariff, *, alone: bool) -> TimeDependence:
+def find_time_dependence(tariff: Tariff, *, alone: bool) -> TimeDependence:
     """What of the bill depends on when the load begins; ``alone`` where it pays fixed charges too."""
     if len(tariff.revisions) > 1:
         return TimeDependence.PRICES
-    found = {_dependence(charge, alone=alone) for charge in tariff.revisions[0].charges}
+    found = {_classify_charge(charge, alone=alone) for charge in tariff.revisions[0].charges}
     order = (TimeDependence.PRICES, TimeDependence.PERIODS)
     return next((dependence for dependence in order if dependence in found), TimeDependence.NOTHING)
 
 
-def _dependence(charge: Charge, *, alone: bool) -> TimeDependence:
-    if charge.months != MONTHS or _of_whole_year(charge) or isinstance(charge, RealTimeCharge):
+def _classify_charge(charge: TariffCharge, *, alone: bool) -> TimeDependence:
+    if charge.months != MONTHS or _needs_full_year(charge) or isinstance(charge, RealTimeCharge):
         return TimeDependence.PRICES
     if isinstance(charge, EnergyCharge | DemandCharge):
         if any(period.windows != ALWAYS for period in charge.periods):
@@ -192,7 +206,9 @@ def _dependence(charge: Charge, *, alone: bool) -> TimeDependence:
     return TimeDependence.NOTHING if isinstance(charge, PercentageCharge) else TimeDependence.PERIODS
 
 
-def placed(load: Load, start: datetime, interval_minutes: int, count: int) -> NDArray[np.float64]:
+def resample_load(
+    load: MeteredLoad, start: datetime, interval_minutes: int, count: int
+) -> NDArray[np.float64]:
     """Mean kW of ``load`` in ``count`` intervals from ``start``, 0 outside of it; keeps its energy."""
     own_hours = load.interval_minutes / _HOUR_MINUTES
     offset = (load.start - start).total_seconds() / 3600.0
@@ -211,22 +227,22 @@ def placed(load: Load, start: datetime, interval_minutes: int, count: int) -> ND
     return np.diff(until) / hours
 
 
-def blank(periods: Sequence[BillingPeriod], time_zone: str, interval_minutes: int) -> Load:
+def build_blank_load(periods: Sequence[BillingPeriod], time_zone: str, interval_minutes: int) -> MeteredLoad:
     """A load of nothing over whole billing periods, for others to be placed on."""
-    start = local_midnight(periods[0].start, time_zone)
-    minutes = (local_midnight(periods[-1].end, time_zone) - start).total_seconds() / 60.0
-    return Load(start, interval_minutes, np.zeros(ceil(minutes / interval_minutes)))
+    start = compute_local_midnight(periods[0].start, time_zone)
+    minutes = (compute_local_midnight(periods[-1].end, time_zone) - start).total_seconds() / 60.0
+    return MeteredLoad(start, interval_minutes, np.zeros(ceil(minutes / interval_minutes)))
 
 
-def together(load: Load, *others: Load) -> Load:
+def add_loads(load: MeteredLoad, *others: MeteredLoad) -> MeteredLoad:
     """``load`` and what ``others`` draw within its time, as one meter reads it."""
     kw = load.kw
     for other in others:
-        kw = kw + placed(other, load.start, load.interval_minutes, load.kw.size)
+        kw = kw + resample_load(other, load.start, load.interval_minutes, load.kw.size)
     return load._replace(kw=kw)
 
 
-def difference(whole: Bill, baseline: Bill, run: Iterable[BillingPeriod]) -> Allocation:
+def compute_difference(whole: LoadBill, baseline: LoadBill, run: Iterable[BillingPeriod]) -> BillAllocation:
     """What the lines of ``whole`` differ by from those of ``baseline``, both over the same billing periods.
 
     Their sum is the difference of the two bills, whatever the lines. A line that both have is quantity and
@@ -236,15 +252,15 @@ def difference(whole: Bill, baseline: Bill, run: Iterable[BillingPeriod]) -> All
     touched = set(run)
     shares = []
     for one, other in zip(whole.periods, baseline.periods, strict=True):
-        lines = tuple(_differing(one, other))
+        lines = tuple(_list_differing_lines(one, other))
         is_after = one.period not in touched
         if lines or not is_after:
             energy = one.energy_kwh - other.energy_kwh
             shares.append(PeriodShare(one.period, lines, energy, one.peak_kw, is_after))
-    return Allocation(whole.currency_code, tuple(shares), whole.findings)
+    return BillAllocation(whole.currency_code, tuple(shares), whole.findings)
 
 
-def _keyed(bill: PeriodBill) -> Mapping[LineKey, BillLine]:
+def _index_lines(bill: PeriodBill) -> Mapping[LineKey, BillLine]:
     seen: Counter[tuple[str, str, str | None, int | None]] = Counter()
     keyed = {}
     for line in bill.lines:
@@ -254,9 +270,9 @@ def _keyed(bill: PeriodBill) -> Mapping[LineKey, BillLine]:
     return keyed
 
 
-def _differing(whole: PeriodBill, baseline: PeriodBill) -> Iterator[BillLine]:
-    ours, theirs = _keyed(whole), _keyed(baseline)
-    lines = [line if key not in theirs else _less(line, theirs[key]) for key, line in ours.items()]
+def _list_differing_lines(whole: PeriodBill, baseline: PeriodBill) -> Iterator[BillLine]:
+    ours, theirs = _index_lines(whole), _index_lines(baseline)
+    lines = [line if key not in theirs else _subtract_line(line, theirs[key]) for key, line in ours.items()]
     lines += [
         line._replace(quantity=-line.quantity, amount=-line.amount)
         for key, line in theirs.items()
@@ -267,7 +283,7 @@ def _differing(whole: PeriodBill, baseline: PeriodBill) -> Iterator[BillLine]:
             yield line
 
 
-def _less(ours: BillLine, theirs: BillLine) -> BillLine:
+def _subtract_line(ours: BillLine, theirs: BillLine) -> BillLine:
     """One line less another."""
     quantity, amount = ours.quantity - theirs.quantity, ours.amount - theirs.amount
     if ours.price == theirs.price:
@@ -277,35 +293,35 @@ def _less(ours: BillLine, theirs: BillLine) -> BillLine:
     return ours._replace(amount=amount, price=ours.price - theirs.price)
 
 
-def whole_of(alone: Bill) -> Allocation:
+def build_allocation(alone: LoadBill) -> BillAllocation:
     """A bill as that of one load alone."""
     shares = (
         PeriodShare(period.period, period.lines, period.energy_kwh, period.peak_kw, after_run=False)
         for period in alone.periods
     )
-    return Allocation(alone.currency_code, tuple(shares), alone.findings)
+    return BillAllocation(alone.currency_code, tuple(shares), alone.findings)
 
 
-def baseline_load(
-    known: Load | float, periods: Sequence[BillingPeriod], time_zone: str, interval_minutes: int
-) -> Load:
+def build_baseline_load(
+    known: MeteredLoad | float, periods: Sequence[BillingPeriod], time_zone: str, interval_minutes: int
+) -> MeteredLoad:
     """The baseline over whole billing periods: a constant kW, or a series that covers them.
 
     Refuses a series that does not (BASELINE_TOO_SHORT).
     """
-    whole = blank(periods, time_zone, interval_minutes)
+    whole = build_blank_load(periods, time_zone, interval_minutes)
     if isinstance(known, float):
         return whole._replace(kw=np.full(whole.kw.size, known))
     end = known.start + timedelta(minutes=known.interval_minutes * known.kw.size)
-    if known.start > whole.start or end < local_midnight(periods[-1].end, time_zone):
+    if known.start > whole.start or end < compute_local_midnight(periods[-1].end, time_zone):
         span = f"{periods[0].start} to {periods[-1].end}"
         detail = f"the series must cover the billing periods of the run, {span}"
         raise PlanningError("BASELINE_TOO_SHORT", "/site/baseline_load", detail)
-    return together(whole, known)
+    return add_loads(whole, known)
 
 
-def covered(
-    periods: Sequence[BillingPeriod], known: Load | float, time_zone: str
+def list_covered_periods(
+    periods: Sequence[BillingPeriod], known: MeteredLoad | float, time_zone: str
 ) -> tuple[BillingPeriod, ...]:
     """Those of consecutive ``periods`` of which the baseline is known from their first to their last day."""
     if isinstance(known, float):
@@ -314,8 +330,8 @@ def covered(
     return tuple(
         period
         for period in periods
-        if known.start <= local_midnight(period.start, time_zone)
-        and local_midnight(period.end, time_zone) <= end
+        if known.start <= compute_local_midnight(period.start, time_zone)
+        and compute_local_midnight(period.end, time_zone) <= end
     )
 
 
@@ -331,76 +347,82 @@ class MeteringPoint(NamedTuple):
     interval_minutes: int = 15
     power_factor: float = 1.0
     secondary: bool = False
-    baseline: Load | float | None = None
+    baseline: MeteredLoad | float | None = None
     history: Mapping[tuple[int, int], float] | None = None
     starts: tuple[date, ...] | None = None
 
 
-class Allocated(NamedTuple):
+class AllocatedVersions(NamedTuple):
     """What each of several versions of a workload is billed."""
 
-    allocations: tuple[Allocation, ...]
+    allocations: tuple[BillAllocation, ...]
     unknown: tuple[BillingPeriod, ...] = ()
     """Billing periods that the tariff ties to those of the run and that the baseline does not cover."""
 
 
-def allocate(point: MeteringPoint, workloads: Sequence[Load]) -> Allocated:
+def allocate_bill(point: MeteringPoint, workloads: Sequence[MeteredLoad]) -> AllocatedVersions:
     """The bill of each version of a workload: what it adds to the baseline, or all of it without one.
 
     The baseline is billed once. Refuses a baseline that does not cover the billing periods of the run, a run
-    that the given billing periods do not cover, and what :func:`bill` refuses.
+    that the given billing periods do not cover, and what :func:`compute_bill` refuses.
     """
-    allocation_effort(point, workloads).check(MOST_STEPS, "")
-    runs = [touched_by(point, load) for load in workloads]
+    estimate_allocation_effort(point, workloads).check(MOST_STEPS, "")
+    runs = [list_load_periods(point, load) for load in workloads]
     if point.baseline is None:
-        bills = (_alone(point, load, run) for load, run in zip(workloads, runs, strict=True))
-        return Allocated(tuple(bills))
+        bills = (_allocate_alone(point, load, run) for load, run in zip(workloads, runs, strict=True))
+        return AllocatedVersions(tuple(bills))
     longest = max(runs, key=lambda run: run[-1].end)
-    periods, unknown = tied_periods(point, longest)
-    baseline, history = metered(point, periods), history_of(point, periods)
-    without = bill(point.tariff, baseline, periods=periods, history=history)
+    periods, unknown = list_tied_periods(point, longest)
+    baseline, history = build_metered_load(point, periods), build_peak_history(point, periods)
+    without = compute_bill(point.tariff, baseline, periods=periods, history=history)
     allocations = [
-        difference(
-            bill(point.tariff, together(baseline, load), periods=periods, history=history), without, run
+        compute_difference(
+            compute_bill(point.tariff, add_loads(baseline, load), periods=periods, history=history),
+            without,
+            run,
         )
         for load, run in zip(workloads, runs, strict=True)
     ]
-    return Allocated(tuple(allocations), unknown)
+    return AllocatedVersions(tuple(allocations), unknown)
 
 
-def allocation_effort(point: MeteringPoint, workloads: Sequence[Load]) -> Effort:
-    """What :func:`allocate` takes: a bill of each version, and of the baseline where there is one."""
-    runs = [touched_by(point, load) for load in workloads]
+def estimate_allocation_effort(point: MeteringPoint, workloads: Sequence[MeteredLoad]) -> BillingEffort:
+    """What :func:`allocate_bill` takes: a bill of each version, and of the baseline where there is one."""
+    runs = [list_load_periods(point, load) for load in workloads]
     if point.baseline is None:
-        whole = reach_of(point.tariff).whole_year
-        spans = [reached_periods(run, Reach(whole_year=True)) if whole else run for run in runs]
+        whole = compute_reach(point.tariff).whole_year
+        spans = [list_reached_periods(run, TariffReach(whole_year=True)) if whole else run for run in runs]
     else:
-        periods, _ = tied_periods(point, max(runs, key=lambda run: run[-1].end))
+        periods, _ = list_tied_periods(point, max(runs, key=lambda run: run[-1].end))
         spans = [periods] * (len(workloads) + 1)
-    found = Effort()
+    found = BillingEffort()
     for span in spans:
-        extent = extent_of(span, point.interval_minutes)
-        check_size(size_of(point.tariff, extent), len(spans))
-        found = found.plus(bill_effort(point.tariff, extent))
+        extent = build_extent(span, point.interval_minutes)
+        check_size(estimate_size(point.tariff, extent), len(spans))
+        found = found.add(estimate_bill_effort(point.tariff, extent))
     return found
 
 
-def touched_by(point: MeteringPoint, load: Load) -> tuple[BillingPeriod, ...]:
+def list_load_periods(point: MeteringPoint, load: MeteredLoad) -> tuple[BillingPeriod, ...]:
     """Billing periods in which a load draws."""
     drawing = np.flatnonzero(load.kw)
     first, last = (int(drawing[0]), int(drawing[-1])) if drawing.size else (0, 0)
     minutes = timedelta(minutes=load.interval_minutes)
     begins, ends = load.start + first * minutes, load.start + (last + 1) * minutes
-    return touched_periods(begins, ends, point.tariff.time_zone, point.starts)
+    return list_touched_periods(begins, ends, point.tariff.time_zone, point.starts)
 
 
-def _alone(point: MeteringPoint, load: Load, run: Sequence[BillingPeriod]) -> Allocation:
-    periods = reached_periods(run, Reach(whole_year=True)) if reach_of(point.tariff).whole_year else run
-    whole = together(metered(point, periods), load)
-    return whole_of(bill(point.tariff, whole, periods=run, history=point.history))
+def _allocate_alone(point: MeteringPoint, load: MeteredLoad, run: Sequence[BillingPeriod]) -> BillAllocation:
+    periods = (
+        list_reached_periods(run, TariffReach(whole_year=True))
+        if compute_reach(point.tariff).whole_year
+        else run
+    )
+    whole = add_loads(build_metered_load(point, periods), load)
+    return build_allocation(compute_bill(point.tariff, whole, periods=run, history=point.history))
 
 
-def tied_periods(
+def list_tied_periods(
     point: MeteringPoint, run: Sequence[BillingPeriod]
 ) -> tuple[tuple[BillingPeriod, ...], tuple[BillingPeriod, ...]]:
     """Billing periods to bill both loads over, and those that the tariff ties to them and nobody knows of.
@@ -409,44 +431,47 @@ def tied_periods(
     """
     if point.starts is not None or point.baseline is None:
         return tuple(run), ()
-    reach = reach_of(point.tariff)
-    reached = reached_periods(run, reach)
-    within = {*covered(reached, point.baseline, point.tariff.time_zone), *run}
+    reach = compute_reach(point.tariff)
+    reached = list_reached_periods(run, reach)
+    within = {*list_covered_periods(reached, point.baseline, point.tariff.time_zone), *run}
     history = point.history or {}
     unknown = tuple(
         period
         for period in reached
         if period not in within and (period.start.year, period.start.month) not in history
     )
-    return (*_looked_back_on(point, reached, reach), *(one for one in reached if one in within)), unknown
+    return (
+        *_list_ratchet_periods(point, reached, reach),
+        *(one for one in reached if one in within),
+    ), unknown
 
 
-def _looked_back_on(
-    point: MeteringPoint, reached: Sequence[BillingPeriod], reach: Reach
+def _list_ratchet_periods(
+    point: MeteringPoint, reached: Sequence[BillingPeriod], reach: TariffReach
 ) -> tuple[BillingPeriod, ...]:
     """Months before those of a run that its ratchets look back on, as far as a series knows them."""
-    if not isinstance(point.baseline, Load) or not (reach.months_after or reach.to_year_end):
+    if not isinstance(point.baseline, MeteredLoad) or not (reach.months_after or reach.to_year_end):
         return ()
     first = reached[0].start
-    begins = min(_month_after(first, -reach.months_after), date(first.year, 1, 1))
+    begins = min(_add_months(first, -reach.months_after), date(first.year, 1, 1))
     if begins == first:
         return ()
-    earlier = covered(_months(begins, first), point.baseline, point.tariff.time_zone)
+    earlier = list_covered_periods(_list_months(begins, first), point.baseline, point.tariff.time_zone)
     return earlier if earlier and earlier[-1].end == first else ()
 
 
-def metered(point: MeteringPoint, periods: Sequence[BillingPeriod]) -> Load:
+def build_metered_load(point: MeteringPoint, periods: Sequence[BillingPeriod]) -> MeteredLoad:
     """What the meter reads without the workload over whole billing periods."""
     known = 0.0 if point.baseline is None else point.baseline
-    load = baseline_load(known, periods, point.tariff.time_zone, point.interval_minutes)
+    load = build_baseline_load(known, periods, point.tariff.time_zone, point.interval_minutes)
     return load._replace(power_factor=point.power_factor, secondary=point.secondary)
 
 
-def history_of(
+def build_peak_history(
     point: MeteringPoint, periods: Sequence[BillingPeriod]
 ) -> Mapping[tuple[int, int], float] | None:
     """Peaks of earlier months: as given, else those of a constant baseline for two years back."""
     if point.history is not None or not isinstance(point.baseline, float):
         return point.history
-    first = month_key(periods[0].start.year, periods[0].start.month)
-    return {month_of(key): point.baseline for key in range(first - _HISTORY_MONTHS, first)}
+    first = to_month_key(periods[0].start.year, periods[0].start.month)
+    return {split_month_key(key): point.baseline for key in range(first - _HISTORY_MONTHS, first)}

@@ -8,11 +8,11 @@ _PLACES: Final = Decimal("1e-12")
 _WIDE: Final = Context(prec=80)
 
 
-def exact(amount: Decimal) -> Decimal:
+def quantize_amount(amount: Decimal) -> Decimal:
     """``amount`` to twelve places."""
     return amount.quantize(_PLACES, context=_WIDE)
 
 
-def priced(quantity: float, price: Decimal) -> Decimal:
+def price_quantity(quantity: float, price: Decimal) -> Decimal:
     """Quantity times price, not rounded to money."""
-    return exact(_WIDE.multiply(Decimal(quantity), price))
+    return quantize_amount(_WIDE.multiply(Decimal(quantity), price))

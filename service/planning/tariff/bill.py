@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Load(NamedTuple):
+class MeteredLoad(NamedTuple):
     """Mean kW of consecutive intervals, the first from ``start`` (aware, any zone).
 
     ``power_factor`` 1 has no reactive part. ``secondary`` is metered behind the customer's transformer.
@@ -21,7 +21,7 @@ class Load(NamedTuple):
     secondary: bool = False
 
 
-class Finding(NamedTuple):
+class BillFinding(NamedTuple):
     """Something to know about a bill or a tariff: ``pointer`` names the part of the tariff, empty for all."""
 
     code: str
@@ -73,12 +73,12 @@ class PeriodBill(NamedTuple):
         return sum((line.amount for line in self.lines), Decimal(0))
 
 
-class Bill(NamedTuple):
+class LoadBill(NamedTuple):
     """The bills of a load, in the currency of its tariff."""
 
     currency_code: str
     periods: tuple[PeriodBill, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[BillFinding, ...] = ()
 
     @property
     def total(self) -> Decimal:
@@ -86,7 +86,7 @@ class Bill(NamedTuple):
         return sum((period.total for period in self.periods), Decimal(0))
 
 
-class Determinants(NamedTuple):
+class BillingDeterminants(NamedTuple):
     """Billing quantities of a year where no series is known; ``months`` are calendar months of ``year``."""
 
     year: int

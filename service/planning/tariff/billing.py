@@ -3,26 +3,32 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from service.planning.tariff.bill import Bill, BillingPeriod, Determinants, Load
-from service.planning.tariff.calendar import month_key
+from service.planning.tariff.bill import BillingDeterminants, BillingPeriod, LoadBill, MeteredLoad
+from service.planning.tariff.calendar import to_month_key
 from service.planning.tariff.charges import Tariff
-from service.planning.tariff.demand import Earlier
-from service.planning.tariff.determinants import AnnualMeter, DeterminantsMeter, whole_year
-from service.planning.tariff.effort import MOST_STEPS, Extent, bill_effort, check_size, size_of
-from service.planning.tariff.meter import Meter, SeriesMeter
-from service.planning.tariff.statement import Statement
+from service.planning.tariff.demand import EarlierPeaks
+from service.planning.tariff.determinants import AnnualMeter, DeterminantsMeter, convert_to_annual
+from service.planning.tariff.effort import (
+    MOST_STEPS,
+    LoadExtent,
+    check_size,
+    estimate_bill_effort,
+    estimate_size,
+)
+from service.planning.tariff.meter import LoadMeter, SeriesMeter
+from service.planning.tariff.statement import BillStatement
 
-History = Mapping[tuple[int, int], float]
+PeakHistory = Mapping[tuple[int, int], float]
 
 
-def bill(
+def compute_bill(
     tariff: Tariff,
-    load: Load,
+    load: MeteredLoad,
     *,
     periods: Sequence[BillingPeriod] | None = None,
-    history: History | None = None,
+    history: PeakHistory | None = None,
     wraps_year: bool = False,
-) -> Bill:
+) -> LoadBill:
     """What ``tariff`` charges for ``load`` in ``periods``; None: the local calendar months it touches.
 
     ``history`` has monthly peaks in kW before the load, by (year, month), for ratchets. Without it, months
@@ -32,12 +38,16 @@ def bill(
     rounded.
     """
     meter = SeriesMeter(tariff, load, periods)
-    return bill_by_meter(tariff, meter, history=history, wraps_year=wraps_year)
+    return compute_metered_bill(tariff, meter, history=history, wraps_year=wraps_year)
 
 
-def bill_of(
-    tariff: Tariff, determinants: Determinants, *, history: History | None = None, wraps_year: bool = False
-) -> Bill:
+def compute_determinants_bill(
+    tariff: Tariff,
+    determinants: BillingDeterminants,
+    *,
+    history: PeakHistory | None = None,
+    wraps_year: bool = False,
+) -> LoadBill:
     """The bill of twelve calendar months of which only billing quantities are known.
 
     ``SERIES_REQUIRED`` where a charge asks for more than they tell, ``DETERMINANT_MISSING`` where a month
@@ -45,10 +55,10 @@ def bill_of(
     """
     _check_year(tariff, determinants.year, 12)
     meter = DeterminantsMeter(tariff, determinants)
-    return bill_by_meter(tariff, meter, history=history, wraps_year=wraps_year)
+    return compute_metered_bill(tariff, meter, history=history, wraps_year=wraps_year)
 
 
-def annual_bill_of(
+def compute_annual_bill(
     tariff: Tariff,
     *,
     year: int,
@@ -56,28 +66,28 @@ def annual_bill_of(
     peak_kw: float,
     power_factor: float = 1.0,
     secondary: bool = False,
-) -> Bill:
+) -> LoadBill:
     """The bill of a calendar year as one billing period, from its energy and its peak alone.
 
     ``SERIES_REQUIRED`` for charges that ask when energy was used or for the peaks of months.
     """
     _check_year(tariff, year, 1)
-    terms = whole_year(tariff)
+    terms = convert_to_annual(tariff)
     meter = AnnualMeter(terms, year, energy_kwh, peak_kw, power_factor=power_factor, secondary=secondary)
-    return bill_by_meter(terms, meter)
+    return compute_metered_bill(terms, meter)
 
 
 def _check_year(tariff: Tariff, year: int, periods: int) -> None:
     """Refuse what takes too much of a year that is known by its billing quantities."""
     hours = (date(year + 1, 1, 1) - date(year, 1, 1)).days * 24
-    extent = Extent(hours, 60, periods, date(year, 1, 1))
-    check_size(size_of(tariff, extent))
-    bill_effort(tariff, extent).check(MOST_STEPS, "")
+    extent = LoadExtent(hours, 60, periods, date(year, 1, 1))
+    check_size(estimate_size(tariff, extent))
+    estimate_bill_effort(tariff, extent).check(MOST_STEPS, "")
 
 
-def bill_by_meter(
-    tariff: Tariff, meter: Meter, *, history: History | None = None, wraps_year: bool = False
-) -> Bill:
+def compute_metered_bill(
+    tariff: Tariff, meter: LoadMeter, *, history: PeakHistory | None = None, wraps_year: bool = False
+) -> LoadBill:
     """The bill of what ``meter`` tells; the others differ in their meter only."""
-    known = {month_key(*month): kw for month, kw in (history or {}).items()}
-    return Statement(tariff, meter, Earlier(known, wraps_year, meter.first_month)).bill()
+    known = {to_month_key(*month): kw for month, kw in (history or {}).items()}
+    return BillStatement(tariff, meter, EarlierPeaks(known, wraps_year, meter.first_month)).build_bill()

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import BillingPeriod
-from service.planning.tariff.charges import DAY_MINUTES, OnHolidays, PricePeriod, Window
+from service.planning.tariff.charges import DAY_MINUTES, HolidayTreatment, LocalTimeWindow, PricePeriod
 
 Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Places = NDArray[np.int16]
+BooleanArray = NDArray[np.bool_]
+IndexArray = NDArray[np.int16]
 """Of price periods."""
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
@@ -34,7 +34,7 @@ _LAST_MINUTE: Final = (date(9999, 12, 30).toordinal() - _EPOCH) * DAY_MINUTES
 """Between them every zone has a local time that a calendar can show."""
 
 
-def zone_of(name: str, pointer: str = "/time_zone") -> ZoneInfo:
+def resolve_zone(name: str, pointer: str = "/time_zone") -> ZoneInfo:
     """The IANA zone called ``name``; ``TIME_ZONE_UNKNOWN`` where there is none."""
     try:
         return ZoneInfo(name)
@@ -42,27 +42,27 @@ def zone_of(name: str, pointer: str = "/time_zone") -> ZoneInfo:
         raise PlanningError("TIME_ZONE_UNKNOWN", pointer, "no such IANA time zone") from cause
 
 
-def day_number(day: date) -> int:
+def to_day_number(day: date) -> int:
     """Days since 1970-01-01."""
     return day.toordinal() - _EPOCH
 
 
-def date_of(day: int) -> date:
+def to_date(day: int) -> date:
     """The date of a day number."""
     return date.fromordinal(day + _EPOCH)
 
 
-def month_key(year: int, month: int) -> int:
+def to_month_key(year: int, month: int) -> int:
     """Months since January of year 0."""
     return year * _MONTHS_PER_YEAR + month - 1
 
 
-def month_of(key: int) -> tuple[int, int]:
+def split_month_key(key: int) -> tuple[int, int]:
     """Year and month of a month key."""
     return key // _MONTHS_PER_YEAR, key % _MONTHS_PER_YEAR + 1
 
 
-def utc_minute(instant: datetime, pointer: str = "/start") -> int:
+def to_utc_minute(instant: datetime, pointer: str = "/start") -> int:
     """Whole minutes since the epoch; ``INTERVAL_START`` for a time without zone or with seconds."""
     if instant.utcoffset() is None:
         raise PlanningError("INTERVAL_START", pointer, "a start needs its offset from UTC")
@@ -72,17 +72,17 @@ def utc_minute(instant: datetime, pointer: str = "/start") -> int:
     return minutes
 
 
-class Clock(NamedTuple):
+class ZoneClock(NamedTuple):
     """Offsets of a zone: from UTC minute ``starts[i]`` on, local time is ``offsets[i]`` minutes later."""
 
     starts: Integers
     offsets: Integers
 
-    def offset(self, minutes: Integers) -> Integers:
+    def get_offset(self, minutes: Integers) -> Integers:
         """Minutes to add to UTC ``minutes``."""
         return self.offsets[np.searchsorted(self.starts, minutes, side="right") - 1]
 
-    def spans(self, first: int, end: int) -> Iterable[tuple[int, int, int]]:
+    def list_spans(self, first: int, end: int) -> Iterable[tuple[int, int, int]]:
         """UTC minutes [from, to) and offset of each stretch within [first, end)."""
         for place, start in enumerate(self.starts):
             until = self.starts[place + 1] if place + 1 < len(self.starts) else end
@@ -90,53 +90,53 @@ class Clock(NamedTuple):
                 yield max(int(start), first), min(int(until), end), int(self.offsets[place])
 
 
-def _offset(zone: ZoneInfo, minute: int) -> int:
+def _get_offset(zone: ZoneInfo, minute: int) -> int:
     offset = datetime.fromtimestamp(minute * 60, zone).utcoffset()
     return 0 if offset is None else int(offset.total_seconds() // 60)
 
 
 @lru_cache(maxsize=_STRETCHES_KEPT)
-def _changes(zone: ZoneInfo, first: int, end: int) -> tuple[tuple[int, int], ...]:
+def _list_offset_changes(zone: ZoneInfo, first: int, end: int) -> tuple[tuple[int, int], ...]:
     """UTC minutes within (first, end] at which the offset of ``zone`` changes, and that from then on."""
-    found, before = [], _offset(zone, first)
+    found, before = [], _get_offset(zone, first)
     for minute in range(first, end, DAY_MINUTES):
         until = min(minute + DAY_MINUTES, end)
-        after = _offset(zone, until)
+        after = _get_offset(zone, until)
         if after == before:
             continue
         low, high = minute, until
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if _offset(zone, middle) == before else (low, middle)
+            low, high = (middle, high) if _get_offset(zone, middle) == before else (low, middle)
         found.append((high, after))
         before = after
     return tuple(found)
 
 
 @lru_cache(maxsize=64)
-def clock(zone: ZoneInfo, first: int, end: int) -> Clock:
+def build_clock(zone: ZoneInfo, first: int, end: int) -> ZoneClock:
     """The clock of ``zone`` over the UTC minutes [first, end).
 
     Loads begin and end at any minute: what they share are whole stretches of days.
     """
-    starts, offsets = [first], [_offset(zone, first)]
+    starts, offsets = [first], [_get_offset(zone, first)]
     for begin in range(first // _STRETCH_MINUTES * _STRETCH_MINUTES, end, _STRETCH_MINUTES):
         known = max(begin, _FIRST_MINUTE), min(begin + _STRETCH_MINUTES, _LAST_MINUTE)
-        for minute, offset in _changes(zone, *known):
+        for minute, offset in _list_offset_changes(zone, *known):
             if first < minute <= end:
                 starts.append(minute)
                 offsets.append(offset)
-    return Clock(np.array(starts), np.array(offsets))
+    return ZoneClock(np.array(starts), np.array(offsets))
 
 
-class Days(NamedTuple):
+class LocalDays(NamedTuple):
     """Consecutive local days, the first numbered ``first``; each array has the day before in front."""
 
     first: int
     month_keys: Integers
     months: Integers
     weekdays: Integers
-    holidays: Flags
+    holidays: BooleanArray
 
     @property
     def number(self) -> int:
@@ -144,42 +144,44 @@ class Days(NamedTuple):
         return len(self.weekdays) - 1
 
 
-def days_between(first: int, last: int, holidays: Collection[date]) -> Days:
+def build_days(first: int, last: int, holidays: Collection[date]) -> LocalDays:
     """The local days from ``first`` to ``last``, both included."""
     numbers = np.arange(first - 1, last + 1)
-    keys = numbers.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) + month_key(1970, 1)
-    free = np.isin(numbers, [day_number(day) for day in holidays])
-    return Days(first, keys, keys % _MONTHS_PER_YEAR + 1, (numbers + 3) % 7 + 1, free)
+    keys = numbers.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) + to_month_key(1970, 1)
+    free = np.isin(numbers, [to_day_number(day) for day in holidays])
+    return LocalDays(first, keys, keys % _MONTHS_PER_YEAR + 1, (numbers + 3) % 7 + 1, free)
 
 
-def boundary_minutes(periods: Iterable[PricePeriod]) -> list[int]:
+def list_boundary_minutes(periods: Iterable[PricePeriod]) -> list[int]:
     """Minutes of the day at which a window of ``periods`` begins or ends, with 0, in order."""
     windows = [window for period in periods for window in period.windows]
     minutes = {0} | {window.from_minute for window in windows} | {window.to_minute for window in windows}
     return sorted(minutes - {DAY_MINUTES})
 
 
-def in_window(window: Window, days: Days) -> Flags:
+def find_window_days(window: LocalTimeWindow, days: LocalDays) -> BooleanArray:
     """Whether a day is one on which ``window`` begins, with the day before in front."""
     months, weekdays = np.zeros(13, np.bool_), np.zeros(8, np.bool_)
     months[list(window.months)] = True
     weekdays[list(window.weekdays)] = True
     matches = weekdays[days.weekdays]
-    if window.holidays is OnHolidays.INCLUDED:
+    if window.holidays is HolidayTreatment.INCLUDED:
         matches |= days.holidays
-    elif window.holidays is OnHolidays.EXCLUDED:
+    elif window.holidays is HolidayTreatment.EXCLUDED:
         matches &= ~days.holidays
     return matches & months[days.months]
 
 
-def price_period_table(periods: Sequence[PricePeriod], days: Days, slots: Sequence[int]) -> Places:
+def build_price_period_table(
+    periods: Sequence[PricePeriod], days: LocalDays, slots: Sequence[int]
+) -> IndexArray:
     """Place of the price period for each day and each slot of it, -1 where there is none.
 
     ``slots`` are the minutes at which a slot begins, every boundary of ``periods`` among them.
     """
     table = np.full((days.number, len(slots)), -1, np.int16)
     for place, period in enumerate(periods):
-        for window, begins, (from_slot, to_slot) in _spans(period.windows, days, slots):
+        for window, begins, (from_slot, to_slot) in _list_window_spans(period.windows, days, slots):
             if window.to_minute > window.from_minute:
                 table[begins[1:], from_slot:to_slot] = place
             else:
@@ -188,31 +190,31 @@ def price_period_table(periods: Sequence[PricePeriod], days: Days, slots: Sequen
     return table
 
 
-def _spans(
-    windows: Iterable[Window], days: Days, slots: Sequence[int]
-) -> Iterable[tuple[Window, Flags, tuple[int, int]]]:
+def _list_window_spans(
+    windows: Iterable[LocalTimeWindow], days: LocalDays, slots: Sequence[int]
+) -> Iterable[tuple[LocalTimeWindow, BooleanArray, tuple[int, int]]]:
     place = {minute: slot for slot, minute in enumerate(slots)} | {DAY_MINUTES: len(slots)}
-    known: dict[tuple[object, ...], Flags] = {}
+    known: dict[tuple[object, ...], BooleanArray] = {}
     for window in windows:
         kind = (window.months, window.weekdays, window.holidays)
         if kind not in known:
-            known[kind] = in_window(window, days)
+            known[kind] = find_window_days(window, days)
         yield window, known[kind], (place[window.from_minute], place[window.to_minute])
 
 
-def calendar_months(first: date, last: date) -> tuple[BillingPeriod, ...]:
+def list_calendar_months(first: date, last: date) -> tuple[BillingPeriod, ...]:
     """The calendar months that the local days from ``first`` to ``last`` touch."""
-    keys = range(month_key(first.year, first.month), month_key(last.year, last.month) + 2)
-    starts = [date(*month_of(key), 1) for key in keys]
+    keys = range(to_month_key(first.year, first.month), to_month_key(last.year, last.month) + 2)
+    starts = [date(*split_month_key(key), 1) for key in keys]
     return tuple(BillingPeriod(start, end) for start, end in pairwise(starts))
 
 
-def days_of_month(day: date) -> int:
+def count_days_of_month(day: date) -> int:
     """How many days the calendar month of ``day`` has."""
-    following = date(*month_of(month_key(day.year, day.month) + 1), 1)
+    following = date(*split_month_key(to_month_key(day.year, day.month) + 1), 1)
     return (following - date(day.year, day.month, 1)).days
 
 
-def local(minute: int, zone: ZoneInfo) -> datetime:
+def to_local_time(minute: int, zone: ZoneInfo) -> datetime:
     """The local time of a UTC minute."""
     return datetime.fromtimestamp(minute * 60, UTC).astimezone(zone)

@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from service.planning.tariff.calendar import Clock, Integers, clock
+from service.planning.tariff.calendar import Integers, ZoneClock, build_clock
 from service.planning.tariff.charges import DAY_MINUTES
 
 
-class Cells(NamedTuple):
+class CalendarCells(NamedTuple):
     """Cells in order of time; ``interval`` is the place in the load, None where cells are the intervals."""
 
     starts: Integers
@@ -39,28 +39,30 @@ class Cells(NamedTuple):
         return np.flatnonzero(np.bincount(self.interval) > 1)
 
 
-def cells_of(
+def build_cells(
     first: int, interval_minutes: int, count: int, zone: ZoneInfo, boundaries: Collection[int]
-) -> Cells:
+) -> CalendarCells:
     """Cells of ``count`` intervals from UTC minute ``first``, cut at local ``boundaries`` of each day."""
     end = first + count * interval_minutes
-    clocked = clock(zone, first, end)
+    clocked = build_clock(zone, first, end)
     starts = first + interval_minutes * np.arange(count)
-    cuts = _cuts(clocked, first, end, interval_minutes, sorted(boundaries))
+    cuts = _find_cuts(clocked, first, end, interval_minutes, sorted(boundaries))
     if not len(cuts):
         minutes = np.full(count, interval_minutes)
-        return Cells(starts, minutes, starts + clocked.offset(starts), None, interval_minutes, first)
-    starts = in_order(np.concatenate((starts, cuts)))
+        return CalendarCells(
+            starts, minutes, starts + clocked.get_offset(starts), None, interval_minutes, first
+        )
+    starts = sort_unique(np.concatenate((starts, cuts)))
     minutes = np.diff(starts, append=end)
     place = (starts - first) // interval_minutes
-    return Cells(starts, minutes, starts + clocked.offset(starts), place, interval_minutes, first)
+    return CalendarCells(starts, minutes, starts + clocked.get_offset(starts), place, interval_minutes, first)
 
 
-def _cuts(clocked: Clock, first: int, end: int, step: int, boundaries: Sequence[int]) -> Integers:
+def _find_cuts(clocked: ZoneClock, first: int, end: int, step: int, boundaries: Sequence[int]) -> Integers:
     """UTC minutes at which a boundary or a change of the clock lies within an interval."""
     found = [clocked.starts[(clocked.starts - first) % step != 0]]
     minutes = np.array(boundaries, np.int64)
-    for start, until, offset in clocked.spans(first, end):
+    for start, until, offset in clocked.list_spans(first, end):
         cutting = minutes[(minutes - offset - first) % step != 0] if DAY_MINUTES % step == 0 else minutes
         if not len(cutting):
             continue
@@ -68,10 +70,10 @@ def _cuts(clocked: Clock, first: int, end: int, step: int, boundaries: Sequence[
         instants = (days[:, None] * DAY_MINUTES + cutting - offset).ravel()
         inside = (instants > start) & (instants < until) & ((instants - first) % step != 0)
         found.append(instants[inside])
-    return in_order(np.concatenate(found))
+    return sort_unique(np.concatenate(found))
 
 
-def in_order(values: Integers) -> Integers:
+def sort_unique(values: Integers) -> Integers:
     """Each of ``values`` once, ascending; what mostly lies in order is sorted faster than hashed."""
     ordered = np.sort(values, kind="stable")
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered

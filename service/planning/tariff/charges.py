@@ -19,7 +19,7 @@ WEEKDAYS = frozenset(range(1, 8))
 DAY_MINUTES = 1440
 
 
-class OnHolidays(StrEnum):
+class HolidayTreatment(StrEnum):
     """What a holiday is to a window: a day like any other, always in it, or never."""
 
     AS_WEEKDAY = "as_weekday"
@@ -28,7 +28,7 @@ class OnHolidays(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class LocalTimeWindow:
     """Local times; an instant is inside when its month, its day and its minute all match.
 
     ``weekdays`` are ISO numbers, 1 for Monday. Minutes are of the day, half-open; where ``to_minute`` is not
@@ -39,13 +39,13 @@ class Window:
     weekdays: frozenset[int] = WEEKDAYS
     from_minute: int = 0
     to_minute: int = DAY_MINUTES
-    holidays: OnHolidays = OnHolidays.AS_WEEKDAY
+    holidays: HolidayTreatment = HolidayTreatment.AS_WEEKDAY
 
 
-ALWAYS = (Window(),)
+ALWAYS = (LocalTimeWindow(),)
 
 
-class TierUnit(StrEnum):
+class TariffTierUnit(StrEnum):
     """What the limit of a tier counts in a billing period."""
 
     KWH = "kwh"
@@ -57,12 +57,12 @@ class TierUnit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
+class PriceTier:
     """A price up to a cumulative ``limit``, None without end; tiers are marginal unless a charge differs."""
 
     price: Decimal
     limit: float | None = None
-    unit: TierUnit = TierUnit.KWH
+    unit: TariffTierUnit = TariffTierUnit.KWH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +70,12 @@ class PricePeriod:
     """The hours of a charge that share a ladder of tiers. The periods of one charge do not overlap."""
 
     name: str
-    tiers: tuple[Tier, ...]
-    windows: tuple[Window, ...] = ALWAYS
+    tiers: tuple[PriceTier, ...]
+    windows: tuple[LocalTimeWindow, ...] = ALWAYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
+class TariffCharge:
     """What every charge has: a name that no other charge of its revision has, and when it applies.
 
     ``months`` are calendar months in which it is charged: energy by its time, all else by the month in which
@@ -90,7 +90,7 @@ class Charge:
     hours_of_use_below: float | None = None
 
 
-class Proration(StrEnum):
+class ChargeProration(StrEnum):
     """What a monthly price is charged for in a billing period that is not one month."""
 
     NONE = "none"
@@ -100,7 +100,7 @@ class Proration(StrEnum):
     """Times the share of each calendar month's days."""
 
 
-class Per(StrEnum):
+class FixedChargePeriod(StrEnum):
     """What a fixed amount is charged for."""
 
     DAY = "day"
@@ -110,17 +110,17 @@ class Per(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedCharge(Charge):
+class FixedCharge(TariffCharge):
     """An amount whatever is used."""
 
     price: Decimal
-    per: Per = Per.MONTH
+    per: FixedChargePeriod = FixedChargePeriod.MONTH
     meters: int = 1
-    proration: Proration = Proration.NONE
+    proration: ChargeProration = ChargeProration.NONE
     """Of prices by month and year; without it each billing period counts as one month."""
 
 
-class Accumulation(StrEnum):
+class TierAccumulation(StrEnum):
     """Which energy fills the tiers of a charge."""
 
     PER_PERIOD = "per_period"
@@ -128,7 +128,7 @@ class Accumulation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnergyCharge(Charge):
+class EnergyCharge(TariffCharge):
     """A price for each kWh: flat, by time of use, by tier, by hours of use of the billing demand.
 
     ``billing_demand_of`` names the demand charge whose billing demand scales hours-use tiers; without it
@@ -136,11 +136,11 @@ class EnergyCharge(Charge):
     """
 
     periods: tuple[PricePeriod, ...]
-    accumulation: Accumulation = Accumulation.PER_PERIOD
+    accumulation: TierAccumulation = TierAccumulation.PER_PERIOD
     billing_demand_of: str | None = None
 
 
-class Prices(NamedTuple):
+class IntervalPrices(NamedTuple):
     """Prices of consecutive intervals: ``values`` in currency per kWh, the first from ``start`` (aware)."""
 
     start: datetime
@@ -149,16 +149,16 @@ class Prices(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RealTimeCharge(Charge):
+class RealTimeCharge(TariffCharge):
     """The price of the market in each interval times ``factor``, and ``adder`` per kWh."""
 
-    prices: Prices
+    prices: IntervalPrices
     adder: Decimal = Decimal(0)
     factor: Decimal = Decimal(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ratchet:
+class DemandRatchet:
     """A billing demand is at least a share of earlier peaks.
 
     Peaks looked back on: those of ``preceding_months`` before the billing month, or those that fell in
@@ -191,14 +191,14 @@ class BillingDemand:
 
     minimum_kw: float = 0.0
     contract_kw: float = 0.0
-    ratchets: tuple[Ratchet, ...] = ()
+    ratchets: tuple[DemandRatchet, ...] = ()
     apparent_power_share: float = 0.0
     """Times the kVA at the peak."""
     power_factor_threshold: float | None = None
     own_peak_months: frozenset[int] = MONTHS
 
 
-class Span(StrEnum):
+class PeakSpan(StrEnum):
     """Over which time a peak is the highest."""
 
     BILLING_PERIOD = "billing_period"
@@ -218,7 +218,7 @@ class DemandPricing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemandCharge(Charge):
+class DemandCharge(TariffCharge):
     """A price for each kW (or kVA) of demand: the mean over a demand window at its highest.
 
     ``window_minutes`` None takes the intervals of the load; others begin at multiples of it past local
@@ -234,15 +234,15 @@ class DemandCharge(Charge):
     rolling: bool = False
     peaks: int = 1
     on_distinct_days: bool = False
-    span: Span = Span.BILLING_PERIOD
+    span: PeakSpan = PeakSpan.BILLING_PERIOD
     pricing: DemandPricing = DemandPricing.MARGINAL
     billing_demand: BillingDemand = BillingDemand()
-    proration: Proration = Proration.NONE
+    proration: ChargeProration = ChargeProration.NONE
     minimum: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverrunCharge(Charge):
+class OverrunCharge(TariffCharge):
     """A price for each kW above the contracted capacity times ``tolerance``, on the period's peak."""
 
     contract_kw: float
@@ -259,7 +259,7 @@ class PeakStatistic(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeakSet:
+class CoincidentPeakSet:
     """Peak intervals of the grid: by hour of the local year (1 begins on 1 January 00:00) or by start.
 
     Those given by start last ``interval_minutes``, None: as long as the interval of the load.
@@ -275,17 +275,17 @@ class PeakSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoincidentPeakCharge(Charge):
+class CoincidentPeakCharge(TariffCharge):
     """A price for the demand in the grid's own peak intervals (4CP in ERCOT, the triad in Great Britain)."""
 
-    sets: tuple[PeakSet, ...]
+    sets: tuple[CoincidentPeakSet, ...]
     statistic: PeakStatistic = PeakStatistic.MAX
     in_following_year: bool = False
     """Billed in the calendar year after the peaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReactiveCharge(Charge):
+class ReactiveCharge(TariffCharge):
     """A price for each kvar at the period's peak, or each kvarh, above a free share of the active part."""
 
     price: Decimal
@@ -295,17 +295,17 @@ class ReactiveCharge(Charge):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MinimumCharge(Charge):
+class MinimumCharge(TariffCharge):
     """The least that the charges in ``of`` (all but taxes and riders where empty) amount to in a period."""
 
     amount: Decimal
-    per: Per = Per.MONTH
+    per: FixedChargePeriod = FixedChargePeriod.MONTH
     of: tuple[str, ...] = ()
-    proration: Proration = Proration.NONE
+    proration: ChargeProration = ChargeProration.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PercentageCharge(Charge):
+class PercentageCharge(TariffCharge):
     """A rider, tax or credit: percent of the charges named in ``of``, or of all before it where empty."""
 
     percent: Decimal
@@ -314,11 +314,11 @@ class PercentageCharge(Charge):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
+class TariffRevision:
     """The charges in force from a local day on, until the next revision."""
 
     effective_from: date
-    charges: tuple[Charge, ...]
+    charges: tuple[TariffCharge, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,7 +332,7 @@ class Tariff:
 
     currency_code: str
     time_zone: str
-    revisions: tuple[Revision, ...]
+    revisions: tuple[TariffRevision, ...]
     holidays: frozenset[date] = frozenset()
     secondary_loss_factor: float = 0.0
     hours_of_use_minimum: float = 0.0

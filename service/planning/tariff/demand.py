@@ -8,23 +8,23 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from service.planning.tariff.amounts import exact, priced
+from service.planning.tariff.amounts import price_quantity, quantize_amount
 from service.planning.tariff.bill import BillLine
-from service.planning.tariff.calendar import Integers, local, month_of
+from service.planning.tariff.calendar import Integers, split_month_key, to_local_time
 from service.planning.tariff.charges import (
     BillingDemand,
     DemandCharge,
     DemandPricing,
+    DemandRatchet,
     PricePeriod,
-    Ratchet,
 )
-from service.planning.tariff.demands import Peak, highest
-from service.planning.tariff.ladders import demand_parts
+from service.planning.tariff.demands import DemandPeak, find_highest_peak
+from service.planning.tariff.ladders import split_demand
 from service.planning.tariff.meter import PeaksByPeriod
-from service.planning.tariff.spans import Part, months_charged
+from service.planning.tariff.spans import RevisionSpan, count_charged_months
 
 
-class Earlier(NamedTuple):
+class EarlierPeaks(NamedTuple):
     """Peaks that the load does not tell."""
 
     history: Mapping[int, float]
@@ -34,14 +34,14 @@ class Earlier(NamedTuple):
     """Month key of the first month of the load."""
 
 
-class Metering(NamedTuple):
+class LoadMetering(NamedTuple):
     """What lines need to know of the load besides its peaks."""
 
     power_factor: float
     zone: ZoneInfo
 
 
-class Billed(NamedTuple):
+class BilledDemand(NamedTuple):
     """A demand in kW after floors and ratchets, what made it so, and the factor that it is billed with."""
 
     kw: float
@@ -51,7 +51,7 @@ class Billed(NamedTuple):
     """Of the power factor."""
 
 
-def _looked_back_on(ratchet: Ratchet, months: Sequence[int]) -> Integers:
+def _list_ratchet_months(ratchet: DemandRatchet, months: Sequence[int]) -> Integers:
     """Month keys whose peaks a ratchet looks at, a row for each billing month; -1 for none."""
     billed = np.array(months, np.int64)[:, None]
     if ratchet.preceding_months is None:
@@ -67,24 +67,24 @@ def _looked_back_on(ratchet: Ratchet, months: Sequence[int]) -> Integers:
     return keys
 
 
-class Floors(NamedTuple):
+class RatchetFloors(NamedTuple):
     """The least that a ratchet lets the demand of each billing month be, by month key."""
 
-    by_month: Mapping[int, Billed]
+    by_month: Mapping[int, BilledDemand]
     unknown: frozenset[int]
     """Month keys before the load whose peaks nobody gave: they count 0."""
 
 
-class LookBack:
+class RatchetHistory:
     """Peaks of months for the ratchets of charges; each month of ``months`` is looked back from once."""
 
-    def __init__(self, months: Sequence[int], earlier: Earlier) -> None:
+    def __init__(self, months: Sequence[int], earlier: EarlierPeaks) -> None:
         self._months = sorted(set(months))
         self._earlier = earlier
-        self._floors: dict[tuple[object, ...], Floors] = {}
+        self._floors: dict[tuple[object, ...], RatchetFloors] = {}
         self._read: dict[int, PeaksByPeriod] = {}
 
-    def floors(self, ratchet: Ratchet, peaks: PeaksByPeriod, place: int | None) -> Floors:
+    def get_floors(self, ratchet: DemandRatchet, peaks: PeaksByPeriod, place: int | None) -> RatchetFloors:
         """What a ratchet asks of every billing month; ``place`` is that of its price period, None: all hours.
 
         Found once for ratchets that are alike, of whichever charge.
@@ -93,15 +93,20 @@ class LookBack:
         known = (id(peaks), place, alike)
         self._read[id(peaks)] = peaks  # kept, so that its identity is its own
         if known not in self._floors:
-            self._floors[known] = self._found(ratchet, peaks, place)
+            self._floors[known] = self._compute_floors(ratchet, peaks, place)
         return self._floors[known]
 
-    def _found(self, ratchet: Ratchet, peaks: PeaksByPeriod, place: int | None) -> Floors:
-        keys = _looked_back_on(ratchet, self._months)
+    def _compute_floors(
+        self, ratchet: DemandRatchet, peaks: PeaksByPeriod, place: int | None
+    ) -> RatchetFloors:
+        keys = _list_ratchet_months(ratchet, self._months)
         by_billing = np.array(ratchet.share_by_billing_month)[np.array(self._months) % 12]
         shares = by_billing[:, None] * np.array(ratchet.share_by_peak_month)[keys % 12]
         counted = (keys >= 0) & (shares != 0.0)
-        known = {key: self._peak(key, ratchet, peaks, place) for key in np.unique(keys[counted]).tolist()}
+        known = {
+            key: self._find_month_peak(key, ratchet, peaks, place)
+            for key in np.unique(keys[counted]).tolist()
+        }
         least = min(known, default=0)
         kw = np.full(max(known, default=0) - least + 2, -np.inf)
         for key, peak in known.items():
@@ -115,34 +120,36 @@ class LookBack:
             key = None if column is None else int(keys[row, column])
             peak = None if key is None else known.get(key)
             if column is None or key is None or peak is None or raised[row, column] <= 0.0:
-                found[month] = Billed(0.0)
+                found[month] = BilledDemand(0.0)
                 continue
-            year, number = month_of(key)
+            year, number = split_month_key(key)
             note = f"{shares[row, column]:.4g} of the {peak.kw:.10g} kW of {year}-{number:02d}"
-            found[month] = Billed(float(raised[row, column]), peak.at, note)
+            found[month] = BilledDemand(float(raised[row, column]), peak.at, note)
         unknown = frozenset(
             key for key, peak in known.items() if peak is None and self._is_unknown(key, ratchet)
         )
-        return Floors(found, unknown)
+        return RatchetFloors(found, unknown)
 
-    def _peak(self, key: int, ratchet: Ratchet, peaks: PeaksByPeriod, place: int | None) -> Peak | None:
+    def _find_month_peak(
+        self, key: int, ratchet: DemandRatchet, peaks: PeaksByPeriod, place: int | None
+    ) -> DemandPeak | None:
         """Peak of a month, from the load, the history or the end of the same year."""
-        given = Peak(self._earlier.history[key]) if key in self._earlier.history else None
+        given = DemandPeak(self._earlier.history[key]) if key in self._earlier.history else None
         if key >= self._earlier.first_month:
-            return highest([_measured(peaks, key, place), given])
+            return find_highest_peak([_get_measured_peak(peaks, key, place), given])
         if given is not None:
             return given
         if self._earlier.wraps_year or ratchet.wraps_year:
             years = -((key - self._earlier.first_month) // 12)
-            return _measured(peaks, key + 12 * years, place)
+            return _get_measured_peak(peaks, key + 12 * years, place)
         return None
 
-    def _is_unknown(self, key: int, ratchet: Ratchet) -> bool:
+    def _is_unknown(self, key: int, ratchet: DemandRatchet) -> bool:
         wraps = self._earlier.wraps_year or ratchet.wraps_year
         return key < self._earlier.first_month and key not in self._earlier.history and not wraps
 
 
-def _measured(peaks: PeaksByPeriod, key: int, place: int | None) -> Peak | None:
+def _get_measured_peak(peaks: PeaksByPeriod, key: int, place: int | None) -> DemandPeak | None:
     if place is None:
         return peaks.month.get(key)
     row = peaks.by_month.get(key)
@@ -152,14 +159,16 @@ def _measured(peaks: PeaksByPeriod, key: int, place: int | None) -> Peak | None:
 class ChargeFloors:
     """The ratchets of one charge: what they ask of each of its price periods."""
 
-    def __init__(self, charge: DemandCharge, peaks: PeaksByPeriod, back: LookBack) -> None:
+    def __init__(self, charge: DemandCharge, peaks: PeaksByPeriod, back: RatchetHistory) -> None:
         rule, names = charge.billing_demand, [period.name for period in charge.periods]
         self.unknown: set[int] = set()
         """Month keys before the load whose peaks nobody gave."""
         places = {name: place for place, name in enumerate(names)}
         found = []
         for ratchet in rule.ratchets:
-            floors = back.floors(ratchet, peaks, None if ratchet.period is None else places[ratchet.period])
+            floors = back.get_floors(
+                ratchet, peaks, None if ratchet.period is None else places[ratchet.period]
+            )
             found.append(floors)
             self.unknown |= floors.unknown
         raising = [frozenset(ratchet.raises) for ratchet in rule.ratchets]
@@ -167,9 +176,9 @@ class ChargeFloors:
             tuple(n for n, raises in enumerate(raising) if not raises or name in raises) for name in names
         ]
         self._floors = found
-        self._best: dict[tuple[tuple[int, ...], int], Billed | None] = {}
+        self._best: dict[tuple[tuple[int, ...], int], BilledDemand | None] = {}
 
-    def best(self, place: int, month: int) -> Billed | None:
+    def find_best_floor(self, place: int, month: int) -> BilledDemand | None:
         """The highest of the floors of a price period, the first of equals; None without a ratchet."""
         known = (self._of_period[place], month)
         if known not in self._best:
@@ -178,35 +187,38 @@ class ChargeFloors:
         return self._best[known]
 
 
-def _billing_demand(
-    rule: BillingDemand, own: Peak | None, floor: Billed | None, month: int, power_factor: float
-) -> Billed:
+def _compute_billing_demand(
+    rule: BillingDemand, own: DemandPeak | None, floor: BilledDemand | None, month: int, power_factor: float
+) -> BilledDemand:
     """The demand billed for a price period: the highest of its own peak, floors and ratchets, in kW."""
-    own = own or Peak(0.0)
-    counts = month_of(month)[1] in rule.own_peak_months
-    found = [Billed(own.kw, own.at)] if counts else [Billed(0.0)]
-    found += [Billed(rule.minimum_kw, None, "minimum demand"), Billed(rule.contract_kw, None, "contract")]
+    own = own or DemandPeak(0.0)
+    counts = split_month_key(month)[1] in rule.own_peak_months
+    found = [BilledDemand(own.kw, own.at)] if counts else [BilledDemand(0.0)]
+    found += [
+        BilledDemand(rule.minimum_kw, None, "minimum demand"),
+        BilledDemand(rule.contract_kw, None, "contract"),
+    ]
     apparent_kw = rule.apparent_power_share * own.kw / power_factor
-    found.append(Billed(apparent_kw, own.at, "share of the apparent power"))
+    found.append(BilledDemand(apparent_kw, own.at, "share of the apparent power"))
     found += [] if floor is None else [floor]
     best = max(found, key=lambda billed: billed.kw)
     threshold = rule.power_factor_threshold
     if threshold is not None and power_factor < threshold:
         factor = 1.0 + threshold - power_factor
         note = "; ".join(filter(None, [best.note, f"times {factor:.4g} for the power factor"]))
-        return Billed(best.kw, best.at, note, factor)
+        return BilledDemand(best.kw, best.at, note, factor)
     return best
 
 
-def seasons(period: PricePeriod) -> frozenset[int]:
+def list_season_months(period: PricePeriod) -> frozenset[int]:
     """Calendar months in which a price period occurs."""
     return frozenset().union(*(window.months for window in period.windows))
 
 
-class DemandOfPeriod(NamedTuple):
+class PeriodDemand(NamedTuple):
     """The demand billed for each price period of a charge in one billing period; None: does not occur."""
 
-    billed: Sequence[Billed | None]
+    billed: Sequence[BilledDemand | None]
     seasons: Sequence[frozenset[int]]
     """Calendar months in which each price period occurs."""
 
@@ -221,60 +233,62 @@ class DemandOfPeriod(NamedTuple):
         return max((one.kw for one in self.billed if one is not None), default=0.0)
 
 
-def demands_of_periods(
+def compute_period_demands(
     charge: DemandCharge,
-    own: Sequence[Sequence[Peak | None]],
+    own: Sequence[Sequence[DemandPeak | None]],
     months: Sequence[int],
     floors: ChargeFloors,
     power_factor: float,
-) -> list[DemandOfPeriod]:
+) -> list[PeriodDemand]:
     """What is billed for each price period that occurs in each billing period, of its ``months``."""
-    of_periods = [seasons(period) for period in charge.periods]
+    of_periods = [list_season_months(period) for period in charge.periods]
     found = []
     for row, month in zip(own, months, strict=True):
-        number = month_of(month)[1]
+        number = split_month_key(month)[1]
         billed = [
-            _billing_demand(charge.billing_demand, peak, floors.best(place, month), month, power_factor)
+            _compute_billing_demand(
+                charge.billing_demand, peak, floors.find_best_floor(place, month), month, power_factor
+            )
             if peak is not None or number in occurs
             else None
             for place, (peak, occurs) in enumerate(zip(row, of_periods, strict=True))
         ]
-        found.append(DemandOfPeriod(billed, of_periods))
+        found.append(PeriodDemand(billed, of_periods))
     return found
 
 
-def demand_lines(
-    charge: DemandCharge, demand: DemandOfPeriod, part: Part, metering: Metering
+def build_demand_lines(
+    charge: DemandCharge, demand: PeriodDemand, part: RevisionSpan, metering: LoadMetering
 ) -> list[BillLine]:
     """Lines of a part; what lifts them to the minimum of the charge is a line of its own."""
     found = []
     for period, billed, occurs in zip(charge.periods, demand.billed, demand.seasons, strict=True):
         if billed is not None:
-            months = months_charged(part, charge.proration, charge.months & occurs)
-            found += _period_lines(charge, period, billed, months, metering)
-    due = Decimal(months_charged(part, charge.proration, charge.months))
+            months = count_charged_months(part, charge.proration, charge.months & occurs)
+            found += _build_period_lines(charge, period, billed, months, metering)
+    due = Decimal(count_charged_months(part, charge.proration, charge.months))
     if charge.minimum is not None:
-        missing = exact(charge.minimum * due) - sum((line.amount for line in found), Decimal(0))
+        missing = quantize_amount(charge.minimum * due) - sum((line.amount for line in found), Decimal(0))
         if missing > 0:
             found.append(BillLine(charge.name, "demand", 1.0, "minimum", missing, missing))
     return found
 
 
-def _period_lines(
-    charge: DemandCharge, period: PricePeriod, billed: Billed, months: float, metering: Metering
+def _build_period_lines(
+    charge: DemandCharge, period: PricePeriod, billed: BilledDemand, months: float, metering: LoadMetering
 ) -> list[BillLine]:
     quantity = billed.kw * billed.factor / (metering.power_factor if charge.apparent else 1.0)
     unit = "kVA" if charge.apparent else "kW"
     if charge.pricing is DemandPricing.BRACKET_AMOUNT:
         unit = "step"
-    at = None if billed.at is None else local(billed.at, metering.zone)
+    at = None if billed.at is None else to_local_time(billed.at, metering.zone)
     due = None if months == 1.0 else f"times {months:.6g} months"
     note = "; ".join(filter(None, [billed.note, due])) or None
     found = []
-    for place, tier, within in demand_parts(period.tiers, quantity, charge.pricing):
+    for place, tier, within in split_demand(period.tiers, quantity, charge.pricing):
         counted = within * months
         if counted > 0.0:
-            amount = priced(counted, tier.price)
+            amount = price_quantity(counted, tier.price)
             line = BillLine(
                 charge.name, "demand", counted, unit, tier.price, amount, period.name, place, at, note
             )

@@ -6,45 +6,45 @@ from datetime import date
 from functools import cached_property
 
 from service.planning.errors import PlanningError
-from service.planning.tariff.bill import BillingPeriod, Determinants, Finding
+from service.planning.tariff.bill import BillFinding, BillingDeterminants, BillingPeriod
 from service.planning.tariff.calendar import (
-    boundary_minutes,
-    calendar_months,
-    day_number,
-    days_between,
-    month_key,
-    month_of,
-    price_period_table,
-    zone_of,
+    build_days,
+    build_price_period_table,
+    list_boundary_minutes,
+    list_calendar_months,
+    resolve_zone,
+    split_month_key,
+    to_day_number,
+    to_month_key,
 )
 from service.planning.tariff.charges import (
     MONTHS,
-    Accumulation,
-    Charge,
+    ChargeProration,
     CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
     FixedCharge,
     MinimumCharge,
+    PeakSpan,
     PricePeriod,
-    Proration,
     RealTimeCharge,
-    Span,
     Tariff,
+    TariffCharge,
+    TierAccumulation,
 )
-from service.planning.tariff.demands import Peak, highest
+from service.planning.tariff.demands import DemandPeak, find_highest_peak
 from service.planning.tariff.market import MarketEnergy
-from service.planning.tariff.meter import AnnualUse, PeaksByPeriod, pointer_of
-from service.planning.tariff.spans import parts_of
+from service.planning.tariff.meter import AnnualUse, PeaksByPeriod, find_pointer
+from service.planning.tariff.spans import split_parts
 
 
-def _series_required(tariff: Tariff, charge: Charge) -> PlanningError:
+def _build_series_error(tariff: Tariff, charge: TariffCharge) -> PlanningError:
     return PlanningError(
-        "SERIES_REQUIRED", pointer_of(tariff, charge), "this charge needs the load as a series of intervals"
+        "SERIES_REQUIRED", find_pointer(tariff, charge), "this charge needs the load as a series of intervals"
     )
 
 
-def _periods(tariff: Tariff, kind: type[EnergyCharge | DemandCharge]) -> Iterable[PricePeriod]:
+def _list_price_periods(tariff: Tariff, kind: type[EnergyCharge | DemandCharge]) -> Iterable[PricePeriod]:
     for revision in tariff.revisions:
         for charge in revision.charges:
             if isinstance(charge, kind):
@@ -54,35 +54,35 @@ def _periods(tariff: Tariff, kind: type[EnergyCharge | DemandCharge]) -> Iterabl
 class DeterminantsMeter:
     """Billing quantities of the calendar months of a year."""
 
-    def __init__(self, tariff: Tariff, determinants: Determinants) -> None:
+    def __init__(self, tariff: Tariff, determinants: BillingDeterminants) -> None:
         self.tariff, self.given = tariff, determinants
-        self.zone, self.power_factor = zone_of(tariff.time_zone), determinants.power_factor
+        self.zone, self.power_factor = resolve_zone(tariff.time_zone), determinants.power_factor
         year = determinants.year
-        self.periods = calendar_months(date(year, 1, 1), date(year, 12, 31))
-        self.parts = parts_of(self.periods, tariff.revisions)
-        self.months = [month_key(year, month) for month in sorted(MONTHS)]
+        self.periods = list_calendar_months(date(year, 1, 1), date(year, 12, 31))
+        self.parts = split_parts(self.periods, tariff.revisions)
+        self.months = [to_month_key(year, month) for month in sorted(MONTHS)]
         self.first_month = self.months[0]
-        self.findings: Sequence[Finding] = ()
+        self.findings: Sequence[BillFinding] = ()
         self._factor = 1.0 + tariff.secondary_loss_factor * determinants.secondary
-        self._refuse_unknown()
+        self._check_names()
         self._whole: dict[int, set[tuple[int, int]]] = {}
         self._energy: dict[int, Sequence[Sequence[float]]] = {}
 
-    def _refuse_unknown(self) -> None:
+    def _check_names(self) -> None:
         given, unknown = self.given, set(self.given.month_peak_kw) - MONTHS
         for kind, known in ((EnergyCharge, given.energy_kwh), (DemandCharge, given.period_peak_kw)):
-            names = {period.name for period in _periods(self.tariff, kind)}
+            names = {period.name for period in _list_price_periods(self.tariff, kind)}
             unknown |= {month for month, name in known if month not in MONTHS or name not in names}
         if unknown:
             raise PlanningError("DETERMINANT_UNKNOWN", "", "a quantity names no month or price period")
 
-    def _is_whole(self, periods: Sequence[PricePeriod], place: int, month: int) -> bool:
+    def _covers_month(self, periods: Sequence[PricePeriod], place: int, month: int) -> bool:
         """Whether a price period has every hour of a month."""
         if id(periods) not in self._whole:
-            year, slots = self.given.year, boundary_minutes(periods)
-            first, last = day_number(date(year, 1, 1)), day_number(date(year, 12, 31))
-            days = days_between(first, last, self.tariff.holidays)
-            table, months = price_period_table(periods, days, slots), days.months[1:]
+            year, slots = self.given.year, list_boundary_minutes(periods)
+            first, last = to_day_number(date(year, 1, 1)), to_day_number(date(year, 12, 31))
+            days = build_days(first, last, self.tariff.holidays)
+            table, months = build_price_period_table(periods, days, slots), days.months[1:]
             lowest, highest_place = table.min(axis=1), table.max(axis=1)
             ends = {one: (lowest[months == one].min(), highest_place[months == one].max()) for one in MONTHS}
             self._whole[id(periods)] = {
@@ -90,22 +90,23 @@ class DeterminantsMeter:
             }
         return (place, month) in self._whole[id(periods)]
 
-    def _energy_of(self, charge: EnergyCharge, month: int) -> list[float]:
+    def _compute_month_energy(self, charge: EnergyCharge, month: int) -> list[float]:
         if month not in charge.months:
             return [0.0] * len(charge.periods)
         given = [self.given.energy_kwh.get((month, period.name)) for period in charge.periods]
         tells = any(kwh is not None for kwh in given)
         return [
-            (self._whole_month(charge, place, month, tells=tells) if kwh is None else kwh) * self._factor
+            (self._get_full_month_kwh(charge, place, month, tells=tells) if kwh is None else kwh)
+            * self._factor
             for place, kwh in enumerate(given)
         ]
 
-    def _whole_month(self, charge: EnergyCharge, place: int, month: int, *, tells: bool) -> float:
+    def _get_full_month_kwh(self, charge: EnergyCharge, place: int, month: int, *, tells: bool) -> float:
         """Energy of a month for a price period that has all of it, else none; ``tells``: others have it."""
-        is_whole = not tells and self._is_whole(charge.periods, place, month)
-        return self._month_kwh(month) if is_whole else 0.0
+        is_whole = not tells and self._covers_month(charge.periods, place, month)
+        return self._get_month_kwh(month) if is_whole else 0.0
 
-    def _month_kwh(self, month: int) -> float:
+    def _get_month_kwh(self, month: int) -> float:
         """Energy of a month, by the charge whose price periods tell most of it."""
         return self._kwh_by_month.get(month, 0.0)
 
@@ -123,11 +124,11 @@ class DeterminantsMeter:
     @cached_property
     def part_kwh(self) -> Sequence[float]:
         """Energy of each part, by its share of days."""
-        return [self._month_kwh(part.start.month) * part.share * self._factor for part in self.parts]
+        return [self._get_month_kwh(part.start.month) * part.share * self._factor for part in self.parts]
 
-    def _month_peak(self, month: int) -> Peak | None:
+    def _get_month_peak(self, month: int) -> DemandPeak | None:
         known = self._kw_by_month.get(month)
-        return None if known is None else Peak(known * self._factor)
+        return None if known is None else DemandPeak(known * self._factor)
 
     @cached_property
     def _kw_by_month(self) -> dict[int, float]:
@@ -138,66 +139,69 @@ class DeterminantsMeter:
         return found
 
     @cached_property
-    def period_peaks(self) -> Sequence[Peak | None]:
+    def period_peaks(self) -> Sequence[DemandPeak | None]:
         """Highest demand of each month that tells one."""
-        return [self._month_peak(month) for month in sorted(MONTHS)]
+        return [self._get_month_peak(month) for month in sorted(MONTHS)]
 
-    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+    def find_window_peak(self, period: int, window_minutes: int | None) -> DemandPeak:
         """Highest demand of a month, as it was metered; ``window_minutes`` is taken for granted."""
         del window_minutes
-        return self._known_peak(period + 1) or Peak(0.0)
+        return self._require_month_peak(period + 1) or DemandPeak(0.0)
 
-    def _known_peak(self, month: int) -> Peak | None:
-        peak = self._month_peak(month)
-        if peak is None and self._month_kwh(month) > 0.0:
+    def _require_month_peak(self, month: int) -> DemandPeak | None:
+        peak = self._get_month_peak(month)
+        if peak is None and self._get_month_kwh(month) > 0.0:
             raise PlanningError("DETERMINANT_MISSING", "", f"month {month} has energy and no peak")
         return peak
 
-    def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
+    def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         """Energy in kWh by part and price period; a revision within a month takes its share of days."""
         if id(charge) not in self._energy:
             self._energy[id(charge)] = [
-                [kwh * part.share for kwh in self._energy_of(charge, part.start.month)] for part in self.parts
+                [kwh * part.share for kwh in self._compute_month_energy(charge, part.start.month)]
+                for part in self.parts
             ]
         return self._energy[id(charge)]
 
-    def energy_in_time_order(
+    def compute_energy_in_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
         """Not known without a series."""
         del number, billing_kw
-        raise _series_required(self.tariff, charge)
+        raise _build_series_error(self.tariff, charge)
 
-    def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
+    def find_peaks(self, charge: DemandCharge) -> PeaksByPeriod:
         """Demand in kW."""
         if charge.peaks > 1:
-            raise _series_required(self.tariff, charge)
-        rows = [self._row(charge, month) for month in sorted(MONTHS)]
-        if charge.span is Span.CALENDAR_YEAR:
-            rows = [[highest(column) for column in zip(*rows, strict=True)]] * len(rows)
+            raise _build_series_error(self.tariff, charge)
+        rows = [self._build_peak_row(charge, month) for month in sorted(MONTHS)]
+        if charge.span is PeakSpan.CALENDAR_YEAR:
+            rows = [[find_highest_peak(column) for column in zip(*rows, strict=True)]] * len(rows)
         month = {
             key: peak for key, peak in zip(self.months, self.period_peaks, strict=True) if peak is not None
         }
         return PeaksByPeriod(rows, dict(zip(self.months, rows, strict=True)), month)
 
-    def _row(self, charge: DemandCharge, month: int) -> list[Peak | None]:
-        row: list[Peak | None] = []
+    def _build_peak_row(self, charge: DemandCharge, month: int) -> list[DemandPeak | None]:
+        row: list[DemandPeak | None] = []
         for place, period in enumerate(charge.periods):
             kw = self.given.period_peak_kw.get((month, period.name))
             if kw is not None:
-                row.append(Peak(kw * self._factor))
+                row.append(DemandPeak(kw * self._factor))
             else:
-                whole = self._is_whole(charge.periods, place, month)
-                row.append(self._known_peak(month) if whole else None)
+                whole = self._covers_month(charge.periods, place, month)
+                row.append(self._require_month_peak(month) if whole else None)
         return row
 
-    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+    def compute_market_energy(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
         """Not known without a series."""
-        raise _series_required(self.tariff, charge)
+        raise _build_series_error(self.tariff, charge)
 
-    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+    def find_coincident_demands(
+        self, charge: CoincidentPeakCharge
+    ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
         """The demands given for the grid's peak intervals, in the order of the sets."""
-        given, rows = [Peak(kw * self._factor) for kw in self.given.coincident_kw], []
+        given, rows = [DemandPeak(kw * self._factor) for kw in self.given.coincident_kw], []
         for one in charge.sets:
             rows.append(given[: one.given])
             given = given[one.given :]
@@ -207,30 +211,30 @@ class DeterminantsMeter:
                 )
         return {self.given.year: rows}
 
-    def annual_use(self, year: int) -> AnnualUse:
+    def compute_annual_use(self, year: int) -> AnnualUse:
         """Energy and peak of the year."""
         if year != self.given.year:
             return AnnualUse(0.0, 0.0, 0.0)
-        peaks = [peak.kw for peak in map(self._known_peak, sorted(MONTHS)) if peak is not None]
-        kwh = sum(self._month_kwh(month) for month in MONTHS) * self._factor
+        peaks = [peak.kw for peak in map(self._require_month_peak, sorted(MONTHS)) if peak is not None]
+        kwh = sum(self._get_month_kwh(month) for month in MONTHS) * self._factor
         return AnnualUse(kwh, max(peaks, default=0.0), 1.0)
 
 
-def whole_year(tariff: Tariff) -> Tariff:
+def convert_to_annual(tariff: Tariff) -> Tariff:
     """``tariff`` with prices by month and year due for each month of a billing period of a year.
 
     A minimum holds for each billing period, which a year does not tell: ``SERIES_REQUIRED``.
     """
     for charge in (charge for revision in tariff.revisions for charge in revision.charges):
         if isinstance(charge, MinimumCharge):
-            raise _series_required(tariff, charge)
+            raise _build_series_error(tariff, charge)
     return replace(
         tariff,
         revisions=tuple(
             replace(
                 revision,
                 charges=tuple(
-                    replace(charge, proration=Proration.DAYS_OF_MONTH)
+                    replace(charge, proration=ChargeProration.DAYS_OF_MONTH)
                     if isinstance(charge, FixedCharge)
                     else charge
                     for charge in revision.charges
@@ -255,13 +259,13 @@ class AnnualMeter:
         secondary: bool,
     ) -> None:
         self.tariff, factor = tariff, 1.0 + tariff.secondary_loss_factor * secondary
-        self.year, self.energy_kwh, self.peak = year, energy_kwh * factor, Peak(peak_kw * factor)
-        self.zone, self.power_factor = zone_of(tariff.time_zone), power_factor
+        self.year, self.energy_kwh, self.peak = year, energy_kwh * factor, DemandPeak(peak_kw * factor)
+        self.zone, self.power_factor = resolve_zone(tariff.time_zone), power_factor
         self.periods = (BillingPeriod(date(year, 1, 1), date(year + 1, 1, 1)),)
-        self.parts = parts_of(self.periods, tariff.revisions)
-        self.months = [month_key(year, 1)]
+        self.parts = split_parts(self.periods, tariff.revisions)
+        self.months = [to_month_key(year, 1)]
         self.first_month = self.months[0]
-        self.findings: Sequence[Finding] = ()
+        self.findings: Sequence[BillFinding] = ()
 
     @property
     def part_kwh(self) -> Sequence[float]:
@@ -269,52 +273,54 @@ class AnnualMeter:
         return [self.energy_kwh * part.share for part in self.parts]
 
     @property
-    def period_peaks(self) -> Sequence[Peak | None]:
+    def period_peaks(self) -> Sequence[DemandPeak | None]:
         """The peak of the year."""
         return [self.peak]
 
-    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+    def find_window_peak(self, period: int, window_minutes: int | None) -> DemandPeak:
         """Peaks of months are not known."""
         del period, window_minutes
         raise PlanningError("SERIES_REQUIRED", "/revisions", "a charge needs the peak of each month")
 
-    def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
+    def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         """Energy in kWh, where the whole year has one price."""
-        self._refuse_seasons(charge, charge.periods)
-        if len(charge.periods[0].tiers) > 1 or charge.accumulation is not Accumulation.PER_PERIOD:
-            raise _series_required(self.tariff, charge)
+        self._check_seasons(charge, charge.periods)
+        if len(charge.periods[0].tiers) > 1 or charge.accumulation is not TierAccumulation.PER_PERIOD:
+            raise _build_series_error(self.tariff, charge)
         return [[kwh] for kwh in self.part_kwh]
 
-    def _refuse_seasons(self, charge: Charge, periods: Sequence[PricePeriod]) -> None:
-        days = days_between(day_number(date(self.year, 1, 1)), day_number(date(self.year, 12, 31)), ())
-        table = price_period_table(periods, days, boundary_minutes(periods))
+    def _check_seasons(self, charge: TariffCharge, periods: Sequence[PricePeriod]) -> None:
+        days = build_days(to_day_number(date(self.year, 1, 1)), to_day_number(date(self.year, 12, 31)), ())
+        table = build_price_period_table(periods, days, list_boundary_minutes(periods))
         if len(periods) > 1 or charge.months != MONTHS or (table < 0).any():
-            raise _series_required(self.tariff, charge)
+            raise _build_series_error(self.tariff, charge)
 
-    def energy_in_time_order(
+    def compute_energy_in_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
         """Not known without a series."""
         del number, billing_kw
-        raise _series_required(self.tariff, charge)
+        raise _build_series_error(self.tariff, charge)
 
-    def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
+    def find_peaks(self, charge: DemandCharge) -> PeaksByPeriod:
         """The peak of the year, for charges of a year."""
-        self._refuse_seasons(charge, charge.periods)
-        if charge.span is not Span.CALENDAR_YEAR or charge.peaks > 1 or charge.billing_demand.ratchets:
-            raise _series_required(self.tariff, charge)
+        self._check_seasons(charge, charge.periods)
+        if charge.span is not PeakSpan.CALENDAR_YEAR or charge.peaks > 1 or charge.billing_demand.ratchets:
+            raise _build_series_error(self.tariff, charge)
         return PeaksByPeriod([[self.peak]], {}, {})
 
-    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+    def compute_market_energy(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
         """Not known without a series."""
-        raise _series_required(self.tariff, charge)
+        raise _build_series_error(self.tariff, charge)
 
-    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+    def find_coincident_demands(
+        self, charge: CoincidentPeakCharge
+    ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
         """Not known without a series."""
-        raise _series_required(self.tariff, charge)
+        raise _build_series_error(self.tariff, charge)
 
-    def annual_use(self, year: int) -> AnnualUse:
+    def compute_annual_use(self, year: int) -> AnnualUse:
         """Energy and peak of the year."""
-        if year != month_of(self.first_month)[0]:
+        if year != split_month_key(self.first_month)[0]:
             raise ValueError(f"{year} is not the year of the bill")
         return AnnualUse(self.energy_kwh, self.peak.kw, 1.0)

@@ -11,24 +11,24 @@ from typing import Final, NamedTuple
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import BillingPeriod
-from service.planning.tariff.calendar import boundary_minutes
+from service.planning.tariff.calendar import list_boundary_minutes
 from service.planning.tariff.charges import (
     DAY_MINUTES,
-    Accumulation,
-    Charge,
     CoincidentPeakCharge,
     DemandCharge,
+    DemandRatchet,
     EnergyCharge,
+    LocalTimeWindow,
     MinimumCharge,
     OverrunCharge,
     PercentageCharge,
     PricePeriod,
-    Ratchet,
     RealTimeCharge,
     Tariff,
-    Window,
+    TariffCharge,
+    TierAccumulation,
 )
-from service.planning.tariff.compiled import Same
+from service.planning.tariff.compiled import IdentityValue
 
 MOST_STEPS: Final = 4_000_000
 """Of one question, whatever bills it takes."""
@@ -53,31 +53,34 @@ _RATCHET, _RATCHET_MONTH, _LOOK = 60.0, 0.6, 0.01
 _PEAK_INTERVAL = 1.2
 
 
-class Share(NamedTuple):
+class EffortShare(NamedTuple):
     """Steps and what takes them, in the words of the members of a question."""
 
     steps: float
     what: str
 
 
-class Effort(NamedTuple):
+class BillingEffort(NamedTuple):
     """Steps by what takes them."""
 
-    shares: tuple[Share, ...] = ()
+    shares: tuple[EffortShare, ...] = ()
 
     @property
     def total(self) -> float:
         """All of them."""
         return sum(share.steps for share in self.shares)
 
-    def plus(self, other: "Effort") -> "Effort":
+    def add(self, other: "BillingEffort") -> "BillingEffort":
         """Both."""
-        return Effort((*self.shares, *other.shares))
+        return BillingEffort((*self.shares, *other.shares))
 
-    def times(self, count: int, of_what: str) -> "Effort":
+    def scale(self, count: int, of_what: str) -> "BillingEffort":
         """The same for each of several things."""
-        return Effort(
-            tuple(Share(share.steps * count, f"{share.what} x {count:,} {of_what}") for share in self.shares)
+        return BillingEffort(
+            tuple(
+                EffortShare(share.steps * count, f"{share.what} x {count:,} {of_what}")
+                for share in self.shares
+            )
         )
 
     def check(self, most: float, pointer: str, code: str = "BILL_TOO_COSTLY") -> None:
@@ -89,7 +92,7 @@ class Effort(NamedTuple):
         raise PlanningError(code, pointer, f"{detail}{share.steps:,.0f} are {share.what}")
 
 
-class Extent(NamedTuple):
+class LoadExtent(NamedTuple):
     """How long a load is, over how many billing periods it is billed, and the first of its days."""
 
     intervals: int
@@ -111,13 +114,15 @@ class Extent(NamedTuple):
         return start.toordinal() <= before + self.days + 1 and end.toordinal() > before
 
 
-def extent_of(periods: Sequence[BillingPeriod], interval_minutes: int) -> Extent:
+def build_extent(periods: Sequence[BillingPeriod], interval_minutes: int) -> LoadExtent:
     """The extent of whole billing periods."""
     days = (periods[-1].end - periods[0].start).days
-    return Extent(days * DAY_MINUTES // interval_minutes, interval_minutes, len(periods), periods[0].start)
+    return LoadExtent(
+        days * DAY_MINUTES // interval_minutes, interval_minutes, len(periods), periods[0].start
+    )
 
 
-def _charges(tariff: Tariff, extent: Extent | None = None) -> Iterator[Charge]:
+def _list_charges(tariff: Tariff, extent: LoadExtent | None = None) -> Iterator[TariffCharge]:
     """All charges, or those of revisions that are in force within an extent."""
     ends = [*(revision.effective_from for revision in tariff.revisions[1:]), date.max]
     for revision, end in zip(tariff.revisions, ends, strict=True):
@@ -125,13 +130,13 @@ def _charges(tariff: Tariff, extent: Extent | None = None) -> Iterator[Charge]:
             yield from revision.charges
 
 
-def _hours(periods: Iterable[PricePeriod]) -> tuple[tuple[Window, ...], ...]:
+def _list_windows(periods: Iterable[PricePeriod]) -> tuple[tuple[LocalTimeWindow, ...], ...]:
     return tuple(period.windows for period in periods)
 
 
-def cells_within(tariff: Tariff, extent: Extent) -> int:
+def count_cells(tariff: Tariff, extent: LoadExtent) -> int:
     """The most pieces that the boundaries of ``tariff`` cut the intervals of a load into."""
-    charges, step = list(_charges(tariff)), extent.interval_minutes
+    charges, step = list(_list_charges(tariff)), extent.interval_minutes
     lengths = {
         charge.window_minutes
         for charge in charges
@@ -144,11 +149,11 @@ def cells_within(tariff: Tariff, extent: Extent) -> int:
         if isinstance(charge, EnergyCharge | DemandCharge)
         for period in charge.periods
     )
-    cutting = [minute for minute in {*boundary_minutes(timed), *starts} if minute % step]
+    cutting = [minute for minute in {*list_boundary_minutes(timed), *starts} if minute % step]
     return extent.intervals + extent.days * len(cutting)
 
 
-class Size(NamedTuple):
+class BillSize(NamedTuple):
     """What of a bill is held at a time."""
 
     cells: int
@@ -156,20 +161,20 @@ class Size(NamedTuple):
     lines: int
 
 
-def size_of(tariff: Tariff, extent: Extent) -> Size:
+def estimate_size(tariff: Tariff, extent: LoadExtent) -> BillSize:
     """The most that a bill of a load of that extent holds."""
-    return _size_of(Same(tariff), extent)
+    return _estimate_size(IdentityValue(tariff), extent)
 
 
 @lru_cache(maxsize=_KEPT)
-def _size_of(same: Same, extent: Extent) -> Size:
+def _estimate_size(same: IdentityValue, extent: LoadExtent) -> BillSize:
     tariff = same.value
-    cells, charges = cells_within(tariff, extent), list(_charges(tariff, extent))
-    kinds = len(_energies(charges)) + len(_groups(charges))
-    return Size(cells, cells * kinds, _lines(charges, extent.periods))
+    cells, charges = count_cells(tariff, extent), list(_list_charges(tariff, extent))
+    kinds = len(_list_energy_kinds(charges)) + len(_list_demand_kinds(charges))
+    return BillSize(cells, cells * kinds, _count_lines(charges, extent.periods))
 
 
-def check_size(size: Size, bills: int = 1) -> None:
+def check_size(size: BillSize, bills: int = 1) -> None:
     """Refuse what holds too much at a time: LOAD_TOO_LONG, or BILL_TOO_COSTLY."""
     if size.cells > MOST_CELLS:
         detail = f"its intervals are {size.cells:,} pieces at the boundaries of the tariff, and at most "
@@ -183,144 +188,152 @@ def check_size(size: Size, bills: int = 1) -> None:
         raise PlanningError("BILL_TOO_COSTLY", "", f"{detail}{MOST_LINES:,} are written")
 
 
-def _energies(charges: Iterable[Charge]) -> set[tuple[object, ...]]:
+def _list_energy_kinds(charges: Iterable[TariffCharge]) -> set[tuple[object, ...]]:
     """Energy charges that differ in their hours."""
-    return {(_hours(one.periods), one.months) for one in charges if isinstance(one, EnergyCharge)}
+    return {(_list_windows(one.periods), one.months) for one in charges if isinstance(one, EnergyCharge)}
 
 
-def _groups(charges: Iterable[Charge]) -> set[tuple[object, ...]]:
+def _list_demand_kinds(charges: Iterable[TariffCharge]) -> set[tuple[object, ...]]:
     """Demand charges that differ in their hours."""
-    return {(_hours(one.periods), one.span) for one in charges if isinstance(one, DemandCharge)}
+    return {(_list_windows(one.periods), one.span) for one in charges if isinstance(one, DemandCharge)}
 
 
-def _lines(charges: Sequence[Charge], periods: int) -> int:
+def _count_lines(charges: Sequence[TariffCharge], periods: int) -> int:
     """The most lines of so many billing periods: a set of peaks has one a year."""
     timed = [one for one in charges if isinstance(one, EnergyCharge | DemandCharge)]
     tiers = sum(len(period.tiers) for charge in timed for period in charge.periods)
     sets = [len(one.sets) for one in charges if isinstance(one, CoincidentPeakCharge)]
-    return (len(charges) - len(timed) - len(sets) + tiers) * periods + sum(sets) * _years(periods)
+    return (len(charges) - len(timed) - len(sets) + tiers) * periods + sum(sets) * _count_years(periods)
 
 
-def _years(periods: int) -> int:
+def _count_years(periods: int) -> int:
     """The most calendar years that billing periods touch, where they are months."""
     return periods // 12 + 2
 
 
-def bill_effort(tariff: Tariff, extent: Extent) -> Effort:
+def estimate_bill_effort(tariff: Tariff, extent: LoadExtent) -> BillingEffort:
     """What one bill of a load takes."""
-    return _bill_effort(Same(tariff), extent)
+    return _estimate_bill_effort(IdentityValue(tariff), extent)
 
 
 @lru_cache(maxsize=_KEPT)
-def _bill_effort(same: Same, extent: Extent) -> Effort:
+def _estimate_bill_effort(same: IdentityValue, extent: LoadExtent) -> BillingEffort:
     tariff = same.value
-    lines = _lines(list(_charges(tariff, extent)), extent.periods)
-    told = Effort((Share(_TOLD_LINE * lines, f"{lines:,} lines to tell"),))
-    return reading_effort(tariff, extent).plus(statement_effort(tariff, extent)).plus(told)
+    lines = _count_lines(list(_list_charges(tariff, extent)), extent.periods)
+    told = BillingEffort((EffortShare(_TOLD_LINE * lines, f"{lines:,} lines to tell"),))
+    return estimate_reading_effort(tariff, extent).add(estimate_statement_effort(tariff, extent)).add(told)
 
 
-def reading_effort(tariff: Tariff, extent: Extent) -> Effort:
+def estimate_reading_effort(tariff: Tariff, extent: LoadExtent) -> BillingEffort:
     """What reading the load takes: each pass over it once, for all charges that share it."""
-    cells, charges = cells_within(tariff, extent), list(_charges(tariff, extent))
+    cells, charges = count_cells(tariff, extent), list(_list_charges(tariff, extent))
     energies = [charge for charge in charges if isinstance(charge, EnergyCharge)]
     demands = [charge for charge in charges if isinstance(charge, DemandCharge)]
-    kinds_of_energy, groups = len(_energies(charges)), len(_groups(charges))
-    sorted_kinds = len({_highest_of(charge) for charge in demands if charge.peaks > 1})
+    kinds_of_energy, groups = len(_list_energy_kinds(charges)), len(_list_demand_kinds(charges))
+    sorted_kinds = len({_get_peak_kind(charge) for charge in demands if charge.peaks > 1})
     lengths = len({(charge.window_minutes, charge.rolling) for charge in demands})
     tiers = sum(
         len(period.tiers)
         for charge in energies
-        if charge.accumulation is Accumulation.ALL_PERIODS_IN_TIME_ORDER
+        if charge.accumulation is TierAccumulation.ALL_PERIODS_IN_TIME_ORDER
         for period in charge.periods
     )
     markets = [len(charge.prices.values) for charge in charges if isinstance(charge, RealTimeCharge)]
     readings = _ENERGY_CELL * kinds_of_energy + _DEMAND_CELL * groups + _SORTED_CELL * sorted_kinds
     kinds = kinds_of_energy + groups + sorted_kinds
-    return Effort(
+    return BillingEffort(
         (
-            Share(_CELL * cells, f"{cells:,} intervals"),
-            Share(readings * cells, f"{cells:,} intervals x {kinds} kinds of charge by their hours"),
-            Share(
+            EffortShare(_CELL * cells, f"{cells:,} intervals"),
+            EffortShare(readings * cells, f"{cells:,} intervals x {kinds} kinds of charge by their hours"),
+            EffortShare(
                 _WINDOW_CELL * lengths * cells, f"{cells:,} intervals x {lengths} lengths of demand windows"
             ),
-            Share(_ORDERED_TIER * tiers * cells, f"{cells:,} intervals x {tiers:,} tiers in order of time"),
-            Share(_PRICE * (len(markets) * cells + sum(markets)), f"{sum(markets):,} prices of the market"),
-            _of_windows(charges, extent.days),
+            EffortShare(
+                _ORDERED_TIER * tiers * cells, f"{cells:,} intervals x {tiers:,} tiers in order of time"
+            ),
+            EffortShare(
+                _PRICE * (len(markets) * cells + sum(markets)), f"{sum(markets):,} prices of the market"
+            ),
+            _estimate_windows(charges, extent.days),
         )
     )
 
 
-def _highest_of(charge: DemandCharge) -> tuple[object, ...]:
+def _get_peak_kind(charge: DemandCharge) -> tuple[object, ...]:
     taken = (charge.window_minutes, charge.rolling, charge.peaks, charge.on_distinct_days)
-    return (_hours(charge.periods), charge.span, *taken)
+    return (_list_windows(charge.periods), charge.span, *taken)
 
 
-def _of_windows(charges: Iterable[Charge], days: int) -> Share:
-    hours = {_hours(charge.periods) for charge in charges if isinstance(charge, EnergyCharge | DemandCharge)}
+def _estimate_windows(charges: Iterable[TariffCharge], days: int) -> EffortShare:
+    hours = {
+        _list_windows(charge.periods) for charge in charges if isinstance(charge, EnergyCharge | DemandCharge)
+    }
     windows = sum(len(period) for periods in hours for period in periods)
-    return Share(windows * (_WINDOW + _WINDOW_DAY * days), f"{windows:,} windows x {days:,} days")
+    return EffortShare(windows * (_WINDOW + _WINDOW_DAY * days), f"{windows:,} windows x {days:,} days")
 
 
-def statement_effort(tariff: Tariff, extent: Extent) -> Effort:
+def estimate_statement_effort(tariff: Tariff, extent: LoadExtent) -> BillingEffort:
     """What the lines of its billing periods take."""
-    charges, periods = list(_charges(tariff, extent)), extent.periods
-    lines, of_others, demands = _lines(charges, periods), 0, 0
+    charges, periods = list(_list_charges(tariff, extent)), extent.periods
+    lines, of_others, demands = _count_lines(charges, periods), 0, 0
     for charge in charges:
         if isinstance(charge, DemandCharge):
             demands += len(charge.periods)
         if isinstance(charge, MinimumCharge | PercentageCharge):
             of_others += len(charge.of)
-    return Effort(
+    return BillingEffort(
         (
-            Share(
+            EffortShare(
                 _CHARGE * len(charges) * periods, f"{len(charges):,} charges x {periods:,} billing periods"
             ),
-            Share(_LINE * lines, f"{lines:,} tiers and charges x billing periods"),
-            Share(_DEMAND * demands * periods, f"{demands:,} demands x {periods:,} billing periods"),
-            Share(_OF * of_others * periods, f"{of_others:,} names of charges x {periods:,} billing periods"),
-            _of_ratchets(charges, periods),
-            _of_peak_intervals(charges, periods),
+            EffortShare(_LINE * lines, f"{lines:,} tiers and charges x billing periods"),
+            EffortShare(_DEMAND * demands * periods, f"{demands:,} demands x {periods:,} billing periods"),
+            EffortShare(
+                _OF * of_others * periods, f"{of_others:,} names of charges x {periods:,} billing periods"
+            ),
+            _estimate_ratchets(charges, periods),
+            _estimate_peak_intervals(charges, periods),
         )
     )
 
 
-def _ratchets(charges: Iterable[Charge]) -> Iterator[Ratchet]:
+def _list_ratchets(charges: Iterable[TariffCharge]) -> Iterator[DemandRatchet]:
     for charge in charges:
         if isinstance(charge, DemandCharge):
             yield from charge.billing_demand.ratchets
 
 
-def _of_ratchets(charges: Iterable[Charge], periods: int) -> Share:
-    ratchets = list(_ratchets(charges))
-    looks = sum(map(_looked_back_on, ratchets))
+def _estimate_ratchets(charges: Iterable[TariffCharge], periods: int) -> EffortShare:
+    ratchets = list(_list_ratchets(charges))
+    looks = sum(map(_count_ratchet_months, ratchets))
     steps = len(ratchets) * (_RATCHET + _RATCHET_MONTH * periods) + _LOOK * looks * periods
-    return Share(steps, f"{len(ratchets):,} ratchets of {looks:,} months x {periods:,} billing periods")
+    return EffortShare(steps, f"{len(ratchets):,} ratchets of {looks:,} months x {periods:,} billing periods")
 
 
-def _looked_back_on(ratchet: Ratchet) -> int:
+def _count_ratchet_months(ratchet: DemandRatchet) -> int:
     return (ratchet.preceding_months or len(ratchet.peak_months or ())) + ratchet.within_billing_month
 
 
-def _of_peak_intervals(charges: Iterable[Charge], periods: int) -> Share:
-    years, found = _years(periods), 0
+def _estimate_peak_intervals(charges: Iterable[TariffCharge], periods: int) -> EffortShare:
+    years, found = _count_years(periods), 0
     for charge in charges:
         if isinstance(charge, CoincidentPeakCharge):
             found += sum(max(len(one.hours_of_year), len(one.starts), one.given) + 5 for one in charge.sets)
-    return Share(_PEAK_INTERVAL * found * years, f"{found:,} peak intervals x {years} years")
+    return EffortShare(_PEAK_INTERVAL * found * years, f"{found:,} peak intervals x {years} years")
 
 
-def ordinary_effort(tariff: Tariff) -> Effort:
+def estimate_ordinary_effort(tariff: Tariff) -> BillingEffort:
     """The most that an ordinary question takes: a year by quarters of an hour, or a month beside a baseline.
 
     A run beside a baseline is billed at the middle, low and high end of its power, and so is the baseline,
     over all months that ratchets tie to it.
     """
-    months = max((_looked_back_on(one) for one in _ratchets(_charges(tariff))), default=0)
+    months = max((_count_ratchet_months(one) for one in _list_ratchets(_list_charges(tariff))), default=0)
     found = []
     for revision in tariff.revisions:
-        year = Extent(_QUARTERS_OF_YEAR, _QUARTER, 13, revision.effective_from)
+        year = LoadExtent(_QUARTERS_OF_YEAR, _QUARTER, 13, revision.effective_from)
         tied = year._replace(intervals=(months + 13) * 31 * _QUARTERS_OF_DAY, periods=months + 13)
         extent = tied if months else year
-        check_size(size_of(tariff, extent), _BILLS)
-        found.append(bill_effort(tariff, extent).times(_BILLS, "bills"))
+        check_size(estimate_size(tariff, extent), _BILLS)
+        found.append(estimate_bill_effort(tariff, extent).scale(_BILLS, "bills"))
     return max(found, key=lambda effort: effort.total)

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from service.planning.tariff.amounts import priced
+from service.planning.tariff.amounts import price_quantity
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.charges import EnergyCharge
-from service.planning.tariff.ladders import energy_reaches
-from service.planning.tariff.spans import Part
+from service.planning.tariff.ladders import list_energy_reaches
+from service.planning.tariff.spans import RevisionSpan
 
 
-def energy_lines(charge: EnergyCharge, kwh: Sequence[float], part: Part, billing_kw: float) -> list[BillLine]:
+def build_energy_lines(
+    charge: EnergyCharge, kwh: Sequence[float], part: RevisionSpan, billing_kw: float
+) -> list[BillLine]:
     """Lines of a part whose price periods used ``kwh`` each: every tier prices what lies within it.
 
     ``billing_kw`` scales limits in hours of use.
@@ -19,22 +21,22 @@ def energy_lines(charge: EnergyCharge, kwh: Sequence[float], part: Part, billing
     for period, quantity in zip(charge.periods, kwh, strict=True):
         if not quantity:
             continue
-        for reach in energy_reaches(period.tiers, billing_kw, part.days, part.share):
-            within = reach.within(quantity)
+        for reach in list_energy_reaches(period.tiers, billing_kw, part.days, part.share):
+            within = reach.clip_quantity(quantity)
             if within > 0.0:
-                found.append(_line(charge, period.name, within, reach.tier.price, reach.place))
+                found.append(_build_line(charge, period.name, within, reach.tier.price, reach.place))
     return found
 
 
-def tiered_lines(charge: EnergyCharge, kwh: Sequence[Sequence[float]]) -> list[BillLine]:
+def build_tiered_lines(charge: EnergyCharge, kwh: Sequence[Sequence[float]]) -> list[BillLine]:
     """Lines of kWh that are known by price period and tier."""
     return [
-        _line(charge, period.name, quantity, tier.price, place)
+        _build_line(charge, period.name, quantity, tier.price, place)
         for period, row in zip(charge.periods, kwh, strict=True)
         for place, (tier, quantity) in enumerate(zip(period.tiers, row, strict=True), 1)
         if quantity > 0.0
     ]
 
 
-def _line(charge: EnergyCharge, period: str, kwh: float, price: Decimal, place: int) -> BillLine:
-    return BillLine(charge.name, "energy", kwh, "kWh", price, priced(kwh, price), period, place)
+def _build_line(charge: EnergyCharge, period: str, kwh: float, price: Decimal, place: int) -> BillLine:
+    return BillLine(charge.name, "energy", kwh, "kWh", price, price_quantity(kwh, price), period, place)

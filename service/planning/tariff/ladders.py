@@ -4,29 +4,29 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
-from service.planning.tariff.charges import DemandPricing, Tier, TierUnit
+from service.planning.tariff.charges import DemandPricing, PriceTier, TariffTierUnit
 
-OF_DEMAND: Final = frozenset({TierUnit.KWH_PER_KW, TierUnit.KWH_PER_KW_PER_DAY})
+OF_DEMAND: Final = frozenset({TariffTierUnit.KWH_PER_KW, TariffTierUnit.KWH_PER_KW_PER_DAY})
 """Units of hours of use."""
-_BY_DAY: Final = frozenset({TierUnit.KWH_PER_DAY, TierUnit.KWH_PER_KW_PER_DAY})
+_BY_DAY: Final = frozenset({TariffTierUnit.KWH_PER_DAY, TariffTierUnit.KWH_PER_KW_PER_DAY})
 
 
-class Reach(NamedTuple):
+class TierReach(NamedTuple):
     """The stretch of a quantity, from ``low`` to ``high``, that the tier at ``place`` (from 1) prices."""
 
     place: int
-    tier: Tier
+    tier: PriceTier
     low: float
     high: float
 
-    def within(self, quantity: float) -> float:
+    def clip_quantity(self, quantity: float) -> float:
         """How much of ``quantity``, counted from 0, lies in the stretch."""
         return max(min(quantity, self.high) - self.low, 0.0)
 
 
-def energy_reaches(
-    tiers: Sequence[Tier], billing_kw: float, days: float, share: float = 1.0
-) -> tuple[Reach, ...]:
+def list_energy_reaches(
+    tiers: Sequence[PriceTier], billing_kw: float, days: float, share: float = 1.0
+) -> tuple[TierReach, ...]:
     """Stretches of a billing period's kWh.
 
     A tier of hours of use reaches up to limit x billing kW. kWh tiers that follow it directly divide that
@@ -43,14 +43,14 @@ def energy_reaches(
                 continue
             limit = ceiling
         high = max(low, min(limit, ceiling))
-        found.append(Reach(place + 1, tier, low, high))
+        found.append(TierReach(place + 1, tier, low, high))
         low = high
     return tuple(found)
 
 
-def demand_parts(
-    tiers: Sequence[Tier], demand: float, pricing: DemandPricing
-) -> Iterator[tuple[int, Tier, float]]:
+def split_demand(
+    tiers: Sequence[PriceTier], demand: float, pricing: DemandPricing
+) -> Iterator[tuple[int, PriceTier, float]]:
     """Place, tier and kW (or 1 step) that each tier prices."""
     low = 0.0
     for place, tier in enumerate(tiers, 1):

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from service.planning.errors import PlanningError
-from service.planning.tariff.amounts import exact, priced
+from service.planning.tariff.amounts import price_quantity, quantize_amount
 from service.planning.tariff.bill import BillLine
-from service.planning.tariff.calendar import Integers, utc_minute
-from service.planning.tariff.cells import Cells
-from service.planning.tariff.charges import Prices, RealTimeCharge
+from service.planning.tariff.calendar import Integers, to_utc_minute
+from service.planning.tariff.cells import CalendarCells
+from service.planning.tariff.charges import IntervalPrices, RealTimeCharge
 from service.planning.tariff.demands import Floats
 
 
@@ -22,15 +22,15 @@ class MarketEnergy(NamedTuple):
     amount: float
 
 
-def market_energy(
-    prices: Prices, cells: Cells, kwh: Floats, part: Integers, parts: int
+def split_market_energy(
+    prices: IntervalPrices, cells: CalendarCells, kwh: Floats, part: Integers, parts: int
 ) -> Sequence[MarketEnergy]:
     """Energy of each part and its price; ``part`` of each cell, below 0 for none.
 
     A price interval that begins within a cell splits its energy by time. ``PRICES_MISSING`` where energy is
     used and no price is given.
     """
-    first, step = utc_minute(prices.start, "/prices/start"), prices.interval_minutes
+    first, step = to_utc_minute(prices.start, "/prices/start"), prices.interval_minutes
     values = np.asarray(prices.values, np.float64)
     begins = first + step * np.arange(len(values) + 1)
     end = int(cells.starts[-1] + cells.minutes[-1])
@@ -51,15 +51,15 @@ def market_energy(
     return [MarketEnergy(*pair) for pair in zip(energy, amounts, strict=True)]
 
 
-def market_lines(charge: RealTimeCharge, used: MarketEnergy) -> list[BillLine]:
+def build_market_lines(charge: RealTimeCharge, used: MarketEnergy) -> list[BillLine]:
     """The price of the market, at its mean weighted by use, and the adder."""
     if not used.kwh:
         return []
-    amount = exact(Decimal(used.amount) * charge.factor)
+    amount = quantize_amount(Decimal(used.amount) * charge.factor)
     mean = amount / Decimal(used.kwh)
     note = "mean of the prices of its intervals, weighted by use"
     found = [BillLine(charge.name, "energy", used.kwh, "kWh", mean, amount, "market", note=note)]
     if charge.adder:
-        adder = priced(used.kwh, charge.adder)
+        adder = price_quantity(used.kwh, charge.adder)
         found.append(BillLine(charge.name, "energy", used.kwh, "kWh", charge.adder, adder, "adder"))
     return found

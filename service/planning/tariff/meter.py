@@ -9,38 +9,44 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from service.planning.errors import PlanningError
-from service.planning.tariff.bill import BillingPeriod, Finding, Load
-from service.planning.tariff.calendar import Integers, utc_minute
+from service.planning.tariff.bill import BillFinding, BillingPeriod, MeteredLoad
+from service.planning.tariff.calendar import Integers, to_utc_minute
 from service.planning.tariff.charges import (
     DAY_MINUTES,
-    Charge,
     CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
+    PeakSpan,
     PricePeriod,
     RealTimeCharge,
-    Span,
     Tariff,
+    TariffCharge,
 )
-from service.planning.tariff.coincident import EnergyUntil, energy_until, peak_demands
-from service.planning.tariff.compiled import Compiled, compiled_for
+from service.planning.tariff.coincident import EnergyUntil, accumulate_energy, compute_peak_demands
+from service.planning.tariff.compiled import CompiledTariff, compile_calendar
 from service.planning.tariff.demands import (
-    Demand,
+    CellDemand,
+    CellGroups,
+    DemandPeak,
     Floats,
-    Groups,
-    Peak,
-    demand_by_interval,
-    demand_by_window,
-    demand_rolling,
-    grouped,
-    highest,
-    mean_peaks_of,
-    peaks_of,
+    compute_interval_demand,
+    compute_rolling_demand,
+    compute_window_demand,
+    find_group_peaks,
+    find_highest_peak,
+    find_mean_peaks,
+    group_cells,
 )
-from service.planning.tariff.effort import MOST_STEPS, Extent, bill_effort, check_size, size_of
-from service.planning.tariff.ladders import energy_reaches
-from service.planning.tariff.market import MarketEnergy, market_energy
-from service.planning.tariff.spans import FIRST_YEAR, LAST_YEAR, Part
+from service.planning.tariff.effort import (
+    MOST_STEPS,
+    LoadExtent,
+    check_size,
+    estimate_bill_effort,
+    estimate_size,
+)
+from service.planning.tariff.ladders import list_energy_reaches
+from service.planning.tariff.market import MarketEnergy, split_market_energy
+from service.planning.tariff.spans import FIRST_YEAR, LAST_YEAR, RevisionSpan
 
 _LONGEST_KEPT = 40_000
 """Intervals of the longest load whose calendar is kept for the next one: a year of quarter hours."""
@@ -51,10 +57,10 @@ _MOST_KEPT = 1_500_000
 class PeaksByPeriod(NamedTuple):
     """Demand of one charge: by billing period and price period, and by month for ratchets."""
 
-    own: Sequence[Sequence[Peak | None]]
-    by_month: Mapping[int, Sequence[Peak | None]]
+    own: Sequence[Sequence[DemandPeak | None]]
+    by_month: Mapping[int, Sequence[DemandPeak | None]]
     """By month key and price period."""
-    month: Mapping[int, Peak]
+    month: Mapping[int, DemandPeak]
     """By month key, whatever the price period."""
 
 
@@ -71,7 +77,7 @@ class AnnualUse(NamedTuple):
         return self.energy_kwh / self.peak_kw if self.peak_kw else 0.0
 
 
-def pointer_of(tariff: Tariff, charge: Charge) -> str:
+def find_pointer(tariff: Tariff, charge: TariffCharge) -> str:
     """Where a charge stands in its tariff."""
     return next(
         f"/revisions/{number}/charges/{place}"
@@ -81,7 +87,7 @@ def pointer_of(tariff: Tariff, charge: Charge) -> str:
     )
 
 
-class Meter(Protocol):
+class LoadMeter(Protocol):
     """What charges ask of a load, whether it is a series or its billing quantities."""
 
     @property
@@ -101,7 +107,7 @@ class Meter(Protocol):
         """Billing periods, in order of time."""
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[RevisionSpan]:
         """Their parts under one revision."""
 
     @property
@@ -109,7 +115,7 @@ class Meter(Protocol):
         """Month key of each billing period."""
 
     @property
-    def findings(self) -> Sequence[Finding]:
+    def findings(self) -> Sequence[BillFinding]:
         """What had to be assumed."""
 
     @property
@@ -117,67 +123,69 @@ class Meter(Protocol):
         """Energy of each part."""
 
     @property
-    def period_peaks(self) -> Sequence[Peak | None]:
+    def period_peaks(self) -> Sequence[DemandPeak | None]:
         """Highest demand of each billing period, None where it is not known or there is no load."""
 
-    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+    def find_window_peak(self, period: int, window_minutes: int | None) -> DemandPeak:
         """Highest demand of a billing period over windows of that length."""
 
-    def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
+    def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         """Energy in kWh by part and price period."""
 
-    def energy_in_time_order(
+    def compute_energy_in_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
         """Energy in kWh of a part by price period and tier; tiers count all kWh since the part began."""
 
-    def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
+    def find_peaks(self, charge: DemandCharge) -> PeaksByPeriod:
         """Demand in kW."""
 
-    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+    def compute_market_energy(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
         """Energy of each part and what the market asks for it."""
 
-    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+    def find_coincident_demands(
+        self, charge: CoincidentPeakCharge
+    ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
         """Demands in the grid's peak intervals by year and peak set."""
 
-    def annual_use(self, year: int) -> AnnualUse:
+    def compute_annual_use(self, year: int) -> AnnualUse:
         """Energy and peak of a local calendar year."""
 
 
 class SeriesMeter:
     """A load read by a tariff's calendar."""
 
-    def __init__(self, tariff: Tariff, load: Load, periods: Sequence[BillingPeriod] | None) -> None:
+    def __init__(self, tariff: Tariff, load: MeteredLoad, periods: Sequence[BillingPeriod] | None) -> None:
         self.load = load
         count = len(self._kw)
         known = None if periods is None else tuple(periods)
-        extent = Extent(count, load.interval_minutes, 0, load.start.date())
+        extent = LoadExtent(count, load.interval_minutes, 0, load.start.date())
         extent = extent._replace(periods=extent.days // 28 + 2 if known is None else len(known))
-        size = size_of(tariff, extent)
+        size = estimate_size(tariff, extent)
         check_size(size)
-        bill_effort(tariff, extent).check(MOST_STEPS, "")
-        first = utc_minute(load.start)
+        estimate_bill_effort(tariff, extent).check(MOST_STEPS, "")
+        first = to_utc_minute(load.start)
         is_small = extent.intervals <= _LONGEST_KEPT and 5 * size.cells + size.readings <= _MOST_KEPT
-        compiled = compiled_for(
+        compiled = compile_calendar(
             tariff, first, extent.interval_minutes, extent.intervals, known, keep=is_small
         )
-        self._begin(load, compiled)
+        self._reset_readings(load, compiled)
 
-    def _begin(self, load: Load, compiled: Compiled) -> None:
+    def _reset_readings(self, load: MeteredLoad, compiled: CompiledTariff) -> None:
         """A load that nothing is read of yet."""
         self.load, self.compiled = load, compiled
         self.periods, self.parts = compiled.periods, compiled.parts
         self.months = compiled.months
         self.zone, self.power_factor = compiled.zone, load.power_factor
         self.first_month = compiled.first_month
-        self._demands: dict[tuple[int | None, bool], Demand] = {}
+        self._demands: dict[tuple[int | None, bool], CellDemand] = {}
         self._energy: dict[tuple[int, frozenset[int]], list[list[float]]] = {}
-        self._highest: dict[tuple[object, ...], list[Peak | None]] = {}
+        self._highest: dict[tuple[object, ...], list[DemandPeak | None]] = {}
         self._peaks: dict[tuple[object, ...], PeaksByPeriod] = {}
 
     @cached_property
     def _kw(self) -> Floats:
-        return _checked_kw(self.load)
+        return _check_kw(self.load)
 
     @cached_property
     def kw(self) -> Floats:
@@ -193,30 +201,30 @@ class SeriesMeter:
             return self.kw * (cells.interval_minutes / 60.0)
         return self.kw[cells.interval] * (cells.minutes / 60.0)
 
-    def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
+    def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         """Energy in kWh by part and price period."""
-        kind = self.compiled.energy_kind(charge)
+        kind = self.compiled.get_energy_kind(charge)
         if kind not in self._energy:
-            keys, width = self.compiled.energy_keys(charge), len(charge.periods)
+            keys, width = self.compiled.get_energy_keys(charge), len(charge.periods)
             sums = np.bincount(keys, self.kwh, 1 + len(self.parts) * width)[1:]
             self._energy[kind] = [row.tolist() for row in sums.reshape(len(self.parts), width)]
         return self._energy[kind]
 
-    def energy_in_time_order(
+    def compute_energy_in_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
         """Energy in kWh of a part by price period and tier; tiers count all kWh since the part began."""
         part, width = self.parts[number], len(charge.periods)
-        inside = self._cells_of(number)
+        inside = self._list_cells(number)
         after = np.cumsum(self.kwh[inside])
         before = np.concatenate(([0.0], after[:-1]))
-        keys = self.compiled.energy_keys(charge)[inside]
+        keys = self.compiled.get_energy_keys(charge)[inside]
         place = np.where(keys == 0, -1, (keys - 1) % width)
         found = []
         for price_period, period in enumerate(charge.periods):
             mine = place == price_period
             row = [0.0] * len(period.tiers)
-            for reach in energy_reaches(period.tiers, billing_kw, part.days, part.share):
+            for reach in list_energy_reaches(period.tiers, billing_kw, part.days, part.share):
                 parts = np.clip(after[mine], reach.low, reach.high) - np.clip(
                     before[mine], reach.low, reach.high
                 )
@@ -225,35 +233,35 @@ class SeriesMeter:
         return found
 
     @cached_property
-    def _cells_by_part(self) -> Groups:
-        return grouped(self.compiled.part_of_day[self.compiled.day], len(self.parts))
+    def _cells_by_part(self) -> CellGroups:
+        return group_cells(self.compiled.part_of_day[self.compiled.day], len(self.parts))
 
-    def _cells_of(self, number: int) -> Integers:
+    def _list_cells(self, number: int) -> Integers:
         """The cells of a part, in order of time."""
         order, bounds = self._cells_by_part
         return order[bounds[number] : bounds[number + 1]]
 
     @cached_property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[BillFinding]:
         """What reading the load by the calendar of the tariff had to assume."""
         compiled, step, found = self.compiled, self.load.interval_minutes, []
         cut = len(compiled.cells.cut_intervals)
         if cut:
             detail = f"{cut} intervals lie across a boundary of the tariff: their energy is split in "
             detail += "proportion to time, and each counts towards the demand on both sides"
-            found.append(Finding("INTERVAL_CUT", "", detail))
+            found.append(BillFinding("INTERVAL_CUT", "", detail))
         if compiled.finest_window_minutes < step:
             detail = f"demand over {compiled.finest_window_minutes} minutes may be higher than the mean of "
             detail += f"the {step} minutes in which the load is given"
-            found.append(Finding("DEMAND_WINDOW", "", detail))
+            found.append(BillFinding("DEMAND_WINDOW", "", detail))
         for name, cells in compiled.unpriced.items():
             unpriced = float(self.kwh[cells].sum())
             if unpriced:
                 detail = f"{name or 'no charge'} has {'no' if name else 'a'} price for {unpriced:.10g} kWh"
-                found.append(Finding("ENERGY_UNPRICED", "", detail))
+                found.append(BillFinding("ENERGY_UNPRICED", "", detail))
         return found
 
-    def demand(self, window_minutes: int | None, *, rolling: bool = False) -> Demand:
+    def compute_demand(self, window_minutes: int | None, *, rolling: bool = False) -> CellDemand:
         """Demand of each cell over windows of that length; intervals that are longer count as they are."""
         step = self.load.interval_minutes
         if window_minutes is not None and step % window_minutes == 0:
@@ -264,84 +272,90 @@ class SeriesMeter:
         if known not in self._demands:
             cells = self.compiled.cells
             if window_minutes is None:
-                found = demand_by_interval(self.kw, cells)
+                found = compute_interval_demand(self.kw, cells)
             elif rolling:
-                found = demand_rolling(self.kw, cells, window_minutes)
+                found = compute_rolling_demand(self.kw, cells, window_minutes)
             else:
-                found = demand_by_window(self.kw, cells, window_minutes)
+                found = compute_window_demand(self.kw, cells, window_minutes)
             self._demands[known] = found
         return self._demands[known]
 
-    def demand_kind(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> tuple[object, ...]:
+    def get_demand_kind(
+        self, charge: DemandCharge, periods: Sequence[PricePeriod] | None
+    ) -> tuple[object, ...]:
         """What charges share whose demand is the same."""
-        hours = None if periods is None else self.compiled.hours_of(periods)
+        hours = None if periods is None else self.compiled.get_hours_id(periods)
         several = (charge.peaks, charge.on_distinct_days) if charge.peaks > 1 else ()
         return (hours, charge.span, charge.window_minutes, charge.rolling, *several)
 
-    def highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
+    def get_highest_peaks(
+        self, charge: DemandCharge, periods: Sequence[PricePeriod] | None
+    ) -> list[DemandPeak | None]:
         """What a charge takes as the demand of each group of cells: read once for all that take the same."""
-        kind = self.demand_kind(charge, periods)
+        kind = self.get_demand_kind(charge, periods)
         if kind not in self._highest:
             self._highest[kind] = self.read_highest(charge, periods)
         return self._highest[kind]
 
-    def read_highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
+    def read_highest(
+        self, charge: DemandCharge, periods: Sequence[PricePeriod] | None
+    ) -> list[DemandPeak | None]:
         """The same, from the intervals of the load."""
-        demand = self.demand(charge.window_minutes, rolling=charge.rolling)
-        groups = self.compiled.demand_groups(periods, charge.span)
+        demand = self.compute_demand(charge.window_minutes, rolling=charge.rolling)
+        groups = self.compiled.get_demand_groups(periods, charge.span)
         if charge.peaks == 1:
-            return peaks_of(demand, groups)
+            return find_group_peaks(demand, groups)
         days = self.compiled.day if charge.on_distinct_days else None
-        return mean_peaks_of(demand, groups, charge.peaks, days)
+        return find_mean_peaks(demand, groups, charge.peaks, days)
 
-    def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
+    def find_peaks(self, charge: DemandCharge) -> PeaksByPeriod:
         """Demand in kW by billing period, month and price period."""
         needs_all = any(ratchet.period is None for ratchet in charge.billing_demand.ratchets)
-        kind = (needs_all, *self.demand_kind(charge, charge.periods))
+        kind = (needs_all, *self.get_demand_kind(charge, charge.periods))
         if kind not in self._peaks:
-            self._peaks[kind] = self._peaks_of(charge, needs_all=needs_all)
+            self._peaks[kind] = self._build_peaks(charge, needs_all=needs_all)
         return self._peaks[kind]
 
-    def _peaks_of(self, charge: DemandCharge, *, needs_all: bool) -> PeaksByPeriod:
+    def _build_peaks(self, charge: DemandCharge, *, needs_all: bool) -> PeaksByPeriod:
         width = len(charge.periods)
-        flat = self.highest(charge, charge.periods)
+        flat = self.get_highest_peaks(charge, charge.periods)
         rows = [flat[place : place + width] for place in range(0, len(flat), width)]
-        alls = self.highest(charge, None) if needs_all else [highest(row) for row in rows]
-        if charge.span is Span.CALENDAR_YEAR:
+        alls = self.get_highest_peaks(charge, None) if needs_all else [find_highest_peak(row) for row in rows]
+        if charge.span is PeakSpan.CALENDAR_YEAR:
             years = (self.compiled.year_of_group - self.compiled.first_year).tolist()
             rows, alls = [rows[year] for year in years], [alls[year] for year in years]
-        by_month: dict[int, Sequence[Peak | None]] = {}
-        month: dict[int, Peak] = {}
+        by_month: dict[int, Sequence[DemandPeak | None]] = {}
+        month: dict[int, DemandPeak] = {}
         for key, row, peak in zip(self.compiled.group_months, rows, alls, strict=True):
             if peak is None:
                 continue
             before = by_month.get(key)
             by_month[key] = (
-                row if before is None else [highest(pair) for pair in zip(before, row, strict=True)]
+                row if before is None else [find_highest_peak(pair) for pair in zip(before, row, strict=True)]
             )
             month[key] = max(month.get(key, peak), peak, key=lambda one: one.kw)
         return PeaksByPeriod(rows[: len(self.periods)], by_month, month)
 
     @cached_property
-    def period_peaks(self) -> Sequence[Peak | None]:
+    def period_peaks(self) -> Sequence[DemandPeak | None]:
         """Highest interval of each billing period."""
-        return self._peaks_by_period(None)
+        return self._find_period_peaks(None)
 
     @cached_property
-    def _window_peaks(self) -> dict[int, Sequence[Peak | None]]:
+    def _window_peaks(self) -> dict[int, Sequence[DemandPeak | None]]:
         return {}
 
-    def _peaks_by_period(self, window_minutes: int | None) -> Sequence[Peak | None]:
-        groups = self.compiled.demand_groups(None, Span.BILLING_PERIOD)
-        return peaks_of(self.demand(window_minutes), groups)[: len(self.periods)]
+    def _find_period_peaks(self, window_minutes: int | None) -> Sequence[DemandPeak | None]:
+        groups = self.compiled.get_demand_groups(None, PeakSpan.BILLING_PERIOD)
+        return find_group_peaks(self.compute_demand(window_minutes), groups)[: len(self.periods)]
 
-    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+    def find_window_peak(self, period: int, window_minutes: int | None) -> DemandPeak:
         """Highest demand of a billing period over windows of that length."""
         if window_minutes is None:
-            return self.period_peaks[period] or Peak(0.0)
+            return self.period_peaks[period] or DemandPeak(0.0)
         if window_minutes not in self._window_peaks:
-            self._window_peaks[window_minutes] = self._peaks_by_period(window_minutes)
-        return self._window_peaks[window_minutes][period] or Peak(0.0)
+            self._window_peaks[window_minutes] = self._find_period_peaks(window_minutes)
+        return self._window_peaks[window_minutes][period] or DemandPeak(0.0)
 
     @cached_property
     def part_kwh(self) -> Sequence[float]:
@@ -350,21 +364,23 @@ class SeriesMeter:
         sums: list[float] = np.bincount(keys, self.kwh, 1 + len(self.parts)).tolist()
         return sums[1:]
 
-    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+    def compute_market_energy(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
         """Energy of each part and what the market asks for it."""
         part = self.compiled.part_of_day
         applies = np.isin(self.compiled.days.months[1:], list(charge.months))
         keys = np.where(applies, part, -1)[self.compiled.day]
-        return market_energy(charge.prices, self.compiled.cells, self.kwh, keys, len(self.parts))
+        return split_market_energy(charge.prices, self.compiled.cells, self.kwh, keys, len(self.parts))
 
     @cached_property
     def _energy_until(self) -> EnergyUntil:
-        return energy_until(self.compiled.cells, self.kwh)
+        return accumulate_energy(self.compiled.cells, self.kwh)
 
-    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+    def find_coincident_demands(
+        self, charge: CoincidentPeakCharge
+    ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
         """Demands in the grid's peak intervals by year and peak set; 0 outside the load, with a finding."""
         cells, years = self.compiled.cells, self.compiled.years
-        found = peak_demands(charge.sets, self._energy_until, cells, self.zone, years)
+        found = compute_peak_demands(charge.sets, self._energy_until, cells, self.zone, years)
         begins = [peak.at for rows in found.values() for row in rows for peak in row if peak.at is not None]
         end = cells.starts[-1] + cells.minutes[-1]
         outside = sum(not cells.first <= at < end for at in begins)
@@ -372,22 +388,22 @@ class SeriesMeter:
             detail = (
                 f"{charge.name}: {outside} of {len(begins)} peak intervals lie outside the load and count 0"
             )
-            self.findings.append(Finding("COINCIDENT_PEAK_OUTSIDE", "", detail))
+            self.findings.append(BillFinding("COINCIDENT_PEAK_OUTSIDE", "", detail))
         return found
 
-    def annual_use(self, year: int) -> AnnualUse:
+    def compute_annual_use(self, year: int) -> AnnualUse:
         """Energy and peak of a local calendar year."""
         inside = (self.compiled.days.month_keys[1:] // 12 == year)[self.compiled.day]
         if not inside.any():
             return AnnualUse(0.0, 0.0, 0.0)
-        demand = self.demand(self.compiled.annual_window_minutes).kw[inside]
+        demand = self.compute_demand(self.compiled.annual_window_minutes).kw[inside]
         minutes = int(self.compiled.cells.minutes[inside].sum())
         days = (date(year + 1, 1, 1) - date(year, 1, 1)).days
         covered = minutes / (days * DAY_MINUTES)
         return AnnualUse(float(self.kwh[inside].sum()), float(demand.max()), covered)
 
 
-def _checked_kw(load: Load) -> Floats:
+def _check_kw(load: MeteredLoad) -> Floats:
     kw = np.asarray(load.kw, np.float64)
     if kw.ndim != 1 or not len(kw):
         raise PlanningError("LOAD_EMPTY", "/kw", "a load has at least one interval")

@@ -6,15 +6,15 @@ from typing import Final, NamedTuple
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import BillingPeriod
-from service.planning.tariff.calendar import days_of_month, month_key, month_of
-from service.planning.tariff.charges import MONTHS, Proration, Revision
+from service.planning.tariff.calendar import count_days_of_month, split_month_key, to_month_key
+from service.planning.tariff.charges import MONTHS, ChargeProration, TariffRevision
 
 FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 2200
 """Years in which loads and billing periods lie: zones and calendars are known there."""
 
 
-class Part(NamedTuple):
+class RevisionSpan(NamedTuple):
     """The days of a billing period, [start, end), that are under one revision."""
 
     period: int
@@ -30,14 +30,14 @@ class Part(NamedTuple):
         return (self.end - self.start).days
 
 
-def month_billed(period: BillingPeriod) -> int:
+def find_billed_month(period: BillingPeriod) -> int:
     """Key of the calendar month in which most days of a billing period lie, the earlier of two."""
-    days = _days_by_month(Part(0, 0, period.start, period.end, 1.0), MONTHS)
+    days = _count_days_by_month(RevisionSpan(0, 0, period.start, period.end, 1.0), MONTHS)
     first, _ = max(days, key=lambda month: month[1])
-    return month_key(first.year, first.month)
+    return to_month_key(first.year, first.month)
 
 
-def checked(periods: Sequence[BillingPeriod]) -> tuple[BillingPeriod, ...]:
+def check_billing_periods(periods: Sequence[BillingPeriod]) -> tuple[BillingPeriod, ...]:
     """Billing periods in order of time, none empty, none overlapping: else ``BILLING_PERIODS``."""
     ordered = tuple(BillingPeriod(*period) for period in periods)
     for place, period in enumerate(ordered):
@@ -54,7 +54,9 @@ def checked(periods: Sequence[BillingPeriod]) -> tuple[BillingPeriod, ...]:
     return ordered
 
 
-def parts_of(periods: Sequence[BillingPeriod], revisions: Sequence[Revision]) -> tuple[Part, ...]:
+def split_parts(
+    periods: Sequence[BillingPeriod], revisions: Sequence[TariffRevision]
+) -> tuple[RevisionSpan, ...]:
     """Each billing period cut where a revision comes into force; ``TARIFF_NOT_IN_FORCE`` before the first."""
     starts = [revision.effective_from for revision in revisions]
     if not starts or periods[0].start < starts[0]:
@@ -68,31 +70,31 @@ def parts_of(periods: Sequence[BillingPeriod], revisions: Sequence[Revision]) ->
         for revision, (start, end) in enumerate(zip(starts, ends, strict=True)):
             first, last = max(start, period.start), min(end, period.end)
             if first < last:
-                found.append(Part(place, revision, first, last, (last - first).days / whole))
+                found.append(RevisionSpan(place, revision, first, last, (last - first).days / whole))
     return tuple(found)
 
 
-def days_charged(part: Part, months: frozenset[int]) -> int:
+def count_charged_days(part: RevisionSpan, months: frozenset[int]) -> int:
     """Days of a part in ``months``."""
-    return sum(days for _, days in _days_by_month(part, months))
+    return sum(days for _, days in _count_days_by_month(part, months))
 
 
-def months_charged(part: Part, proration: Proration, months: frozenset[int]) -> float:
+def count_charged_months(part: RevisionSpan, proration: ChargeProration, months: frozenset[int]) -> float:
     """How many monthly prices are due for a part, counting days in ``months`` where it is prorated."""
-    if proration is Proration.NONE:
+    if proration is ChargeProration.NONE:
         return part.share
-    counted = _days_by_month(part, months)
-    if proration is Proration.THIRTY_DAYS:
+    counted = _count_days_by_month(part, months)
+    if proration is ChargeProration.THIRTY_DAYS:
         return sum(days for _, days in counted) / 30.0
-    return sum(days / days_of_month(first) for first, days in counted)
+    return sum(days / count_days_of_month(first) for first, days in counted)
 
 
-def _days_by_month(part: Part, months: frozenset[int]) -> list[tuple[date, int]]:
+def _count_days_by_month(part: RevisionSpan, months: frozenset[int]) -> list[tuple[date, int]]:
     """Days of a part in each calendar month of ``months``, by the first day of the month."""
     found = []
     first = part.start.replace(day=1)
     while first < part.end:
-        following = date(*month_of(month_key(first.year, first.month) + 1), 1)
+        following = date(*split_month_key(to_month_key(first.year, first.month) + 1), 1)
         days = (min(following, part.end) - max(first, part.start)).days
         found += [(first, days)] if first.month in months else []
         first = following

@@ -1,48 +1,48 @@
 """Time of a training step: from operators and collectives, or by the Iron Law at a share of the peak."""
 
-from service.planning.training.changes import Change, changes, most_gain
-from service.planning.training.compute import step_widths
+from service.planning.training.changes import LayoutChange, compute_max_gain, list_changes
+from service.planning.training.compute import select_step_widths
 from service.planning.training.iron_law import (
     IRON_LAW_TERMS,
-    Technique,
+    IronLawTechnique,
     TrainingTime,
-    flops_per_token,
+    compute_utilization,
+    count_flops_per_token,
+    estimate_training_time,
     iron_law_seconds,
-    training_time,
     unmasked_flops_per_token,
-    utilization_of,
     weight_traffic_bytes,
 )
 from service.planning.training.modelled import (
-    Known,
     ModelledTime,
-    machine_under,
-    modelled_step,
-    modelled_time,
-    nothing_known,
+    StepContext,
+    build_empty_known,
+    build_training_machine,
+    estimate_modelled_time,
+    estimate_step,
 )
 from service.planning.training.step import FurtherPhase, StepSeconds
 
 __all__ = [
     "IRON_LAW_TERMS",
-    "Change",
     "FurtherPhase",
-    "Known",
+    "IronLawTechnique",
+    "LayoutChange",
     "ModelledTime",
+    "StepContext",
     "StepSeconds",
-    "Technique",
     "TrainingTime",
-    "changes",
-    "flops_per_token",
+    "build_empty_known",
+    "build_training_machine",
+    "compute_max_gain",
+    "compute_utilization",
+    "count_flops_per_token",
+    "estimate_modelled_time",
+    "estimate_step",
+    "estimate_training_time",
     "iron_law_seconds",
-    "machine_under",
-    "modelled_step",
-    "modelled_time",
-    "most_gain",
-    "nothing_known",
-    "step_widths",
-    "training_time",
+    "list_changes",
+    "select_step_widths",
     "unmasked_flops_per_token",
-    "utilization_of",
     "weight_traffic_bytes",
 ]

@@ -5,26 +5,26 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from service.planning.hardware.cluster import Accelerator
-from service.planning.models.profile import Fusion
+from service.planning.models.profile import OperatorFusion
 from service.planning.operators import FUSION
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, TrainingPrecision
-from service.planning.training.iron_law import Technique
+from service.planning.training.iron_law import IronLawTechnique
 from service.planning.training.step import StepSeconds
 from service.planning.workload import AttentionKernel, Offload, Recomputation, TrainingWorkload
 
 
-class Change(NamedTuple):
+class LayoutChange(NamedTuple):
     """A workload and a layout that differ in one choice from those of the question."""
 
     code: str
     what: str
-    technique: Technique
+    technique: IronLawTechnique
     workload: TrainingWorkload
     layout: Parallelism
 
 
-def most_gain(change: Change, step: StepSeconds) -> float:
+def compute_max_gain(change: LayoutChange, step: StepSeconds) -> float:
     """Share of a token's time that a change can save at most; 1 where no bound is known.
 
     More micro-batches a step spread what comes once a step, and may fill a group that was a small one; more
@@ -44,59 +44,79 @@ def most_gain(change: Change, step: StepSeconds) -> float:
 _WIDE = (NumberFormat.FP32, NumberFormat.TF32)
 
 
-def _in_format(workload: TrainingWorkload, precision: TrainingPrecision) -> TrainingWorkload:
+def _change_format(workload: TrainingWorkload, precision: TrainingPrecision) -> TrainingWorkload:
     recipe = TRAINING_RECIPES[precision]
     kept = replace(workload.recipe, compute=recipe.compute, activations=recipe.activations, low=recipe.low)
     return workload._replace(recipe=kept)
 
 
-def _arithmetic(
+def _list_arithmetic_changes(
     workload: TrainingWorkload, layout: Parallelism, accelerator: Accelerator
-) -> Iterator[Change]:
+) -> Iterator[LayoutChange]:
     """Other formats and kernels of the same step."""
     recipe = workload.recipe
-    if recipe.compute in _WIDE and accelerator.peak(NumberFormat.BF16):
-        narrow = _in_format(workload, TrainingPrecision.BF16)
-        yield Change("MIXED_PRECISION", "multiply in bf16", Technique.MIXED_PRECISION, narrow, layout)
-    elif recipe.compute in (NumberFormat.BF16, NumberFormat.FP16) and accelerator.peak(NumberFormat.FP8):
-        narrow = _in_format(workload, TrainingPrecision.FP8_DELAYED)
-        yield Change(
-            "NARROWER_COMPUTE", "multiply matrices in FP8", Technique.MIXED_PRECISION, narrow, layout
+    if recipe.compute in _WIDE and accelerator.find_peak(NumberFormat.BF16):
+        narrow = _change_format(workload, TrainingPrecision.BF16)
+        yield LayoutChange(
+            "MIXED_PRECISION", "multiply in bf16", IronLawTechnique.MIXED_PRECISION, narrow, layout
+        )
+    elif recipe.compute in (NumberFormat.BF16, NumberFormat.FP16) and accelerator.find_peak(NumberFormat.FP8):
+        narrow = _change_format(workload, TrainingPrecision.FP8_DELAYED)
+        yield LayoutChange(
+            "NARROWER_COMPUTE", "multiply matrices in FP8", IronLawTechnique.MIXED_PRECISION, narrow, layout
         )
     if workload.recomputation is not Recomputation.NONE:
         kept = workload._replace(recomputation=Recomputation.NONE)
-        yield Change("LESS_RECOMPUTATION", "keep all activations", Technique.RECOMPUTATION, kept, layout)
+        yield LayoutChange(
+            "LESS_RECOMPUTATION", "keep all activations", IronLawTechnique.RECOMPUTATION, kept, layout
+        )
     if workload.kernel is AttentionKernel.STANDARD:
         fused = workload._replace(kernel=AttentionKernel.FLASH)
-        yield Change("FLASH_ATTENTION", "do not store scores", Technique.FLASH_ATTENTION, fused, layout)
-    if (workload.fusion or FUSION[workload.framework]) is Fusion.EAGER:
-        compiled = workload._replace(fusion=Fusion.COMPILED)
-        yield Change("OPERATOR_FUSION", "compile the model", Technique.OPERATOR_FUSION, compiled, layout)
+        yield LayoutChange(
+            "FLASH_ATTENTION", "do not store scores", IronLawTechnique.FLASH_ATTENTION, fused, layout
+        )
+    if (workload.fusion or FUSION[workload.framework]) is OperatorFusion.EAGER:
+        compiled = workload._replace(fusion=OperatorFusion.COMPILED)
+        yield LayoutChange(
+            "OPERATOR_FUSION", "compile the model", IronLawTechnique.OPERATOR_FUSION, compiled, layout
+        )
 
 
-def changes(workload: TrainingWorkload, layout: Parallelism, accelerator: Accelerator) -> Iterator[Change]:
+def list_changes(
+    workload: TrainingWorkload, layout: Parallelism, accelerator: Accelerator
+) -> Iterator[LayoutChange]:
     """Techniques that the run does not use yet, or uses at a cost; tokens of a step may grow."""
-    yield from _arithmetic(workload, layout, accelerator)
+    yield from _list_arithmetic_changes(workload, layout, accelerator)
     if workload.offload != Offload():
         held = workload._replace(offload=Offload())
-        yield Change("NO_OFFLOAD", "keep all state on the device", Technique.LESS_COMMUNICATION, held, layout)
+        yield LayoutChange(
+            "NO_OFFLOAD", "keep all state on the device", IronLawTechnique.LESS_COMMUNICATION, held, layout
+        )
     more = workload._replace(micro_batches=2 * workload.micro_batches)
     if layout.pipeline > 1:
         what = "twice the micro-batches a step"
-        yield Change("MORE_MICRO_BATCHES", what, Technique.PIPELINE, more, layout)
+        yield LayoutChange("MORE_MICRO_BATCHES", what, IronLawTechnique.PIPELINE, more, layout)
         if layout.pipeline_schedule is PipelineSchedule.ONE_F_ONE_B:
             two = layout._replace(pipeline_schedule=PipelineSchedule.INTERLEAVED, virtual_stages=2)
-            yield Change("INTERLEAVED_SCHEDULE", "two parts a stage", Technique.PIPELINE, workload, two)
+            yield LayoutChange(
+                "INTERLEAVED_SCHEDULE", "two parts a stage", IronLawTechnique.PIPELINE, workload, two
+            )
     else:
         what = "accumulate the gradients of twice the micro-batches"
-        yield Change("GRADIENT_ACCUMULATION", what, Technique.GRADIENT_ACCUMULATION, more, layout)
+        yield LayoutChange(
+            "GRADIENT_ACCUMULATION", what, IronLawTechnique.GRADIENT_ACCUMULATION, more, layout
+        )
     larger = workload._replace(micro_batch_size=2 * workload.micro_batch_size)
-    yield Change("LARGER_MICRO_BATCH", "twice the micro-batch", Technique.LARGER_BATCH, larger, layout)
+    yield LayoutChange(
+        "LARGER_MICRO_BATCH", "twice the micro-batch", IronLawTechnique.LARGER_BATCH, larger, layout
+    )
     if layout.tensor > 1 and layout.tensor % 2 == 0:
         half = layout._replace(tensor=layout.tensor // 2, data=2 * layout.data)
         what = "half the tensor-parallel devices, twice the replicas"
-        yield Change("LESS_TENSOR_PARALLELISM", what, Technique.LESS_COMMUNICATION, workload, half)
+        yield LayoutChange(
+            "LESS_TENSOR_PARALLELISM", what, IronLawTechnique.LESS_COMMUNICATION, workload, half
+        )
     if layout.sharding is Sharding.ZERO_3 and layout.replicas > 1:
         once = layout._replace(sharding=Sharding.ZERO_1)
         what = "shard the optimizer's states only"
-        yield Change("LESS_SHARDING", what, Technique.LESS_COMMUNICATION, workload, once)
+        yield LayoutChange("LESS_SHARDING", what, IronLawTechnique.LESS_COMMUNICATION, workload, once)

@@ -13,37 +13,37 @@ import numpy as np
 
 from service.planning.figures import larger, smaller
 from service.planning.hardware import traffic
-from service.planning.hardware.collectives import Collective, Fabric
+from service.planning.hardware.collectives import ClusterFabric, Collective
 from service.planning.hardware.traffic import (
+    CollectiveMessage,
     ContextExchange,
-    Exchanged,
-    Message,
-    Passes,
+    PassMessages,
+    ReplicaExchange,
     context_messages,
     copies_sent,
     expert_messages,
     replica_messages,
     tensor_messages,
 )
-from service.planning.models.architecture import Block
-from service.planning.models.layers import Attention, LatentAttention, MixtureOfExperts, Split
-from service.planning.parallelism import Group, Parallelism, Placement
+from service.planning.models.architecture import LayerBlock
+from service.planning.models.layers import Attention, LatentAttention, MixtureOfExperts, TensorSplit
+from service.planning.parallelism import DeviceGroup, GroupPlacement, Parallelism
 
 
-class Exposed(NamedTuple):
+class ExposedCommunication(NamedTuple):
     """Seconds that a step waits for communication, and seconds that it hides behind work."""
 
     seconds: float
     hidden: float
 
 
-NOTHING = Exposed(0.0, 0.0)
+NOTHING = ExposedCommunication(0.0, 0.0)
 
 
-def exposed(seconds: float, *, overlap: float, behind: float) -> Exposed:
+def split_exposed(seconds: float, *, overlap: float, behind: float) -> ExposedCommunication:
     """Communication of which a share ``overlap`` is issued behind ``behind`` seconds of work."""
     hidden = smaller(overlap * seconds, behind)
-    return Exposed(seconds - hidden, hidden)
+    return ExposedCommunication(seconds - hidden, hidden)
 
 
 class BlockTraffic(NamedTuple):
@@ -62,13 +62,13 @@ class BlockTraffic(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def block_traffic(block: Block) -> BlockTraffic:
+def compute_block_traffic(block: LayerBlock) -> BlockTraffic:
     """The traffic of one block, taken once."""
     pairs = keys = queries = sent = chosen = width = 0.0
     for layer in block.layers:
         count = float(getattr(layer, "count", 1))
-        splits = {tensor.split for tensor in layer.tensors()}
-        pairs += count * bool(splits & {Split.ROW, Split.EXPERT})
+        splits = {tensor.split for tensor in layer.list_tensors()}
+        pairs += count * bool(splits & {TensorSplit.ROW, TensorSplit.EXPERT})
         width = max(width, float(getattr(layer, "hidden_size", 0) or getattr(layer, "size", 0) or 0))
         match layer:
             case Attention(key_value="own" | "key_as_value", cross_size=None):
@@ -87,75 +87,77 @@ def block_traffic(block: Block) -> BlockTraffic:
     return BlockTraffic(width, pairs, keys, queries, sent, chosen)
 
 
-class Links(NamedTuple):
+class GroupLinks(NamedTuple):
     """The groups of a layout on the levels of a cluster; ``known`` are seconds of collectives there."""
 
-    placement: Placement
-    fabric: Fabric
-    known: dict[tuple[Collective, Group, float], float]
+    placement: GroupPlacement
+    fabric: ClusterFabric
+    known: dict[tuple[Collective, DeviceGroup, float], float]
 
-    def seconds(self, messages: Iterable[Message]) -> float:
+    def compute_seconds(self, messages: Iterable[CollectiveMessage]) -> float:
         """Seconds of several messages, one after the other."""
-        return sum((message.times * self._each(message) for message in messages), 0.0)
+        return sum((message.times * self._compute_message_seconds(message) for message in messages), 0.0)
 
-    def _each(self, message: Message) -> float:
+    def _compute_message_seconds(self, message: CollectiveMessage) -> float:
         """Seconds of one of a message's collectives, worked out once where its figures are numbers."""
         group, key = message.group, (message.kind, message.group, message.message_bytes)
         figures = (message.message_bytes, group.devices, group.per_domain)
         is_number = not any(isinstance(figure, np.ndarray) for figure in figures)
         found = self.known.get(key) if is_number else None
         if found is None:
-            found = traffic.seconds(message._replace(times=1.0), self.fabric)
+            found = traffic.compute_message_seconds(message._replace(times=1.0), self.fabric)
             if is_number:
                 self.known[key] = found
         return found
 
 
-class Both(NamedTuple):
+class PassCommunication(NamedTuple):
     """Seconds of a block's collectives in the forward and in the backward pass, before any overlap."""
 
     forward: float = 0.0
     backward: float = 0.0
 
 
-def both_ways(passes: Passes, links: Links) -> Both:
+def compute_both_directions(passes: PassMessages, links: GroupLinks) -> PassCommunication:
     """Seconds of the messages of either direction."""
-    return Both(links.seconds(passes.forward), links.seconds(passes.backward))
+    return PassCommunication(links.compute_seconds(passes.forward), links.compute_seconds(passes.backward))
 
 
-class Sent(NamedTuple):
+class BlockCommunication(NamedTuple):
     """Seconds of one block's collectives, by kind of parallelism."""
 
-    tensor: Both
-    context: Both
-    expert: Both
+    tensor: PassCommunication
+    context: PassCommunication
+    expert: PassCommunication
 
 
-def block_seconds(
-    links: Links, layout: Parallelism, traffic: BlockTraffic, element_bytes: float, imbalance: float
-) -> Sent:
+def compute_block_seconds(
+    links: GroupLinks, layout: Parallelism, traffic: BlockTraffic, element_bytes: float, imbalance: float
+) -> BlockCommunication:
     """Seconds of a block's collectives for tokens of ``element_bytes`` each element."""
     placed = links.placement
     hidden = element_bytes * traffic.width
     tensor = tensor_messages(hidden, traffic.pairs, placed, sequence=layout.sequence_parallel)
-    context = expert = Both()
+    context = expert = PassCommunication()
     if traffic.key_value_elements:
         keys, queries = (
             element_bytes * elements / layout.tensor
             for elements in (traffic.key_value_elements, traffic.query_elements)
         )
-        context = both_ways(context_messages(ContextExchange.GATHER, keys, queries, placed), links)
+        context = compute_both_directions(
+            context_messages(ContextExchange.GATHER, keys, queries, placed), links
+        )
     if traffic.expert_elements:
         spread = layout.tensor if layout.sequence_parallel else 1.0
         sent = element_bytes * traffic.expert_elements * traffic.chosen_experts / spread
         domains = larger(1.0, placed.expert.devices / placed.expert.per_domain)
         reached = (copies_sent(traffic.chosen_experts, domains), traffic.chosen_experts)
         exchange = expert_messages(sent, sent, placed, imbalance=imbalance, nodes_per_token=reached)
-        expert = both_ways(exchange, links)
-    return Sent(both_ways(tensor, links), context, expert)
+        expert = compute_both_directions(exchange, links)
+    return BlockCommunication(compute_both_directions(tensor, links), context, expert)
 
 
-class Replicas(NamedTuple):
+class ReplicaExchangeTime(NamedTuple):
     """Seconds in which replicas exchange gradients and weights; forward is what comes before that pass."""
 
     gathered_forward: float
@@ -163,9 +165,9 @@ class Replicas(NamedTuple):
     gradients: float
 
 
-def replica_seconds(
-    links: Links, layout: Parallelism, exchanged: Exchanged, micro_batches: float
-) -> Replicas:
+def compute_replica_seconds(
+    links: GroupLinks, layout: Parallelism, exchanged: ReplicaExchange, micro_batches: float
+) -> ReplicaExchangeTime:
     """Seconds of the exchange of one step, by what it is for."""
     forward, backward, gradients = [], [], []
     for message in replica_messages(exchanged, layout, links.placement, micro_batches):
@@ -175,4 +177,6 @@ def replica_seconds(
             forward.append(message)
         else:
             gradients.append(message)
-    return Replicas(links.seconds(forward), links.seconds(backward), links.seconds(gradients))
+    return ReplicaExchangeTime(
+        links.compute_seconds(forward), links.compute_seconds(backward), links.compute_seconds(gradients)
+    )

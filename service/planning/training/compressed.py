@@ -4,14 +4,19 @@ from typing import NamedTuple
 
 from service.planning.hardware.calibration import Calibration
 from service.planning.hardware.cluster import Cluster
-from service.planning.hardware.traffic import Exchanged
-from service.planning.memory.holdings import stage_parameters
-from service.planning.models.profile import Profile
-from service.planning.operators import work_of
-from service.planning.parallelism import Parallelism, placement
+from service.planning.hardware.traffic import ReplicaExchange
+from service.planning.memory.holdings import count_stage_parameters
+from service.planning.models.profile import ModelProfile
+from service.planning.operators import sum_work
+from service.planning.parallelism import Parallelism, build_placement
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.training.compression import Verdict, compressed, compressed_exchange, gradient_shapes
-from service.planning.training.modelled import machine_under, modelled_step
+from service.planning.training.compression import (
+    CompressionVerdict,
+    build_compressed_exchange,
+    build_gradient_shapes,
+    compute_compressed_bytes,
+)
+from service.planning.training.modelled import build_training_machine, estimate_step
 from service.planning.training.step import StepSeconds
 from service.planning.workload import TrainingWorkload
 
@@ -21,11 +26,11 @@ class CompressionGain(NamedTuple):
 
     ratio: float
     plain_seconds: float
-    verdict: Verdict
+    verdict: CompressionVerdict
 
 
-def compression_gain(
-    profile: Profile,
+def estimate_compression_gain(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     step: StepSeconds,
@@ -38,8 +43,11 @@ def compression_gain(
 
     None without a compression, or where the bandwidth of the device is not known.
     """
-    compression, machine = workload.compression, machine_under(cluster.accelerator, workload, calibration)
-    plain = modelled_step(
+    compression, machine = (
+        workload.compression,
+        build_training_machine(cluster.accelerator, workload, calibration),
+    )
+    plain = estimate_step(
         profile,
         workload._replace(compression=None),
         layout,
@@ -50,15 +58,15 @@ def compression_gain(
     if compression is None or machine is None or plain is None:
         return None
     tensor, width = 1.0 * layout.tensor, ELEMENT_BYTES[workload.recipe.gradients]
-    held = stage_parameters(profile, layout, 0)
-    exchanged = Exchanged(
+    held = count_stage_parameters(profile, layout, 0)
+    exchanged = ReplicaExchange(
         held.split / tensor + held.whole, held.expert / (tensor * layout.expert), width, width, 1.0
     )
-    placed = placement(layout, cluster.domain)
-    work = compressed_exchange(compression, profile, exchanged, placed, tensor).operators
-    cost = work_of(work, machine).seconds
+    placed = build_placement(layout, cluster.domain)
+    work = build_compressed_exchange(compression, profile, exchanged, placed, tensor).operators
+    cost = sum_work(work, machine).seconds
     return CompressionGain(
-        compressed(compression, gradient_shapes(profile), width, tensor).ratio,
+        compute_compressed_bytes(compression, build_gradient_shapes(profile), width, tensor).ratio,
         plain.total,
-        Verdict(plain.total - step.total + cost, cost),
+        CompressionVerdict(plain.total - step.total + cost, cost),
     )

@@ -23,13 +23,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from service.planning.hardware.collectives import Collective
-from service.planning.hardware.traffic import Exchanged, Message
-from service.planning.models.layers import Split, Tensor
-from service.planning.models.profile import Profile
-from service.planning.operators import Operator, OperatorKind
-from service.planning.parallelism import Group, Placement
+from service.planning.hardware.traffic import CollectiveMessage, ReplicaExchange
+from service.planning.models.layers import LayerTensor, TensorSplit
+from service.planning.models.profile import ModelProfile
+from service.planning.operators import OperatorKind, OperatorWork
+from service.planning.parallelism import DeviceGroup, GroupPlacement
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.workload import Compression, CompressionKind
+from service.planning.workload import Compression, GradientCompressionKind
 
 INDEX_BYTES: Final = 4.0
 """The place of an element that is sent."""
@@ -52,43 +52,43 @@ class GradientShapes(NamedTuple):
     tensors: float
 
 
-def _shapes(tensor: Tensor) -> GradientShapes:
+def _build_tensor_shapes(tensor: LayerTensor) -> GradientShapes:
     size = float(tensor.size)
     if not size or len(tensor.shape) < 2:  # noqa: PLR2004
         return GradientShapes(size, 0.0, 0.0, 0.0, 1.0)
     rows, columns = tensor.shape[-2:]
     stacked = size / (rows * columns)
     cut, whole = {
-        Split.NONE: (0, rows + columns),
-        Split.ROW: (rows, columns),
-        Split.VOCABULARY: (rows, columns),
+        TensorSplit.NONE: (0, rows + columns),
+        TensorSplit.ROW: (rows, columns),
+        TensorSplit.VOCABULARY: (rows, columns),
     }.get(tensor.split, (columns, rows))
     return GradientShapes(size, size, stacked * cut, stacked * whole, stacked)
 
 
-def shapes_of(counted: Iterable[tuple[Tensor, float]]) -> GradientShapes:
+def sum_gradient_shapes(counted: Iterable[tuple[LayerTensor, float]]) -> GradientShapes:
     """The gradients of so many tensors of each shape; the last two sides of a stack are its matrices."""
     sums = [0.0] * len(GradientShapes._fields)
     for tensor, count in counted:
-        sums = [total + each * count for total, each in zip(sums, _shapes(tensor), strict=True)]
+        sums = [total + each * count for total, each in zip(sums, _build_tensor_shapes(tensor), strict=True)]
     return GradientShapes(*sums)
 
 
-def gradient_shapes(profile: Profile) -> GradientShapes:
+def build_gradient_shapes(profile: ModelProfile) -> GradientShapes:
     """The gradients of a model; of one without shapes their number alone."""
     if not profile.shapes_known:
         return GradientShapes(float(profile.parameter_count), 0.0, 0.0, 0.0, 1.0)
     blocks = (
         (tensor, 1.0 * count * each.repeats)
         for each in profile.blocks
-        for tensor, count in each.block.tensors()
+        for tensor, count in each.block.list_tensors()
     )
     tables = ((tensor, 1.0) for tensor in profile.table_tensors)
     heads = ((tensor, 1.0 * count) for tensor, count in profile.head_tensors)
-    return shapes_of([*blocks, *tables, *heads])
+    return sum_gradient_shapes([*blocks, *tables, *heads])
 
 
-class Compressed(NamedTuple):
+class CompressedBytes(NamedTuple):
     """Bytes of an element that one replica sends, and of what they replace."""
 
     sent_bytes: float
@@ -100,57 +100,57 @@ class Compressed(NamedTuple):
         return self.gradient_bytes / self.sent_bytes
 
 
-def compressed(
+def compute_compressed_bytes(
     compression: Compression, shapes: GradientShapes, gradient_bytes: float, tensor: float = 1.0
-) -> Compressed:
+) -> CompressedBytes:
     """Bytes of an element on a device of a ``tensor``-parallel group, on average over the gradients."""
     elements = shapes.elements / tensor
     scale = _SCALE_BYTES * shapes.tensors / elements
     match compression.kind:
-        case CompressionKind.FP16:
+        case GradientCompressionKind.FP16:
             sent = ELEMENT_BYTES[NumberFormat.FP16]
-        case CompressionKind.INT8:
+        case GradientCompressionKind.INT8:
             sent = 1.0 + scale
-        case CompressionKind.ONE_BIT:
+        case GradientCompressionKind.ONE_BIT:
             sent = 1.0 / 8.0 + scale
-        case CompressionKind.TOP_K:
+        case GradientCompressionKind.TOP_K:
             sent = compression.kept_share * (gradient_bytes + INDEX_BYTES)
-        case CompressionKind.RANDOM_K:
+        case GradientCompressionKind.RANDOM_K:
             sent = compression.kept_share * gradient_bytes
-        case CompressionKind.POWER_SGD:
+        case GradientCompressionKind.POWER_SGD:
             thin = compression.rank * (shapes.whole_sides + shapes.cut_sides / tensor)
             left = elements - shapes.matrices / tensor
             sent = (thin + left) / elements * gradient_bytes
-    return Compressed(sent, gradient_bytes)
+    return CompressedBytes(sent, gradient_bytes)
 
 
-def compressed_messages(
-    compression: Compression, found: Compressed, elements: float, group: Group, units: float = 1.0
-) -> tuple[Message, ...]:
+def build_compressed_messages(
+    compression: Compression, found: CompressedBytes, elements: float, group: DeviceGroup, units: float = 1.0
+) -> tuple[CollectiveMessage, ...]:
     """What ``elements`` gradients of a device are exchanged by, in ``units`` parts."""
     sent = elements * found.sent_bytes / units
 
-    def message(kind: Collective, message_bytes: float, times: float = 1.0) -> Message:
-        return Message("gradients", kind, group, message_bytes, times * units)
+    def build_message(kind: Collective, message_bytes: float, times: float = 1.0) -> CollectiveMessage:
+        return CollectiveMessage("gradients", kind, group, message_bytes, times * units)
 
     match compression.kind:
-        case CompressionKind.FP16 | CompressionKind.RANDOM_K:
-            return (message(Collective.ALL_REDUCE, sent),)
-        case CompressionKind.POWER_SGD:
-            return (message(Collective.ALL_REDUCE, sent / 2.0, 2.0),)
-        case CompressionKind.TOP_K:
-            return (message(Collective.ALL_GATHER, sent * group.devices),)
-        case CompressionKind.INT8 | CompressionKind.ONE_BIT:
-            return message(Collective.ALL_TO_ALL, sent), message(Collective.ALL_GATHER, sent)
+        case GradientCompressionKind.FP16 | GradientCompressionKind.RANDOM_K:
+            return (build_message(Collective.ALL_REDUCE, sent),)
+        case GradientCompressionKind.POWER_SGD:
+            return (build_message(Collective.ALL_REDUCE, sent / 2.0, 2.0),)
+        case GradientCompressionKind.TOP_K:
+            return (build_message(Collective.ALL_GATHER, sent * group.devices),)
+        case GradientCompressionKind.INT8 | GradientCompressionKind.ONE_BIT:
+            return build_message(Collective.ALL_TO_ALL, sent), build_message(Collective.ALL_GATHER, sent)
 
 
-def compression_operators(
+def list_compression_operators(
     compression: Compression,
     shapes: GradientShapes,
-    found: Compressed,
+    found: CompressedBytes,
     elements: float,
-    group: Group,
-) -> Iterator[Operator]:
+    group: DeviceGroup,
+) -> Iterator[OperatorWork]:
     """The work of compressing and restoring ``elements`` gradients of a device once.
 
     Passes over the gradients: narrowing reads them and writes what is sent, and back; scales and signs
@@ -162,29 +162,29 @@ def compression_operators(
     gradient, sent = found.gradient_bytes, found.sent_bytes
     narrowed = 2.0 * (gradient + sent)
     match compression.kind:
-        case CompressionKind.FP16:
+        case GradientCompressionKind.FP16:
             moved = narrowed
-        case CompressionKind.INT8 | CompressionKind.ONE_BIT:
+        case GradientCompressionKind.INT8 | GradientCompressionKind.ONE_BIT:
             moved = gradient + narrowed
-        case CompressionKind.TOP_K:
+        case GradientCompressionKind.TOP_K:
             restored = group.devices * (sent + 2.0 * compression.kept_share * gradient)
             moved = (_SELECTION_PASSES + 1.0) * gradient + sent + restored + gradient
-        case CompressionKind.RANDOM_K:
+        case GradientCompressionKind.RANDOM_K:
             moved = 4.0 * sent + gradient
-        case CompressionKind.POWER_SGD:
+        case GradientCompressionKind.POWER_SGD:
             moved = 0.0
     if compression.error_feedback:
         moved = moved + 2.0 * _RESIDUAL_BYTES
-    yield Operator("compression", OperatorKind.MEMORY, NumberFormat.FP32, 0.0, elements * moved, 4.0)
-    if compression.kind is CompressionKind.POWER_SGD:
+    yield OperatorWork("compression", OperatorKind.MEMORY, NumberFormat.FP32, 0.0, elements * moved, 4.0)
+    if compression.kind is GradientCompressionKind.POWER_SGD:
         share, rank = elements / shapes.elements, 1.0 * compression.rank
         thin = share * rank * (shapes.cut_sides + shapes.whole_sides) * gradient
         many = share * shapes.matrices
         products = 3.0 * many * gradient + 3.0 * thin
-        yield Operator(
+        yield OperatorWork(
             "power_products", OperatorKind.MEMORY, NumberFormat.FP32, 6.0 * rank * many, products, 3.0
         )
-        yield Operator(
+        yield OperatorWork(
             "orthogonalisation",
             OperatorKind.MEMORY,
             NumberFormat.FP32,
@@ -194,33 +194,37 @@ def compression_operators(
         )
 
 
-class Exchange(NamedTuple):
+class CompressedExchange(NamedTuple):
     """What a step sends of its compressed gradients, and the work before and after it."""
 
-    messages: tuple[Message, ...]
-    operators: tuple[Operator, ...]
+    messages: tuple[CollectiveMessage, ...]
+    operators: tuple[OperatorWork, ...]
 
 
-def compressed_exchange(
-    compression: Compression, profile: Profile, exchanged: Exchanged, placed: Placement, tensor: float
-) -> Exchange:
+def build_compressed_exchange(
+    compression: Compression,
+    profile: ModelProfile,
+    exchanged: ReplicaExchange,
+    placed: GroupPlacement,
+    tensor: float,
+) -> CompressedExchange:
     """The exchange of plain replicas, compressed; experts among their own."""
-    shapes = gradient_shapes(profile)
-    found = compressed(compression, shapes, exchanged.gradient_bytes, tensor)
-    messages: list[Message] = []
-    operators: list[Operator] = []
+    shapes = build_gradient_shapes(profile)
+    found = compute_compressed_bytes(compression, shapes, exchanged.gradient_bytes, tensor)
+    messages: list[CollectiveMessage] = []
+    operators: list[OperatorWork] = []
     for elements, group in (
         (exchanged.dense, placed.replicas),
         (exchanged.expert, placed.expert_replicas),
     ):
         if not np.any(elements):
             continue
-        messages.extend(compressed_messages(compression, found, elements, group, exchanged.units))
-        operators.extend(compression_operators(compression, shapes, found, elements, group))
-    return Exchange(tuple(messages), tuple(operators))
+        messages.extend(build_compressed_messages(compression, found, elements, group, exchanged.units))
+        operators.extend(list_compression_operators(compression, shapes, found, elements, group))
+    return CompressedExchange(tuple(messages), tuple(operators))
 
 
-class Verdict(NamedTuple):
+class CompressionVerdict(NamedTuple):
     """Seconds that a step waits less for communication, and seconds that the compression takes.
 
     It pays where the cost and the compressed exchange are shorter than the plain one.

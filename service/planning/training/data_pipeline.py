@@ -48,7 +48,7 @@ def preprocessing_seconds(samples: float, seconds_per_sample: float, *, workers:
     return samples * seconds_per_sample / workers
 
 
-def workers_needed(seconds_per_batch: float, compute_seconds: float) -> float:
+def count_needed_workers(seconds_per_batch: float, compute_seconds: float) -> float:
     """Least whole number of workers that prepare batches as fast as the device takes them.
 
     A quotient within 1e-9 of a whole number is that number: both times are measured.
@@ -76,7 +76,7 @@ class DataPipeline(NamedTuple):
     prefetch_factor: float = 2.0
     dataset_bytes: float | None = None
 
-    def read_rate(self, nodes: float) -> float | None:
+    def compute_read_rate(self, nodes: float) -> float | None:
         """Bytes per second that ``nodes`` read together, if storage or nodes bound it."""
         rates = [self.storage_rate, None if self.node_rate is None else self.node_rate * nodes]
         known = [rate for rate in rates if rate is not None]
@@ -84,9 +84,9 @@ class DataPipeline(NamedTuple):
             return None
         return storage_bytes_per_second(known[0], known[-1], access_factor=self.access_factor)
 
-    def stages(self, samples: float, *, replicas: float, nodes: float) -> StageSeconds:
+    def compute_stage_seconds(self, samples: float, *, replicas: float, nodes: float) -> StageSeconds:
         """Time of each stage for the ``samples`` of a step, spread over ``replicas`` on ``nodes``."""
-        rate, each = self.read_rate(nodes), samples / replicas
+        rate, each = self.compute_read_rate(nodes), samples / replicas
         nothing = 0.0 * each
         storage = nothing
         if self.stored_bytes is not None and rate is not None:
@@ -100,14 +100,14 @@ class DataPipeline(NamedTuple):
         return StageSeconds(storage, preprocessing, transfer)
 
 
-def step_seconds(compute_seconds: float, stages: StageSeconds, *, prefetched: bool) -> float:
+def compute_step_seconds(compute_seconds: float, stages: StageSeconds, *, prefetched: bool) -> float:
     """Seconds of a step with its input: the slowest of all, or their sum."""
     if prefetched:
         return larger(compute_seconds, stages.slowest)
     return compute_seconds + stages.total
 
 
-def exposed_seconds(compute_seconds: float, stages: StageSeconds, *, prefetched: bool) -> float:
+def compute_exposed_seconds(compute_seconds: float, stages: StageSeconds, *, prefetched: bool) -> float:
     """Seconds of a step in which the devices wait for their input."""
     if prefetched:
         return larger(stages.slowest - compute_seconds, 0.0 * compute_seconds)

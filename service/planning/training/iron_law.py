@@ -12,12 +12,12 @@ from typing import NamedTuple
 from service.planning.hardware.curves import Efficiency
 from service.planning.memory.states import StateBytes
 from service.planning.models.architecture import Architecture
-from service.planning.models.positions import Sample, forward_flops_of_sample
-from service.planning.models.profile import Profile
-from service.planning.operators import Bound, Phase, StepFlops, forward_flops_per_token, step_flops
+from service.planning.models.positions import SampleShape, forward_flops_of_sample
+from service.planning.models.profile import ModelProfile
+from service.planning.operators import StepFlops, TimeBound, TimedPhase, forward_flops_per_token, step_flops
 from service.planning.quantity import Quantity, combine, inverted, scaled
 from service.planning.software.frameworks import TRAITS
-from service.planning.training.objectives import further_passes, generated_share
+from service.planning.training.objectives import generated_share, list_further_passes
 from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, Recomputation, TrainingWorkload
 
 
@@ -28,23 +28,25 @@ def iron_law_seconds(
     return operations / (peak_flops_per_second * utilization * devices)
 
 
-def utilization_of(flops_per_second: float, *, peak_flops_per_second: float, devices: float = 1.0) -> float:
+def compute_utilization(
+    flops_per_second: float, *, peak_flops_per_second: float, devices: float = 1.0
+) -> float:
     """Achieved share of the peak rate: the Iron Law solved for utilization."""
     return flops_per_second / (peak_flops_per_second * devices)
 
 
-def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
+def count_flops_per_token(profile: ModelProfile, workload: TrainingWorkload) -> StepFlops:
     """Training FLOPs of one token by phase, counted from the operators of the model.
 
     Attention counts the whole score matrix whatever the kernel, as published utilizations do. What an
     objective runs beside is in proportion to parameters; a critic is computed again as the model is.
     """
     if profile.sampled is not None and profile.sample is not None:
-        own = _flops_of_sample(profile.sampled, profile.sample, workload)
+        own = _count_sample_flops(profile.sampled, profile.sample, workload)
     else:
-        own = _flops_of_model(profile, workload)
+        own = _count_model_flops(profile, workload)
     trained = own.forward + own.backward
-    passes = further_passes(profile, workload)
+    passes = list_further_passes(profile, workload)
     further = [
         (each.name, each.times * each.size * (trained if each.trained else own.forward)) for each in passes
     ]
@@ -54,7 +56,7 @@ def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     return own._replace(recomputation=again * own.recomputation, further=tuple(further))
 
 
-def _flops_of_model(profile: Profile, workload: TrainingWorkload) -> StepFlops:
+def _count_model_flops(profile: ModelProfile, workload: TrainingWorkload) -> StepFlops:
     forward = forward_flops_per_token(profile, workload.sequence_length)
     # The head is outside the recomputed blocks.
     inside = forward - profile.head_flops_per_token
@@ -73,7 +75,9 @@ def _flops_of_model(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     return flops._replace(backward=forward)
 
 
-def _flops_of_sample(architecture: Architecture, sample: Sample, workload: TrainingWorkload) -> StepFlops:
+def _count_sample_flops(
+    architecture: Architecture, sample: SampleShape, workload: TrainingWorkload
+) -> StepFlops:
     """FLOPs of one sample of a model whose blocks have positions of their own; all but heads run again."""
     forward = forward_flops_of_sample(architecture, sample)
     tokens = sample.tokens or 1
@@ -86,11 +90,11 @@ def _flops_of_sample(architecture: Architecture, sample: Sample, workload: Train
     return flops if workload.adaptation.kind is AdaptationKind.FULL else flops._replace(backward=forward)
 
 
-def unmasked_flops_per_token(profile: Profile, workload: TrainingWorkload) -> float:
+def unmasked_flops_per_token(profile: ModelProfile, workload: TrainingWorkload) -> float:
     """Model FLOPs of one token without the scores that a causal mask hides (as Megatron-Core counts them)."""
     if profile.sample is not None:
-        return flops_per_token(profile, workload).model
-    flops = flops_per_token(profile, workload)
+        return count_flops_per_token(profile, workload).model
+    flops = count_flops_per_token(profile, workload)
     unmasked = forward_flops_per_token(profile, workload.sequence_length, skips_masked=True)
     return flops.model * unmasked / flops.forward
 
@@ -115,25 +119,25 @@ class TrainingTime(NamedTuple):
     seconds_per_token: Quantity
     model_flops_utilization: Quantity
     hardware_flops_utilization: Quantity
-    bound: Bound
+    bound: TimeBound
     bubble_share: float
 
-    def slowed_to(self, seconds_per_token: Quantity, *, peak_flops_per_second: float) -> "TrainingTime":
+    def slow_to(self, seconds_per_token: Quantity, *, peak_flops_per_second: float) -> "TrainingTime":
         """The same work in a longer time, on devices whose rates add up to ``peak_flops_per_second``."""
 
-        def utilization(flops: float) -> Quantity:
+        def combine_utilization(flops: float) -> Quantity:
             return combine(
-                lambda s: utilization_of(flops / s, peak_flops_per_second=peak_flops_per_second),
+                lambda s: compute_utilization(flops / s, peak_flops_per_second=peak_flops_per_second),
                 seconds_per_token,
             )
 
         return self._replace(
             seconds_per_token=seconds_per_token,
-            model_flops_utilization=utilization(self.flops.model),
-            hardware_flops_utilization=utilization(self.flops.hardware),
+            model_flops_utilization=combine_utilization(self.flops.model),
+            hardware_flops_utilization=combine_utilization(self.flops.hardware),
         )
 
-    def phases(self, tokens: float) -> Iterator[Phase]:
+    def list_phases(self, tokens: float) -> Iterator[TimedPhase]:
         """Forward, backward and recomputation of a step in proportion to their FLOPs, and the bubble."""
         working = (1.0 - self.bubble_share) / self.flops.hardware
         shares = {
@@ -145,10 +149,10 @@ class TrainingTime(NamedTuple):
         }
         for name, share in shares.items():
             if share:
-                yield Phase(name, scaled(self.seconds_per_token, share * tokens), self.bound)
+                yield TimedPhase(name, scaled(self.seconds_per_token, share * tokens), self.bound)
 
 
-def training_time(
+def estimate_training_time(
     flops: StepFlops,
     *,
     peak_flops_per_second: float,
@@ -173,9 +177,9 @@ def training_time(
         inverted(efficiency.utilization),
     )
 
-    def utilization(flops_of_token: float) -> Quantity:
+    def combine_utilization(flops_of_token: float) -> Quantity:
         return combine(
-            lambda per_token: utilization_of(
+            lambda per_token: compute_utilization(
                 flops_of_token / per_token,
                 peak_flops_per_second=peak_flops_per_second,
                 devices=devices,
@@ -183,12 +187,12 @@ def training_time(
             seconds,
         )
 
-    hardware = utilization(flops.hardware)
-    model = hardware if not flops.recomputation else utilization(flops.model)
-    return TrainingTime(flops, seconds, model, hardware, Bound.COMPUTE, bubble_share)
+    hardware = combine_utilization(flops.hardware)
+    model = hardware if not flops.recomputation else combine_utilization(flops.model)
+    return TrainingTime(flops, seconds, model, hardware, TimeBound.COMPUTE, bubble_share)
 
 
-class Technique(StrEnum):
+class IronLawTechnique(StrEnum):
     """Changes that move a term of the Iron Law."""
 
     MIXED_PRECISION = "mixed_precision"
@@ -202,16 +206,16 @@ class Technique(StrEnum):
     LESS_COMMUNICATION = "less_communication"
 
 
-IRON_LAW_TERMS: dict[Technique, tuple[tuple[str, str], ...]] = {
-    Technique.MIXED_PRECISION: (("peak_rate", "up"),),
-    Technique.PREFETCH: (("utilization", "up"),),
-    Technique.RECOMPUTATION: (("operations", "up"),),
-    Technique.GRADIENT_ACCUMULATION: (("utilization", "up"),),
-    Technique.OPERATOR_FUSION: (("utilization", "up"),),
-    Technique.PIPELINE: (("utilization", "up"),),
-    Technique.LARGER_BATCH: (("utilization", "up"),),
-    Technique.LESS_COMMUNICATION: (("utilization", "up"), ("bytes", "down")),
-    Technique.FLASH_ATTENTION: (("operations", "up"), ("utilization", "up"), ("bytes", "down")),
+IRON_LAW_TERMS: dict[IronLawTechnique, tuple[tuple[str, str], ...]] = {
+    IronLawTechnique.MIXED_PRECISION: (("peak_rate", "up"),),
+    IronLawTechnique.PREFETCH: (("utilization", "up"),),
+    IronLawTechnique.RECOMPUTATION: (("operations", "up"),),
+    IronLawTechnique.GRADIENT_ACCUMULATION: (("utilization", "up"),),
+    IronLawTechnique.OPERATOR_FUSION: (("utilization", "up"),),
+    IronLawTechnique.PIPELINE: (("utilization", "up"),),
+    IronLawTechnique.LARGER_BATCH: (("utilization", "up"),),
+    IronLawTechnique.LESS_COMMUNICATION: (("utilization", "up"), ("bytes", "down")),
+    IronLawTechnique.FLASH_ATTENTION: (("operations", "up"), ("utilization", "up"), ("bytes", "down")),
 }
 """Term and direction by technique. FlashAttention computes scores again in the backward pass (more
 operations) and wins by the bytes that it does not move."""

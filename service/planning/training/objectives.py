@@ -9,8 +9,8 @@ what it generated, and so does a reference; PPO adds a reward model and a critic
 from typing import NamedTuple
 
 from service.planning.memory.training import relative_size
-from service.planning.models.profile import Profile
-from service.planning.workload import Objective, TrainingWorkload
+from service.planning.models.profile import ModelProfile
+from service.planning.workload import TrainingObjective, TrainingWorkload
 
 
 class FurtherPass(NamedTuple):
@@ -26,23 +26,23 @@ class FurtherPass(NamedTuple):
     trained: bool = False
 
 
-def further_passes(profile: Profile, workload: TrainingWorkload) -> tuple[FurtherPass, ...]:
+def list_further_passes(profile: ModelProfile, workload: TrainingWorkload) -> tuple[FurtherPass, ...]:
     """The passes of the models beside the trained one, in their order."""
     match workload.objective:
-        case Objective.DPO:
+        case TrainingObjective.DPO:
             return (FurtherPass("reference_forward", 1.0),)
-        case Objective.DISTILLATION:
+        case TrainingObjective.DISTILLATION:
             return (FurtherPass("teacher_forward", relative_size(workload.teacher_parameters, profile)),)
-        case Objective.PPO | Objective.GRPO:
-            return _of_policy(profile, workload)
+        case TrainingObjective.PPO | TrainingObjective.GRPO:
+            return _list_policy_passes(profile, workload)
         case _:
             return ()
 
 
-def _of_policy(profile: Profile, workload: TrainingWorkload) -> tuple[FurtherPass, ...]:
+def _list_policy_passes(profile: ModelProfile, workload: TrainingWorkload) -> tuple[FurtherPass, ...]:
     once = 1.0 / workload.rollout.epochs if workload.rollout else 1.0
     passes = [FurtherPass("policy_forward", 1.0, once), FurtherPass("reference_forward", 1.0, once)]
-    critic = workload.objective is Objective.PPO
+    critic = workload.objective is TrainingObjective.PPO
     if critic or workload.reward_parameters is not None:
         passes.append(FurtherPass("reward_forward", relative_size(workload.reward_parameters, profile), once))
     if critic:

@@ -15,15 +15,19 @@ from typing import NamedTuple
 
 from service.planning.figures import larger, smaller
 from service.planning.hardware.calibration.steps import StepRates
-from service.planning.hardware.cluster import Cluster, Host
-from service.planning.memory.activations import stage_activations
-from service.planning.memory.holdings import adapted_parameters, stage_parameters, stage_states
-from service.planning.memory.states import held_parameters
-from service.planning.memory.training import offloads_gradients
-from service.planning.models.profile import Profile
+from service.planning.hardware.cluster import Cluster, HostHardware
+from service.planning.memory.activations import compute_stage_activations
+from service.planning.memory.holdings import (
+    compute_stage_states,
+    count_adapted_parameters,
+    count_stage_parameters,
+)
+from service.planning.memory.states import shard_parameters
+from service.planning.memory.training import is_gradient_offloaded
+from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES
-from service.planning.workload import AdaptationKind, Offload, Place, TrainingWorkload
+from service.planning.workload import AdaptationKind, Offload, TrainingStateLocation, TrainingWorkload
 
 
 class HostRates(NamedTuple):
@@ -34,7 +38,9 @@ class HostRates(NamedTuple):
     drives: float
 
 
-def host_rates(host: Host, cluster: Cluster, link_share: float, memory_share: float) -> HostRates:
+def compute_host_rates(
+    host: HostHardware, cluster: Cluster, link_share: float, memory_share: float
+) -> HostRates:
     """What each of the devices of a node gets of ``host`` when all of them move at a time.
 
     Shares are what is achieved of the rate of the link and of the memory.
@@ -47,17 +53,17 @@ def host_rates(host: Host, cluster: Cluster, link_share: float, memory_share: fl
     )
 
 
-class Moved(NamedTuple):
+class OffloadTime(NamedTuple):
     """Seconds that a step waits for what moves, and seconds of its optimizer on the host."""
 
     transfers: float
     update: float
 
 
-NOT_MOVED = Moved(0.0, 0.0)
+NOT_MOVED = OffloadTime(0.0, 0.0)
 
 
-class _Traffic(NamedTuple):
+class _MicroBatchTraffic(NamedTuple):
     """Seconds of one micro-batch on the link of a device, by pass and direction, before any overlap."""
 
     forward_in: float
@@ -66,63 +72,69 @@ class _Traffic(NamedTuple):
     backward_out: float
 
 
-def _traffic(
-    profile: Profile,
+def _compute_traffic(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     stage: int,
     host: HostRates,
-) -> _Traffic:
+) -> _MicroBatchTraffic:
     offload = workload.offload
     weights = kept = gradients = 0.0
-    if offload.parameters is not Place.NONE:
-        base = stage_parameters(profile, layout, stage)
-        rate = smaller(host.link, host.drives) if offload.parameters is Place.NVME else host.link
-        weights = stage_states(profile, workload, layout, stage, base).weights / rate
-    if offload.activations is not Place.NONE:
-        held = stage_activations(profile, workload, layout, stage).offloaded.at(workload.sequence_length)
+    if offload.parameters is not TrainingStateLocation.NONE:
+        base = count_stage_parameters(profile, layout, stage)
+        rate = (
+            smaller(host.link, host.drives) if offload.parameters is TrainingStateLocation.NVME else host.link
+        )
+        weights = compute_stage_states(profile, workload, layout, stage, base).weights / rate
+    if offload.activations is not TrainingStateLocation.NONE:
+        held = compute_stage_activations(profile, workload, layout, stage).offloaded.compute_bytes(
+            workload.sequence_length
+        )
         in_flight = layout.micro_batches_in_flight(workload.micro_batches, stage)
         tokens = workload.micro_batch_size * workload.sequence_length / layout.context
         kept = held * tokens / in_flight / host.link
-    if offloads_gradients(workload, layout):
-        gradients = _updated(profile, workload, layout, stage)
+    if is_gradient_offloaded(workload, layout):
+        gradients = _count_updated_parameters(profile, workload, layout, stage)
         gradients *= ELEMENT_BYTES[workload.recipe.gradients] / host.link
-    return _Traffic(weights, kept, weights + kept, gradients)
+    return _MicroBatchTraffic(weights, kept, weights + kept, gradients)
 
 
-def _updated(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> float:
+def _count_updated_parameters(
+    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
+) -> float:
     """Parameters that one device updates."""
     if workload.adaptation.kind is AdaptationKind.FULL:
-        trained = stage_parameters(profile, layout, stage)
+        trained = count_stage_parameters(profile, layout, stage)
     else:
-        trained = adapted_parameters(profile, workload, layout, stage)
-    return held_parameters(trained, layout).states
+        trained = count_adapted_parameters(profile, workload, layout, stage)
+    return shard_parameters(trained, layout).states
 
 
-def _update_seconds(
-    profile: Profile,
+def _compute_update_seconds(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     stage: int,
     host: HostRates,
 ) -> float:
     offload, recipe = workload.offload, workload.recipe
-    if offload.optimizer is Place.NONE:
+    if offload.optimizer is TrainingStateLocation.NONE:
         return 0.0
-    base = stage_parameters(profile, layout, stage)
-    state = stage_states(profile, workload, layout, stage, base)
-    updated = _updated(profile, workload, layout, stage)
+    base = count_stage_parameters(profile, layout, stage)
+    state = compute_stage_states(profile, workload, layout, stage, base)
+    updated = _count_updated_parameters(profile, workload, layout, stage)
     states = state.master_weights + state.optimizer_states
     sent = updated * ELEMENT_BYTES[recipe.weights]
     touched = updated * ELEMENT_BYTES[recipe.gradients] + 2.0 * states + sent
     # Weights that live on the host are not sent back.
-    back = sent / host.link * (offload.parameters is Place.NONE)
-    drives = 2.0 * states / host.drives * (offload.optimizer is Place.NVME)
+    back = sent / host.link * (offload.parameters is TrainingStateLocation.NONE)
+    drives = 2.0 * states / host.drives * (offload.optimizer is TrainingStateLocation.NVME)
     return larger(larger(touched / host.memory, back), drives)
 
 
-def moved(
-    profile: Profile,
+def estimate_offload(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     layout: Parallelism,
     stage: int,
@@ -131,21 +143,23 @@ def moved(
     backward_seconds: float,
     host: HostRates,
     rates: StepRates,
-) -> Moved:
+) -> OffloadTime:
     """What one step of a stage waits, given the work of one micro-batch in either direction."""
     if workload.offload == Offload():
         return NOT_MOVED
-    sent = _traffic(profile, workload, layout, stage, host)
+    sent = _compute_traffic(profile, workload, layout, stage, host)
 
-    def waits(seconds: float, behind: float) -> float:
+    def compute_wait(seconds: float, behind: float) -> float:
         return seconds - smaller(rates.gather_overlap * seconds, behind)
 
-    each = waits(larger(sent.forward_in, sent.forward_out), forward_seconds)
-    each += waits(larger(sent.backward_in, sent.backward_out), backward_seconds)
+    each = compute_wait(larger(sent.forward_in, sent.forward_out), forward_seconds)
+    each += compute_wait(larger(sent.backward_in, sent.backward_out), backward_seconds)
     transfers = each * workload.micro_batches
-    if workload.offload.optimizer is not Place.NONE and not offloads_gradients(workload, layout):
+    if workload.offload.optimizer is not TrainingStateLocation.NONE and not is_gradient_offloaded(
+        workload, layout
+    ):
         # Those that stay on the device leave once a step, behind its last backward pass.
-        leaving = _updated(profile, workload, layout, stage)
+        leaving = _count_updated_parameters(profile, workload, layout, stage)
         leaving *= ELEMENT_BYTES[workload.recipe.gradients] / host.link
-        transfers += waits(leaving, backward_seconds)
-    return Moved(transfers, _update_seconds(profile, workload, layout, stage, host))
+        transfers += compute_wait(leaving, backward_seconds)
+    return OffloadTime(transfers, _compute_update_seconds(profile, workload, layout, stage, host))

@@ -16,15 +16,15 @@ from typing import NamedTuple
 from service.planning.figures import larger
 from service.planning.hardware.calibration import Calibration
 from service.planning.hardware.cluster import Cluster
-from service.planning.hardware.collectives import fabric_of
-from service.planning.inference import Batch, IterationModel, IterationTime, iteration_model
-from service.planning.memory.capacity import requests_that_fit
-from service.planning.memory.layout import inference_layout
-from service.planning.models.profile import Profile
-from service.planning.operators import Bound
+from service.planning.hardware.collectives import build_fabric
+from service.planning.inference import IterationBatch, IterationModel, IterationTime, build_iteration_model
+from service.planning.memory.capacity import count_fitting_requests
+from service.planning.memory.layout import select_inference_layout
+from service.planning.models.profile import ModelProfile
+from service.planning.operators import TimeBound
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES
-from service.planning.quantity import Quantity, Spread
+from service.planning.quantity import IntervalFactors, Quantity
 from service.planning.training import FurtherPhase, StepSeconds
 from service.planning.workload import InferenceWorkload, Rollout, TrainingWorkload
 
@@ -37,19 +37,21 @@ _LEAST_REQUESTS = 16
 """For each of its devices a replica holds this many sequences, if there are as many."""
 
 
-class Generation(NamedTuple):
+class RolloutGeneration(NamedTuple):
     """One rollout: its seconds, the replicas that make it and the sequences that each holds at a time.
 
     ``held`` is 0 where not one fits.
     """
 
     seconds: Quantity
-    bound: Bound
+    bound: TimeBound
     layout: Parallelism
     held: int
 
 
-def _engine(workload: TrainingWorkload, rollout: Rollout, requests: int) -> InferenceWorkload:
+def _build_inference_workload(
+    workload: TrainingWorkload, rollout: Rollout, requests: int
+) -> InferenceWorkload:
     width = workload.recipe.activations
     return InferenceWorkload(
         weight_format=width,
@@ -64,31 +66,31 @@ def _engine(workload: TrainingWorkload, rollout: Rollout, requests: int) -> Infe
     )
 
 
-def _replicas(
-    profile: Profile, workload: TrainingWorkload, rollout: Rollout, sequences: int, cluster: Cluster
+def _select_replica_layout(
+    profile: ModelProfile, workload: TrainingWorkload, rollout: Rollout, sequences: int, cluster: Cluster
 ) -> Parallelism:
     devices = rollout.devices or cluster.accelerator_count
     if rollout.tensor is not None:
         return Parallelism(tensor=rollout.tensor, data=max(1, devices // rollout.tensor))
     capacity = cluster.accelerator.capacity_bytes
-    return inference_layout(
+    return select_inference_layout(
         profile,
-        _engine(workload, rollout, min(sequences, _LEAST_REQUESTS * devices)),
+        _build_inference_workload(workload, rollout, min(sequences, _LEAST_REQUESTS * devices)),
         devices=devices,
         per_node=cluster.accelerators_per_node,
         usable_bytes=None if capacity is None else capacity.value * rollout.memory_fraction,
     )
 
 
-def generation(
-    profile: Profile,
+def estimate_generation(
+    profile: ModelProfile,
     workload: TrainingWorkload,
     sequences: int,
     *,
     cluster: Cluster,
     calibration: Calibration,
-    spread: Spread,
-) -> Generation | None:
+    spread: IntervalFactors,
+) -> RolloutGeneration | None:
     """One rollout of ``sequences``; None where nothing is generated or rates of the device are not known.
 
     ``spread`` is what serving is off by.
@@ -96,58 +98,58 @@ def generation(
     rollout, capacity = workload.rollout, cluster.accelerator.capacity_bytes
     if rollout is None:
         return None
-    layout = _replicas(profile, workload, rollout, sequences, cluster)
+    layout = _select_replica_layout(profile, workload, rollout, sequences, cluster)
     each = max(1, -(-sequences // layout.data))
-    engine = _engine(workload, rollout, each * layout.data)
-    model = iteration_model(profile, engine, layout, cluster=cluster, calibration=calibration)
+    engine = _build_inference_workload(workload, rollout, each * layout.data)
+    model = build_iteration_model(profile, engine, layout, cluster=cluster, calibration=calibration)
     if model is None:
         return None
     held = min(each, MOST_REQUESTS)
     if capacity is not None:
         limit = capacity.value * rollout.memory_fraction
-        held = min(held, requests_that_fit(profile, engine, layout, limit))
+        held = min(held, count_fitting_requests(profile, engine, layout, limit))
     running = max(1, held)
-    found = _rollout_seconds(model, rollout, engine, each=each, running=running)
-    basis = model.machine.rates.basis_of_work(model.narrow)
-    return Generation(spread.around(found.seconds, basis), found.bound, layout, held)
+    found = _estimate_rollout_seconds(model, rollout, engine, each=each, running=running)
+    basis = model.machine.rates.get_work_basis(model.narrow)
+    return RolloutGeneration(spread.around(found.seconds, basis), found.bound, layout, held)
 
 
-class _Made(NamedTuple):
+class _GeneratedTokens(NamedTuple):
     seconds: float
-    bound: Bound
+    bound: TimeBound
 
 
-def _rollout_seconds(
+def _estimate_rollout_seconds(
     model: IterationModel, rollout: Rollout, engine: InferenceWorkload, *, each: int, running: int
-) -> _Made:
+) -> _GeneratedTokens:
     """Seconds in which a replica makes ``each`` sequences, ``running`` of them at a time."""
     prompt, outputs = engine.input_tokens, engine.output_tokens
     computed = each * prompt / rollout.samples
-    full = Batch(0.0, 0.0, BATCHED_TOKENS, prompt / 2.0, BATCHED_TOKENS * rollout.samples / prompt)
-    prefill = computed / BATCHED_TOKENS * model.time(full).seconds
+    full = IterationBatch(0.0, 0.0, BATCHED_TOKENS, prompt / 2.0, BATCHED_TOKENS * rollout.samples / prompt)
+    prefill = computed / BATCHED_TOKENS * model.compute_time(full).seconds
     context = prompt + outputs / 2.0
 
-    def step(requests: float) -> IterationTime:
-        return model.time(Batch(requests, requests * context))
+    def time_decode_step(requests: float) -> IterationTime:
+        return model.compute_time(IterationBatch(requests, requests * context))
 
-    decode, steps = step(running), larger(0.0, outputs - 1.0)
+    decode, steps = time_decode_step(running), larger(0.0, outputs - 1.0)
     beyond = (rollout.longest_tokens or outputs) - outputs
-    seconds = prefill + each / running * steps * decode.seconds + beyond * step(1).seconds
+    seconds = prefill + each / running * steps * decode.seconds + beyond * time_decode_step(1).seconds
     if prefill > each / running * steps * decode.seconds:
-        return _Made(seconds, Bound.COMPUTE)
+        return _GeneratedTokens(seconds, TimeBound.COMPUTE)
     shares = {
-        Bound.HOST: decode.host + decode.launch,
-        Bound.COMMUNICATION: decode.collectives,
-        Bound.COMPUTE: decode.compute_bound_seconds,
+        TimeBound.HOST: decode.host + decode.launch,
+        TimeBound.COMMUNICATION: decode.collectives,
+        TimeBound.COMPUTE: decode.compute_bound_seconds,
     }
-    shares[Bound.MEMORY] = decode.seconds - sum(shares.values())
-    return _Made(seconds, max(shares, key=lambda bound: shares[bound]))
+    shares[TimeBound.MEMORY] = decode.seconds - sum(shares.values())
+    return _GeneratedTokens(seconds, max(shares, key=lambda bound: shares[bound]))
 
 
 def synchronization_seconds(
-    profile: Profile,
+    profile: ModelProfile,
     workload: TrainingWorkload,
-    generated: Generation,
+    generated: RolloutGeneration,
     *,
     training: Parallelism,
     cluster: Cluster,
@@ -157,7 +159,7 @@ def synchronization_seconds(
 
     They come over the network where the devices that train hold them in several domains, or are others.
     """
-    fabric = fabric_of(cluster, calibration.links.value)
+    fabric = build_fabric(cluster, calibration.links.value)
     width = ELEMENT_BYTES[workload.recipe.activations]
     part = profile.parameter_count * width / (generated.layout.tensor * generated.layout.pipeline)
     apart = workload.rollout is not None and workload.rollout.devices > 0
@@ -165,16 +167,16 @@ def synchronization_seconds(
     return part / (fabric.inter if across else fabric.intra).bytes_per_second
 
 
-def generated_step(step: StepSeconds, rollout: Rollout, of: Generation, sent: float) -> StepSeconds:
+def add_generation(step: StepSeconds, rollout: Rollout, of: RolloutGeneration, sent: float) -> StepSeconds:
     """A step with its share of a rollout; ``sent`` are the seconds in which the engine gets new weights.
 
     What is generated ahead is waited for where it takes longer than all the rest.
     """
     shared = rollout.steps * rollout.epochs
     passing = of.seconds.value / shared
-    sending = FurtherPhase("weight_synchronization", sent / shared, Bound.COMMUNICATION)
+    sending = FurtherPhase("weight_synchronization", sent / shared, TimeBound.COMMUNICATION)
     waited = larger(0.0, passing - step.total - sending.seconds) if rollout.ahead else passing
-    return step.beside(FurtherPhase("generation", waited, of.bound), sending)
+    return step.prepend_phases(FurtherPhase("generation", waited, of.bound), sending)
 
 
 def training_cluster(cluster: Cluster, rollout: Rollout | None) -> Cluster:

@@ -32,7 +32,7 @@ def gustafson_speedup(devices: float, serial_share: float) -> float:
     return devices - serial_share * (devices - 1.0)
 
 
-def serial_share(devices: Sequence[float], speedups: Sequence[float], *, weak: bool = False) -> float:
+def fit_serial_share(devices: Sequence[float], speedups: Sequence[float], *, weak: bool = False) -> float:
     """The serial share in 0..1 whose curve comes closest to measured speed-ups, by least squares.
 
     Amdahl: 1 / S = 1 / n + a (1 - 1 / n) (Karp and Flatt 1990); ``weak``, Gustafson: n - S = a (n - 1).
@@ -84,20 +84,20 @@ class EmpiricalCurve(NamedTuple):
     logarithmic: float
     largest_error: float
 
-    def slowdown(self, devices: float) -> float:
+    def compute_slowdown(self, devices: float) -> float:
         """Time of a share of the work, where one device takes 1."""
         return float(self.constant + self.linear * devices + self.logarithmic * np.log(devices))
 
-    def speedup(self, devices: float) -> float:
+    def compute_speedup(self, devices: float) -> float:
         """Speed-up of a fixed problem."""
-        return devices / self.slowdown(devices)
+        return devices / self.compute_slowdown(devices)
 
 
 LEAST_POINTS = 4
 """Fewer points than one above the three constants are met by any curve."""
 
 
-def fit_empirical(devices: Sequence[float], speedups: Sequence[float]) -> EmpiricalCurve:
+def fit_empirical_curve(devices: Sequence[float], speedups: Sequence[float]) -> EmpiricalCurve:
     """Ordinary least squares of n / S(n) on 1, n and ln n.
 
     Raises :class:`ValueError` for fewer than four different counts.
@@ -138,7 +138,7 @@ def least_devices(needed_bytes: float, usable_bytes: float) -> float:
     return rounded_up(needed_bytes / usable_bytes)
 
 
-class Scale(StrEnum):
+class RunScale(StrEnum):
     """On how much a run is spread."""
 
     SINGLE_DEVICE = "single_device"
@@ -149,7 +149,7 @@ class Scale(StrEnum):
 class ScaleHint(NamedTuple):
     """What a rule of thumb says, and whether the data is streamed rather than staged."""
 
-    scale: Scale
+    scale: RunScale
     streaming: bool
 
 
@@ -157,7 +157,7 @@ _NODE_PARAMETERS, _CLUSTER_PARAMETERS = 1e9, 10e9
 _NODE_BYTES, _STREAMED_BYTES = 100e9, 10e12
 
 
-def rule_of_thumb(parameters: float, dataset_bytes: float) -> ScaleHint:
+def suggest_scale(parameters: float, dataset_bytes: float) -> ScaleHint:
     """The scale by sizes alone: a hint beside the arithmetic, never in its place.
 
     One device below 1e9 parameters and 100 GB, a node below 1e10 parameters, a cluster above and beyond
@@ -165,10 +165,10 @@ def rule_of_thumb(parameters: float, dataset_bytes: float) -> ScaleHint:
     """
     streaming = dataset_bytes > _STREAMED_BYTES
     if streaming or parameters >= _CLUSTER_PARAMETERS:
-        return ScaleHint(Scale.CLUSTER, streaming)
+        return ScaleHint(RunScale.CLUSTER, streaming)
     if parameters < _NODE_PARAMETERS and dataset_bytes < _NODE_BYTES:
-        return ScaleHint(Scale.SINGLE_DEVICE, streaming=False)
-    return ScaleHint(Scale.SINGLE_NODE, streaming=False)
+        return ScaleHint(RunScale.SINGLE_DEVICE, streaming=False)
+    return ScaleHint(RunScale.SINGLE_NODE, streaming=False)
 
 
 TIME_LIMIT_SECONDS = 14 * 86_400.0

@@ -4,30 +4,36 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.protocol.work.arithmetic import GEMM_BYTES, Attention, Fft, Gemm
-from service.protocol.work.base import Amount, DType
-from service.protocol.work.device import LaunchLatency, Power
-from service.protocol.work.links import Collective, ExternalTool, HostLink, PeerLink, Storage
+from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, FftWork, GemmWork
+from service.protocol.work.base import DType, WorkAmount
+from service.protocol.work.device import LaunchLatencyWork, PowerWork
+from service.protocol.work.links import (
+    CollectiveWork,
+    ExternalToolWork,
+    HostLinkWork,
+    PeerLinkWork,
+    StorageWork,
+)
 from service.protocol.work.memory import (
     STREAM_ARRAYS,
     WORD_BYTES,
-    BankConflict,
-    CacheStream,
-    Capacity,
-    ContextMemory,
-    Divergence,
-    HostStream,
-    Occupancy,
-    Stream,
-    StridedRead,
+    BankConflictWork,
+    CacheStreamWork,
+    CapacityWork,
+    ContextMemoryWork,
+    DivergenceWork,
+    HostStreamWork,
+    OccupancyWork,
+    StreamWork,
+    StridedReadWork,
 )
 from service.protocol.work.training import (
     OPTIMIZER_BYTES,
-    DecodeLoop,
-    GradientAccumulation,
-    GradientCompression,
-    OptimizerStep,
-    TrainingStep,
+    DecodeLoopWork,
+    GradientAccumulationWork,
+    GradientCompressionWork,
+    OptimizerStepWork,
+    TrainingStepWork,
 )
 
 __all__ = [
@@ -35,59 +41,59 @@ __all__ = [
     "OPTIMIZER_BYTES",
     "STREAM_ARRAYS",
     "WORD_BYTES",
-    "Amount",
-    "Attention",
-    "BankConflict",
-    "CacheStream",
-    "Capacity",
-    "Collective",
-    "ContextMemory",
+    "AttentionWork",
+    "BankConflictWork",
+    "BenchmarkWork",
+    "CacheStreamWork",
+    "CapacityWork",
+    "CollectiveWork",
+    "ContextMemoryWork",
     "DType",
-    "DecodeLoop",
-    "Divergence",
-    "ExternalTool",
-    "Fft",
-    "Gemm",
-    "GradientAccumulation",
-    "GradientCompression",
-    "HostLink",
-    "HostStream",
-    "LaunchLatency",
-    "Occupancy",
-    "OptimizerStep",
-    "PeerLink",
-    "Power",
-    "Storage",
-    "Stream",
-    "StridedRead",
-    "TrainingStep",
-    "Work",
+    "DecodeLoopWork",
+    "DivergenceWork",
+    "ExternalToolWork",
+    "FftWork",
+    "GemmWork",
+    "GradientAccumulationWork",
+    "GradientCompressionWork",
+    "HostLinkWork",
+    "HostStreamWork",
+    "LaunchLatencyWork",
+    "OccupancyWork",
+    "OptimizerStepWork",
+    "PeerLinkWork",
+    "PowerWork",
+    "StorageWork",
+    "StreamWork",
+    "StridedReadWork",
+    "TrainingStepWork",
+    "WorkAmount",
 ]
 
-Work = Annotated[
-    Gemm
-    | Attention
-    | Fft
-    | Stream
-    | StridedRead
-    | CacheStream
-    | HostStream
-    | BankConflict
-    | Divergence
-    | Occupancy
-    | Capacity
-    | ContextMemory
-    | HostLink
-    | PeerLink
-    | Collective
-    | ExternalTool
-    | Storage
-    | LaunchLatency
-    | Power
-    | OptimizerStep
-    | GradientAccumulation
-    | GradientCompression
-    | TrainingStep
-    | DecodeLoop,
+BenchmarkWork = Annotated[
+    GemmWork
+    | AttentionWork
+    | FftWork
+    | StreamWork
+    | StridedReadWork
+    | CacheStreamWork
+    | HostStreamWork
+    | BankConflictWork
+    | DivergenceWork
+    | OccupancyWork
+    | CapacityWork
+    | ContextMemoryWork
+    | HostLinkWork
+    | PeerLinkWork
+    | CollectiveWork
+    | ExternalToolWork
+    | StorageWork
+    | LaunchLatencyWork
+    | PowerWork
+    | OptimizerStepWork
+    | GradientAccumulationWork
+    | GradientCompressionWork
+    | TrainingStepWork
+    | DecodeLoopWork,
     Field(discriminator="kind"),
 ]

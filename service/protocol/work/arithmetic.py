@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from service.protocol.base import Message
-from service.protocol.work.base import INT64, Amount, DType, Side
+from service.protocol.base import ProtocolMessage
+from service.protocol.work.base import INT64, DType, MatrixSide, WorkAmount
 
 GEMM_BYTES: dict[DType, tuple[int, int]] = {
     "fp64": (8, 8),
@@ -20,30 +20,30 @@ GEMM_BYTES: dict[DType, tuple[int, int]] = {
 """Bytes of an element that goes in and of one that comes out; products of fp8 are kept as bf16."""
 
 
-class Gemm(Message):
+class GemmWork(ProtocolMessage):
     """C = A B of random numbers."""
 
     kind: Literal["gemm"]
     dtype: DType
     """Type of the elements."""
-    m: Side
+    m: MatrixSide
     """Rows of A and C."""
-    n: Side
+    n: MatrixSide
     """Columns of B and C."""
-    k: Side
+    k: MatrixSide
     """Columns of A and rows of B."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """2 m n k, as cuBLAS and the published tables count; m n (2 k - 1) is exact and used by nobody.
 
         Bytes are those of each matrix once: what a product of few rows is bound by.
         """
         read, written = GEMM_BYTES[self.dtype]
         moved_bytes = (self.m + self.n) * self.k * read + self.m * self.n * written
-        return Amount(flops=2 * self.m * self.n * self.k, moved_bytes=moved_bytes)
+        return WorkAmount(flops=2 * self.m * self.n * self.k, moved_bytes=moved_bytes)
 
 
-class Attention(Message):
+class AttentionWork(ProtocolMessage):
     """Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache."""
 
     kind: Literal["attention"]
@@ -65,12 +65,12 @@ class Attention(Message):
     """Keys of a sequence."""
 
     @model_validator(mode="after")
-    def _heads_divide(self) -> "Attention":
+    def _validate_heads(self) -> "AttentionWork":
         if self.query_heads % self.kv_heads:
             raise ValueError("kv_heads must divide query_heads")
         return self
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """4 b h q c d, half of it where causal (FlashAttention-2, 4.1); bytes of Q, K, V and the result.
 
         Keys and values count once a sequence and head of their own: what decoding is bound by.
@@ -79,13 +79,13 @@ class Attention(Message):
         flops = 4 * self.batch * self.query_heads * queries * self.context_tokens * self.head_size
         elements = 2 * self.batch * self.head_size
         moved = elements * (self.query_heads * queries + self.kv_heads * self.context_tokens)
-        return Amount(
+        return WorkAmount(
             flops=flops // 2 if self.phase == "prefill" else flops,
             moved_bytes=moved * (4 if self.dtype == "fp32" else 2),
         )
 
 
-class Fft(Message):
+class FftWork(ProtocolMessage):
     """Complex transforms, of as many points in each dimension."""
 
     kind: Literal["fft"]
@@ -100,14 +100,14 @@ class Fft(Message):
     in_place: bool = False
     """Whether the result takes the place of the input."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """5 N log2 N a transform of N elements: FFTW's convention, whatever the algorithm does.
 
         Bytes are one read and one write of each element: what a transform that fits on the chip moves.
         """
         elements = self.points**self.dimensions
         width = {"fp16": 4, "fp32": 8, "fp64": 16}[self.dtype]
-        return Amount(
+        return WorkAmount(
             flops=round(5 * elements * log2(elements)) * self.batch,
             moved_bytes=2 * width * elements * self.batch,
         )

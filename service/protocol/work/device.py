@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.protocol.base import Message
-from service.protocol.work.base import INT64, Amount
+from service.protocol.base import ProtocolMessage
+from service.protocol.work.base import INT64, WorkAmount
 
 
-class LaunchLatency(Message):
+class LaunchLatencyWork(ProtocolMessage):
     """Time from one empty kernel to the next, launched one by one or as a graph."""
 
     kind: Literal["launch_latency"]
@@ -17,12 +17,12 @@ class LaunchLatency(Message):
     launches: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=INT64)]
     """Kernels of one execution."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """The launches of one execution."""
-        return Amount(parts=self.launches)
+        return WorkAmount(parts=self.launches)
 
 
-class Power(Message):
+class PowerWork(ProtocolMessage):
     """Power of a device, by its energy counter over the window, idle or under a load."""
 
     kind: Literal["power"]
@@ -35,6 +35,6 @@ class Power(Message):
     settle_seconds: Annotated[float, Field(ge=0, le=600)]
     """Time under the load before that."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Nothing is counted: the figure is read."""
-        return Amount()
+        return WorkAmount()

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.protocol.base import Message
-from service.protocol.work.base import INT64, Amount, Bytes
+from service.protocol.base import ProtocolMessage
+from service.protocol.work.base import INT64, Bytes, WorkAmount
 
 Devices = Annotated[int, Field(ge=2, le=64, json_schema_extra=INT64)]
 
 
-class HostLink(Message):
+class HostLinkWork(ProtocolMessage):
     """Copies between host and device."""
 
     kind: Literal["host_link"]
@@ -21,12 +21,12 @@ class HostLink(Message):
     transfer_bytes: Bytes
     """Payload of one direction."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Payload; both directions at once count twice."""
-        return Amount(moved_bytes=self.transfer_bytes * (2 if self.direction == "both" else 1))
+        return WorkAmount(moved_bytes=self.transfer_bytes * (2 if self.direction == "both" else 1))
 
 
-class PeerLink(Message):
+class PeerLinkWork(ProtocolMessage):
     """Copies from one device of a node to the next."""
 
     kind: Literal["peer_link"]
@@ -37,12 +37,12 @@ class PeerLink(Message):
     transfer_bytes: Bytes
     """Payload of one direction."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Payload; both directions at once count twice."""
-        return Amount(moved_bytes=self.transfer_bytes * (2 if self.direction == "both" else 1))
+        return WorkAmount(moved_bytes=self.transfer_bytes * (2 if self.direction == "both" else 1))
 
 
-class Collective(Message):
+class CollectiveWork(ProtocolMessage):
     """A collective of devices of one node."""
 
     kind: Literal["collective"]
@@ -57,7 +57,7 @@ class Collective(Message):
     algorithm: Literal["default", "ring", "tree", "nvls"] = "default"
     """What the library is told to use."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Bytes of the bus: payload times the factor that makes figures of any number of devices comparable.
 
         2 (n - 1) / n of an all-reduce, (n - 1) / n of gather, scatter and all-to-all, 1 of the others
@@ -66,14 +66,14 @@ class Collective(Message):
         rest = self.payload_bytes * (self.devices - 1)
         match self.operation:
             case "all_reduce":
-                return Amount(moved_bytes=2 * rest // self.devices)
+                return WorkAmount(moved_bytes=2 * rest // self.devices)
             case "all_gather" | "reduce_scatter" | "all_to_all":
-                return Amount(moved_bytes=rest // self.devices)
+                return WorkAmount(moved_bytes=rest // self.devices)
             case "broadcast" | "send_receive":
-                return Amount(moved_bytes=self.payload_bytes)
+                return WorkAmount(moved_bytes=self.payload_bytes)
 
 
-class ExternalTool(Message):
+class ExternalToolWork(ProtocolMessage):
     """A transfer that a tool of others measures, where it is installed; its times are what it reports."""
 
     kind: Literal["external_tool"]
@@ -84,12 +84,12 @@ class ExternalTool(Message):
     transfer_bytes: Bytes
     """Payload."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """The payload that the tool was asked for."""
-        return Amount(moved_bytes=self.transfer_bytes)
+        return WorkAmount(moved_bytes=self.transfer_bytes)
 
 
-class Storage(Message):
+class StorageWork(ProtocolMessage):
     """A file written and flushed to the device, or read back past the page cache where that is possible."""
 
     kind: Literal["storage"]
@@ -100,6 +100,6 @@ class Storage(Message):
     block_bytes: Bytes
     """Size of one call."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """The bytes of the file."""
-        return Amount(moved_bytes=self.file_bytes)
+        return WorkAmount(moved_bytes=self.file_bytes)

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.protocol.base import Message
-from service.protocol.work.base import INT64, Amount, Bytes
+from service.protocol.base import ProtocolMessage
+from service.protocol.work.base import INT64, Bytes, WorkAmount
 
 STREAM_ARRAYS = {"read": 1, "write": 1, "copy": 2, "triad": 3}
 """Arrays that a pattern moves through memory, each element once."""
@@ -13,7 +13,7 @@ WORD_BYTES = 4
 WARP_THREADS = 32
 
 
-class Stream(Message):
+class StreamWork(ProtocolMessage):
     """Memory bandwidth of one access pattern over arrays far larger than the cache."""
 
     kind: Literal["stream"]
@@ -22,12 +22,12 @@ class Stream(Message):
     array_bytes: Bytes
     """Size of each array."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Bytes that the source names (McCalpin, STREAM); fetches before a write are not counted."""
-        return Amount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes)
+        return WorkAmount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes)
 
 
-class StridedRead(Message):
+class StridedReadWork(ProtocolMessage):
     """Reads of 4 bytes that lie `stride_bytes` apart: what a gather gets of the bandwidth."""
 
     kind: Literal["strided_read"]
@@ -36,12 +36,12 @@ class StridedRead(Message):
     array_bytes: Bytes
     """Size of the array."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """The bytes that are used, not the lines that are fetched for them."""
-        return Amount(moved_bytes=self.array_bytes // self.stride_bytes * WORD_BYTES)
+        return WorkAmount(moved_bytes=self.array_bytes // self.stride_bytes * WORD_BYTES)
 
 
-class CacheStream(Message):
+class CacheStreamWork(ProtocolMessage):
     """Bandwidth of arrays that stay in the last-level cache: the control for a leak of it into others."""
 
     kind: Literal["cache_stream"]
@@ -52,12 +52,12 @@ class CacheStream(Message):
     passes: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=INT64)]
     """Times that one execution goes over it."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Bytes that the source names, of all passes."""
-        return Amount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes * self.passes)
+        return WorkAmount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes * self.passes)
 
 
-class HostStream(Message):
+class HostStreamWork(ProtocolMessage):
     """Bandwidth of the host's memory on a node with accelerators, over arrays far larger than its caches."""
 
     kind: Literal["host_stream"]
@@ -66,12 +66,12 @@ class HostStream(Message):
     array_bytes: Bytes
     """Size of each array."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Bytes that the source names, as of a stream."""
-        return Amount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes)
+        return WorkAmount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes)
 
 
-class BankConflict(Message):
+class BankConflictWork(ProtocolMessage):
     """Reads of the memory that a multiprocessor shares, words of a warp `stride_words` apart."""
 
     kind: Literal["bank_conflict"]
@@ -82,12 +82,12 @@ class BankConflict(Message):
     threads: Annotated[int, Field(ge=32, le=2**24, multiple_of=32, json_schema_extra=INT64)]
     """Threads of one execution."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """4 bytes a read."""
-        return Amount(moved_bytes=WORD_BYTES * self.reads * self.threads)
+        return WorkAmount(moved_bytes=WORD_BYTES * self.reads * self.threads)
 
 
-class Divergence(Message):
+class DivergenceWork(ProtocolMessage):
     """Multiply-adds of warps whose threads take `paths` different ways."""
 
     kind: Literal["divergence"]
@@ -98,12 +98,12 @@ class Divergence(Message):
     threads: Annotated[int, Field(ge=32, le=2**24, multiple_of=32, json_schema_extra=INT64)]
     """Threads of one execution."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """2 a multiply-add that somebody asked for; lanes that wait do none."""
-        return Amount(flops=2 * self.steps * self.threads)
+        return WorkAmount(flops=2 * self.steps * self.threads)
 
 
-class Occupancy(Message):
+class OccupancyWork(ProtocolMessage):
     """A copy by so few warps on each multiprocessor: throughput against occupancy."""
 
     kind: Literal["occupancy"]
@@ -112,28 +112,28 @@ class Occupancy(Message):
     array_bytes: Bytes
     """Size of each array."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Bytes read and written."""
-        return Amount(moved_bytes=2 * self.array_bytes)
+        return WorkAmount(moved_bytes=2 * self.array_bytes)
 
 
-class Capacity(Message):
+class CapacityWork(ProtocolMessage):
     """The largest block of device memory that a process can allocate."""
 
     kind: Literal["capacity"]
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Nothing is counted: the figure is read."""
-        return Amount()
+        return WorkAmount()
 
 
-class ContextMemory(Message):
+class ContextMemoryWork(ProtocolMessage):
     """Device memory that a process takes before it allocates anything."""
 
     kind: Literal["context_memory"]
     with_library: bool
     """Whether the matrix library is initialised too."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Nothing is counted: the figure is read."""
-        return Amount()
+        return WorkAmount()

@@ -4,16 +4,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from service.protocol.base import Message
-from service.protocol.work.base import INT64, Amount, Elements, Side
+from service.protocol.base import ProtocolMessage
+from service.protocol.work.base import INT64, Elements, MatrixSide, WorkAmount
 
-Few = Annotated[int, Field(ge=1, le=1024, json_schema_extra=INT64)]
+SmallCount = Annotated[int, Field(ge=1, le=1024, json_schema_extra=INT64)]
 OPTIMIZER_BYTES = {"adamw": 28, "sgd_momentum": 20}
 """Of a parameter: its gradient, and its master weight and states of 4 bytes, read; these and a weight of 2
 bytes written. A gradient is 2 bytes wide: adamw 2 + 3 x 4 + 3 x 4 + 2, momentum 2 + 2 x 4 + 2 x 4 + 2."""
 
 
-class OptimizerStep(Message):
+class OptimizerStepWork(ProtocolMessage):
     """One update of parameters in mixed precision, in one fused kernel."""
 
     kind: Literal["optimizer_step"]
@@ -22,12 +22,12 @@ class OptimizerStep(Message):
     parameters: Elements
     """Parameters that are updated."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Bytes of all that is read and written once."""
-        return Amount(moved_bytes=OPTIMIZER_BYTES[self.optimizer] * self.parameters)
+        return WorkAmount(moved_bytes=OPTIMIZER_BYTES[self.optimizer] * self.parameters)
 
 
-class GradientAccumulation(Message):
+class GradientAccumulationWork(ProtocolMessage):
     """Gradients of a micro-batch added to the sum of those before it."""
 
     kind: Literal["gradient_accumulation"]
@@ -36,12 +36,12 @@ class GradientAccumulation(Message):
     parameters: Elements
     """Gradients."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """A gradient is read, its sum of 4 bytes read and written."""
-        return Amount(moved_bytes=((2 if self.gradient_dtype == "bf16" else 4) + 8) * self.parameters)
+        return WorkAmount(moved_bytes=((2 if self.gradient_dtype == "bf16" else 4) + 8) * self.parameters)
 
 
-class GradientCompression(Message):
+class GradientCompressionWork(ProtocolMessage):
     """Gradients of 4 bytes made smaller before they are sent, with the error kept for the next step."""
 
     kind: Literal["gradient_compression"]
@@ -52,33 +52,33 @@ class GradientCompression(Message):
     kept_share: Annotated[float, Field(gt=0, le=1)] = 0.01
     """Of `top_k`: the share that is sent."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """The gradients and the error are read, the error is written: what any method moves at least."""
-        return Amount(moved_bytes=12 * self.parameters)
+        return WorkAmount(moved_bytes=12 * self.parameters)
 
 
-class _Decoder(Message):
+class _DecoderWork(ProtocolMessage):
     """A small decoder as Llama is built: RMS norm, grouped attention with rotation, gated feed-forward."""
 
-    layers: Few
+    layers: SmallCount
     """Layers, all alike."""
-    hidden: Side
+    hidden: MatrixSide
     """Elements of a token."""
-    query_heads: Few
+    query_heads: SmallCount
     """Heads of a query."""
-    kv_heads: Few
+    kv_heads: SmallCount
     """Heads of keys and values."""
     head_size: Literal[64, 128]
     """Elements of a head."""
-    feed_forward: Side
+    feed_forward: MatrixSide
     """Elements between the matrices of the feed-forward network."""
-    vocabulary: Side
+    vocabulary: MatrixSide
     """Tokens that there are."""
     dtype: Literal["fp32", "bf16"]
     """Type of weights and activations."""
 
     @model_validator(mode="after")
-    def _heads_divide(self) -> "_Decoder":
+    def _validate_heads(self) -> "_DecoderWork":
         if self.query_heads % self.kv_heads:
             raise ValueError("kv_heads must divide query_heads")
         return self
@@ -96,46 +96,46 @@ class _Decoder(Message):
         return 4 if self.dtype == "fp32" else 2
 
 
-class TrainingStep(_Decoder):
+class TrainingStepWork(_DecoderWork):
     """A whole step of a small decoder: forward, backward, accumulation and the optimizer."""
 
     kind: Literal["training_step"]
-    sequence_length: Side
+    sequence_length: MatrixSide
     """Tokens of a sequence."""
-    micro_batch_size: Few
+    micro_batch_size: SmallCount
     """Sequences of a micro-batch."""
-    accumulation_steps: Few = 1
+    accumulation_steps: SmallCount = 1
     """Micro-batches of a step."""
     recomputation: Literal["none", "full"] = "none"
     """Whether the activations of a layer are computed again in the backward pass."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """6 P a token and 12 L h d s / 2 of causal attention (PaLM, appendix B), recomputation not counted.
 
         So the rate is that of the model's FLOPs, and two strategies stand beside each other.
         """
         tokens = self.sequence_length * self.micro_batch_size * self.accumulation_steps
         attention = 6 * self.layers * self.query_heads * self.head_size * self.sequence_length
-        return Amount(flops=tokens * (6 * self.matrix_parameters + attention))
+        return WorkAmount(flops=tokens * (6 * self.matrix_parameters + attention))
 
 
-class DecodeLoop(_Decoder):
+class DecodeLoopWork(_DecoderWork):
     """Tokens of a small decoder, one after the other for each sequence of a batch."""
 
     kind: Literal["decode_loop"]
-    batch: Few
+    batch: SmallCount
     """Sequences."""
-    context_tokens: Side
+    context_tokens: MatrixSide
     """Tokens in the cache of a sequence before the first step."""
     steps: Annotated[int, Field(ge=1, le=4096, json_schema_extra=INT64)]
     """Tokens made for each sequence in one execution."""
     uses_graph: bool = True
     """Whether the launches of a step are replayed from a graph."""
 
-    def amount(self) -> Amount:
+    def count_work(self) -> WorkAmount:
         """Weights once a step and the cache as it is at the beginning; the time is that of a step."""
         cache = 2 * self.layers * self.kv_heads * self.head_size * self.context_tokens * self.batch
         moved = self.element_bytes * (self.matrix_parameters + cache) * self.steps
-        return Amount(
+        return WorkAmount(
             moved_bytes=moved, flops=2 * self.matrix_parameters * self.batch * self.steps, parts=self.steps
         )

@@ -6,17 +6,17 @@ from typing import Final, Literal, NamedTuple
 
 from service.kit.http.html import Form
 from service.planning.precision import TrainingPrecision
-from service.quotes.freeze import QUESTIONS
+from service.quotes.snapshot import QUESTIONS
 
-Kind = Literal["number", "whole", "money", "choice", "code", "start", "config"]
-Rows = Literal["models", "accelerators", "offers", "sites", "tariffs", "grids"]
-Options = tuple[tuple[str, str], ...]
+FieldKind = Literal["number", "whole", "money", "choice", "code", "start", "config"]
+CatalogRows = Literal["models", "accelerators", "offers", "sites", "tariffs", "grids"]
+FieldOptions = tuple[tuple[str, str], ...]
 
 QUESTION, WORKLOAD, SUPPLY, CURRENCY = "question", "workload", "supply", "currency_code"
 TRAINING, SERVING = "training", "inference"
 RENTED, OWNED, BOTH = "rented", "owned", "both"
-WORKLOADS: Final[Options] = ((TRAINING, "Train it"), (SERVING, "Serve it"))
-ASKED: Final[Options] = (
+WORKLOADS: Final[FieldOptions] = ((TRAINING, "Train it"), (SERVING, "Serve it"))
+ASKED: Final[FieldOptions] = (
     ("utility_bill", "All four: memory, speed, cost and utility bill"),
     ("cost", "Does it fit, how fast is it, what does it cost?"),
     ("throughput", "Does it fit, and how fast is it?"),
@@ -26,7 +26,7 @@ ASKED: Final[Options] = (
 _WEIGHTS: Final = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")
 
 
-class Field(NamedTuple):
+class FormField(NamedTuple):
     """A field; ``pointer`` is its place in the question, empty where it only says how others are read."""
 
     name: str
@@ -35,12 +35,12 @@ class Field(NamedTuple):
     unit: str = ""
     example: str = ""
     hint: str = ""
-    kind: Kind = "number"
+    kind: FieldKind = "number"
     times: Decimal = Decimal(1)
     """What a typed number is multiplied by."""
-    rows: Rows | None = None
+    rows: CatalogRows | None = None
     """The catalog rows to choose from, by their ids."""
-    options: Options = ()
+    options: FieldOptions = ()
     """What else there is to choose from."""
     nothing: str = ""
     """What choosing none of them means."""
@@ -50,25 +50,25 @@ class Field(NamedTuple):
     """The narrowest question that has no answer without it."""
 
 
-class Group(NamedTuple):
+class FieldGroup(NamedTuple):
     """Fields that belong together; those of one choice say of which."""
 
     title: str
-    fields: tuple[Field, ...]
+    fields: tuple[FormField, ...]
     of: str = ""
     """The field in which the choice is made."""
     when: frozenset[str] = frozenset()
     """What must be chosen there."""
 
 
-def _plain(values: tuple[str, ...]) -> Options:
+def _build_plain_options(values: tuple[str, ...]) -> FieldOptions:
     return tuple((value, value) for value in values)
 
 
-MODEL = Group(
+MODEL = FieldGroup(
     "Model",
     (
-        Field(
+        FormField(
             "model",
             "Model of the catalog",
             "/model/id",
@@ -76,7 +76,7 @@ MODEL = Group(
             rows="models",
             nothing="not in this list",
         ),
-        Field(
+        FormField(
             "parameters_billions",
             "Parameters",
             "/model/parameter_count",
@@ -86,7 +86,7 @@ MODEL = Group(
             kind="whole",
             times=Decimal(10**9),
         ),
-        Field(
+        FormField(
             "config",
             "The model's config.json",
             "/model/config",
@@ -96,10 +96,10 @@ MODEL = Group(
         ),
     ),
 )
-DEVICES = Group(
+DEVICES = FieldGroup(
     "Devices",
     (
-        Field(
+        FormField(
             "accelerator",
             "Accelerator",
             "/cluster/accelerator/id",
@@ -108,7 +108,7 @@ DEVICES = Group(
             nothing="none yet: what the model needs",
             needed_since="throughput",
         ),
-        Field(
+        FormField(
             "accelerator_count",
             "Devices",
             "/cluster/accelerator_count",
@@ -117,7 +117,7 @@ DEVICES = Group(
             kind="whole",
             needed_since="throughput",
         ),
-        Field(
+        FormField(
             "utilization_percent",
             "Utilization",
             "/efficiency/utilization",
@@ -129,10 +129,10 @@ DEVICES = Group(
         ),
     ),
 )
-TRAINED = Group(
+TRAINED = FieldGroup(
     "Training",
     (
-        Field(
+        FormField(
             "total_tokens_billions",
             "Tokens to train on",
             "/workload/total_tokens",
@@ -143,7 +143,7 @@ TRAINED = Group(
             since="throughput",
             needed_since="cost",
         ),
-        Field(
+        FormField(
             "sequence_length",
             "Length of a sequence",
             "/workload/sequence_length",
@@ -151,7 +151,7 @@ TRAINED = Group(
             example="4096",
             kind="whole",
         ),
-        Field(
+        FormField(
             "global_batch_size",
             "Batch of a step",
             "/workload/global_batch_size",
@@ -160,22 +160,22 @@ TRAINED = Group(
             hint="Left empty, one for each replica.",
             kind="whole",
         ),
-        Field(
+        FormField(
             "precision",
             "Precision of training",
             "/workload/precision",
             kind="choice",
-            options=_plain(tuple(TrainingPrecision)),
+            options=_build_plain_options(tuple(TrainingPrecision)),
             nothing="the best that the devices have",
         ),
     ),
     WORKLOAD,
     frozenset({TRAINING}),
 )
-SERVED = Group(
+SERVED = FieldGroup(
     "Serving",
     (
-        Field(
+        FormField(
             "requests_per_second",
             "Requests",
             "/workload/request_rate_per_second",
@@ -183,7 +183,7 @@ SERVED = Group(
             example="2",
             needed_since="throughput",
         ),
-        Field(
+        FormField(
             "input_tokens",
             "Length of a prompt",
             "/workload/input_tokens",
@@ -191,7 +191,7 @@ SERVED = Group(
             example="1000",
             kind="whole",
         ),
-        Field(
+        FormField(
             "output_tokens",
             "Length of an answer",
             "/workload/output_tokens",
@@ -199,15 +199,15 @@ SERVED = Group(
             example="250",
             kind="whole",
         ),
-        Field(
+        FormField(
             "weight_precision",
             "Precision of the weights",
             "/workload/weight_precision",
             kind="choice",
-            options=_plain(_WEIGHTS),
+            options=_build_plain_options(_WEIGHTS),
             nothing="that of the checkpoint, else bf16",
         ),
-        Field(
+        FormField(
             "days",
             "Time of service",
             "/workload/horizon/duration_seconds",
@@ -221,10 +221,10 @@ SERVED = Group(
     WORKLOAD,
     frozenset({SERVING}),
 )
-HAD = Group(
+HAD = FieldGroup(
     "How the devices are paid for",
     (
-        Field(
+        FormField(
             SUPPLY,
             "Rented or owned",
             "",
@@ -233,7 +233,7 @@ HAD = Group(
             since="cost",
             needed_since="cost",
         ),
-        Field(
+        FormField(
             CURRENCY,
             "Currency",
             "/currency_code",
@@ -244,10 +244,10 @@ HAD = Group(
         ),
     ),
 )
-RENT = Group(
+RENT = FieldGroup(
     "Rent",
     (
-        Field(
+        FormField(
             "price_per_device_hour",
             "Rent of one device",
             "/rental/price_per_device_hour",
@@ -255,7 +255,7 @@ RENT = Group(
             example="2.50",
             kind="money",
         ),
-        Field(
+        FormField(
             "offer",
             "Offer of the catalog",
             "/rental/offer_id",
@@ -267,10 +267,10 @@ RENT = Group(
     SUPPLY,
     frozenset({RENTED, BOTH}),
 )
-OWN = Group(
+OWN = FieldGroup(
     "Purchase",
     (
-        Field(
+        FormField(
             "price_per_device",
             "Price of one device",
             "/purchase/price_per_device",
@@ -278,7 +278,7 @@ OWN = Group(
             example="30000",
             kind="money",
         ),
-        Field(
+        FormField(
             "years",
             "Use of the devices",
             "/purchase/ownership/years",
@@ -290,11 +290,11 @@ OWN = Group(
     SUPPLY,
     frozenset({OWNED, BOTH}),
 )
-SITE = Group(
+SITE = FieldGroup(
     "Building and electricity",
     (
-        Field("site", "Site", "/site/site_id", kind="choice", rows="sites", nothing="not in this list"),
-        Field(
+        FormField("site", "Site", "/site/site_id", kind="choice", rows="sites", nothing="not in this list"),
+        FormField(
             "pue",
             "Power usage effectiveness (PUE)",
             "/site/pue",
@@ -302,7 +302,7 @@ SITE = Group(
             example="1.2",
             hint="Left empty, that of the site.",
         ),
-        Field(
+        FormField(
             "price_per_kwh",
             "Electricity",
             "/site/electricity/price_per_kwh",
@@ -310,7 +310,7 @@ SITE = Group(
             example="0.12",
             kind="money",
         ),
-        Field(
+        FormField(
             "tariff",
             "Tariff",
             "/site/electricity/tariff_id",
@@ -319,7 +319,7 @@ SITE = Group(
             rows="tariffs",
             nothing="none: the price of a kWh",
         ),
-        Field(
+        FormField(
             "time_zone",
             "Clock of the site",
             "/site/time_zone",
@@ -328,7 +328,7 @@ SITE = Group(
             hint="Needed with a tariff; the run starts at midnight of this clock.",
             kind="code",
         ),
-        Field(
+        FormField(
             "starts_on",
             "Start of the run",
             "/starts_at",
@@ -337,7 +337,7 @@ SITE = Group(
             hint="Needed with a tariff.",
             kind="start",
         ),
-        Field(
+        FormField(
             "grid",
             "Grid zone",
             "/site/grid_id",
@@ -345,7 +345,7 @@ SITE = Group(
             rows="grids",
             nothing="that of the site, if it has one",
         ),
-        Field(
+        FormField(
             "carbon_intensity",
             "Emissions of a kWh",
             "/site/carbon_intensity_kg_co2e_per_kwh",
@@ -356,7 +356,7 @@ SITE = Group(
     ),
 )
 GROUPS: Final = (MODEL, DEVICES, TRAINED, SERVED, HAD, RENT, OWN, SITE)
-FIELDS: Final[Mapping[str, Field]] = {field.name: field for group in GROUPS for field in group.fields}
+FIELDS: Final[Mapping[str, FormField]] = {field.name: field for group in GROUPS for field in group.fields}
 LABELS: Final[Mapping[str, str]] = {
     **{name: field.label for name, field in FIELDS.items()},
     QUESTION: "Question",
@@ -404,7 +404,7 @@ PLACES: Final[Mapping[str, str]] = {
 """The field behind each place of the question."""
 
 
-def is_asked_by(field: Field, question: str) -> bool:
+def is_relevant_to(field: FormField, question: str) -> bool:
     """Whether the answer to a question depends on a field, by where that goes and since when it counts."""
     names = [name for name, _ in ASKED]
     root = field.pointer.partition("/")[2].partition("/")[0]
@@ -412,7 +412,7 @@ def is_asked_by(field: Field, question: str) -> bool:
     return has_place and names.index(question) <= names.index(field.since)
 
 
-def is_needed_by(field: Field, question: str) -> bool:
+def is_required_by(field: FormField, question: str) -> bool:
     """Whether a question has no answer without a field."""
     names = [name for name, _ in ASKED]
     return bool(field.needed_since) and names.index(question) <= names.index(field.needed_since)

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
-from service.auth.sessions import OwnForm, Reading, VisitedRoute, Visitor
+from service.auth.sessions import AuthenticatedPageRoute, PageVisitor, SameSessionForm, VisitorDependency
 from service.evidence.snapshot import SnapshotStore
-from service.kit.http.html import Form, errors_by_field, page_response, page_router, render
+from service.kit.http.html import Form, group_errors_by_field, page_response, page_router, render_template
 from service.kit.http.problems import Problem
-from service.kit.http.web import WorkAside, body_errors
+from service.kit.http.web import OffloadedWork, build_body_problem
 from service.quotes.form.fields import (
     ASKED,
     AT_FIRST,
@@ -24,22 +24,22 @@ from service.quotes.form.fields import (
     GROUPS,
     LABELS,
     WORKLOADS,
-    Rows,
+    CatalogRows,
 )
-from service.quotes.form.question import Typed, in_own_units, question_from
-from service.quotes.freeze import QUESTIONS, Asked, freeze, owns_devices, projected
-from service.quotes.report.service import estimate_section
+from service.quotes.form.question import TypedForm, convert_problem_units, parse_question
+from service.quotes.report.service import render_estimate_section
+from service.quotes.snapshot import QUESTIONS, QuoteSubject, build_quote, is_owning_devices, project_questions
 from service.resolve.catalog import CatalogView
-from service.schemas.base import Input
+from service.schemas.base import StrictModel
 
 
-class AskingPage(VisitedRoute):
+class QuestionPageRoute(AuthenticatedPageRoute):
     """A page whose form asks and stores nothing."""
 
     stores = False
 
 
-class Answer(NamedTuple):
+class FormAnswer(NamedTuple):
     """The report of a question, and the request of the API that asks the same."""
 
     report: Markup
@@ -50,20 +50,22 @@ class Answer(NamedTuple):
 
 
 _MISSING = "MISSING"
-router = page_router(tag="estimates", route_class=AskingPage)
+router = page_router(tag="estimates", route_class=QuestionPageRoute)
 
 
 @router.get("/ask")
-async def ask_form(request: Request, visitor: Reading) -> Response:
+async def ask_form(request: Request, visitor: VisitorDependency) -> Response:
     """The form as it is before anything is typed."""
     return await run_in_threadpool(_page, await _snapshot(request), visitor, AT_FIRST)
 
 
 @router.post("/ask")
-async def ask(request: Request, visitor: Reading, form: OwnForm, aside: WorkAside) -> Response:
+async def ask(
+    request: Request, visitor: VisitorDependency, form: SameSessionForm, aside: OffloadedWork
+) -> Response:
     """The answer above the form, or the form with what is wrong at its fields."""
     snapshot = await _snapshot(request)
-    typed = question_from(form, snapshot)
+    typed = parse_question(form, snapshot)
 
     async def show(**more: Any) -> Response:  # noqa: ANN401
         page = partial(_page, snapshot, visitor, form, unused=typed.unused)
@@ -76,42 +78,42 @@ async def ask(request: Request, visitor: Reading, form: OwnForm, aside: WorkAsid
     except Problem as problem:
         if not problem.errors:
             raise
-        at_fields, others = errors_by_field(in_own_units(problem), typed.places)
+        at_fields, others = group_errors_by_field(convert_problem_units(problem), typed.places)
         return await show(wrong=at_fields, others=others)
     return await show(answer=answer)
 
 
 async def _snapshot(request: Request) -> CatalogView:
     store: SnapshotStore = request.app.state.snapshots
-    return await store.asked(request.scope)
+    return await store.get_requested(request.scope)
 
 
-def _question(typed: Typed) -> Input:
+def _question(typed: TypedForm) -> StrictModel:
     raw = to_json(typed.question)
     try:
         return QUESTIONS[typed.name].model_validate_json(raw)
     except ValidationError as error:
-        raise body_errors(error, raw) from None
+        raise build_body_problem(error, raw) from None
 
 
-def _shape_errors(typed: Typed) -> dict[str, str]:
+def _shape_errors(typed: TypedForm) -> dict[str, str]:
     """What else is wrong beside what cannot be read, so that it need not be sent twice."""
     try:
         _question(typed)
     except Problem as problem:
-        said = [error for error in in_own_units(problem).errors if error.code != _MISSING]
-        at_fields, _ = errors_by_field(type(problem)(problem.detail, *said), typed.places)
+        said = [error for error in convert_problem_units(problem).errors if error.code != _MISSING]
+        at_fields, _ = group_errors_by_field(type(problem)(problem.detail, *said), typed.places)
         return at_fields
     return {}
 
 
-def _answered(typed: Typed, snapshot: CatalogView) -> Answer:
+def _answered(typed: TypedForm, snapshot: CatalogView) -> FormAnswer:
     """The report of a question; what is wrong with it is a problem."""
     question = _question(typed)
     operation: Any = typed.name.replace("_", "-")
-    asked = Asked(operation, "", projected(typed.name, question), owns_devices(question))
-    frozen = freeze(asked, snapshot, lambda sources: [{}] * len(sources))
-    report = estimate_section(
+    asked = QuoteSubject(operation, "", project_questions(typed.name, question), is_owning_devices(question))
+    frozen = build_quote(asked, snapshot, lambda sources: [{}] * len(sources))
+    report = render_estimate_section(
         {
             **frozen.summary,
             **frozen.document,
@@ -120,7 +122,7 @@ def _answered(typed: Typed, snapshot: CatalogView) -> Answer:
         }
     )
     body = json.dumps(typed.question, indent=1, ensure_ascii=False)
-    return Answer(
+    return FormAnswer(
         report, f"/v1/estimates/{operation}", body, _said(frozen.document["warnings"], typed.places)
     )
 
@@ -136,7 +138,7 @@ def _said(warnings: Iterable[Mapping[str, str]], places: Mapping[str, str]) -> d
     return said
 
 
-def _ids(snapshot: CatalogView, noun: Rows) -> list[str]:
+def _ids(snapshot: CatalogView, noun: CatalogRows) -> list[str]:
     """Ids of a noun, each row once."""
     rows: Mapping[str, Any] = getattr(snapshot, noun)
     return sorted({row.source["id"] for row in rows.values()})
@@ -144,15 +146,15 @@ def _ids(snapshot: CatalogView, noun: Rows) -> list[str]:
 
 def _page(
     snapshot: CatalogView,
-    visitor: Visitor,
+    visitor: PageVisitor,
     form: Form,
     *,
     wrong: Mapping[str, str] | None = None,
     others: list[str] | None = None,
     unused: Mapping[str, str] | None = None,
-    answer: Answer | None = None,
+    answer: FormAnswer | None = None,
 ) -> Response:
-    page = render(
+    page = render_template(
         "quotes/form/form.html",
         visitor=visitor,
         form=form,

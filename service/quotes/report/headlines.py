@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.quotes.report.charts import About, Bar, Mark, bars
-from service.quotes.report.numbers import NOT_KNOWN, TIMES, Figure, Scale, figure
-from service.quotes.report.scaling import doubling
-from service.quotes.report.shapes import Picture, Table
-from service.schemas.base import Gap
+from service.quotes.report.charts import ChartBar, ChartLabel, ChartMark, render_bars
+from service.quotes.report.numbers import NOT_KNOWN, TIMES, FormattedFigure, UnitScale, build_figure
+from service.quotes.report.scaling import build_doubling_axis
+from service.quotes.report.shapes import ReportChart, ReportTable
+from service.schemas.base import EstimateGap
 
 NAMES = {
     "total": "Total",
@@ -39,27 +39,27 @@ BASES = {
 _LEAST, _MOST = 2.0**-6, 2.0**6
 
 
-def headline_rows(quote: Mapping[str, Any]) -> list[Figure]:
+def build_headline_rows(quote: Mapping[str, Any]) -> list[FormattedFigure]:
     """All headlines; those that were asked for and are not known say why."""
     expected = {name for request in quote["requests"] for name in _EXPECTED[request]}
     found: Mapping[str, Any] = quote["headlines"]
-    rows: list[Figure] = []
+    rows: list[FormattedFigure] = []
     for name, title in NAMES.items():
-        one = figure(name, found.get(name))
+        one = build_figure(name, found.get(name))
         if one is not None:
             rows.append(one._replace(name=title))
         elif name in expected:
-            rows.append(Figure(title, NOT_KNOWN, basis=_reason(quote["gaps"], name)))
+            rows.append(FormattedFigure(title, NOT_KNOWN, basis=_find_reason(quote["gaps"], name)))
     return rows
 
 
-def _reason(gaps: Sequence[Gap], name: str) -> str:
+def _find_reason(gaps: Sequence[EstimateGap], name: str) -> str:
     """Why a headline is not known: what its own gap says, else that of the figure of this name."""
     found = [gap for gap in gaps if gap["pointer"].endswith(f"/{name}")]
     return min(found, key=lambda gap: len(gap["pointer"]))["detail"] if found else ""
 
 
-def total_text(quote: Mapping[str, Any]) -> str:
+def format_total(quote: Mapping[str, Any]) -> str:
     """What the total counts."""
     if "total" not in quote["headlines"]:
         return ""
@@ -70,29 +70,32 @@ def total_text(quote: Mapping[str, Any]) -> str:
     return "The total is the charges of the run; it counts no electricity."
 
 
-def _ends(value: Mapping[str, Any]) -> tuple[float, float, float]:
+def _get_interval(value: Mapping[str, Any]) -> tuple[float, float, float]:
     """Low, middle and high of a headline."""
     return (float(value["low"]), float(value.get("value", value.get("amount"))), float(value["high"]))
 
 
-def certainty(headlines: Mapping[str, Any]) -> Picture | None:
+def build_interval_chart(headlines: Mapping[str, Any]) -> ReportChart | None:
     """Intervals of the headlines, each over its own estimate."""
     found: list[tuple[str, float, float]] = []
     for name, title in NAMES.items():
         value = headlines.get(name)
         if isinstance(value, Mapping):
-            low, middle, high = _ends(value)
+            low, middle, high = _get_interval(value)
             if 0 < low < high:
                 found.append((title, low / middle, high / middle))
     if not found:
         return None
-    axis = doubling(*(max(low, _LEAST) for _, low, _ in found), *(min(high, _MOST) for *_, high in found))
+    axis = build_doubling_axis(
+        *(max(low, _LEAST) for _, low, _ in found), *(min(high, _MOST) for *_, high in found)
+    )
     rows = [
-        Bar(name, f"{TIMES}{low:.2f} to {TIMES}{high:.2f}", 1.0, 1.0, low, high) for name, low, high in found
+        ChartBar(name, f"{TIMES}{low:.2f} to {TIMES}{high:.2f}", 1.0, 1.0, low, high)
+        for name, low, high in found
     ]
     caption = "80% intervals of the headlines over their estimates"
-    chart = bars(
-        About(
+    chart = render_bars(
+        ChartLabel(
             "certainty",
             caption,
             "Points are the estimates, lines their intervals, on a logarithmic axis. "
@@ -100,10 +103,10 @@ def certainty(headlines: Mapping[str, Any]) -> Picture | None:
         ),
         rows,
         axis,
-        Scale(1.0, "over the estimate, logarithmic"),
-        [Mark("the estimate", 1.0)],
+        UnitScale(1.0, "over the estimate, logarithmic"),
+        [ChartMark("the estimate", 1.0)],
     )
-    table = Table(
+    table = ReportTable(
         caption,
         ("Headline", "Low end", "High end"),
         [(name, f"{TIMES}{low:.3f}", f"{TIMES}{high:.3f}") for name, low, high in found],
@@ -112,9 +115,9 @@ def certainty(headlines: Mapping[str, Any]) -> Picture | None:
     note = "In four of five cases the figure should turn out within its interval."
     if any(low < _LEAST or high > _MOST for _, low, high in found):
         note += " Intervals that leave the axis are drawn to its end."
-    return Picture(caption, chart, table, note)
+    return ReportChart(caption, chart, table, note)
 
 
-def basis_text(basis: str) -> str:
+def format_basis(basis: str) -> str:
     """Evidence in words."""
     return BASES.get(basis, basis)

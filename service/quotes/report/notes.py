@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from service.quotes.report.headlines import NAMES
-from service.quotes.report.numbers import PERCENT, plain_words, shown, title_of, words
-from service.quotes.report.shapes import Remarks, Section, Table, shown_blocks
-from service.schemas.base import AnswerWarning, Gap
+from service.quotes.report.numbers import PERCENT, format_figure_title, format_value, to_plain_words, to_title
+from service.quotes.report.shapes import ReportRemarks, ReportSection, ReportTable, select_blocks
+from service.schemas.base import AnswerWarning, EstimateGap
 
 _MOST_SHOWN = 8
 _NAMES = {"focus_digest": "Charges as rows of FOCUS", "fits": "Whether it fits"}
@@ -24,33 +24,35 @@ _ANSWERS = ("cost", "headlines")
 _DEGREES = ("tensor", "pipeline", "data", "context", "expert")
 
 
-def first_notes(quote: Mapping[str, Any], question: Mapping[str, Any], total_text: str) -> list[Remarks]:
+def list_first_notes(
+    quote: Mapping[str, Any], question: Mapping[str, Any], total_text: str
+) -> list[ReportRemarks]:
     """What somebody who decides has to see beside the headlines."""
-    gaps = sorted(quote["gaps"], key=_rank)
-    left_out = [f"{_figure_of(gap)}: {gap['detail']}" for gap in gaps]
+    gaps = sorted(quote["gaps"], key=_rank_gap)
+    left_out = [f"{_get_figure_name(gap)}: {gap['detail']}" for gap in gaps]
     if total_text:
         left_out.insert(0, total_text)
     warnings = [warning["detail"] for warning in quote["warnings"]]
     found = (
-        Remarks("What is left out", _shortened(left_out)),
-        Remarks("Warnings", _shortened(warnings)),
-        Remarks("Assumptions", list(_assumptions(question, quote["answers"]))),
+        ReportRemarks("What is left out", _shorten_notes(left_out)),
+        ReportRemarks("Warnings", _shorten_notes(warnings)),
+        ReportRemarks("Assumptions", list(_list_assumptions(question, quote["answers"]))),
     )
     return [each for each in found if each.items]
 
 
-def _shortened(texts: Sequence[str]) -> list[str]:
-    items = list(dict.fromkeys(_sentence(text) for text in texts))
+def _shorten_notes(texts: Sequence[str]) -> list[str]:
+    items = list(dict.fromkeys(_to_sentence(text) for text in texts))
     if len(items) <= _MOST_SHOWN:
         return items
     return [*items[:_MOST_SHOWN], f"And {len(items) - _MOST_SHOWN} more, under “Warnings and gaps”."]
 
 
-def _sentence(text: str) -> str:
+def _to_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def _rank(gap: Gap) -> int:
+def _rank_gap(gap: EstimateGap) -> int:
     """What is decided about comes first."""
     *_, parent, name = ["", *gap["pointer"].split("/")]
     if name == "total":
@@ -58,21 +60,24 @@ def _rank(gap: Gap) -> int:
     return list(NAMES).index(name) if name in NAMES else len(NAMES)
 
 
-def _figure_of(gap: Gap) -> str:
+def _get_figure_name(gap: EstimateGap) -> str:
     *_, parent, name = ["", *gap["pointer"].split("/")]
     if name == "total" and parent not in _ANSWERS:
-        return f"{words(parent)}, total"
-    return _NAMES.get(name) or title_of(name)
+        return f"{to_title(parent)}, total"
+    return _NAMES.get(name) or format_figure_title(name)
 
 
-def _assumptions(question: Mapping[str, Any], answers: Mapping[str, Any]) -> Iterator[str]:
+def _list_assumptions(question: Mapping[str, Any], answers: Mapping[str, Any]) -> Iterator[str]:
     """What holds because the question says so, or says nothing else."""
     efficiency = question.get("efficiency", {})
     if efficiency.get("source") == "assumed":
-        yield f"The utilization of {shown(efficiency['utilization'], PERCENT)} is given, not estimated."
+        share = format_value(efficiency["utilization"], PERCENT)
+        yield f"The utilization of {share} is given, not estimated."
     layout = next((each["parallelism"] for each in answers.values() if "parallelism" in each), None)
     if layout and "parallelism" not in question:
-        degrees = [f"{plain_words(name)} {layout[name]:,}" for name in _DEGREES if layout.get(name, 1) != 1]
+        degrees = [
+            f"{to_plain_words(name)} {layout[name]:,}" for name in _DEGREES if layout.get(name, 1) != 1
+        ]
         if degrees:
             yield f"The layout is chosen by the service: {', '.join(degrees)}."
     workload = question.get("workload", {})
@@ -81,34 +86,34 @@ def _assumptions(question: Mapping[str, Any], answers: Mapping[str, Any]) -> Ite
         yield from (text for name, text in without.items() if name not in workload)
 
 
-def notes_section(warnings: Sequence[AnswerWarning], gaps: Sequence[Gap]) -> Section:
+def build_notes_section(warnings: Sequence[AnswerWarning], gaps: Sequence[EstimateGap]) -> ReportSection:
     """Warnings, and figures that are not known."""
-    return Section(
+    return ReportSection(
         "notes",
         "Warnings and gaps",
-        f"{_counted(warnings, 'warning')}; {_counted(gaps, 'figure')} not known.",
-        shown_blocks(
-            _remarks(warnings, "All warnings"),
-            _remarks(gaps, "Figures that are not known: they are not counted as 0"),
+        f"{_format_count(warnings, 'warning')}; {_format_count(gaps, 'figure')} not known.",
+        select_blocks(
+            _build_remarks_table(warnings, "All warnings"),
+            _build_remarks_table(gaps, "Figures that are not known: they are not counted as 0"),
         ),
     )
 
 
-def _counted(items: Sequence[object], name: str) -> str:
+def _format_count(items: Sequence[object], name: str) -> str:
     return f"{len(items) or 'No'} {name}{'' if len(items) == 1 else 's'}"
 
 
-def _remarks(notes: Sequence[AnswerWarning] | Sequence[Gap], where: str) -> Table:
+def _build_remarks_table(notes: Sequence[AnswerWarning] | Sequence[EstimateGap], where: str) -> ReportTable:
     rows = [(note["detail"], f"{note['code']} {note['pointer']}".strip()) for note in notes]
-    return Table(where, ("What to know", "Code and place"), rows)
+    return ReportTable(where, ("What to know", "Code and place"), rows)
 
 
-def sources_section(inputs: Sequence[Mapping[str, Any]]) -> Section:
+def build_sources_section(inputs: Sequence[Mapping[str, Any]]) -> ReportSection:
     """Rows of the catalog that the answers rest on."""
     rows = [
-        (f"{words(row['kind'])} {row['id']}", f"{row['version']}, {row['origin']}", row["citation"])
+        (f"{to_title(row['kind'])} {row['id']}", f"{row['version']}, {row['origin']}", row["citation"])
         for row in inputs
     ]
-    table = Table("Rows of the catalog", ("Row", "Version, origin", "Where its values come from"), rows)
+    table = ReportTable("Rows of the catalog", ("Row", "Version, origin", "Where its values come from"), rows)
     lead = "Rows of the catalog that the answers rest on, as they were then."
-    return Section("sources", "Sources", lead, shown_blocks(table))
+    return ReportSection("sources", "Sources", lead, select_blocks(table))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from service.kit.http.html import money as _money
+from service.kit.http.html import format_money as _money
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -17,46 +17,53 @@ _SMALLEST = 1e-4
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-class Scale(NamedTuple):
+class UnitScale(NamedTuple):
     """A unit that people read, in units of the document."""
 
     factor: float
     unit: str
 
 
-Ladder = Sequence[Scale]
+UnitLadder = Sequence[UnitScale]
 """Units of one quantity, the smallest first."""
 
-PLAIN: Ladder = (Scale(1.0, ""),)
-PERCENT: Ladder = (Scale(0.01, "%"),)
-BYTES: Ladder = tuple(
-    Scale(2.0 ** (10 * power), unit) for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+PLAIN: UnitLadder = (UnitScale(1.0, ""),)
+PERCENT: UnitLadder = (UnitScale(0.01, "%"),)
+BYTES: UnitLadder = tuple(
+    UnitScale(2.0 ** (10 * power), unit)
+    for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
 )
-SECONDS: Ladder = (
-    Scale(1e-6, "µs"),
-    Scale(1e-3, "ms"),
-    Scale(1.0, "s"),
-    Scale(60.0, "min"),
-    Scale(3600.0, "h"),
-    Scale(86400.0, "days"),
+SECONDS: UnitLadder = (
+    UnitScale(1e-6, "µs"),
+    UnitScale(1e-3, "ms"),
+    UnitScale(1.0, "s"),
+    UnitScale(60.0, "min"),
+    UnitScale(3600.0, "h"),
+    UnitScale(86400.0, "days"),
 )
-HOURS: Ladder = (Scale(1.0, "h"),)
-KWH: Ladder = (Scale(1e-3, "Wh"), Scale(1.0, "kWh"), Scale(1e3, "MWh"), Scale(1e6, "GWh"), Scale(1e9, "TWh"))
-KW: Ladder = (Scale(1e-3, "W"), Scale(1.0, "kW"), Scale(1e3, "MW"), Scale(1e6, "GW"))
-WATTS: Ladder = (Scale(1.0, "W"), Scale(1e3, "kW"), Scale(1e6, "MW"), Scale(1e9, "GW"))
-JOULES: Ladder = (Scale(1.0, "J"), Scale(1e3, "kJ"), Scale(1e6, "MJ"))
-KG_CO2E: Ladder = (Scale(1e-3, "g CO₂e"), Scale(1.0, "kg CO₂e"), Scale(1e3, "t CO₂e"))
-LITERS: Ladder = (Scale(1.0, "L"), Scale(1e3, "m³"))
-FLOPS_PER_SECOND: Ladder = (
-    Scale(1.0, "FLOP/s"),
-    Scale(1e9, "GFLOP/s"),
-    Scale(1e12, "TFLOP/s"),
-    Scale(1e15, "PFLOP/s"),
+HOURS: UnitLadder = (UnitScale(1.0, "h"),)
+KWH: UnitLadder = (
+    UnitScale(1e-3, "Wh"),
+    UnitScale(1.0, "kWh"),
+    UnitScale(1e3, "MWh"),
+    UnitScale(1e6, "GWh"),
+    UnitScale(1e9, "TWh"),
 )
-FLOPS: Ladder = (Scale(1.0, "FLOP"),)
-_MONTHS: Ladder = (Scale(1.0, "months"),)
+KW: UnitLadder = (UnitScale(1e-3, "W"), UnitScale(1.0, "kW"), UnitScale(1e3, "MW"), UnitScale(1e6, "GW"))
+WATTS: UnitLadder = (UnitScale(1.0, "W"), UnitScale(1e3, "kW"), UnitScale(1e6, "MW"), UnitScale(1e9, "GW"))
+JOULES: UnitLadder = (UnitScale(1.0, "J"), UnitScale(1e3, "kJ"), UnitScale(1e6, "MJ"))
+KG_CO2E: UnitLadder = (UnitScale(1e-3, "g CO₂e"), UnitScale(1.0, "kg CO₂e"), UnitScale(1e3, "t CO₂e"))
+LITERS: UnitLadder = (UnitScale(1.0, "L"), UnitScale(1e3, "m³"))
+FLOPS_PER_SECOND: UnitLadder = (
+    UnitScale(1.0, "FLOP/s"),
+    UnitScale(1e9, "GFLOP/s"),
+    UnitScale(1e12, "TFLOP/s"),
+    UnitScale(1e15, "PFLOP/s"),
+)
+FLOPS: UnitLadder = (UnitScale(1.0, "FLOP"),)
+_MONTHS: UnitLadder = (UnitScale(1.0, "months"),)
 
-_LADDERS: Sequence[tuple[str, Ladder]] = (
+_LADDERS: Sequence[tuple[str, UnitLadder]] = (
     ("flops_per_second_per_device", FLOPS_PER_SECOND),
     ("seconds", SECONDS),
     ("seconds_without", SECONDS),
@@ -103,7 +110,7 @@ _UNITS = {
 }
 
 
-class Figure(NamedTuple):
+class FormattedFigure(NamedTuple):
     """A figure as it is shown."""
 
     name: str
@@ -118,7 +125,7 @@ class Figure(NamedTuple):
         return f"{self.shown} ({self.low} to {self.high})" if self.low else self.shown
 
 
-def ladder_of(name: str) -> Ladder:
+def select_ladder(name: str) -> UnitLadder:
     """The units of a member, by what its name ends in."""
     for ending, ladder in _LADDERS:
         if name.endswith(ending) and not name.endswith(f"_per_{ending}"):
@@ -126,7 +133,7 @@ def ladder_of(name: str) -> Ladder:
     return PLAIN
 
 
-def scale_of(ladder: Ladder, size: float) -> Scale:
+def select_scale(ladder: UnitLadder, size: float) -> UnitScale:
     """The largest unit that ``size`` has at least one of, else the smallest."""
     fitting = [scale for scale in ladder if scale.factor <= abs(size)]
     if fitting:
@@ -134,7 +141,7 @@ def scale_of(ladder: Ladder, size: float) -> Scale:
     return ladder[0] if size else min(ladder, key=lambda scale: abs(math.log(scale.factor)))
 
 
-def digits(value: float) -> str:
+def format_number(value: float) -> str:
     """A number to four significant digits, whole numbers whole."""
     if not math.isfinite(value):
         return NOT_KNOWN
@@ -149,7 +156,7 @@ def digits(value: float) -> str:
     return f"{value:,.{places}f}"
 
 
-def counted(value: float) -> str:
+def format_quantity(value: float) -> str:
     """How much is charged for: so many digits that its product with the price is the amount."""
     if not math.isfinite(value):
         return NOT_KNOWN
@@ -157,27 +164,27 @@ def counted(value: float) -> str:
     return f"{whole}.{part.rstrip('0')}".rstrip(".")
 
 
-def money_text(amount: str | Decimal, currency_code: str) -> str:
+def format_money(amount: str | Decimal, currency_code: str) -> str:
     """An amount to its last digit; what is nothing has no sign."""
     return _money(Decimal(amount) + 0, currency_code)
 
 
-def in_scale(value: float, scale: Scale) -> str:
+def format_in_scale(value: float, scale: UnitScale) -> str:
     """A value in a unit, with it."""
-    return with_unit(digits(value / scale.factor), scale)
+    return add_unit(format_number(value / scale.factor), scale)
 
 
-def with_unit(text: str, scale: Scale) -> str:
+def add_unit(text: str, scale: UnitScale) -> str:
     """A number that is written already, and its unit."""
     return f"{text}{_SPACE}{scale.unit}".rstrip(_SPACE)
 
 
-def shown(value: float, ladder: Ladder) -> str:
+def format_value(value: float, ladder: UnitLadder) -> str:
     """A value in the unit of its size."""
-    return in_scale(value, scale_of(ladder, value))
+    return format_in_scale(value, select_scale(ladder, value))
 
 
-def plain_words(name: str) -> str:
+def to_plain_words(name: str) -> str:
     """The name of a member in words."""
     text = " ".join(_WORDS.get(part, part) for part in name.replace("-", "_").split("_") if part)
     for apart, joined in _JOINED.items():
@@ -185,60 +192,66 @@ def plain_words(name: str) -> str:
     return text
 
 
-def words(name: str) -> str:
+def to_title(name: str) -> str:
     """The same, as a title."""
-    text = plain_words(name)
+    text = to_plain_words(name)
     return text[:1].upper() + text[1:]
 
 
-def title_of(name: str) -> str:
+def format_figure_title(name: str) -> str:
     """The name of a figure in words: what it is instead of its unit, which is shown with the number."""
     for unit, noun in _UNITS.items():
         if name.endswith(unit):
             before = name.removesuffix(unit)
-            return words(before if before in noun or not noun else f"{before}_{noun}")
-    return words(name.replace("flops_per_second", "rate").replace("_seconds_without", "_without"))
+            return to_title(before if before in noun or not noun else f"{before}_{noun}")
+    return to_title(name.replace("flops_per_second", "rate").replace("_seconds_without", "_without"))
 
 
-def tick(scale: Scale) -> Callable[[float], str]:
+def build_tick_format(scale: UnitScale) -> Callable[[float], str]:
     """Labels of an axis in a unit."""
     return lambda value: f"{value / scale.factor:,.10g}"
 
 
-def quantity_figure(name: str, quantity: Mapping[str, Any], ladder: Ladder | None = None) -> Figure:
+def build_quantity_figure(
+    name: str, quantity: Mapping[str, Any], ladder: UnitLadder | None = None
+) -> FormattedFigure:
     """A quantity with its interval, all in one unit."""
-    scale = scale_of(ladder or ladder_of(name), quantity["value"])
-    value, low, high = (in_scale(quantity[end], scale) for end in ("value", "low", "high"))
+    scale = select_scale(ladder or select_ladder(name), quantity["value"])
+    value, low, high = (format_in_scale(quantity[end], scale) for end in ("value", "low", "high"))
     # An interval that is narrower than what is shown says nothing.
     ends = ("", "") if value == low == high else (low, high)
-    return Figure(title_of(name), value, *ends, quantity["basis"])
+    return FormattedFigure(format_figure_title(name), value, *ends, quantity["basis"])
 
 
-def money_figure(name: str, money: Mapping[str, Any]) -> Figure:
+def build_money_figure(name: str, money: Mapping[str, Any]) -> FormattedFigure:
     """An amount with its interval."""
     code = money["currency_code"]
     ends = ("", "")
     if Decimal(money["low"]) != Decimal(money["high"]):
-        ends = (money_text(money["low"], code), money_text(money["high"], code))
-    return Figure(title_of(name), money_text(money["amount"], code), *ends, money["basis"])
+        ends = (format_money(money["low"], code), format_money(money["high"], code))
+    return FormattedFigure(
+        format_figure_title(name), format_money(money["amount"], code), *ends, money["basis"]
+    )
 
 
-def figure(name: str, value: object) -> Figure | None:
+def build_figure(name: str, value: object) -> FormattedFigure | None:
     """A member of an answer as a figure; None where it is none."""
     if isinstance(value, bool):
-        return Figure(title_of(name), "yes" if value else "no")
+        return FormattedFigure(format_figure_title(name), "yes" if value else "no")
     if isinstance(value, int | float):
-        return Figure(title_of(name), shown(value, ladder_of(name)))
+        return FormattedFigure(format_figure_title(name), format_value(value, select_ladder(name)))
     if not isinstance(value, Mapping):
         return None
     if value.keys() >= {"value", "low", "high", "basis"}:
-        return quantity_figure(name, value)
+        return build_quantity_figure(name, value)
     if value.keys() >= {"amount", "low", "high", "basis"}:
-        return money_figure(name, value)
+        return build_money_figure(name, value)
     return None
 
 
-def figures(answer: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> list[Figure]:
+def list_figures(
+    answer: Mapping[str, Any], *, without: frozenset[str] = frozenset()
+) -> list[FormattedFigure]:
     """All figures of an answer, in its order."""
-    found = (figure(name, value) for name, value in answer.items() if name not in without)
+    found = (build_figure(name, value) for name, value in answer.items() if name not in without)
     return [one for one in found if one is not None]

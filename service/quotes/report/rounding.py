@@ -11,37 +11,37 @@ _PART_DIGITS = 2
 _MOST_MORE = 3
 
 
-class Printed(NamedTuple):
+class PrintedSum(NamedTuple):
     """Texts of parts and of their whole."""
 
     parts: list[str]
     whole: str
 
 
-def are_parts(values: Sequence[float], whole: float) -> bool:
+def is_sum_of(values: Sequence[float], whole: float) -> bool:
     """Whether values sum to a whole."""
     return math.isclose(math.fsum(values), whole, rel_tol=_SUM, abs_tol=0.0)
 
 
-def printed(values: Sequence[float], whole: float, places: int | None = None) -> Printed:
+def round_to_sum(values: Sequence[float], whole: float, places: int | None = None) -> PrintedSum:
     """Parts and whole with the same number of decimals, so many that they sum as they are printed.
 
     Where none of a few does it, parts are rounded down and the units that are then missing go to those that
     lost most (largest remainders): each is less than a unit of its last place from its value.
     """
-    least, most = (places, places) if places is not None else _places(values, whole)
+    least, most = (places, places) if places is not None else _count_decimals(values, whole)
     for tried in range(least, most + 1):
         counts = [round(value * 10**tried) for value in values]
         if sum(counts) == round(whole * 10**tried):
-            return _printed(counts, values, whole, tried)
-    return _printed(_shared_out(values, whole, most), values, whole, most)
+            return _build_printed(counts, values, whole, tried)
+    return _build_printed(_apportion_counts(values, whole, most), values, whole, most)
 
 
-def _shared_out(values: Sequence[float], whole: float, places: int) -> list[int]:
+def _apportion_counts(values: Sequence[float], whole: float, places: int) -> list[int]:
     scaled = [value * 10**places for value in values]
     counts = [math.floor(value) for value in scaled]
     missing = round(whole * 10**places) - sum(counts)
-    if not are_parts(values, whole) or not 0 <= missing <= len(counts):
+    if not is_sum_of(values, whole) or not 0 <= missing <= len(counts):
         return [round(value) for value in scaled]
     by_loss = sorted(range(len(counts)), key=lambda place: counts[place] - scaled[place])
     for place in by_loss[:missing]:
@@ -49,22 +49,22 @@ def _shared_out(values: Sequence[float], whole: float, places: int) -> list[int]
     return counts
 
 
-def _printed(counts: Sequence[int], values: Sequence[float], whole: float, places: int) -> Printed:
-    parts = [_text(count, value, places) for count, value in zip(counts, values, strict=True)]
-    return Printed(parts, _text(round(whole * 10**places), whole, places))
+def _build_printed(counts: Sequence[int], values: Sequence[float], whole: float, places: int) -> PrintedSum:
+    parts = [_format_count(count, value, places) for count, value in zip(counts, values, strict=True)]
+    return PrintedSum(parts, _format_count(round(whole * 10**places), whole, places))
 
 
-def printed_shares(values: Sequence[float], whole: float) -> Printed:
+def round_shares(values: Sequence[float], whole: float) -> PrintedSum:
     """Shares of a whole in percent, which sum to 100."""
     if not whole:
-        return Printed([""] * len(values), "")
-    found = printed([value / whole * 100 for value in values], 100.0, places=1)
-    return Printed(
+        return PrintedSum([""] * len(values), "")
+    found = round_to_sum([value / whole * 100 for value in values], 100.0, places=1)
+    return PrintedSum(
         [f"{text}\N{NO-BREAK SPACE}%" for text in found.parts], f"{found.whole}\N{NO-BREAK SPACE}%"
     )
 
 
-def _places(values: Sequence[float], whole: float) -> tuple[int, int]:
+def _count_decimals(values: Sequence[float], whole: float) -> tuple[int, int]:
     """Fewest and most decimals: four digits of the whole, two of small parts where that takes few more."""
     sizes = [abs(value) for value in (*values, whole) if value]
     if not sizes or all(value == int(value) for value in (*values, whole)):
@@ -75,7 +75,7 @@ def _places(values: Sequence[float], whole: float) -> tuple[int, int]:
     return max(enough, min(wanted, most)), most
 
 
-def _text(count: int, value: float, places: int) -> str:
+def _format_count(count: int, value: float, places: int) -> str:
     if not count and value > 0:
         return f"< {10.0**-places:.{places}f}"
     return f"{count / 10**places:,.{places}f}"

@@ -7,7 +7,7 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _MOST_TICKS = 5
 
 
-class Axis(NamedTuple):
+class ChartAxis(NamedTuple):
     """A scale from 0 to 1 with its ticks."""
 
     low: float
@@ -15,7 +15,7 @@ class Axis(NamedTuple):
     ticks: tuple[float, ...]
     is_log: bool = False
 
-    def place(self, value: float) -> float:
+    def to_position(self, value: float) -> float:
         """Where a value is, from 0 to 1; beyond the ends at the end."""
         if self.is_log:
             at = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
@@ -24,7 +24,7 @@ class Axis(NamedTuple):
         return min(1.0, max(0.0, at))
 
 
-def linear(*values: float, unit: float = 1.0) -> Axis:
+def build_linear_axis(*values: float, unit: float = 1.0) -> ChartAxis:
     """An axis of equal steps that begins at 0, and below it where a value is; steps are round in ``unit``."""
     low, high = min(0.0, *values) / unit, max(0.0, *values) / unit
     span = (high - low) or 1.0
@@ -34,22 +34,22 @@ def linear(*values: float, unit: float = 1.0) -> Axis:
     # Nothing at all has an axis too.
     last = max(last, first + 1)
     size = step * unit
-    return Axis(first * size, last * size, tuple(place * size for place in range(first, last + 1)))
+    return ChartAxis(first * size, last * size, tuple(place * size for place in range(first, last + 1)))
 
 
-def logarithmic(*values: float) -> Axis:
+def build_logarithmic_axis(*values: float) -> ChartAxis:
     """An axis of equal ratios over whole powers of ten."""
     first = math.floor(math.log10(min(values)) + 1e-9)
     last = max(math.ceil(math.log10(max(values)) - 1e-9), first + 1)
     every = math.ceil((last - first) / _MOST_TICKS)
     ticks = tuple(10.0**power for power in range(first, last + 1, every))
-    return Axis(10.0**first, 10.0**last, ticks, is_log=True)
+    return ChartAxis(10.0**first, 10.0**last, ticks, is_log=True)
 
 
-def doubling(*values: float) -> Axis:
+def build_doubling_axis(*values: float) -> ChartAxis:
     """An axis of equal ratios over whole powers of two."""
     first = math.floor(math.log2(min(values)) + 1e-9)
     last = max(math.ceil(math.log2(max(values)) - 1e-9), first + 1)
     every = math.ceil((last - first) / _MOST_TICKS)
     ticks = tuple(2.0**power for power in range(first, last + 1, every))
-    return Axis(2.0**first, 2.0**last, ticks, is_log=True)
+    return ChartAxis(2.0**first, 2.0**last, ticks, is_log=True)

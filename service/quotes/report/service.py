@@ -7,71 +7,76 @@ from typing import Any
 from markupsafe import Markup
 from pydantic_core import to_json
 
-from service.kit.http.html import fragment, render
-from service.quotes.report.asked import asked_table, question_of, subject_of
-from service.quotes.report.headlines import basis_text, certainty, headline_rows, total_text
-from service.quotes.report.memory import memory_section
-from service.quotes.report.money import cost_section
-from service.quotes.report.notes import first_notes, notes_section, sources_section
-from service.quotes.report.shapes import Section, shown_blocks
-from service.quotes.report.speed import speed_section
-from service.quotes.report.utility_bill.bill import bill_section
-from service.quotes.report.utility_bill.emissions import emissions_section
-from service.quotes.report.utility_bill.energy import energy_section
+from service.kit.http.html import render_fragment, render_template
+from service.quotes.report.headlines import (
+    build_headline_rows,
+    build_interval_chart,
+    format_basis,
+    format_total,
+)
+from service.quotes.report.memory import build_memory_section
+from service.quotes.report.money import build_cost_section
+from service.quotes.report.notes import build_notes_section, build_sources_section, list_first_notes
+from service.quotes.report.question import build_settings_table, format_subject, get_broadest_question
+from service.quotes.report.shapes import ReportSection, select_blocks
+from service.quotes.report.speed import build_speed_section
+from service.quotes.report.utility_bill.bill import build_bill_section
+from service.quotes.report.utility_bill.emissions import build_emissions_section
+from service.quotes.report.utility_bill.energy import build_energy_section
 
-__all__ = ["estimate_section", "report_html", "report_section"]
+__all__ = ["render_estimate_section", "render_report", "render_report_section"]
 
 
-def report_html(quote: Mapping[str, Any]) -> str:
+def render_report(quote: Mapping[str, Any]) -> str:
     """The report as a page."""
-    return render("quotes/report/page.html", quote=quote, report=report_section(quote))
+    return render_template("quotes/report/page.html", quote=quote, report=render_report_section(quote))
 
 
-def report_section(quote: Mapping[str, Any]) -> Markup:
+def render_report_section(quote: Mapping[str, Any]) -> Markup:
     """The report as a part of another page: headings of level 2 and 3, ids that begin with `report-`."""
-    return _shown("quotes/report/report.html", quote)
+    return _render_template("quotes/report/report.html", quote)
 
 
-def estimate_section(found: Mapping[str, Any]) -> Markup:
+def render_estimate_section(found: Mapping[str, Any]) -> Markup:
     """The same of what is no quote: headlines, answers and what they rest on, without name and validity."""
-    return _shown("quotes/report/estimate.html", found)
+    return _render_template("quotes/report/estimate.html", found)
 
 
-def _shown(template: str, given: Mapping[str, Any]) -> Markup:
+def _render_template(template: str, given: Mapping[str, Any]) -> Markup:
     # As the document says it: questions as objects, times as text.
     quote = json.loads(to_json(given))
-    question = question_of(quote["requests"])
-    return fragment(
+    question = get_broadest_question(quote["requests"])
+    return render_fragment(
         template,
         quote=quote,
-        subject=subject_of(question),
-        headlines=headline_rows(quote),
-        first_notes=first_notes(quote, question, total_text(quote)),
-        certainty=certainty(quote["headlines"]),
-        sections=[*_answers(quote["answers"]), *_ends(quote, question)],
-        basis_text=basis_text,
+        subject=format_subject(question),
+        headlines=build_headline_rows(quote),
+        first_notes=list_first_notes(quote, question, format_total(quote)),
+        certainty=build_interval_chart(quote["headlines"]),
+        sections=[*_build_answer_sections(quote["answers"]), *_build_end_sections(quote, question)],
+        basis_text=format_basis,
     )
 
 
-def _answers(answers: Mapping[str, Any]) -> list[Section]:
+def _build_answer_sections(answers: Mapping[str, Any]) -> list[ReportSection]:
     """Sections of each answer that there is."""
-    found: list[Section] = []
+    found: list[ReportSection] = []
     if "memory" in answers:
-        found.append(memory_section(answers["memory"]))
+        found.append(build_memory_section(answers["memory"]))
     if "throughput" in answers:
-        found.append(speed_section(answers["throughput"]))
+        found.append(build_speed_section(answers["throughput"]))
     if "cost" in answers:
-        found.append(cost_section(answers["cost"], is_alone="utility_bill" not in answers))
+        found.append(build_cost_section(answers["cost"], is_alone="utility_bill" not in answers))
     if "utility_bill" in answers:
         bill = answers["utility_bill"]
-        found += [energy_section(bill), bill_section(bill), emissions_section(bill)]
+        found += [build_energy_section(bill), build_bill_section(bill), build_emissions_section(bill)]
     return found
 
 
-def _ends(quote: Mapping[str, Any], question: Mapping[str, Any]) -> list[Section]:
+def _build_end_sections(quote: Mapping[str, Any], question: Mapping[str, Any]) -> list[ReportSection]:
     """What the answers rest on."""
     return [
-        notes_section(quote["warnings"], quote["gaps"]),
-        Section("asked", "What was asked", "", shown_blocks(asked_table(question))),
-        sources_section(quote["inputs"]),
+        build_notes_section(quote["warnings"], quote["gaps"]),
+        ReportSection("asked", "What was asked", "", select_blocks(build_settings_table(question))),
+        build_sources_section(quote["inputs"]),
     ]

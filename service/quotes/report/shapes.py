@@ -5,46 +5,46 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from service.quotes.report.numbers import Figure
+from service.quotes.report.numbers import FormattedFigure
 
 MOST_ROWS = 200
 """Most rows of a table."""
 
-Cell = str | Markup
+TableCell = str | Markup
 
 
-class Figures(NamedTuple):
+class FigureList(NamedTuple):
     """Figures with their intervals and what they rest on."""
 
     caption: str
-    rows: Sequence[Figure]
+    rows: Sequence[FormattedFigure]
     kind: str = "figures"
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """Rows under a head; ``numbers`` says which columns are numbers, ``total`` is the last row."""
 
     caption: str
     head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     numbers: frozenset[int] = frozenset()
-    total: Sequence[Cell] = ()
+    total: Sequence[TableCell] = ()
     is_folded: bool = False
     """Whether it is shown to those who ask for it only, and not printed: others say the same in short."""
     kind: str = "table"
 
 
-class Picture(NamedTuple):
+class ReportChart(NamedTuple):
     """A chart and a table of the same figures."""
 
     caption: str
     chart: Markup
-    table: Table
+    table: ReportTable
     note: str = ""
     kind: str = "picture"
 
 
-class Remarks(NamedTuple):
+class ReportRemarks(NamedTuple):
     """Sentences, each by itself."""
 
     caption: str
@@ -52,45 +52,45 @@ class Remarks(NamedTuple):
     kind: str = "remarks"
 
 
-Block = Figures | Table | Picture | Remarks
+ReportBlock = FigureList | ReportTable | ReportChart | ReportRemarks
 
 
-class Section(NamedTuple):
+class ReportSection(NamedTuple):
     """A part of a report under a heading of its own."""
 
     key: str
     title: str
     lead: str
-    blocks: Sequence[Block]
+    blocks: Sequence[ReportBlock]
 
 
-def shown_blocks(*blocks: Block | None) -> list[Block]:
+def select_blocks(*blocks: ReportBlock | None) -> list[ReportBlock]:
     """Blocks that have something to show, none of more rows than a page has room for."""
-    return [_shortened(block) for block in blocks if block is not None and _has_content(block)]
+    return [_shorten_block(block) for block in blocks if block is not None and _has_content(block)]
 
 
-def _shortened(block: Block) -> Block:
-    if isinstance(block, Picture):
-        return block._replace(table=_cut(block.table))
-    if isinstance(block, Table):
-        return _cut(block)
-    if isinstance(block, Remarks) and len(block.items) > MOST_ROWS:
-        return block._replace(items=[*block.items[:MOST_ROWS], _more(len(block.items))])
+def _shorten_block(block: ReportBlock) -> ReportBlock:
+    if isinstance(block, ReportChart):
+        return block._replace(table=_truncate_table(block.table))
+    if isinstance(block, ReportTable):
+        return _truncate_table(block)
+    if isinstance(block, ReportRemarks) and len(block.items) > MOST_ROWS:
+        return block._replace(items=[*block.items[:MOST_ROWS], _format_remainder(len(block.items))])
     return block
 
 
-def _cut(table: Table) -> Table:
+def _truncate_table(table: ReportTable) -> ReportTable:
     if len(table.rows) <= MOST_ROWS:
         return table
-    rest = (_more(len(table.rows)), *([""] * (len(table.head) - 1)))
+    rest = (_format_remainder(len(table.rows)), *([""] * (len(table.head) - 1)))
     return table._replace(rows=[*table.rows[:MOST_ROWS], rest])
 
 
-def _more(count: int) -> str:
+def _format_remainder(count: int) -> str:
     return f"and {count - MOST_ROWS:,} more in the JSON"
 
 
-def _has_content(block: Block) -> bool:
-    if isinstance(block, Picture):
+def _has_content(block: ReportBlock) -> bool:
+    if isinstance(block, ReportChart):
         return True
-    return bool(block.items if isinstance(block, Remarks) else block.rows)
+    return bool(block.items if isinstance(block, ReportRemarks) else block.rows)

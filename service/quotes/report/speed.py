@@ -3,27 +3,42 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from service.quotes.report.charts import About, Bar, Point, bars, roofline, stacked
+from service.quotes.report.charts import (
+    ChartBar,
+    ChartLabel,
+    RooflinePoint,
+    render_bars,
+    render_roofline,
+    stack_bars,
+)
 from service.quotes.report.numbers import (
     FLOPS_PER_SECOND,
     PERCENT,
     SECONDS,
-    Scale,
-    digits,
-    figures,
-    in_scale,
-    quantity_figure,
-    scale_of,
-    shown,
-    with_unit,
-    words,
+    UnitScale,
+    add_unit,
+    build_quantity_figure,
+    format_in_scale,
+    format_number,
+    format_value,
+    list_figures,
+    select_scale,
+    to_title,
 )
-from service.quotes.report.rounding import Printed, are_parts, printed
-from service.quotes.report.scaling import linear
-from service.quotes.report.shapes import Block, Figures, Picture, Remarks, Section, Table, shown_blocks
-from service.schemas.answers import OperatorAnswer, PhaseAnswer, ThroughputAnswer
+from service.quotes.report.rounding import PrintedSum, is_sum_of, round_to_sum
+from service.quotes.report.scaling import build_linear_axis
+from service.quotes.report.shapes import (
+    FigureList,
+    ReportBlock,
+    ReportChart,
+    ReportRemarks,
+    ReportSection,
+    ReportTable,
+    select_blocks,
+)
+from service.schemas.answers import OperatorEstimate, PhaseTime, ThroughputEstimate
 
-_GB = Scale(1e9, "GB/s")
+_GB = UnitScale(1e9, "GB/s")
 _BOUND = {
     "compute": "the rate at which devices compute",
     "memory": "the bandwidth of the devices' memory",
@@ -35,162 +50,165 @@ _BOUND = {
 _TOLD = frozenset({"parallelism", "evidence", "bottleneck", "scaling"})
 
 
-def speed_section(answer: ThroughputAnswer) -> Section:
+def build_speed_section(answer: ThroughputEstimate) -> ReportSection:
     """Rates, where the time goes, and what limits it."""
     hints = [hint["detail"] for hint in answer.get("hints", [])]
     bottleneck = answer.get("bottleneck")
     advice = [each["detail"] for each in bottleneck["advice"]] if bottleneck else []
-    return Section(
+    return ReportSection(
         "speed",
         "Speed",
-        _lead(answer),
+        _format_lead(answer),
         [
-            *shown_blocks(
-                _phases(answer),
-                Figures("Rates and times", figures(answer)),
-                _percentiles(answer),
-                _iterations(answer["breakdown"]),
-                Remarks("What would make it faster", advice),
-                _operators(answer),
+            *select_blocks(
+                _build_phases_picture(answer),
+                FigureList("Rates and times", list_figures(answer)),
+                _build_percentiles_table(answer),
+                _build_iterations_table(answer["breakdown"]),
+                ReportRemarks("What would make it faster", advice),
+                _build_roofline_picture(answer),
             ),
-            *shown_blocks(*_scaling(answer)),
-            *shown_blocks(*_parts(answer), Remarks("Hints for the recipe", hints)),
+            *select_blocks(*_build_scaling_tables(answer)),
+            *select_blocks(*_list_parts(answer), ReportRemarks("Hints for the recipe", hints)),
         ],
     )
 
 
-def _lead(answer: ThroughputAnswer) -> str:
+def _format_lead(answer: ThroughputEstimate) -> str:
     bottleneck = answer.get("bottleneck")
     if bottleneck is None:
         return "What limits the speed is not known."
     return f"Most of the time is set by {_BOUND.get(bottleneck['bound'], bottleneck['bound'])}."
 
 
-def _parts(answer: Mapping[str, Any], within: str = "") -> Iterator[Figures]:
+def _list_parts(answer: Mapping[str, Any], within: str = "") -> Iterator[FigureList]:
     """Members that have figures of their own, and those within them."""
     for name, value in answer.items():
         if isinstance(value, Mapping) and name not in _TOLD and "basis" not in value:
             if name.endswith("_percentiles"):
                 continue
-            caption = f"{within}{words(name)}"
-            yield Figures(caption, figures(value))
-            yield from _parts(value, f"{caption}: ")
+            caption = f"{within}{to_title(name)}"
+            yield FigureList(caption, list_figures(value))
+            yield from _list_parts(value, f"{caption}: ")
 
 
-def _whole(answer: ThroughputAnswer) -> tuple[str, Mapping[str, Any]] | None:
+def _find_total(answer: ThroughputEstimate) -> tuple[str, Mapping[str, Any]] | None:
     """What the phases are parts of, if they sum to it."""
     for name, member in (("Step", "step_seconds"), ("Request", "request_seconds")):
         if member in answer:
             whole: Mapping[str, Any] = answer[member]  # type: ignore[literal-required]
-            if are_parts([phase["seconds"]["value"] for phase in answer["breakdown"]], whole["value"]):
+            if is_sum_of([phase["seconds"]["value"] for phase in answer["breakdown"]], whole["value"]):
                 return name, whole
     return None
 
 
-def _phases(answer: ThroughputAnswer) -> Picture | None:
+def _build_phases_picture(answer: ThroughputEstimate) -> ReportChart | None:
     phases = answer["breakdown"]
     if not phases:
         return None
-    whole = _whole(answer)
+    whole = _find_total(answer)
     longest = max(phase["seconds"]["value"] for phase in phases)
-    scale = scale_of(SECONDS, whole[1]["value"] if whole else longest)
-    texts = _texts(phases, whole, scale)
+    scale = select_scale(SECONDS, whole[1]["value"] if whole else longest)
+    texts = _format_phase_times(phases, whole, scale)
     described = [
-        (words(phase["phase"]), with_unit(text, scale), phase["seconds"])
+        (to_title(phase["phase"]), add_unit(text, scale), phase["seconds"])
         for phase, text in zip(phases, texts.parts, strict=True)
     ]
     if whole:
-        rows = stacked([(name, text, q["value"]) for name, text, q in described])
+        rows = stack_bars([(name, text, q["value"]) for name, text, q in described])
         name, total = whole
-        shown_total = with_unit(texts.whole, scale)
+        shown_total = add_unit(texts.whole, scale)
         title = f"{name}, with its 80% interval"
-        rows.append(Bar(title, shown_total, 0.0, total["value"], total["low"], total["high"], is_total=True))
+        rows.append(
+            ChartBar(title, shown_total, 0.0, total["value"], total["low"], total["high"], is_total=True)
+        )
     else:
-        rows = [Bar(name, text, 0.0, q["value"], q["low"], q["high"]) for name, text, q in described]
+        rows = [ChartBar(name, text, 0.0, q["value"], q["low"], q["high"]) for name, text, q in described]
     caption = f"Where the time of a {whole[0].lower()} goes" if whole else "Where the time goes"
     ends = [end for row in rows for end in (row.end, row.high or 0.0)]
     description = "; ".join(f"{name} {text}" for name, text, _ in described)
-    axis = linear(*ends, unit=scale.factor)
-    chart = bars(About("phases", caption, description), rows, axis, scale)
-    return Picture(caption, chart, _phase_table(caption, phases, whole, scale))
+    axis = build_linear_axis(*ends, unit=scale.factor)
+    chart = render_bars(ChartLabel("phases", caption, description), rows, axis, scale)
+    return ReportChart(caption, chart, _build_phase_table(caption, phases, whole, scale))
 
 
-def _texts(
-    phases: Sequence[PhaseAnswer], whole: tuple[str, Mapping[str, Any]] | None, scale: Scale
-) -> Printed:
+def _format_phase_times(
+    phases: Sequence[PhaseTime], whole: tuple[str, Mapping[str, Any]] | None, scale: UnitScale
+) -> PrintedSum:
     seconds = [phase["seconds"]["value"] / scale.factor for phase in phases]
-    return printed(seconds, whole[1]["value"] / scale.factor if whole else max(seconds))
+    return round_to_sum(seconds, whole[1]["value"] / scale.factor if whole else max(seconds))
 
 
-def _phase_table(
-    caption: str, phases: Sequence[PhaseAnswer], whole: tuple[str, Mapping[str, Any]] | None, scale: Scale
-) -> Table:
-    def row(name: str, seconds: Mapping[str, Any], text: str, bound: str) -> tuple[str, ...]:
-        interval = f"{digits(seconds['low'] / scale.factor)} to {digits(seconds['high'] / scale.factor)}"
+def _build_phase_table(
+    caption: str, phases: Sequence[PhaseTime], whole: tuple[str, Mapping[str, Any]] | None, scale: UnitScale
+) -> ReportTable:
+    def build_row(name: str, seconds: Mapping[str, Any], text: str, bound: str) -> tuple[str, ...]:
+        low, high = (format_number(seconds[end] / scale.factor) for end in ("low", "high"))
+        interval = f"{low} to {high}"
         return (name, text, interval, bound)
 
-    texts = _texts(phases, whole, scale)
-    return Table(
+    texts = _format_phase_times(phases, whole, scale)
+    return ReportTable(
         caption,
         ("Phase", scale.unit, f"80% interval, {scale.unit}", "Set by"),
         [
-            row(words(phase["phase"]), phase["seconds"], text, phase["bound"])
+            build_row(to_title(phase["phase"]), phase["seconds"], text, phase["bound"])
             for phase, text in zip(phases, texts.parts, strict=True)
         ],
         frozenset({1, 2}),
-        row(*whole, texts.whole, "") if whole else (),
+        build_row(*whole, texts.whole, "") if whole else (),
     )
 
 
-def _percentiles(answer: Mapping[str, Any]) -> Table:
+def _build_percentiles_table(answer: Mapping[str, Any]) -> ReportTable:
     rows = [
         (
-            words(name.removesuffix("_seconds_percentiles")),
-            *(shown(value[at], SECONDS) for at in ("p50", "p95", "p99")),
+            to_title(name.removesuffix("_seconds_percentiles")),
+            *(format_value(value[at], SECONDS) for at in ("p50", "p95", "p99")),
         )
         for name, value in answer.items()
         if name.endswith("_seconds_percentiles")
     ]
     head = ("Time", "half of the requests", "95 %", "99 %")
-    return Table("What requests take at most", head, rows, frozenset({1, 2, 3}))
+    return ReportTable("What requests take at most", head, rows, frozenset({1, 2, 3}))
 
 
-def _iterations(phases: Sequence[PhaseAnswer]) -> Table:
+def _build_iterations_table(phases: Sequence[PhaseTime]) -> ReportTable:
     rows = [
-        (words(phase["phase"]), words(part["part"]), shown(part["seconds"], SECONDS))
+        (to_title(phase["phase"]), to_title(part["part"]), format_value(part["seconds"], SECONDS))
         for phase in phases
         for part in phase.get("parts", ())
     ]
     caption = "What the iterations of a request spend its time on"
-    return Table(caption, ("Phase", "Part", "Time"), rows, frozenset({2}))
+    return ReportTable(caption, ("Phase", "Part", "Time"), rows, frozenset({2}))
 
 
-def _scaling(answer: ThroughputAnswer) -> list[Block]:
+def _build_scaling_tables(answer: ThroughputEstimate) -> list[ReportBlock]:
     scaling = answer.get("scaling")
     if scaling is None:
         return []
-    tables: list[Block] = []
+    tables: list[ReportBlock] = []
     for caption, curve in (
         ("The same step on more accelerators (strong scaling)", scaling["strong"]),
         ("A step that grows with them (weak scaling)", scaling["weak"]),
     ):
         rows = [
             (
-                digits(point["accelerator_count"]),
-                quantity_figure("step_seconds", point["step_seconds"]).cell,
-                digits(point["speedup"]),
-                shown(point["efficiency"], PERCENT),
+                format_number(point["accelerator_count"]),
+                build_quantity_figure("step_seconds", point["step_seconds"]).cell,
+                format_number(point["speedup"]),
+                format_value(point["efficiency"], PERCENT),
             )
             for point in curve["points"]
         ]
         head = ("Accelerators", "Step", "Speed-up", "Efficiency")
-        tables.append(Table(caption, head, rows, frozenset({1, 2, 3})))
+        tables.append(ReportTable(caption, head, rows, frozenset({1, 2, 3})))
     return tables
 
 
-def _operators(answer: ThroughputAnswer) -> Picture | None:
+def _build_roofline_picture(answer: ThroughputEstimate) -> ReportChart | None:
     operators = answer.get("operators", [])
-    drawn = [(number, each) for number, each in enumerate(operators, 1) if _is_drawn(each)]
+    drawn = [(number, each) for number, each in enumerate(operators, 1) if _is_chartable(each)]
     if not drawn:
         return None
     peak = max(each["attainable_flops_per_second"] for _, each in drawn)
@@ -203,7 +221,7 @@ def _operators(answer: ThroughputAnswer) -> Picture | None:
     ]
     bandwidth = max(slopes) if slopes else None
     points = [
-        Point(
+        RooflinePoint(
             number,
             each["flops_per_byte"],
             each["achieved_flops_per_second"],
@@ -212,43 +230,45 @@ def _operators(answer: ThroughputAnswer) -> Picture | None:
         )
         for number, each in drawn
     ]
-    scale = scale_of(FLOPS_PER_SECOND, peak)
+    scale = select_scale(FLOPS_PER_SECOND, peak)
     caption = "Operators of one block under the roofline"
     description = (
         f"{len(points)} operators by FLOPs per byte and what they achieve, on logarithmic axes, under a "
-        f"roof of {in_scale(peak, scale)}{_ridge(peak, bandwidth)}."
+        f"roof of {format_in_scale(peak, scale)}{_format_ridge(peak, bandwidth)}."
     )
-    chart = roofline(About("roofline", caption, description), points, peak, bandwidth, scale)
+    chart = render_roofline(ChartLabel("roofline", caption, description), points, peak, bandwidth, scale)
     note = (
         "One block, one device, one micro-batch. Circles are bound by compute, squares by memory; filled are "
         "forward, hollow backward; numbers are those of the table, left out where they would overlap. "
-        f"The line is what the data sheet allows: {in_scale(peak, scale)}{_ridge(peak, bandwidth)}."
+        f"The line is what the data sheet allows: {format_in_scale(peak, scale)}"
+        f"{_format_ridge(peak, bandwidth)}."
     )
-    return Picture(caption, chart, _operator_table(caption, operators), note)
+    return ReportChart(caption, chart, _build_operator_table(caption, operators), note)
 
 
-def _ridge(peak: float, bandwidth: float | None) -> str:
+def _format_ridge(peak: float, bandwidth: float | None) -> str:
     """Where the roof bends, as far as that is known."""
     if not bandwidth:
         return ""
-    return f" and {in_scale(bandwidth, _GB)}, which meet at {digits(peak / bandwidth)} FLOP per byte"
+    ridge = format_number(peak / bandwidth)
+    return f" and {format_in_scale(bandwidth, _GB)}, which meet at {ridge} FLOP per byte"
 
 
-def _is_drawn(operator: OperatorAnswer) -> bool:
+def _is_chartable(operator: OperatorEstimate) -> bool:
     return operator["flops_per_byte"] > 0 and operator["achieved_flops_per_second"] > 0
 
 
-def _operator_table(caption: str, operators: Sequence[OperatorAnswer]) -> Table:
+def _build_operator_table(caption: str, operators: Sequence[OperatorEstimate]) -> ReportTable:
     rows = [
         (
-            f"{number} {words(each['operator'])}, {each['direction']}",
-            digits(each["flops_per_byte"]),
-            digits(each["achieved_flops_per_second"] / 1e12),
-            digits(each["attainable_flops_per_second"] / 1e12),
-            digits(each["seconds"] * 1e6),
+            f"{number} {to_title(each['operator'])}, {each['direction']}",
+            format_number(each["flops_per_byte"]),
+            format_number(each["achieved_flops_per_second"] / 1e12),
+            format_number(each["attainable_flops_per_second"] / 1e12),
+            format_number(each["seconds"] * 1e6),
             each["bound"],
         )
         for number, each in enumerate(operators, 1)
     ]
     head = ("Operator", "FLOP/byte", "Achieved, TFLOP/s", "At most, TFLOP/s", "Time, µs", "Bound")
-    return Table(caption, head, rows, frozenset({1, 2, 3, 4}))
+    return ReportTable(caption, head, rows, frozenset({1, 2, 3, 4}))

@@ -1,6 +1,6 @@
 """What a node without an accelerator measures: the same kinds of work, done by NumPy on its processor."""
 
-from service.worker.benchmark import Prepare
+from service.worker.benchmark import BenchmarkPreparer
 from service.worker.cpu import (
     attention,
     cache,
@@ -15,7 +15,7 @@ from service.worker.cpu import (
     training,
 )
 
-PREPARE: dict[str, Prepare] = {
+PREPARE: dict[str, BenchmarkPreparer] = {
     "gemm": gemm.prepare,
     "attention": attention.prepare,
     "stream": stream.prepare,

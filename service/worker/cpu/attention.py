@@ -6,12 +6,19 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import Attention
-from service.worker.benchmark import Facts, Prepared, Unsupported
-from service.worker.cpu.blas import loaded
-from service.worker.cpu.host_timed import NUMPY, HostTimed, checksum, correctness, generator, rotation
+from service.protocol.work import AttentionWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
+from service.worker.cpu.blas import inspect_blas
+from service.worker.cpu.host_timed import (
+    NUMPY,
+    HostTimed,
+    build_correctness,
+    build_generator,
+    build_rotation,
+    compute_checksum,
+)
 
 QUERY_TILE = 256
 CHECKED = 8
@@ -21,14 +28,14 @@ _UNIT = float(np.finfo(np.float32).eps) / 2
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
     """Q, K and V of shapes (batch, kv heads, group x queries or keys, head size), from normal(0, 1).
 
     Heads of a query that share keys are rows of one product. Raises :class:`Unsupported` for a type that
     NumPy does not multiply by BLAS, and for back ends of PyTorch.
     """
     del accelerator_index
-    work = benchmark.get_work(Attention)
+    work = benchmark.get_work(AttentionWork)
     if work.back_end != "own":
         raise Unsupported(f"{work.back_end} is not measured on cpu")
     if work.dtype != "fp32":
@@ -37,8 +44,8 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     group = work.query_heads // work.kv_heads
     shape = (work.batch, work.kv_heads, group, queries, work.head_size)
     cache = (work.batch, work.kv_heads, work.context_tokens, work.head_size)
-    turns = rotation(work.amount().moved_bytes)
-    random = generator(benchmark, seed)
+    turns = build_rotation(work.count_work().moved_bytes)
+    random = build_generator(benchmark, seed)
     drawn = [random.standard_normal(each, np.float32) for each in (shape, cache, cache)]
     # The result starts as NaN, so that a row that is never written is noticed.
     sets = [
@@ -47,8 +54,8 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     ]
     places = [tuple(int(random.integers(size)) for size in shape[:4]) for _ in range(CHECKED)]
     is_causal = work.phase == "prefill"
-    blas = loaded()
-    facts = Facts(
+    blas = inspect_blas()
+    facts = MeasurementFacts(
         library=f"numpy {np.__version__} matmul, {blas.name} {blas.version}",
         algorithm=f"tiles of {QUERY_TILE} queries of a head"
         if is_causal
@@ -64,12 +71,14 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     )
     yield HostTimed(
         facts,
-        lambda index: attend(*sets[index], is_causal=is_causal),
-        lambda index: _verified(*sets[index], places, is_causal=is_causal),
+        lambda index: compute_attention(*sets[index], is_causal=is_causal),
+        lambda index: _verify_result(*sets[index], places, is_causal=is_causal),
     )
 
 
-def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, out: np.ndarray, *, is_causal: bool) -> None:
+def compute_attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, out: np.ndarray, *, is_causal: bool
+) -> None:
     """Softmax(Q K^T / sqrt(d)) V into ``out``; a prompt in tiles, and of the keys only what it may see."""
     batch, kv_heads, group, queries, head = q.shape
     scale = np.float32(1 / math.sqrt(head))
@@ -78,7 +87,7 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, out: np.ndarray, *, is_c
             keys, values = k[sequence, kv], v[sequence, kv]
             if not is_causal:
                 rows = q[sequence, kv].reshape(group, head)
-                out[sequence, kv, :, 0] = _softmax(rows @ keys.T * scale) @ values
+                out[sequence, kv, :, 0] = _apply_softmax(rows @ keys.T * scale) @ values
                 continue
             for member in range(group):
                 for first in range(0, queries, QUERY_TILE):
@@ -86,17 +95,19 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, out: np.ndarray, *, is_c
                     scores = q[sequence, kv, member, first:last] @ keys[:last].T * scale
                     unseen = np.arange(first, last) > np.arange(first, last)[:, None]
                     scores[:, first:last][unseen] = -np.inf
-                    np.matmul(_softmax(scores), values[:last], out=out[sequence, kv, member, first:last])
+                    np.matmul(
+                        _apply_softmax(scores), values[:last], out=out[sequence, kv, member, first:last]
+                    )
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def _apply_softmax(scores: np.ndarray) -> np.ndarray:
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=-1, keepdims=True)
     return scores
 
 
-def _verified(
+def _verify_result(
     q: np.ndarray,
     k: np.ndarray,
     v: np.ndarray,
@@ -104,7 +115,7 @@ def _verified(
     places: list[tuple[int, ...]],
     *,
     is_causal: bool,
-) -> Correctness:
+) -> CorrectnessCheck:
     """Sampled rows against fp64.
 
     A score of ``d`` products is off by sqrt(d) u and its weight by as much, at random (Higham and Mary, SIAM
@@ -119,9 +130,9 @@ def _verified(
         wanted = weights / weights.sum() @ values
         found.append(out[sequence, kv, member, query])
         errors.append(np.abs(found[-1] - wanted).max() / math.sqrt(float(np.mean(wanted * wanted))))
-    return correctness(
+    return build_correctness(
         f"{len(errors)} sampled rows against fp64",
         float(np.max(errors)),
         SAFETY * _UNIT * (1 + math.sqrt(q.shape[-1]) + math.sqrt(k.shape[2])),
-        checksum(np.stack(found)),
+        compute_checksum(np.stack(found)),
     )

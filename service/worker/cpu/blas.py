@@ -27,7 +27,7 @@ _CORES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Blas:
+class BlasLibrary:
     """What multiplies matrices for NumPy; what it does not say is None."""
 
     name: str
@@ -37,13 +37,13 @@ class Blas:
     threads: int | None
 
 
-def loaded() -> Blas:
+def inspect_blas() -> BlasLibrary:
     """The library that NumPy was built with, and how the copy in this process is set up."""
     found = np.show_config(mode="dicts") or {}
     built = found.get("Build Dependencies", {}).get("blas", {})
     name, version = str(built.get("name", "unknown")), str(built.get("version", "unknown"))
-    threads, kernels = _ask(_THREADS, ctypes.c_int), _ask(_CORES, ctypes.c_char_p)
-    return Blas(
+    threads, kernels = _query_library(_THREADS, ctypes.c_int), _query_library(_CORES, ctypes.c_char_p)
+    return BlasLibrary(
         name=name,
         version=version,
         kernels=kernels.decode("ascii", "replace") if isinstance(kernels, bytes) else None,
@@ -51,8 +51,8 @@ def loaded() -> Blas:
     )
 
 
-def _ask(names: tuple[str, ...], kind: type[ctypes.c_int | ctypes.c_char_p]) -> object:
-    for library in _libraries():
+def _query_library(names: tuple[str, ...], kind: type[ctypes.c_int | ctypes.c_char_p]) -> object:
+    for library in _open_libraries():
         for name in names:
             if hasattr(library, name):
                 function = getattr(library, name)
@@ -61,7 +61,7 @@ def _ask(names: tuple[str, ...], kind: type[ctypes.c_int | ctypes.c_char_p]) -> 
     return None
 
 
-def _libraries() -> list[ctypes.CDLL]:
+def _open_libraries() -> list[ctypes.CDLL]:
     opened = []
     with suppress(OSError):
         for path in sorted(set(_LIBRARY.findall(MAPS.read_text("utf-8")))):

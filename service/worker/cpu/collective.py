@@ -11,28 +11,28 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import Collective
-from service.worker.benchmark import Facts, Prepared, Unsupported
-from service.worker.cpu.host_timed import NUMPY, checksum, correctness, generator
+from service.protocol.work import CollectiveWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
+from service.worker.cpu.host_timed import NUMPY, build_correctness, build_generator, compute_checksum
 from service.worker.host import available_memory_bytes, usable_processors
 from service.worker.process import get_pipe
-from service.worker.ring import BUFFERS, ELEMENT_BYTES, buffers
+from service.worker.ring import BUFFERS, ELEMENT_BYTES, map_buffers
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
-Pipe = tuple[int, int]
+PipeEnds = tuple[int, int]
 
 
-class Ring:
+class CollectiveRing:
     """The processes of one collective. Time goes from when the first begins to when the last ends."""
 
     def __init__(
-        self, work: Collective, shared: np.ndarray, processes: list["subprocess.Popen[str]"]
+        self, work: CollectiveWork, shared: np.ndarray, processes: list["subprocess.Popen[str]"]
     ) -> None:
         self._work, self._shared, self._processes = work, shared, processes
         self._turns = 0
-        self.facts = Facts(
+        self.facts = MeasurementFacts(
             library=f"numpy {np.__version__} add and copyto of fp32, shared memory, pipes for tokens",
             algorithm=f"ring of {len(processes)} processes",
             accumulation=None if work.operation == "all_gather" else "fp32",
@@ -50,16 +50,16 @@ class Ring:
             pipe.write(f"{iterations}\n")
             pipe.flush()
         self._turns += iterations
-        begun, ended = zip(*(self._times(process) for process in self._processes), strict=True)
+        begun, ended = zip(*(self._read_times(process) for process in self._processes), strict=True)
         return max(int(max(ended)) - int(min(begun)), 1)
 
-    def _times(self, process: "subprocess.Popen[str]") -> tuple[int, int]:
+    def _read_times(self, process: "subprocess.Popen[str]") -> tuple[int, int]:
         words = get_pipe(process.stdout).readline().split()
         if not words:
             raise RuntimeError(f"a process of the ring has ended: {process.wait()}")
         return int(words[0]), int(words[1])
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Spoils every result, exchanges once, compares every element with sums in float64.
 
         Sums of n numbers in any order are off by at most (n - 1) 2^-24 of them (Higham, Accuracy, 4.2).
@@ -81,25 +81,25 @@ class Ring:
                 wanted = np.broadcast_to(sent.sum(axis=0, dtype=np.float64), left.shape)
         error = float(np.max(np.abs(found - wanted)) / np.max(wanted))
         tolerance = 0.0 if self._work.operation == "all_gather" else (ranks - 1) * 2.0**-24
-        return correctness("every element of every process", error, tolerance, checksum(found))
+        return build_correctness("every element of every process", error, tolerance, compute_checksum(found))
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
     """Processes that wait for their first exchange; :class:`Unsupported` without a processor for each."""
     del accelerator_index
-    work = benchmark.get_work(Collective)
-    _demand(work)
+    work = benchmark.get_work(CollectiveWork)
+    _check_support(work)
     count = work.payload_bytes // ELEMENT_BYTES
     with ExitStack() as stack:
-        memory = _memory(work, stack)
-        shared = buffers(mmap.mmap(memory, 0), work.devices, count)
-        shared[:, 0] = generator(benchmark, seed).random((work.devices, count), np.float32)
+        memory = _create_memory(work, stack)
+        shared = map_buffers(mmap.mmap(memory, 0), work.devices, count)
+        shared[:, 0] = build_generator(benchmark, seed).random((work.devices, count), np.float32)
         shared[:, 1:] = np.nan
-        yield Ring(work, shared, _started(work, memory, stack))
+        yield CollectiveRing(work, shared, _start_processes(work, memory, stack))
 
 
-def _demand(work: Collective) -> None:
+def _check_support(work: CollectiveWork) -> None:
     usable, needed = len(usable_processors()), BUFFERS * work.devices * work.payload_bytes
     room = available_memory_bytes()
     if work.operation not in OPERATIONS or work.algorithm not in ("default", "ring"):
@@ -112,7 +112,7 @@ def _demand(work: Collective) -> None:
         raise Unsupported(f"{needed} bytes of buffers, and {room} bytes of memory are available")
 
 
-def _memory(work: Collective, stack: ExitStack) -> int:
+def _create_memory(work: CollectiveWork, stack: ExitStack) -> int:
     """Descriptor of memory for the buffers of all."""
     descriptor = os.memfd_create("ironlaw-ring")
     stack.callback(os.close, descriptor)
@@ -120,7 +120,7 @@ def _memory(work: Collective, stack: ExitStack) -> int:
     return descriptor
 
 
-def _started(work: Collective, memory: int, stack: ExitStack) -> list["subprocess.Popen[str]"]:
+def _start_processes(work: CollectiveWork, memory: int, stack: ExitStack) -> list["subprocess.Popen[str]"]:
     """A process for each place; one that ends closes its pipes, so that its neighbours end too."""
     pipes = [os.pipe() for _ in range(work.devices)]
     processes = []
@@ -136,7 +136,7 @@ def _started(work: Collective, memory: int, stack: ExitStack) -> list["subproces
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             pass_fds=(memory, token_in, token_out),
         )
-        stack.callback(_end, process)
+        stack.callback(_kill_process, process)
         processes.append(process)
     for pipe in pipes:
         for descriptor in pipe:
@@ -144,7 +144,7 @@ def _started(work: Collective, memory: int, stack: ExitStack) -> list["subproces
     return processes
 
 
-def _end(process: "subprocess.Popen[str]") -> None:
+def _kill_process(process: "subprocess.Popen[str]") -> None:
     """Kill a process: what it would say is not asked for, nor what it was not told yet."""
     process.kill()
     with contextlib.suppress(BrokenPipeError), process:

@@ -6,50 +6,56 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import DecodeLoop
-from service.worker.benchmark import Prepared
+from service.protocol.work import DecodeLoopWork
+from service.worker.benchmark import PreparedBenchmark
 from service.worker.cpu.decoder import (
     Array,
-    angles,
-    applied,
-    facts,
-    gated,
-    norm,
-    room_for,
-    rotated,
-    softmax,
-    weights_of,
+    apply_gate,
+    apply_softmax,
+    apply_weight,
+    build_facts,
+    build_weights,
+    check_memory,
+    compute_angles,
+    normalize_rows,
+    rotate_heads,
 )
-from service.worker.cpu.host_timed import HostTimed, checksum, correctness
-from service.worker.decoder import Weights, cache_number, forward, tokens, tolerance
+from service.worker.cpu.host_timed import HostTimed, build_correctness, compute_checksum
+from service.worker.decoder import (
+    SeededWeights,
+    compute_tolerance,
+    generate_tokens,
+    get_cache_number,
+    run_forward,
+)
 
 
-class Loop:
+class CpuDecodeLoop:
     """All sequences go through each layer together; every run begins with the same cache."""
 
-    def __init__(self, work: DecodeLoop, seed: int) -> None:
+    def __init__(self, work: DecodeLoopWork, seed: int) -> None:
         self.work, self.seed, self.capacity = work, seed, work.context_tokens + work.steps
         shape = (work.batch, work.kv_heads, self.capacity, work.head_size)
         self.elements = (
             work.matrix_parameters + work.vocabulary * work.hidden + 2 * work.layers * math.prod(shape)
         )
-        room_for(work, self.elements)
-        self.weights = weights_of(work, seed)
-        source = Weights(work, seed)
+        check_memory(work, self.elements)
+        self.weights = build_weights(work, seed)
+        source = SeededWeights(work, seed)
         rows = math.prod(shape[:3])
         self.caches = [
             [
-                source.rows(cache_number(work, layer, which), work.head_size, 0, rows)
+                source.generate_rows(get_cache_number(work, layer, which), work.head_size, 0, rows)
                 .astype(np.float32)
                 .reshape(shape)
                 for which in range(2)
             ]
             for layer in range(work.layers)
         ]
-        self.first = tokens(work, seed, np.arange(work.batch))
-        self.cosines, self.sines = angles(self.capacity, work.head_size)
+        self.first = generate_tokens(work, seed, np.arange(work.batch))
+        self.cosines, self.sines = compute_angles(self.capacity, work.head_size)
         self.scores = np.full((work.steps, work.batch, work.vocabulary), np.nan, np.float32)
         self.chosen = np.zeros((work.steps, work.batch), np.int64)
 
@@ -57,41 +63,41 @@ class Loop:
         """All steps."""
         ids = self.first.astype(np.int64)
         for step in range(self.work.steps):
-            self.scores[step] = self._step(ids, self.work.context_tokens + step)
+            self.scores[step] = self._run_step(ids, self.work.context_tokens + step)
             ids = self.scores[step].argmax(axis=1)
             self.chosen[step] = ids
 
-    def _step(self, ids: np.ndarray, position: int) -> Array:
+    def _run_step(self, ids: np.ndarray, position: int) -> Array:
         x = self.weights["table"][ids]
         for layer in range(self.work.layers):
-            a, _ = norm(x)
-            x = x + applied(self._attended(a, layer, position), self.weights[f"out.{layer}"])
-            b, _ = norm(x)
-            fed = gated(applied(b, self.weights[f"gate_up.{layer}"]))
-            x = x + applied(fed, self.weights[f"down.{layer}"])
-        return applied(norm(x)[0], self.weights["head"])
+            a, _ = normalize_rows(x)
+            x = x + apply_weight(self._apply_attention(a, layer, position), self.weights[f"out.{layer}"])
+            b, _ = normalize_rows(x)
+            fed = apply_gate(apply_weight(b, self.weights[f"gate_up.{layer}"]))
+            x = x + apply_weight(fed, self.weights[f"down.{layer}"])
+        return apply_weight(normalize_rows(x)[0], self.weights["head"])
 
-    def _attended(self, a: Array, layer: int, position: int) -> Array:
+    def _apply_attention(self, a: Array, layer: int, position: int) -> Array:
         work = self.work
         keys, values = self.caches[layer]
-        heads = applied(a, self.weights[f"qkv.{layer}"]).reshape(work.batch, -1, work.head_size)
+        heads = apply_weight(a, self.weights[f"qkv.{layer}"]).reshape(work.batch, -1, work.head_size)
         cosines, sines = self.cosines[position], self.sines[position]
-        q = rotated(heads[:, : work.query_heads], cosines, sines)
+        q = rotate_heads(heads[:, : work.query_heads], cosines, sines)
         q = q.reshape(work.batch, work.kv_heads, -1, work.head_size)
-        keys[:, :, position] = rotated(heads[:, work.query_heads : -work.kv_heads], cosines, sines)
+        keys[:, :, position] = rotate_heads(heads[:, work.query_heads : -work.kv_heads], cosines, sines)
         values[:, :, position] = heads[:, -work.kv_heads :]
         seen = position + 1
         scores = q @ keys[:, :, :seen].swapaxes(2, 3)
         scores *= np.float32(1 / math.sqrt(work.head_size))
-        mixed = softmax(scores) @ values[:, :, :seen]
+        mixed = apply_softmax(scores) @ values[:, :, :seen]
         return mixed.reshape(work.batch, -1)
 
-    def verify(self) -> Correctness:
+    def verify(self) -> CorrectnessCheck:
         """Scores of one sequence in the first steps, against fp64 of the same weights, cache and tokens."""
         steps, sequence = min(self.work.steps, 2), self.seed % self.work.batch
         ids = [int(self.first[sequence]), *self.chosen[: steps - 1, sequence].tolist()]
-        weights = Weights(self.work, self.seed)
-        passed = forward(
+        weights = SeededWeights(self.work, self.seed)
+        passed = run_forward(
             self.work,
             weights,
             np.array(ids),
@@ -101,18 +107,18 @@ class Loop:
         )
         found = self.scores[:steps, sequence]
         scale = math.sqrt(float(np.mean(passed.scores**2)))
-        return correctness(
+        return build_correctness(
             f"scores of {steps} steps of a sequence against fp64 of the same numbers",
             float(np.max(np.abs(found - passed.scores))) / scale,
-            tolerance(self.work),
-            checksum(found),
+            compute_tolerance(self.work),
+            compute_checksum(found),
         )
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
     """Weights and a cache of the seed; raises :class:`Unsupported` for bf16 and what does not fit."""
     del accelerator_index
-    work = benchmark.get_work(DecodeLoop)
-    loop = Loop(work, seed)
-    yield HostTimed(facts(work, 4 * loop.elements), lambda _: loop.run(), lambda _: loop.verify())
+    work = benchmark.get_work(DecodeLoopWork)
+    loop = CpuDecodeLoop(work, seed)
+    yield HostTimed(build_facts(work, 4 * loop.elements), lambda _: loop.run(), lambda _: loop.verify())

@@ -5,19 +5,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.protocol.work import DecodeLoop, TrainingStep
-from service.worker.benchmark import Facts, Unsupported
-from service.worker.cpu.blas import loaded
+from service.protocol.work import DecodeLoopWork, TrainingStepWork
+from service.worker.benchmark import MeasurementFacts, Unsupported
+from service.worker.cpu.blas import inspect_blas
 from service.worker.cpu.host_timed import NUMPY
 from service.worker.cuda import numbers
-from service.worker.decoder import EPSILON, Weights, matrices, table_number, turns
+from service.worker.decoder import (
+    EPSILON,
+    SeededWeights,
+    compute_rotary_angles,
+    get_table_number,
+    list_matrices,
+)
 from service.worker.host import available_memory_bytes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 """Of fp32; the types of NumPy's functions do not say so."""
 
 
-class Layer(NamedTuple):
+class LayerActivations(NamedTuple):
     """What a layer leaves for the way back."""
 
     start: Array
@@ -35,7 +41,7 @@ class Layer(NamedTuple):
     fed: Array
 
 
-def room_for(work: DecodeLoop | TrainingStep, elements: int) -> None:
+def check_memory(work: DecodeLoopWork | TrainingStepWork, elements: int) -> None:
     """Raises :class:`Unsupported` for a type that NumPy does not multiply, or more than is available."""
     if work.dtype != "fp32":
         raise Unsupported(f"NumPy multiplies no {work.dtype} by BLAS")
@@ -44,44 +50,44 @@ def room_for(work: DecodeLoop | TrainingStep, elements: int) -> None:
         raise Unsupported(f"needs {4 * elements} bytes, {room} bytes of memory are available")
 
 
-def weights_of(work: DecodeLoop | TrainingStep, seed: int) -> dict[str, Array]:
+def build_weights(work: DecodeLoopWork | TrainingStepWork, seed: int) -> dict[str, Array]:
     """Every matrix, and the table of tokens, as the seed has them."""
-    source = Weights(work, seed)
+    source = SeededWeights(work, seed)
     found = {
-        name: source.rows(each.number, each.columns, 0, each.rows).astype(np.float32)
-        for name, each in matrices(work).items()
+        name: source.generate_rows(each.number, each.columns, 0, each.rows).astype(np.float32)
+        for name, each in list_matrices(work).items()
     }
-    table = source.rows(table_number(work), work.hidden, 0, work.vocabulary)
+    table = source.generate_rows(get_table_number(work), work.hidden, 0, work.vocabulary)
     return {**found, "table": table.astype(np.float32)}
 
 
-def angles(positions: int, head_size: int) -> tuple[Array, Array]:
+def compute_angles(positions: int, head_size: int) -> tuple[Array, Array]:
     """Cosines and sines of positions."""
-    cosines, sines = turns(np.arange(positions), head_size)
+    cosines, sines = compute_rotary_angles(np.arange(positions), head_size)
     return cosines.astype(np.float32), sines.astype(np.float32)
 
 
-def applied(x: Array, weight: Array) -> Array:
+def apply_weight(x: Array, weight: Array) -> Array:
     """X W^T over the square root of the inner side."""
     product = x @ weight.T
     product *= np.float32(1 / math.sqrt(weight.shape[1]))
     return product
 
 
-def norm(x: Array) -> tuple[Array, Array]:
+def normalize_rows(x: Array) -> tuple[Array, Array]:
     """X over its root mean square by rows, and the factors."""
     factors = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(EPSILON))
     return x * factors, factors
 
 
-def rotated(x: Array, cosines: Array, sines: Array) -> Array:
+def rotate_heads(x: Array, cosines: Array, sines: Array) -> Array:
     """Halves of heads against each other; cosines and sines fit to x."""
     half = x.shape[-1] // 2
     low, high = x[..., :half], x[..., half:]
     return np.concatenate([low * cosines - high * sines, high * cosines + low * sines], axis=-1)
 
 
-def softmax(scores: Array) -> Array:
+def apply_softmax(scores: Array) -> Array:
     """In place, along the last axis."""
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
@@ -89,17 +95,17 @@ def softmax(scores: Array) -> Array:
     return scores
 
 
-def gated(gates: Array) -> Array:
+def apply_gate(gates: Array) -> Array:
     """G / (1 + exp(-g)) u of rows [g, u]."""
     half = gates.shape[-1] // 2
     g, u = gates[..., :half], gates[..., half:]
     return np.asarray(g / (1 + np.exp(-g)) * u)
 
 
-def facts(work: DecodeLoop | TrainingStep, working_set_bytes: int) -> Facts:
+def build_facts(work: DecodeLoopWork | TrainingStepWork, working_set_bytes: int) -> MeasurementFacts:
     """For the record."""
-    blas = loaded()
-    return Facts(
+    blas = inspect_blas()
+    return MeasurementFacts(
         library=f"numpy {np.__version__} matmul, {blas.name} {blas.version}",
         accumulation=work.dtype,
         data=f"weights and cache: {numbers.NORMAL}; token ids uniform",

@@ -5,12 +5,19 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import Fft
-from service.worker.benchmark import Facts, Prepared, Unsupported
-from service.worker.cpu.host_timed import NUMPY, HostTimed, checksum, correctness, generator, rotation
-from service.worker.fourier import defined_points, tolerance
+from service.protocol.work import FftWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
+from service.worker.cpu.host_timed import (
+    NUMPY,
+    HostTimed,
+    build_correctness,
+    build_generator,
+    build_rotation,
+    compute_checksum,
+)
+from service.worker.fourier import compute_points, compute_tolerance
 
 CHECKED = 8
 """Points of a transform that are computed again."""
@@ -21,13 +28,13 @@ _TYPES: dict[str, np.dtype[np.complexfloating]] = {
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
     """Transforms of shape (batch, points...) along all axes but the first, of parts from normal(0, 1).
 
     Raises :class:`Unsupported` for half precision and for transforms in place, which NumPy does not have.
     """
     del accelerator_index
-    work = benchmark.get_work(Fft)
+    work = benchmark.get_work(FftWork)
     if work.dtype not in _TYPES:
         raise Unsupported(f"NumPy transforms no {work.dtype}")
     if work.in_place:
@@ -35,8 +42,8 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     dtype = _TYPES[work.dtype]
     shape = (work.batch, *[work.points] * work.dimensions)
     elements = work.points**work.dimensions
-    turns = rotation(2 * work.batch * elements * dtype.itemsize)
-    random = generator(benchmark, seed)
+    turns = build_rotation(2 * work.batch * elements * dtype.itemsize)
+    random = build_generator(benchmark, seed)
     drawn = random.standard_normal(
         (work.batch, 2 * elements), np.float32 if work.dtype == "fp32" else np.float64
     )
@@ -47,14 +54,14 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     points = random.integers(work.points, size=(CHECKED, work.dimensions))
     axes = tuple(range(1, work.dimensions + 1))
 
-    def run(index: int) -> None:
+    def transform_set(index: int) -> None:
         source, spectrum = sets[index]
         if work.dimensions == 1:
             np.fft.fft(source, out=spectrum)
         else:
             np.fft.fftn(source, axes=axes, out=spectrum)
 
-    facts = Facts(
+    facts = MeasurementFacts(
         library=f"numpy {np.__version__} fft",
         accumulation=work.dtype,
         data="normal(0, 1) real and imaginary, the same in every buffer",
@@ -65,22 +72,24 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
         software=(NUMPY,),
         gaps=turns.gaps,
     )
-    yield HostTimed(facts, run, lambda index: _verified(*sets[index], row, points))
+    yield HostTimed(facts, transform_set, lambda index: _verify_result(*sets[index], row, points))
 
 
-def _verified(source: np.ndarray, spectrum: np.ndarray, row: int, points: np.ndarray) -> Correctness:
+def _verify_result(
+    source: np.ndarray, spectrum: np.ndarray, row: int, points: np.ndarray
+) -> CorrectnessCheck:
     """Sampled points of one transform against the sum that defines them, in fp64."""
     signal = source[row].reshape(-1)
     found = spectrum[row][tuple(points.T)]
-    expected, scale = defined_points(
+    expected, scale = compute_points(
         lambda first, count: signal[first : first + count].astype(np.complex128),
         source.shape[1],
         source.ndim - 1,
         points,
     )
-    return correctness(
+    return build_correctness(
         f"{len(found)} sampled points against the defining sum in fp64",
         float(np.max(np.abs(found.astype(np.complex128) - expected)) / scale),
-        tolerance(float(np.finfo(spectrum.dtype).eps) / 2, signal.size),
-        checksum(found),
+        compute_tolerance(float(np.finfo(spectrum.dtype).eps) / 2, signal.size),
+        compute_checksum(found),
     )

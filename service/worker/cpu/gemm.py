@@ -6,20 +6,20 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from service.protocol.nodes import Gap, Software
-from service.protocol.results import Correctness
+from service.protocol.nodes import NodeGap, NodeSoftware
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import Gemm
-from service.worker.benchmark import Facts, Prepared, Unsupported
-from service.worker.cpu.blas import Blas, loaded
+from service.protocol.work import GemmWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
+from service.worker.cpu.blas import BlasLibrary, inspect_blas
 from service.worker.cpu.host_timed import (
     NUMPY,
+    BufferRotation,
     HostTimed,
-    Rotation,
-    checksum,
-    correctness,
-    generator,
-    rotation,
+    build_correctness,
+    build_generator,
+    build_rotation,
+    compute_checksum,
 )
 
 CHECKED = 64
@@ -35,19 +35,19 @@ _LACKS = {
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
     """C = A B of shapes (m, k), (k, n) and (m, n), row-major, of numbers from normal(0, 1).
 
     Raises :class:`Unsupported` for a type that NumPy does not multiply.
     """
     del accelerator_index
-    work = benchmark.get_work(Gemm)
+    work = benchmark.get_work(GemmWork)
     if work.dtype not in _TYPES:
         raise Unsupported(_LACKS[work.dtype])
     dtype = np.dtype(_TYPES[work.dtype])
     set_bytes = dtype.itemsize * (work.m * work.k + work.k * work.n + work.m * work.n)
-    turns = rotation(set_bytes)
-    random = generator(benchmark, seed)
+    turns = build_rotation(set_bytes)
+    random = build_generator(benchmark, seed)
     drawn = np.float64 if dtype == np.float64 else np.float32
     a = random.standard_normal((work.m, work.k), drawn).astype(dtype, copy=False)
     b = random.standard_normal((work.k, work.n), drawn).astype(dtype, copy=False)
@@ -55,25 +55,25 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     sets = [(a.copy(), b.copy(), np.full((work.m, work.n), np.nan, dtype)) for _ in range(turns.count)]
     rows, columns = random.integers(work.m, size=CHECKED), random.integers(work.n, size=CHECKED)
 
-    def run(index: int) -> None:
+    def multiply_set(index: int) -> None:
         left, right, product = sets[index]
         np.matmul(left, right, out=product)
 
-    def verify(index: int) -> Correctness:
+    def verify_set(index: int) -> CorrectnessCheck:
         left, right, product = sets[index]
-        return _verified(left, right, product, rows, columns)
+        return _verify_result(left, right, product, rows, columns)
 
-    facts = _facts(dtype, loaded(), turns)
-    yield HostTimed(facts, run, verify)
+    facts = _build_facts(dtype, inspect_blas(), turns)
+    yield HostTimed(facts, multiply_set, verify_set)
 
 
-def _facts(dtype: np.dtype, blas: Blas, turns: Rotation) -> Facts:
+def _build_facts(dtype: np.dtype, blas: BlasLibrary, turns: BufferRotation) -> MeasurementFacts:
     by_blas = dtype != np.float16
     threads = blas.threads if by_blas else 1
     gaps = turns.gaps
     if threads is None:
-        gaps = (*gaps, Gap(pointer="/measurement/threads", code="not-reported", detail=f"by {blas.name}"))
-    return Facts(
+        gaps = (*gaps, NodeGap(pointer="/measurement/threads", code="not-reported", detail=f"by {blas.name}"))
+    return MeasurementFacts(
         library=f"numpy {np.__version__} matmul, {f'{blas.name} {blas.version}' if by_blas else 'own loop'}",
         algorithm=f"kernels for {blas.kernels}" if by_blas and blas.kernels else None,
         accumulation="fp64" if dtype == np.float64 else "fp32",
@@ -82,14 +82,14 @@ def _facts(dtype: np.dtype, blas: Blas, turns: Rotation) -> Facts:
         working_set_bytes=turns.total_bytes,
         rotated_buffers=turns.count,
         threads=threads,
-        software=(NUMPY, Software(name="blas", version=f"{blas.name} {blas.version}")),
+        software=(NUMPY, NodeSoftware(name="blas", version=f"{blas.name} {blas.version}")),
         gaps=gaps,
     )
 
 
-def _verified(
+def _verify_result(
     a: np.ndarray, b: np.ndarray, product: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> Correctness:
+) -> CorrectnessCheck:
     """Sampled entries against exact sums of products in fp64.
 
     The rounding error of a sum of k products of random numbers grows as sqrt(k) u (Higham and Mary, SIAM J.
@@ -106,9 +106,9 @@ def _verified(
     scale = math.sqrt(float(np.mean(wanted * wanted)))
     rounding = np.finfo(product.dtype).eps / 2
     summing = np.finfo(np.float64 if product.dtype == np.float64 else np.float32).eps / 2
-    return correctness(
+    return build_correctness(
         f"{len(wanted)} sampled entries against exact sums of products in fp64",
         float(np.max(np.abs(found - wanted))) / scale,
         SAFETY * float(rounding + math.sqrt(k) * summing),
-        checksum(product[rows, columns]),
+        compute_checksum(product[rows, columns]),
     )

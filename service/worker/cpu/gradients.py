@@ -6,134 +6,141 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import GradientAccumulation, GradientCompression
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import GradientAccumulationWork, GradientCompressionWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.host_timed import (
     NUMPY,
+    BufferRotation,
     HostTimed,
-    Rotation,
-    checksum,
-    correctness,
-    generator,
-    rotation,
+    build_correctness,
+    build_generator,
+    build_rotation,
+    compute_checksum,
 )
-from service.worker.cpu.stream import Part, side_by_side, split
-from service.worker.gradients import BLOCK, LARGEST, bf16_bits, from_bf16, in_8_bits, in_one_bit
+from service.worker.cpu.stream import Part, open_task_pool, split_elements
+from service.worker.gradients import BLOCK, LARGEST, decode_bf16, encode_bf16, quantize_int8, quantize_sign
 from service.worker.host import usable_processors
 
 AT_A_TIME = 16 * BLOCK
 """Gradients of one pass: with what is in between they stay in a cache of the processor's own."""
 SCALE_TOLERANCE = 1e-6
 
-Task = Callable[[], object]
+CompressionTask = Callable[[], object]
 
 
 @contextmanager
 def prepare_accumulation(
     benchmark: Benchmark, seed: int, accelerator_index: int | None
-) -> Iterator[Prepared]:
+) -> Iterator[PreparedBenchmark]:
     """Sums of fp32 and gradients of fp32, or of bf16 as the bits that NumPy can hold."""
     del accelerator_index
-    work = benchmark.get_work(GradientAccumulation)
-    turns = rotation((6 if work.gradient_dtype == "bf16" else 8) * work.parameters)
-    random = generator(benchmark, seed)
+    work = benchmark.get_work(GradientAccumulationWork)
+    turns = build_rotation((6 if work.gradient_dtype == "bf16" else 8) * work.parameters)
+    random = build_generator(benchmark, seed)
     begun, gradient = (random.standard_normal(work.parameters, np.float32) for _ in range(2))
-    kept = bf16_bits(gradient) if work.gradient_dtype == "bf16" else gradient
+    kept = encode_bf16(gradient) if work.gradient_dtype == "bf16" else gradient
     sets = [(begun.copy(), kept.copy()) for _ in range(turns.count)]
-    parts = split(work.parameters, len(usable_processors()))
-    tasks = [[_adding(total[part], own[part]) for part in parts] for total, own in sets]
-    with side_by_side(tasks) as run:
+    parts = split_elements(work.parameters, len(usable_processors()))
+    tasks = [[_build_addition(total[part], own[part]) for part in parts] for total, own in sets]
+    with open_task_pool(tasks) as run:
 
-        def verify(index: int) -> Correctness:
+        def verify_set(index: int) -> CorrectnessCheck:
             total, own = sets[index]
             total[:] = begun
             run(index)
-            wanted = begun + (from_bf16(own) if own.dtype == np.uint16 else own)
+            wanted = begun + (decode_bf16(own) if own.dtype == np.uint16 else own)
             wrong = float(np.count_nonzero(total != wanted))
-            return correctness("every sum from the seed", wrong, 0.0, checksum(total))
+            return build_correctness("every sum from the seed", wrong, 0.0, compute_checksum(total))
 
-        yield HostTimed(_facts(f"add of {work.gradient_dtype} to fp32", turns, len(parts)), run, verify)
+        yield HostTimed(
+            _build_facts(f"add of {work.gradient_dtype} to fp32", turns, len(parts)), run, verify_set
+        )
 
 
-def _adding(total: np.ndarray, gradient: np.ndarray) -> Task:
+def _build_addition(total: np.ndarray, gradient: np.ndarray) -> CompressionTask:
     if gradient.dtype == np.float32:
         return lambda: np.add(total, gradient, out=total)
     room = np.empty(AT_A_TIME, np.uint32)
 
-    def run() -> None:
+    def add_gradient() -> None:
         for start in range(0, len(total), AT_A_TIME):
             part = total[start : start + AT_A_TIME]
             wide = room[: len(part)]
             np.left_shift(gradient[start : start + AT_A_TIME], 16, out=wide, dtype=np.uint32)
             np.add(part, wide.view(np.float32), out=part)
 
-    return run
+    return add_gradient
 
 
 @contextmanager
-def prepare_compression(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare_compression(
+    benchmark: Benchmark, seed: int, accelerator_index: int | None
+) -> Iterator[PreparedBenchmark]:
     """Gradients and errors of fp32; what is lost of their sum is the error of the next execution.
 
     The largest are found by one thread, because NumPy's selection has no more.
     """
     del accelerator_index
-    work = benchmark.get_work(GradientCompression)
+    work = benchmark.get_work(GradientCompressionWork)
     if work.parameters % BLOCK:
         raise Unsupported(f"a multiple of {BLOCK} gradients only")
-    turns = rotation(8 * work.parameters)
-    random = generator(benchmark, seed)
+    turns = build_rotation(8 * work.parameters)
+    random = build_generator(benchmark, seed)
     gradient, error = (random.standard_normal(work.parameters, np.float32) for _ in range(2))
     sets = [(gradient.copy(), error.copy()) for _ in range(turns.count)]
     ways = 1 if work.method == "top_k" else len(usable_processors())
-    parts = [slice(part.start * BLOCK, part.stop * BLOCK) for part in split(work.parameters // BLOCK, ways)]
+    parts = [
+        slice(part.start * BLOCK, part.stop * BLOCK)
+        for part in split_elements(work.parameters // BLOCK, ways)
+    ]
     method = _METHODS[work.method](work, sets, parts)
-    with side_by_side(method.tasks) as run:
+    with open_task_pool(method.tasks) as run:
 
-        def verify(index: int) -> Correctness:
+        def verify_set(index: int) -> CorrectnessCheck:
             sets[index][1][:] = error
-            method.spoil()
+            method.invalidate_result()
             method.run(index, run)
-            wrong = method.wrong(gradient + error, sets[index][1])
-            return correctness(
-                "all that is sent and kept from the seed", float(wrong), 0.0, checksum(sets[index][1])
+            wrong = method.count_errors(gradient + error, sets[index][1])
+            return build_correctness(
+                "all that is sent and kept from the seed", float(wrong), 0.0, compute_checksum(sets[index][1])
             )
 
-        facts = _facts(f"compression, {work.method}", turns, len(parts))
-        yield HostTimed(facts, lambda index: method.run(index, run), verify)
+        facts = _build_facts(f"compression, {work.method}", turns, len(parts))
+        yield HostTimed(facts, lambda index: method.run(index, run), verify_set)
 
 
-Sets = list[tuple[np.ndarray, np.ndarray]]
-Run = Callable[[int], list[object]]
+GradientSets = list[tuple[np.ndarray, np.ndarray]]
+RunCompression = Callable[[int], list[object]]
 
 
 class _Int8:
     """8 bits and a scale for each block."""
 
-    def __init__(self, work: GradientCompression, sets: Sets, parts: list[Part]) -> None:
+    def __init__(self, work: GradientCompressionWork, sets: GradientSets, parts: list[Part]) -> None:
         self.sent = np.zeros(work.parameters, np.int8)
         self.scales = np.zeros(work.parameters // BLOCK, np.float32)
-        self.tasks = [[self._task(*own, part) for part in parts] for own in sets]
+        self.tasks = [[self._build_task(*own, part) for part in parts] for own in sets]
 
-    def run(self, index: int, run: Run) -> None:
+    def run(self, index: int, run: RunCompression) -> None:
         """The work on one set."""
         run(index)
 
-    def spoil(self) -> None:
+    def invalidate_result(self) -> None:
         """Makes what is sent wrong."""
         self.sent[:], self.scales[:] = -128, np.nan
 
-    def wrong(self, values: np.ndarray, error: np.ndarray) -> int:
+    def count_errors(self, values: np.ndarray, error: np.ndarray) -> int:
         """How much differs from what is to be sent and kept of these values."""
-        wanted = in_8_bits(values)
+        wanted = quantize_int8(values)
         found = (self.sent, self.scales, error)
         return sum(int(np.count_nonzero(one != other)) for one, other in zip(found, wanted, strict=True))
 
-    def _task(self, gradient: np.ndarray, error: np.ndarray, part: Part) -> Task:
+    def _build_task(self, gradient: np.ndarray, error: np.ndarray, part: Part) -> CompressionTask:
         room = np.empty((2, AT_A_TIME // BLOCK, BLOCK), np.float32)
 
-        def run() -> None:
+        def compress_part() -> None:
             for start in range(part.start, part.stop, AT_A_TIME):
                 here = slice(start, min(start + AT_A_TIME, part.stop))
                 blocks = slice(here.start // BLOCK, here.stop // BLOCK)
@@ -151,13 +158,13 @@ class _Int8:
                 np.multiply(t, self.scales[blocks, None], out=t)
                 np.subtract(p, t, out=error[here].reshape(shape))
 
-        return run
+        return compress_part
 
 
 class _Sign:
     """One bit, and the mean size of all: known once every part has been added up."""
 
-    def __init__(self, work: GradientCompression, sets: Sets, parts: list[Part]) -> None:
+    def __init__(self, work: GradientCompressionWork, sets: GradientSets, parts: list[Part]) -> None:
         self.sent = np.zeros(work.parameters // 8, np.uint8)
         self.scale = np.float32(0)
         self._count = work.parameters
@@ -165,33 +172,33 @@ class _Sign:
             tasks
             for own in sets
             for tasks in (
-                [_sizes(*own, part) for part in parts],
-                [self._signs(own[1], part) for part in parts],
+                [_build_size_task(*own, part) for part in parts],
+                [self._build_sign_task(own[1], part) for part in parts],
             )
         ]
 
-    def run(self, index: int, run: Run) -> None:
+    def run(self, index: int, run: RunCompression) -> None:
         """The work on one set: two rounds."""
         self.scale = np.float32(math.fsum(np.array(run(2 * index), np.float64)) / self._count)
         run(2 * index + 1)
 
-    def spoil(self) -> None:
+    def invalidate_result(self) -> None:
         """Makes what is sent wrong."""
         self.sent[:] = ~self.sent
         self.scale = np.float32(np.nan)
 
-    def wrong(self, values: np.ndarray, error: np.ndarray) -> int:
+    def count_errors(self, values: np.ndarray, error: np.ndarray) -> int:
         """How much differs from what is to be sent and kept of these values."""
         mean = float(np.abs(values).mean(dtype=np.float64))
-        below, lost = in_one_bit(values, self.scale)
+        below, lost = quantize_sign(values, self.scale)
         wrong = int(np.count_nonzero(np.unpackbits(self.sent).astype(bool) != below))
         wrong += int(np.count_nonzero(error != lost))
         return wrong + (not abs(float(self.scale) - mean) <= SCALE_TOLERANCE * mean)
 
-    def _signs(self, error: np.ndarray, part: Part) -> Task:
+    def _build_sign_task(self, error: np.ndarray, part: Part) -> CompressionTask:
         room, below = np.empty(AT_A_TIME, np.float32), np.empty(AT_A_TIME, bool)
 
-        def run() -> None:
+        def write_signs() -> None:
             for start in range(part.start, part.stop, AT_A_TIME):
                 p = error[start : min(start + AT_A_TIME, part.stop)]
                 t, bits = room[: p.size], below[: p.size]
@@ -200,14 +207,14 @@ class _Sign:
                 np.copysign(self.scale, p, out=t)
                 np.subtract(p, t, out=p)
 
-        return run
+        return write_signs
 
 
-def _sizes(gradient: np.ndarray, error: np.ndarray, part: Part) -> Task:
+def _build_size_task(gradient: np.ndarray, error: np.ndarray, part: Part) -> CompressionTask:
     """Adds the gradients to the errors; the sum of sizes."""
     room = np.empty(AT_A_TIME, np.float32)
 
-    def run() -> float:
+    def sum_sizes() -> float:
         total = 0.0
         for start in range(part.start, part.stop, AT_A_TIME):
             here = slice(start, min(start + AT_A_TIME, part.stop))
@@ -217,28 +224,28 @@ def _sizes(gradient: np.ndarray, error: np.ndarray, part: Part) -> Task:
             total += float(np.add.reduce(t, dtype=np.float64))
         return total
 
-    return run
+    return sum_sizes
 
 
 class _TopK:
     """The largest and their places."""
 
-    def __init__(self, work: GradientCompression, sets: Sets, _parts: list[Part]) -> None:
+    def __init__(self, work: GradientCompressionWork, sets: GradientSets, _parts: list[Part]) -> None:
         self._kept = max(math.ceil(work.kept_share * work.parameters), 1)
         self.places = np.zeros(self._kept, np.int64)
         self.values = np.zeros(self._kept, np.float32)
         self._sizes = np.empty(work.parameters, np.float32)
-        self.tasks = [[self._task(*own)] for own in sets]
+        self.tasks = [[self._build_task(*own)] for own in sets]
 
-    def run(self, index: int, run: Run) -> None:
+    def run(self, index: int, run: RunCompression) -> None:
         """The work on one set."""
         run(index)
 
-    def spoil(self) -> None:
+    def invalidate_result(self) -> None:
         """Makes what is sent wrong."""
         self.places[:], self.values[:] = 0, np.nan
 
-    def wrong(self, values: np.ndarray, error: np.ndarray) -> int:
+    def count_errors(self, values: np.ndarray, error: np.ndarray) -> int:
         """How much differs from what is to be sent and kept of these values."""
         whole, least = error.copy(), np.sort(np.abs(values))[-self._kept]
         whole[self.places] += self.values
@@ -249,26 +256,26 @@ class _TopK:
             - np.unique(self.places).size
         )
 
-    def _task(self, gradient: np.ndarray, error: np.ndarray) -> Task:
-        def run() -> None:
+    def _build_task(self, gradient: np.ndarray, error: np.ndarray) -> CompressionTask:
+        def select_largest() -> None:
             np.add(gradient, error, out=error)
             np.abs(error, out=self._sizes)
             self.places[:] = np.argpartition(self._sizes, -self._kept)[-self._kept :]
             self.values[:] = error[self.places]
             error[self.places] = 0
 
-        return run
+        return select_largest
 
 
-_METHODS: dict[str, Callable[[GradientCompression, Sets, list[Part]], _Int8 | _Sign | _TopK]] = {
+_METHODS: dict[str, Callable[[GradientCompressionWork, GradientSets, list[Part]], _Int8 | _Sign | _TopK]] = {
     "int8": _Int8,
     "sign": _Sign,
     "top_k": _TopK,
 }
 
 
-def _facts(operation: str, turns: Rotation, threads: int) -> Facts:
-    return Facts(
+def _build_facts(operation: str, turns: BufferRotation, threads: int) -> MeasurementFacts:
+    return MeasurementFacts(
         library=f"numpy {np.__version__} {operation}",
         accumulation="fp32",
         data="normal(0, 1), the same in every buffer",

@@ -8,10 +8,10 @@ from math import ceil
 
 import numpy as np
 
-from service.protocol.nodes import Gap, Software
-from service.protocol.results import Correctness
+from service.protocol.nodes import NodeGap, NodeSoftware
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.worker.benchmark import Facts, Unsupported
+from service.worker.benchmark import MeasurementFacts, Unsupported
 from service.worker.host import available_memory_bytes, last_level_cache_bytes
 
 CACHE_MULTIPLE = 4
@@ -19,17 +19,17 @@ CACHE_MULTIPLE = 4
 MEMORY_SHARE = 0.25
 """Of the available memory that buffers may take, unless one set of them is more."""
 MOST_SETS = 4096
-NUMPY = Software(name="numpy", version=np.__version__)
+NUMPY = NodeSoftware(name="numpy", version=np.__version__)
 
 
 @dataclass(slots=True)
 class HostTimed:
     """Work on sets of buffers in turn, so that a set has left the cache when it comes round again."""
 
-    facts: Facts
+    facts: MeasurementFacts
     run: Callable[[int], object]
     """Does the work on the set of this number."""
-    verify: Callable[[int], Correctness]
+    verify: Callable[[int], CorrectnessCheck]
     """Looks at what the work on the set of this number left behind."""
     turn: int = -1
 
@@ -43,18 +43,18 @@ class HostTimed:
         self.turn = turn
         return took
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """The last execution, against a reference from the seed."""
         return self.verify(self.turn % self.facts.rotated_buffers)
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class BufferRotation:
     """How many sets of buffers there are, and what is not known of them."""
 
     count: int
     set_bytes: int
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[NodeGap, ...] = ()
 
     @property
     def total_bytes(self) -> int:
@@ -62,7 +62,7 @@ class Rotation:
         return self.count * self.set_bytes
 
 
-def rotation(set_bytes: int) -> Rotation:
+def build_rotation(set_bytes: int) -> BufferRotation:
     """Sets of ``set_bytes`` that together are four times the last-level cache, as far as memory allows.
 
     Where they are not, or the cache is unknown, that is a gap. Raises :class:`Unsupported` where not even
@@ -72,29 +72,29 @@ def rotation(set_bytes: int) -> Rotation:
     if room is not None and 2 * set_bytes > room:
         raise Unsupported(f"twice {set_bytes} bytes of buffers, and {room} bytes of memory are available")
     if cache is None:
-        return Rotation(
-            1, set_bytes, (_gap("cache-unknown", "the system does not say how large its cache is"),)
+        return BufferRotation(
+            1, set_bytes, (_build_gap("cache-unknown", "the system does not say how large its cache is"),)
         )
     wanted = ceil(CACHE_MULTIPLE * cache / set_bytes)
     most = MOST_SETS if room is None else min(int(room * MEMORY_SHARE) // set_bytes, MOST_SETS)
     count = max(min(wanted, most), 1)
     if count == wanted:
-        return Rotation(count, set_bytes)
+        return BufferRotation(count, set_bytes)
     detail = f"{count * set_bytes} bytes of buffers, not {CACHE_MULTIPLE} times the cache of {cache} bytes"
-    return Rotation(count, set_bytes, (_gap("within-cache", detail),))
+    return BufferRotation(count, set_bytes, (_build_gap("within-cache", detail),))
 
 
-def _gap(code: str, detail: str) -> Gap:
-    return Gap(pointer="/measurement/rotated_buffers", code=code, detail=detail)
+def _build_gap(code: str, detail: str) -> NodeGap:
+    return NodeGap(pointer="/measurement/rotated_buffers", code=code, detail=detail)
 
 
-def generator(benchmark: Benchmark, seed: int) -> np.random.Generator:
+def build_generator(benchmark: Benchmark, seed: int) -> np.random.Generator:
     """Random numbers of a run for one benchmark: others for each benchmark, the same for each repeat."""
     name = hashlib.sha256(benchmark.name.encode()).digest()
     return np.random.default_rng([seed, int.from_bytes(name[:8], "big")])
 
 
-def checksum(*arrays: np.ndarray) -> str:
+def compute_checksum(*arrays: np.ndarray) -> str:
     """SHA-256 of the bytes of arrays."""
     digest = hashlib.sha256()
     for array in arrays:
@@ -102,10 +102,10 @@ def checksum(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def correctness(method: str, error: float, tolerance: float, checked: str) -> Correctness:
+def build_correctness(method: str, error: float, tolerance: float, checked: str) -> CorrectnessCheck:
     """The outcome of a comparison; an error that is not a number has not passed."""
     passed = bool(error <= tolerance)
     largest = float(min(error, 1e30)) if error == error else 1e30  # noqa: PLR0124  # NaN differs from itself
-    return Correctness(
+    return CorrectnessCheck(
         method=method, largest_error=largest, tolerance=tolerance, passed=passed, checksum=checked
     )

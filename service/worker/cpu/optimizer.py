@@ -5,13 +5,20 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import OptimizerStep
-from service.worker.benchmark import Facts, Prepared
-from service.worker.cpu.host_timed import NUMPY, HostTimed, checksum, correctness, generator, rotation
-from service.worker.cpu.stream import side_by_side, split
-from service.worker.gradients import RULES, Rule, bf16_bits, from_bf16, stepped
+from service.protocol.work import OptimizerStepWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark
+from service.worker.cpu.host_timed import (
+    NUMPY,
+    HostTimed,
+    build_correctness,
+    build_generator,
+    build_rotation,
+    compute_checksum,
+)
+from service.worker.cpu.stream import open_task_pool, split_elements
+from service.worker.gradients import RULES, UpdateRule, apply_rule, decode_bf16, encode_bf16
 from service.worker.host import usable_processors
 
 BLOCK = 2**13
@@ -23,21 +30,21 @@ Arrays = dict[str, np.ndarray]
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
     """Gradient and weight of bf16, as the bits that NumPy can hold; master weight and states of fp32."""
     del accelerator_index
-    work = benchmark.get_work(OptimizerStep)
+    work = benchmark.get_work(OptimizerStepWork)
     rule, count = RULES[work.optimizer], work.parameters
-    turns = rotation(PARAMETER_BYTES[work.optimizer] * count)
-    drawn = _drawn(generator(benchmark, seed), count, with_squares=work.optimizer == "adamw")
+    turns = build_rotation(PARAMETER_BYTES[work.optimizer] * count)
+    drawn = _generate_arrays(build_generator(benchmark, seed), count, with_squares=work.optimizer == "adamw")
     sets = [{name: array.copy() for name, array in drawn.items()} for _ in range(turns.count)]
-    parts = split(count, len(usable_processors()))
-    scratch = [_scratch() for _ in parts]
+    parts = split_elements(count, len(usable_processors()))
+    scratch = [_allocate_scratch() for _ in parts]
     tasks = [
-        [_task(rule.in_fp32(), arrays, part, own) for part, own in zip(parts, scratch, strict=True)]
+        [_build_task(rule.to_fp32(), arrays, part, own) for part, own in zip(parts, scratch, strict=True)]
         for arrays in sets
     ]
-    facts = Facts(
+    facts = MeasurementFacts(
         library=f"numpy {np.__version__} {work.optimizer}",
         algorithm=f"{BLOCK} parameters at a time",
         accumulation="fp32",
@@ -49,47 +56,49 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
         software=(NUMPY,),
         gaps=turns.gaps,
     )
-    with side_by_side(tasks) as run:
+    with open_task_pool(tasks) as run:
 
-        def verify(index: int) -> Correctness:
+        def verify_set(index: int) -> CorrectnessCheck:
             for name, array in sets[index].items():
                 array[...] = drawn[name]
             run(index)
-            return _verified(rule, drawn, sets[index])
+            return _verify_result(rule, drawn, sets[index])
 
-        yield HostTimed(facts, run, verify)
+        yield HostTimed(facts, run, verify_set)
 
 
-def _drawn(random: np.random.Generator, count: int, *, with_squares: bool) -> Arrays:
-    def normal() -> np.ndarray:
+def _generate_arrays(random: np.random.Generator, count: int, *, with_squares: bool) -> Arrays:
+    def generate_normal() -> np.ndarray:
         return random.standard_normal(count, np.float32)
 
     # A weight of bf16 starts as one that is no number, so that one which is never written is noticed.
-    drawn = {"gradient": bf16_bits(normal()), "master": normal(), "m": normal()}
+    drawn = {"gradient": encode_bf16(generate_normal()), "master": generate_normal(), "m": generate_normal()}
     if with_squares:
-        drawn["v"] = normal() ** 2
+        drawn["v"] = generate_normal() ** 2
     return drawn | {"weight": np.full(count, 0xFFFF, np.uint16)}
 
 
-def _scratch() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _allocate_scratch() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.empty(BLOCK, np.float32), np.empty(BLOCK, np.float32), np.empty(BLOCK, np.uint32)
 
 
-def _task(rule: Rule, arrays: Arrays, part: slice, scratch: tuple[np.ndarray, ...]) -> Callable[[], object]:
+def _build_task(
+    rule: UpdateRule, arrays: Arrays, part: slice, scratch: tuple[np.ndarray, ...]
+) -> Callable[[], object]:
     starts = range(part.start, part.stop, BLOCK)
     blocks = [
         {name: array[start : min(start + BLOCK, part.stop)] for name, array in arrays.items()}
         for start in starts
     ]
 
-    def run() -> None:
+    def update_part() -> None:
         for block in blocks:
-            _step(rule, block, *(own[: len(block["m"])] for own in scratch))
+            _update_block(rule, block, *(own[: len(block["m"])] for own in scratch))
 
-    return run
+    return update_part
 
 
-def _step(rule: Rule, block: Arrays, t: np.ndarray, u: np.ndarray, bits: np.ndarray) -> None:
+def _update_block(rule: UpdateRule, block: Arrays, t: np.ndarray, u: np.ndarray, bits: np.ndarray) -> None:
     """One update of a block in place; ``t``, ``u`` and ``bits`` are room for what is in between."""
     w, m = block["master"], block["m"]
     np.left_shift(block["gradient"], 16, out=bits, dtype=np.uint32)
@@ -117,7 +126,7 @@ def _step(rule: Rule, block: Arrays, t: np.ndarray, u: np.ndarray, bits: np.ndar
     np.right_shift(bits, 16, out=block["weight"], casting="unsafe")
 
 
-def _verified(rule: Rule, before: Arrays, after: Arrays) -> Correctness:
+def _verify_result(rule: UpdateRule, before: Arrays, after: Arrays) -> CorrectnessCheck:
     """Every parameter against the formula in fp64, relative to the largest; a few roundings of fp32 each.
 
     A square root and a quotient come in between, so 8 units are let pass. The weight of bf16 is that of the
@@ -126,16 +135,16 @@ def _verified(rule: Rule, before: Arrays, after: Arrays) -> Correctness:
     wide = {
         name: array.astype(np.float64) for name, array in before.items() if name not in ("gradient", "weight")
     }
-    gradient = from_bf16(before["gradient"]).astype(np.float64)
-    wanted = stepped(rule, gradient, wide["master"], wide["m"], wide.get("v"))
+    gradient = decode_bf16(before["gradient"]).astype(np.float64)
+    wanted = apply_rule(rule, gradient, wide["master"], wide["m"], wide.get("v"))
     error = 0.0
     for name, values in zip(("master", "m", "v"), wanted, strict=True):
         if values is not None:
             error = np.maximum(error, np.max(np.abs(after[name] - values)) / np.max(np.abs(values)))
-    wrong = np.count_nonzero(after["weight"] != bf16_bits(after["master"]))
-    return correctness(
+    wrong = np.count_nonzero(after["weight"] != encode_bf16(after["master"]))
+    return build_correctness(
         "every parameter against the formula in fp64",
         float(error) + float(wrong),
         SAFETY * float(np.finfo(np.float32).eps) / 2,
-        checksum(after["weight"]),
+        compute_checksum(after["weight"]),
     )

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import Storage
-from service.worker.benchmark import Facts, Prepared, Unsupported
-from service.worker.cpu.host_timed import NUMPY, correctness, generator
+from service.protocol.work import StorageWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
+from service.worker.cpu.host_timed import NUMPY, build_correctness, build_generator
 from service.worker.host import file_system
 
 PATTERN_BYTES = 2**26
@@ -29,7 +29,7 @@ PROBES = 16
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
     """A file of random bytes in a temporary folder: ``TMPDIR`` where it is set, otherwise ``/var/tmp``.
 
     Raises :class:`Unsupported` where the folder is in memory, has no room, or its page cache cannot be
@@ -37,24 +37,26 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     """
     del accelerator_index
     work = benchmark.work
-    if not isinstance(work, Storage):
+    if not isinstance(work, StorageWork):
         raise Unsupported(f"{work.kind} is no storage")
     block = min(work.block_bytes, work.file_bytes)
     if block > PATTERN_BYTES:
         raise Unsupported(f"blocks of {block} bytes, and at most {PATTERN_BYTES} can be done")
-    pattern = generator(benchmark, seed).bytes(min(work.file_bytes, PATTERN_BYTES - PATTERN_BYTES % block))
-    with _temporary() as folder:
-        kind = _file_system(Path(folder), work.file_bytes)
-        file = _File(Path(folder) / "data", work.file_bytes, block, pattern)
+    pattern = build_generator(benchmark, seed).bytes(
+        min(work.file_bytes, PATTERN_BYTES - PATTERN_BYTES % block)
+    )
+    with _create_folder() as folder:
+        kind = _check_file_system(Path(folder), work.file_bytes)
+        file = _TestFile(Path(folder) / "data", work.file_bytes, block, pattern)
         if work.direction == "write":
-            yield StoredTimed(_facts(f"write and fsync on {kind}", pattern, work), file, file.write)
+            yield TimedStorage(_build_facts(f"write and fsync on {kind}", pattern, work), file, file.write)
         else:
             file.write()
-            method, read = file.past_the_cache()
-            yield StoredTimed(_facts(f"{method} on {kind}", pattern, work), file, read)
+            method, read = file.select_uncached_read()
+            yield TimedStorage(_build_facts(f"{method} on {kind}", pattern, work), file, read)
 
 
-def _temporary() -> tempfile.TemporaryDirectory[str]:
+def _create_folder() -> tempfile.TemporaryDirectory[str]:
     at = os.environ.get("TMPDIR") or FOLDER
     try:
         return tempfile.TemporaryDirectory(prefix="ironlaw-", dir=at)
@@ -62,7 +64,7 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
         raise Unsupported(f"no file can be kept in {at}: {error.strerror}") from error
 
 
-def _file_system(folder: Path, file_bytes: int) -> str:
+def _check_file_system(folder: Path, file_bytes: int) -> str:
     kind = file_system(folder)
     if kind in IN_MEMORY:
         raise Unsupported(f"the temporary folder is in memory ({kind}); name one on a device with TMPDIR")
@@ -72,9 +74,9 @@ def _file_system(folder: Path, file_bytes: int) -> str:
     return kind or "an unknown file system"
 
 
-def _facts(algorithm: str, pattern: bytes, work: Storage) -> Facts:
+def _build_facts(algorithm: str, pattern: bytes, work: StorageWork) -> MeasurementFacts:
     repeated = f", repeated every {len(pattern)}" if len(pattern) < work.file_bytes else ""
-    return Facts(
+    return MeasurementFacts(
         library=f"own loop over blocks of {work.block_bytes} bytes",
         algorithm=algorithm,
         data=f"random bytes{repeated}",
@@ -86,24 +88,24 @@ def _facts(algorithm: str, pattern: bytes, work: Storage) -> Facts:
 
 
 @dataclass(slots=True)
-class StoredTimed:
+class TimedStorage:
     """One direction of a file, by the host's clock."""
 
-    facts: Facts
-    file: "_File"
+    facts: MeasurementFacts
+    file: "_TestFile"
     transfer: Callable[[], int]
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` transfers; what empties file or cache before each is not in them."""
         return sum(self.transfer() for _ in range(iterations))
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """The digest of what is read from the device, against that of the bytes from the seed."""
-        found, wanted = self.file.digest(), self.file.wanted_digest()
-        return correctness("digest of the file read back", float(found != wanted), 0.0, found)
+        found, wanted = self.file.compute_digest(), self.file.compute_expected_digest()
+        return build_correctness("digest of the file read back", float(found != wanted), 0.0, found)
 
 
-class _File:
+class _TestFile:
     """A file of known bytes."""
 
     def __init__(self, path: Path, size: int, block: int, pattern: bytes) -> None:
@@ -115,36 +117,36 @@ class _File:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             start = time.perf_counter_ns()
-            for block in self._blocks():
+            for block in self._iterate_blocks():
                 _write_all(descriptor, block)
             os.fsync(descriptor)
             return time.perf_counter_ns() - start
         finally:
             os.close(descriptor)
 
-    def past_the_cache(self) -> tuple[str, Callable[[], int]]:
+    def select_uncached_read(self) -> tuple[str, Callable[[], int]]:
         """How the file can be read from its device, and what does it: nanoseconds each time."""
         direct = getattr(os, "O_DIRECT", None)
-        if direct and self.block % DIRECT_ALIGNMENT == 0 and self._reads_directly(direct):
+        if direct and self.block % DIRECT_ALIGNMENT == 0 and self._can_read_directly(direct):
             return "O_DIRECT", lambda: self._read(direct)
-        if self._lets_go():
-            return "posix_fadvise DONTNEED", self._read_dropped
+        if self._can_drop_cache():
+            return "posix_fadvise DONTNEED", self._read_after_drop
         raise Unsupported("neither O_DIRECT nor posix_fadvise passes the page cache by")
 
-    def digest(self) -> str:
+    def compute_digest(self) -> str:
         """SHA-256 of the file, as the device has it where the cache lets go of it."""
-        self._drop()
+        self._drop_cache()
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def wanted_digest(self) -> str:
+    def compute_expected_digest(self) -> str:
         """SHA-256 of what was to be written."""
         digest = hashlib.sha256()
-        for block in self._blocks():
+        for block in self._iterate_blocks():
             digest.update(block)
         return digest.hexdigest()
 
-    def _blocks(self) -> Iterator[memoryview]:
+    def _iterate_blocks(self) -> Iterator[memoryview]:
         for start in range(0, self.size, self.block):
             at = start % len(self.pattern)
             yield self.pattern[at : at + min(self.block, self.size - start)]
@@ -165,29 +167,29 @@ class _File:
             raise OSError(errno.EIO, "the file ended early")
         return took
 
-    def _read_dropped(self) -> int:
-        self._drop()
+    def _read_after_drop(self) -> int:
+        self._drop_cache()
         return self._read(0)
 
-    def _reads_directly(self, direct: int) -> bool:
+    def _can_read_directly(self, direct: int) -> bool:
         """Whether a direct read works and leaves nothing in the page cache, as a fall-back would."""
-        self._lets_go()
+        self._can_drop_cache()
         try:
             self._read(direct)
         except OSError:
             return False
         return self._is_cached() is not True
 
-    def _lets_go(self) -> bool:
+    def _can_drop_cache(self) -> bool:
         """Whether the cache drops the file when asked; what the kernel is busy with stays a while."""
         for attempt in range(DROP_ATTEMPTS):
-            self._drop()
+            self._drop_cache()
             if self._is_cached() is not True:
                 break
             time.sleep(0.01 * 2**attempt)
         return self._is_cached() is False
 
-    def _drop(self) -> None:
+    def _drop_cache(self) -> None:
         if hasattr(os, "posix_fadvise"):
             with self.path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -8,18 +8,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import STREAM_ARRAYS, WORD_BYTES, HostStream, Stream, StridedRead
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import STREAM_ARRAYS, WORD_BYTES, HostStreamWork, StreamWork, StridedReadWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.host_timed import (
     NUMPY,
+    BufferRotation,
     HostTimed,
-    Rotation,
-    checksum,
-    correctness,
-    generator,
-    rotation,
+    build_correctness,
+    build_generator,
+    build_rotation,
+    compute_checksum,
 )
 from service.worker.host import usable_processors
 
@@ -39,7 +39,7 @@ Part = slice
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
     """One pattern over arrays of fp64: read sum(b), write a = s, copy a = b, triad a = b + s c.
 
     ``amount`` counts the bytes that the pattern names. What the memory moves on top of that is the fetch
@@ -49,13 +49,13 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     """
     del accelerator_index
     work = benchmark.work
-    if not isinstance(work, Stream | HostStream):
+    if not isinstance(work, StreamWork | HostStreamWork):
         raise Unsupported(f"{work.kind} is not a stream")
     if work.array_bytes % ELEMENT_BYTES:
         raise Unsupported(f"arrays of fp64, and {work.array_bytes} bytes are no multiple of {ELEMENT_BYTES}")
     count = work.array_bytes // ELEMENT_BYTES
-    turns = rotation(STREAM_ARRAYS[work.pattern] * work.array_bytes)
-    random = generator(benchmark, seed)
+    turns = build_rotation(STREAM_ARRAYS[work.pattern] * work.array_bytes)
+    random = build_generator(benchmark, seed)
     scalar = float(random.uniform(0.5, 1.5))
     sources = {"write": 0, "triad": 2}.get(work.pattern, 1)
     drawn = [random.random(count) for _ in range(sources)]
@@ -65,53 +65,55 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
         [np.full(count, np.nan) for _ in range(targets)] + [source.copy() for source in drawn]
         for _ in range(turns.count)
     ]
-    parts = split(count, len(usable_processors()))
-    tasks = [[_task(work.pattern, arrays, part, scalar) for part in parts] for arrays in sets]
-    facts = _facts(
+    parts = split_elements(count, len(usable_processors()))
+    tasks = [[_build_task(work.pattern, arrays, part, scalar) for part in parts] for arrays in sets]
+    facts = _build_facts(
         f"{_OPERATIONS[work.pattern]} of fp64",
         "uniform(0, 1), the same in every buffer" if drawn else "one number",
         turns,
         len(parts),
     )
-    with side_by_side(tasks) as run:
+    with open_task_pool(tasks) as run:
         found: dict[int, list[object]] = {}
         yield HostTimed(
             facts,
             lambda index: found.__setitem__(index, run(index)),
-            lambda index: _verified(work.pattern, sets[index], scalar, found[index]),
+            lambda index: _verify_result(work.pattern, sets[index], scalar, found[index]),
         )
 
 
 @contextmanager
-def prepare_strided(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare_strided(
+    benchmark: Benchmark, seed: int, accelerator_index: int | None
+) -> Iterator[PreparedBenchmark]:
     """The sum of words of fp32 that lie ``stride_bytes`` apart."""
     del accelerator_index
-    work = benchmark.get_work(StridedRead)
+    work = benchmark.get_work(StridedReadWork)
     words = work.array_bytes // work.stride_bytes
     if not words:
         raise Unsupported(f"a stride of {work.stride_bytes} bytes in an array of {work.array_bytes}")
     step = work.stride_bytes // WORD_BYTES
-    turns = rotation(work.array_bytes)
-    drawn = generator(benchmark, seed).random(work.array_bytes // WORD_BYTES, np.float32)
+    turns = build_rotation(work.array_bytes)
+    drawn = build_generator(benchmark, seed).random(work.array_bytes // WORD_BYTES, np.float32)
     views = [drawn.copy()[: words * step : step] for _ in range(turns.count)]
-    parts = split(words, len(usable_processors()))
-    tasks = [[_sum(view[part]) for part in parts] for view in views]
-    facts = _facts(
+    parts = split_elements(words, len(usable_processors()))
+    tasks = [[_build_sum(view[part]) for part in parts] for view in views]
+    facts = _build_facts(
         f"add.reduce of fp32, {work.stride_bytes} bytes apart",
         "uniform(0, 1), the same in every buffer",
         turns,
         len(parts),
     )
-    with side_by_side(tasks) as run:
+    with open_task_pool(tasks) as run:
         found: dict[int, list[object]] = {}
         yield HostTimed(
             facts,
             lambda index: found.__setitem__(index, run(index)),
-            lambda index: _sum_verified(views[index], found[index]),
+            lambda index: _verify_sum(views[index], found[index]),
         )
 
 
-def split(count: int, ways: int) -> list[Part]:
+def split_elements(count: int, ways: int) -> list[Part]:
     """At most ``ways`` parts of ``count`` elements, equal but for whole cache lines."""
     lines = math.ceil(count / LINE)
     edges = [min(lines * way // ways * LINE, count) for way in range(ways + 1)]
@@ -119,52 +121,52 @@ def split(count: int, ways: int) -> list[Part]:
 
 
 @contextmanager
-def side_by_side(tasks: list[list[Callable[[], object]]]) -> Iterator[Callable[[int], list[object]]]:
+def open_task_pool(tasks: list[list[Callable[[], object]]]) -> Iterator[Callable[[int], list[object]]]:
     """Runs the tasks of one number, each in a thread of its own; NumPy leaves the interpreter meanwhile."""
     if len(tasks[0]) == 1:
         yield lambda index: [tasks[index][0]()]
         return
     with ThreadPoolExecutor(len(tasks[0])) as pool:
-        yield lambda index: list(pool.map(_call, tasks[index]))
+        yield lambda index: list(pool.map(_call_task, tasks[index]))
 
 
-def _call(task: Callable[[], object]) -> object:
+def _call_task(task: Callable[[], object]) -> object:
     return task()
 
 
-def _task(pattern: str, arrays: Arrays, part: Part, scalar: float) -> Callable[[], object]:
+def _build_task(pattern: str, arrays: Arrays, part: Part, scalar: float) -> Callable[[], object]:
     views = [array[part] for array in arrays]
     match pattern:
         case "read":
-            return _sum(views[0])
+            return _build_sum(views[0])
         case "write":
             return lambda: np.copyto(views[0], scalar)
         case "copy":
             return lambda: np.copyto(views[0], views[1])
         case _:
-            return _triad(views, scalar)
+            return _build_triad(views, scalar)
 
 
-def _sum(view: np.ndarray) -> Callable[[], object]:
+def _build_sum(view: np.ndarray) -> Callable[[], object]:
     return lambda: np.add.reduce(view)
 
 
-def _triad(views: Arrays, scalar: float) -> Callable[[], object]:
+def _build_triad(views: Arrays, scalar: float) -> Callable[[], object]:
     blocks = [
         tuple(view[start : start + BLOCK] for view in views) for start in range(0, len(views[0]), BLOCK)
     ]
     multiply, add = np.multiply, np.add
 
-    def run() -> None:
+    def run_triad() -> None:
         for a, b, c in blocks:
             multiply(c, scalar, a)
             add(a, b, a)
 
-    return run
+    return run_triad
 
 
-def _facts(operation: str, data: str, turns: Rotation, threads: int) -> Facts:
-    return Facts(
+def _build_facts(operation: str, data: str, turns: BufferRotation, threads: int) -> MeasurementFacts:
+    return MeasurementFacts(
         library=f"numpy {np.__version__} {operation}",
         data=data,
         timer="host_clock",
@@ -176,29 +178,29 @@ def _facts(operation: str, data: str, turns: Rotation, threads: int) -> Facts:
     )
 
 
-def _verified(pattern: str, arrays: Arrays, scalar: float, found: list[object]) -> Correctness:
+def _verify_result(pattern: str, arrays: Arrays, scalar: float, found: list[object]) -> CorrectnessCheck:
     """Every element against the formula in long double; of read, the sum against an exact one.
 
     Triad rounds twice, each time by at most u of a result that is a sum of positive numbers.
     """
     if pattern == "read":
-        return _sum_verified(arrays[0], found)
+        return _verify_sum(arrays[0], found)
     error = largest = np.longdouble(0)
     for start in range(0, len(arrays[0]), BLOCK):
         a, *sources = (array[start : start + BLOCK] for array in arrays)
-        wanted = _formula(sources, np.longdouble(scalar))
+        wanted = _compute_expected(sources, np.longdouble(scalar))
         # np.maximum hands NaN on, which max() would lose.
         error = np.maximum(error, np.max(np.abs(a - wanted)))
         largest = np.maximum(largest, np.max(wanted))
-    return correctness(
+    return build_correctness(
         "every element against the formula in long double",
         float(error / largest),
         float(np.finfo(np.float64).eps) if pattern == "triad" else 0.0,
-        checksum(arrays[0][:BLOCK]),
+        compute_checksum(arrays[0][:BLOCK]),
     )
 
 
-def _formula(sources: Arrays, scalar: np.longdouble) -> np.ndarray:
+def _compute_expected(sources: Arrays, scalar: np.longdouble) -> np.ndarray:
     if not sources:
         return np.array([scalar])
     if len(sources) == 1:
@@ -207,16 +209,16 @@ def _formula(sources: Arrays, scalar: np.longdouble) -> np.ndarray:
     return np.asarray(b + scalar * c)
 
 
-def _sum_verified(array: np.ndarray, found: list[object]) -> Correctness:
+def _verify_sum(array: np.ndarray, found: list[object]) -> CorrectnessCheck:
     """Pairwise sums err by at most (16 + log2 n) u of the sum of magnitudes (Higham, Accuracy, 4.2)."""
     wanted = math.fsum(
         math.fsum(array[start : start + BLOCK].tolist()) for start in range(0, len(array), BLOCK)
     )
     parts = np.array(found, np.float64)
     rounding = float(np.finfo(array.dtype).eps) / 2
-    return correctness(
+    return build_correctness(
         "sum of all elements against an exact sum",
         abs(math.fsum(parts) - wanted) / wanted,
         (16 + math.log2(len(array))) * 2 * rounding,
-        checksum(parts),
+        compute_checksum(parts),
     )

@@ -6,33 +6,33 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import TrainingStep
-from service.worker.benchmark import Prepared
+from service.protocol.work import TrainingStepWork
+from service.worker.benchmark import PreparedBenchmark
 from service.worker.cpu.decoder import (
     Array,
-    Layer,
-    angles,
-    applied,
-    facts,
-    gated,
-    norm,
-    room_for,
-    rotated,
-    softmax,
-    weights_of,
+    LayerActivations,
+    apply_gate,
+    apply_softmax,
+    apply_weight,
+    build_facts,
+    build_weights,
+    check_memory,
+    compute_angles,
+    normalize_rows,
+    rotate_heads,
 )
-from service.worker.cpu.host_timed import HostTimed, checksum, correctness
+from service.worker.cpu.host_timed import HostTimed, build_correctness, compute_checksum
 from service.worker.decoder import (
-    Weights,
-    backward,
-    entropy,
-    forward,
-    gradient_rows,
-    matrices,
-    tokens,
-    tolerance,
+    SeededWeights,
+    compute_entropy,
+    compute_gradient_rows,
+    compute_tolerance,
+    generate_tokens,
+    list_matrices,
+    run_backward,
+    run_forward,
 )
 
 CHECKED_TOKENS = 32
@@ -41,31 +41,31 @@ RATE, DECAY, KEEP_MEAN, KEEP_SQUARE, LEAST = 1e-4, 0.01, 0.9, 0.999, 1e-8
 """Of AdamW (Loshchilov and Hutter, 2019)."""
 
 
-class Step:
+class CpuTrainingStep:
     """Steps of the same sequences over and over, on weights that follow their gradients."""
 
-    def __init__(self, work: TrainingStep, seed: int) -> None:
+    def __init__(self, work: TrainingStepWork, seed: int) -> None:
         self.work, self.seed = work, seed
         rows = work.micro_batch_size * work.sequence_length
         scores = work.micro_batch_size * work.query_heads * work.sequence_length**2
         layer = rows * (6 * work.hidden + 3 * work.feed_forward) + scores
         kept = layer * (work.layers if work.recomputation == "none" else 1)
         self.elements = 4 * work.matrix_parameters + work.vocabulary * (work.hidden + 2 * rows) + kept
-        room_for(work, self.elements)
-        self.names = list(matrices(work))
-        self.reset()
+        check_memory(work, self.elements)
+        self.names = list(list_matrices(work))
+        self.reset_state()
         length = work.sequence_length + 1
         count = work.accumulation_steps * work.micro_batch_size * length
         shape = (work.accumulation_steps, work.micro_batch_size, length)
-        self.ids = tokens(work, seed, np.arange(count)).astype(np.int64).reshape(shape)
-        self.cosines, self.sines = angles(work.sequence_length, work.head_size)
+        self.ids = generate_tokens(work, seed, np.arange(count)).astype(np.int64).reshape(shape)
+        self.cosines, self.sines = compute_angles(work.sequence_length, work.head_size)
         span = np.arange(work.sequence_length)
         self.unseen = span > span[:, None]
         self.losses = np.full(work.accumulation_steps, np.nan)
 
-    def reset(self) -> None:
+    def reset_state(self) -> None:
         """Weights and what the optimizer keeps, as they were at first."""
-        self.weights = weights_of(self.work, self.seed)
+        self.weights = build_weights(self.work, self.seed)
         self.gradients = {name: np.zeros_like(self.weights[name]) for name in self.names}
         self.moments = {
             name: (np.zeros_like(self.weights[name]), np.zeros_like(self.weights[name]))
@@ -78,61 +78,65 @@ class Step:
         for gradient in self.gradients.values():
             gradient.fill(0)
         for number, ids in enumerate(self.ids):
-            losses = self.micro_batch(ids, self.work.accumulation_steps)
+            losses = self.run_micro_batch(ids, self.work.accumulation_steps)
             self.losses[number] = losses.mean()
-        self._update()
+        self._update_weights()
 
-    def micro_batch(self, ids: np.ndarray, accumulation_steps: int) -> Array:
+    def run_micro_batch(self, ids: np.ndarray, accumulation_steps: int) -> Array:
         """Losses of tokens (sequence, token); gradients of their mean over the steps are added."""
         work = self.work
         keeps_all = work.recomputation == "none"
-        starts, layers = [self.weights["table"][ids[:, :-1]]], list[Layer]()
+        starts, layers = [self.weights["table"][ids[:, :-1]]], list[LayerActivations]()
         for number in range(work.layers):
-            layer, x = self._forward(number, starts[-1])
+            layer, x = self._forward_layer(number, starts[-1])
             starts.append(x)
             if keeps_all:
                 layers.append(layer)
-        last, factors = norm(starts[-1])
-        losses, dscores = _entropy(applied(last, self.weights["head"]), ids[:, 1:], accumulation_steps)
-        dx = _norm_back(self._back("head", dscores, last), last, factors)
+        last, factors = normalize_rows(starts[-1])
+        losses, dscores = _compute_entropy(
+            apply_weight(last, self.weights["head"]), ids[:, 1:], accumulation_steps
+        )
+        dx = _backward_norm(self._backward_matrix("head", dscores, last), last, factors)
         for number in reversed(range(work.layers)):
-            layer = layers[number] if keeps_all else self._forward(number, starts[number])[0]
-            dx = self._backward(number, layer, dx)
+            layer = layers[number] if keeps_all else self._forward_layer(number, starts[number])[0]
+            dx = self._backward_layer(number, layer, dx)
         return losses
 
-    def _forward(self, number: int, start: Array) -> tuple[Layer, Array]:
+    def _forward_layer(self, number: int, start: Array) -> tuple[LayerActivations, Array]:
         work, weights = self.work, self.weights
         sequences, count = start.shape[:2]
-        a, factors_a = norm(start)
-        heads = applied(a, weights[f"qkv.{number}"]).reshape(sequences, count, -1, work.head_size)
+        a, factors_a = normalize_rows(start)
+        heads = apply_weight(a, weights[f"qkv.{number}"]).reshape(sequences, count, -1, work.head_size)
         heads = heads.swapaxes(1, 2)
         cosines, sines = self.cosines[:count], self.sines[:count]
-        q = rotated(heads[:, : work.query_heads], cosines, sines)
+        q = rotate_heads(heads[:, : work.query_heads], cosines, sines)
         q = q.reshape(sequences, work.kv_heads, -1, work.head_size)
-        k = rotated(heads[:, work.query_heads : -work.kv_heads], cosines, sines)
+        k = rotate_heads(heads[:, work.query_heads : -work.kv_heads], cosines, sines)
         v = np.ascontiguousarray(heads[:, -work.kv_heads :])
         p = q @ k.swapaxes(2, 3)
         p *= np.float32(1 / math.sqrt(work.head_size))
         p.reshape(sequences, work.query_heads, count, count)[..., self.unseen[:count, :count]] = -np.inf
-        softmax(p)
-        mixed = _side_by_side(p @ v, work.query_heads, count)
-        middle = start + applied(mixed, weights[f"out.{number}"])
-        b, factors_b = norm(middle)
-        gates = applied(b, weights[f"gate_up.{number}"])
-        fed = gated(gates)
-        layer = Layer(start, a, factors_a, q, k, v, p, mixed, middle, b, factors_b, gates, fed)
-        return layer, middle + applied(fed, weights[f"down.{number}"])
+        apply_softmax(p)
+        mixed = _merge_heads(p @ v, work.query_heads, count)
+        middle = start + apply_weight(mixed, weights[f"out.{number}"])
+        b, factors_b = normalize_rows(middle)
+        gates = apply_weight(b, weights[f"gate_up.{number}"])
+        fed = apply_gate(gates)
+        layer = LayerActivations(start, a, factors_a, q, k, v, p, mixed, middle, b, factors_b, gates, fed)
+        return layer, middle + apply_weight(fed, weights[f"down.{number}"])
 
-    def _backward(self, number: int, layer: Layer, dx: Array) -> Array:
+    def _backward_layer(self, number: int, layer: LayerActivations, dx: Array) -> Array:
         work = self.work
         sequences, count = dx.shape[:2]
-        dfed = self._back(f"down.{number}", dx, layer.fed)
+        dfed = self._backward_matrix(f"down.{number}", dx, layer.fed)
         half = work.feed_forward
         g, u = layer.gates[..., :half], layer.gates[..., half:]
         share = 1 / (1 + np.exp(-g))
         dgates = np.concatenate([dfed * u * share * (1 + g * (1 - share)), dfed * g * share], axis=-1)
-        dx = dx + _norm_back(self._back(f"gate_up.{number}", dgates, layer.b), layer.b, layer.factors_b)
-        do = self._back(f"out.{number}", dx, layer.mixed)
+        dx = dx + _backward_norm(
+            self._backward_matrix(f"gate_up.{number}", dgates, layer.b), layer.b, layer.factors_b
+        )
+        do = self._backward_matrix(f"out.{number}", dx, layer.mixed)
         do = do.reshape(sequences, count, work.query_heads, work.head_size).swapaxes(1, 2)
         do = do.reshape(layer.q.shape)
         dp = do @ layer.v.swapaxes(2, 3)
@@ -143,11 +147,15 @@ class Step:
         dq = (dp @ layer.k).reshape(sequences, work.query_heads, count, work.head_size)
         dk = dp.swapaxes(2, 3) @ layer.q
         cosines, sines = self.cosines[:count], self.sines[:count]
-        heads = np.concatenate([rotated(dq, cosines, -sines), rotated(dk, cosines, -sines), dv], axis=1)
+        heads = np.concatenate(
+            [rotate_heads(dq, cosines, -sines), rotate_heads(dk, cosines, -sines), dv], axis=1
+        )
         dqkv = heads.swapaxes(1, 2).reshape(sequences, count, -1)
-        return dx + _norm_back(self._back(f"qkv.{number}", dqkv, layer.a), layer.a, layer.factors_a)
+        return dx + _backward_norm(
+            self._backward_matrix(f"qkv.{number}", dqkv, layer.a), layer.a, layer.factors_a
+        )
 
-    def _back(self, name: str, dy: Array, x: Array) -> Array:
+    def _backward_matrix(self, name: str, dy: Array, x: Array) -> Array:
         """What comes back through a matrix; its gradient is added to those before."""
         weight = self.weights[name]
         scale = np.float32(1 / math.sqrt(weight.shape[1]))
@@ -159,7 +167,7 @@ class Step:
         dx *= scale
         return dx.reshape(*dy.shape[:-1], -1)
 
-    def _update(self) -> None:
+    def _update_weights(self) -> None:
         self.steps += 1
         of_mean, of_square = 1 - KEEP_MEAN**self.steps, 1 - KEEP_SQUARE**self.steps
         for name in self.names:
@@ -172,40 +180,42 @@ class Step:
             scaled = np.sqrt(square / np.float32(of_square)) + np.float32(LEAST)
             weight -= np.float32(RATE / of_mean) * mean / scaled
 
-    def verify(self) -> Correctness:
+    def verify(self) -> CorrectnessCheck:
         """Loss, gradients and update of some tokens, from the weights as they were at first, against fp64."""
         work, checked = self.work, min(CHECKED_TOKENS, self.work.sequence_length)
-        self.reset()
+        self.reset_state()
         ids = self.ids[0, :1, : checked + 1]
-        found = self.micro_batch(ids, 1)
-        weights = Weights(work, self.seed)
-        passed = forward(work, weights, ids[0, :-1])
-        losses, gradient = entropy(passed.scores, ids[0, 1:])
-        backward(work, weights, passed, gradient)
+        found = self.run_micro_batch(ids, 1)
+        weights = SeededWeights(work, self.seed)
+        passed = run_forward(work, weights, ids[0, :-1])
+        losses, gradient = compute_entropy(passed.scores, ids[0, 1:])
+        run_backward(work, weights, passed, gradient)
         scale = float(np.std(passed.scores))
-        errors, limit = [float(np.abs(found - losses).max()) / scale], 2 * tolerance(work)
+        errors, limit = [float(np.abs(found - losses).max()) / scale], 2 * compute_tolerance(work)
         before = {name: self.gradients[name].copy() for name in self.names}
-        self._update()
-        for name, each in matrices(work).items():
+        self._update_weights()
+        for name, each in list_matrices(work).items():
             rows = np.linspace(0, each.rows - 1, CHECKED_ROWS).astype(np.int64)
-            expected = gradient_rows(weights, passed, name, rows)
+            expected = compute_gradient_rows(weights, passed, name, rows)
             errors.append(float(np.abs(before[name][rows] - expected).max() / np.sqrt(np.mean(expected**2))))
-            old = np.concatenate([weights.rows(each.number, each.columns, int(row), 1) for row in rows])
+            old = np.concatenate(
+                [weights.generate_rows(each.number, each.columns, int(row), 1) for row in rows]
+            )
             g = before[name][rows].astype(np.float64)
             wanted = old * (1 - RATE * DECAY) - RATE * g / (np.abs(g) + LEAST)
             off = np.abs(self.weights[name][rows] - wanted).max() / (1e-6 + 2.0**-22 * np.abs(old).max())
             errors.append(float(off) * limit)
         # The steps that were timed have to have come somewhere.
         errors.append(0.0 if np.all(np.isfinite(self.losses)) else math.inf)
-        return correctness(
+        return build_correctness(
             f"loss, {CHECKED_ROWS} rows of each gradient and update, {checked} tokens, fp64",
             float(np.max(errors)),
             limit,
-            checksum(found),
+            compute_checksum(found),
         )
 
 
-def _entropy(scores: Array, targets: np.ndarray, accumulation_steps: int) -> tuple[Array, Array]:
+def _compute_entropy(scores: Array, targets: np.ndarray, accumulation_steps: int) -> tuple[Array, Array]:
     """Losses by token, and in place of the scores the gradient of their mean over the steps."""
     top = scores.max(axis=-1, keepdims=True)
     at_target = np.take_along_axis(scores, targets[..., None], axis=-1)
@@ -221,20 +231,20 @@ def _entropy(scores: Array, targets: np.ndarray, accumulation_steps: int) -> tup
     return losses, scores
 
 
-def _norm_back(dy: Array, y: Array, factors: Array) -> Array:
+def _backward_norm(dy: Array, y: Array, factors: Array) -> Array:
     return np.asarray(factors * (dy - y * np.mean(dy * y, axis=-1, keepdims=True)))
 
 
-def _side_by_side(o: Array, query_heads: int, count: int) -> Array:
+def _merge_heads(o: Array, query_heads: int, count: int) -> Array:
     """Heads of a token side by side, of (sequence, head of keys, query of its group, element)."""
     sequences, head = o.shape[0], o.shape[-1]
     return o.reshape(sequences, query_heads, count, head).swapaxes(1, 2).reshape(sequences, count, -1)
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
     """Weights and sequences of the seed; raises :class:`Unsupported` for bf16 and what does not fit."""
     del accelerator_index
-    work = benchmark.get_work(TrainingStep)
-    step = Step(work, seed)
-    yield HostTimed(facts(work, 4 * step.elements), lambda _: step.run(), lambda _: step.verify())
+    work = benchmark.get_work(TrainingStepWork)
+    step = CpuTrainingStep(work, seed)
+    yield HostTimed(build_facts(work, 4 * step.elements), lambda _: step.run(), lambda _: step.verify())

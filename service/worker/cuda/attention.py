@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import Attention
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import AttentionWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.bindings import load, versions
-from service.worker.cuda.device import CACHE_SHARE, Device, run
+from service.worker.cuda.bindings import list_versions, load_module
+from service.worker.cuda.device import CACHE_SHARE, CudaDevice, run_kernel
 
 WIDTHS = {"fp32": 4, "bf16": 2, "fp16": 2}
 STORED = {"fp32": "f4", "bf16": "u2", "fp16": "f2"}
@@ -39,47 +39,50 @@ BACK_ENDS = {
 }
 
 
-class Sizes(NamedTuple):
+class TensorSizes(NamedTuple):
     """Elements of Q or the result, and of K or V."""
 
     query: int
     cache: int
 
 
-def sizes_of(work: Attention) -> Sizes:
+def compute_sizes(work: AttentionWork) -> TensorSizes:
     """Elements that each matrix has."""
     queries = work.context_tokens if work.phase == "prefill" else 1
-    return Sizes(
+    return TensorSizes(
         work.batch * work.query_heads * queries * work.head_size,
         work.batch * work.kv_heads * work.context_tokens * work.head_size,
     )
 
 
-class Own:
+class CudaAttention:
     """The kernels of ``attention.cu``; raises :class:`Unsupported` for what they do not cover."""
 
-    def __init__(self, device: Device, work: Attention) -> None:
-        _covered(device, work)
-        width, sizes = WIDTHS[work.dtype], sizes_of(work)
+    def __init__(self, device: CudaDevice, work: AttentionWork) -> None:
+        _check_support(device, work)
+        width, sizes = WIDTHS[work.dtype], compute_sizes(work)
         self.q, self.result = (device.allocate(width * sizes.query) for _ in range(2))
         self.k, self.v = (device.allocate(width * sizes.cache) for _ in range(2))
         self._device, self._work = device, work
         self.library = "own kernel attention"
-        self.software = device.software()
+        self.software = device.list_software()
         if work.phase == "prefill":
             units = work.batch * work.query_heads
             blocks = units * -(-work.context_tokens // QUERY_TILE)
-            kernel = device.kernel("attention.cu", f"prefill_{work.dtype}_{work.head_size}")
+            kernel = device.load_kernel("attention.cu", f"prefill_{work.dtype}_{work.head_size}")
             shape = (work.batch, work.query_heads, work.kv_heads, work.context_tokens)
-            self.queue = device.launcher(kernel, blocks, self.q, self.k, self.v, self.result, *shape)
+            self.queue = device.build_launch(kernel, blocks, self.q, self.k, self.v, self.result, *shape)
             self.algorithm = f"{blocks} blocks of {QUERY_TILE} queries"
 
-    def settle(self) -> None:
+    def finish_setup(self) -> None:
         """Choose in how many parts the context of a decoding step is read, by trial."""
         if self._work.phase == "prefill":
             return
         device, work = self._device, self._work
-        units, most = decode_units(work.batch, work.query_heads, work.kv_heads), most_splits(work)
+        units, most = (
+            count_decode_units(work.batch, work.query_heads, work.kv_heads),
+            compute_most_splits(work),
+        )
         rows = work.batch * work.query_heads
         length = device.allocate(8)
         device.to_device(length, np.array([work.context_tokens], np.uint64))
@@ -95,33 +98,33 @@ class Own:
         )
         found = []
         for splits in [2**power for power in range(most.bit_length()) if 2**power <= most]:
-            shape = Decoding(*shared, splits)
+            shape = DecodeQuery(*shared, splits)
             matrices = self.q, self.k, self.v, self.result
-            queue = decode_launch(device, shape, matrices, (sums, tops, length))
-            device.timed(queue)
-            found.append((min(self._trial(queue) for _ in range(TRIALS)), splits, queue))
+            queue = build_decode_launch(device, shape, matrices, (sums, tops, length))
+            device.time_work(queue)
+            found.append((min(self._time_launch(queue) for _ in range(TRIALS)), splits, queue))
         _, splits, self.queue = min(found, key=lambda each: each[0])
         self.algorithm = f"{units * splits} blocks, context in {splits} parts; fastest of {len(found)}"
 
-    def _trial(self, queue: Callable[[], None]) -> int:
-        self._device.flush()
-        return self._device.timed(queue)
+    def _time_launch(self, queue: Callable[[], None]) -> int:
+        self._device.flush_cache()
+        return self._device.time_work(queue)
 
-    def around(self) -> ExitStack:
+    def open_context(self) -> ExitStack:
         """Nothing has to be set while it runs."""
         return ExitStack()
 
-    def rows(self) -> int:
+    def get_result_address(self) -> int:
         """Address of the result."""
         return self.result
 
-    def spoil(self) -> None:
+    def invalidate_result(self) -> None:
         """Make the result anything but right."""
-        size = WIDTHS[self._work.dtype] * sizes_of(self._work).query
-        run(self._device, ("flush.cu", "flush"), self.result, size // 16, 0xFFFFFFFF)
+        size = WIDTHS[self._work.dtype] * compute_sizes(self._work).query
+        run_kernel(self._device, ("flush.cu", "flush"), self.result, size // 16, 0xFFFFFFFF)
 
 
-def _covered(device: Device, work: Attention) -> None:
+def _check_support(device: CudaDevice, work: AttentionWork) -> None:
     if work.head_size > 128:  # noqa: PLR2004  # the largest of which a warp keeps the result in registers
         raise Unsupported("own kernels have heads of 64 or 128 elements")
     if work.dtype == "fp32" and work.phase == "prefill":
@@ -130,19 +133,19 @@ def _covered(device: Device, work: Attention) -> None:
         raise Unsupported("own kernels of attention need compute capability 8.0 or newer")
 
 
-def decode_units(batch: int, query_heads: int, kv_heads: int) -> int:
+def count_decode_units(batch: int, query_heads: int, kv_heads: int) -> int:
     """Blocks that read the cache once: a sequence and head of keys, for each 16 heads of a query."""
     return batch * kv_heads * -(-query_heads // kv_heads // GROUP_ROWS)
 
 
-def most_splits(work: Attention) -> int:
+def compute_most_splits(work: AttentionWork) -> int:
     """Parts of the context of which each warp has a tile, and no more than an eighth of the cache in sums."""
     tiles = -(-work.context_tokens // (TILE_KEYS * WARPS))
-    cache = 2 * WIDTHS[work.dtype] * sizes_of(work).cache
-    return max(min(tiles, 64, cache // 8 // (4 * sizes_of(work).query)), 1)
+    cache = 2 * WIDTHS[work.dtype] * compute_sizes(work).cache
+    return max(min(tiles, 64, cache // 8 // (4 * compute_sizes(work).query)), 1)
 
 
-class Decoding(NamedTuple):
+class DecodeQuery(NamedTuple):
     """One query a sequence over a cache with room for ``capacity`` keys, read in so many parts."""
 
     dtype: str
@@ -154,8 +157,11 @@ class Decoding(NamedTuple):
     splits: int
 
 
-def decode_launch(
-    device: Device, shape: Decoding, matrices: tuple[int, int, int, int], work_space: tuple[int, int, int]
+def build_decode_launch(
+    device: CudaDevice,
+    shape: DecodeQuery,
+    matrices: tuple[int, int, int, int],
+    work_space: tuple[int, int, int],
 ) -> Callable[[], None]:
     """A launch over Q, K, V and the result, with ``sums``, ``tops`` and ``length`` as its work space.
 
@@ -165,32 +171,32 @@ def decode_launch(
     q, k, v, result = matrices
     sums, tops, length = work_space
     dtype, head_size, batch, query_heads, kv_heads, capacity, splits = shape
-    blocks = decode_units(batch, query_heads, kv_heads) * splits
-    decode = device.launcher(
-        device.kernel("attention.cu", f"decode_{dtype}_{head_size}"),
+    blocks = count_decode_units(batch, query_heads, kv_heads) * splits
+    decode = device.build_launch(
+        device.load_kernel("attention.cu", f"decode_{dtype}_{head_size}"),
         blocks, q, k, v, sums, tops, length, capacity, query_heads // kv_heads, splits,
     )  # fmt: skip
     rows = batch * query_heads
-    combine = device.launcher(
-        device.kernel("attention.cu", f"combine_{dtype}"),
+    combine = device.build_launch(
+        device.load_kernel("attention.cu", f"combine_{dtype}"),
         -(-rows * head_size // devices.THREADS), sums, tops, result, rows, head_size, splits,
     )  # fmt: skip
 
-    def queue() -> None:
+    def enqueue_decode() -> None:
         decode()
         combine()
 
-    return queue
+    return enqueue_decode
 
 
-class Torch:
+class TorchAttention:
     """One of the back ends of scaled_dot_product_attention, and no other, on the stream of the device."""
 
     algorithm: str | None = None
 
-    def __init__(self, device: Device, work: Attention) -> None:
-        self._torch = torch = load("torch")
-        self._work, self._attention = work, load("torch.nn.attention")
+    def __init__(self, device: CudaDevice, work: AttentionWork) -> None:
+        self._torch = torch = load_module("torch")
+        self._work, self._attention = work, load_module("torch.nn.attention")
         self._back_end = getattr(self._attention.SDPBackend, BACK_ENDS[work.back_end])
         # PyTorch would otherwise let fp32 go through TF32 where somebody has said so.
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -206,22 +212,22 @@ class Torch:
                 for shape in shapes
             ]
         except torch.cuda.OutOfMemoryError as error:
-            raise Unsupported(_first_line(error)) from None
+            raise Unsupported(_get_first_line(error)) from None
         self.q, self.k, self.v = (int(tensor.data_ptr()) for tensor in self._tensors)
         self._stream = torch.cuda.ExternalStream(device.stream, device=where)
         self._out: Any = None
         self.library = f"torch {torch.__version__} scaled_dot_product_attention {BACK_ENDS[work.back_end]}"
-        self.software = (*device.software(), *versions("torch"))
+        self.software = (*device.list_software(), *list_versions("torch"))
 
-    def settle(self) -> None:
+    def finish_setup(self) -> None:
         """Run once; raises :class:`Unsupported` where the back end does not take these shapes."""
         try:
-            with self.around():
+            with self.open_context():
                 self.queue()
         except RuntimeError as error:
-            raise Unsupported(f"{BACK_ENDS[self._work.back_end]}: {_first_line(error)}") from None
+            raise Unsupported(f"{BACK_ENDS[self._work.back_end]}: {_get_first_line(error)}") from None
 
-    def around(self) -> ExitStack:
+    def open_context(self) -> ExitStack:
         """The back end and the stream, set while it runs."""
         stack = ExitStack()
         stack.enter_context(self._torch.inference_mode())
@@ -238,13 +244,13 @@ class Torch:
             enable_gqa=work.query_heads != work.kv_heads,
         )
 
-    def rows(self) -> int:
+    def get_result_address(self) -> int:
         """Address of the result, rows one after the other: a back end may leave them in another order."""
-        with self.around():
+        with self.open_context():
             self._out = self._out.contiguous()
         return int(self._out.data_ptr())
 
-    def spoil(self) -> None:
+    def invalidate_result(self) -> None:
         """Forget the result; the next is somewhere else, or where it was."""
         self._out = None
 
@@ -252,23 +258,25 @@ class Torch:
 class AttentionTimed:
     """Attention by one back end. What the cache could hold is flushed before each execution."""
 
-    def __init__(self, device: Device, work: Attention, seed: int, back_end: Own | Torch) -> None:
+    def __init__(
+        self, device: CudaDevice, work: AttentionWork, seed: int, back_end: CudaAttention | TorchAttention
+    ) -> None:
         self._device, self._work, self._back_end = device, work, back_end
-        sizes, fill = sizes_of(work), ("random.cu", numbers.FILLS[work.dtype])
-        self._seeds = [numbers.seed_of(seed, number) for number in range(3)]
+        sizes, fill = compute_sizes(work), ("random.cu", numbers.FILLS[work.dtype])
+        self._seeds = [numbers.derive_seed(seed, number) for number in range(3)]
         counts = (sizes.query, sizes.cache, sizes.cache)
         addresses = (back_end.q, back_end.k, back_end.v)
         for address, count, of_array in zip(addresses, counts, self._seeds, strict=True):
-            run(device, fill, address, count, of_array)
-        back_end.settle()
-        self._flushes_each = work.amount().moved_bytes < CACHE_SHARE * device.l2_bytes
-        self.facts = Facts(
+            run_kernel(device, fill, address, count, of_array)
+        back_end.finish_setup()
+        self._flushes_each = work.count_work().moved_bytes < CACHE_SHARE * device.l2_bytes
+        self.facts = MeasurementFacts(
             library=back_end.library,
             algorithm=back_end.algorithm,
             accumulation="fp32",
             data=numbers.NORMAL,
             timer="cuda_event",
-            working_set_bytes=work.amount().moved_bytes,
+            working_set_bytes=work.count_work().moved_bytes,
             flush_bytes=device.flush_bytes,
             software=back_end.software,
         )
@@ -276,44 +284,44 @@ class AttentionTimed:
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` executions, after a flush; small data are flushed before each."""
         if self._flushes_each:
-            return sum(self._time(1) for _ in range(iterations))
-        return self._time(iterations)
+            return sum(self._time_executions(1) for _ in range(iterations))
+        return self._time_executions(iterations)
 
-    def _time(self, iterations: int) -> int:
-        def work() -> None:
+    def _time_executions(self, iterations: int) -> int:
+        def enqueue_executions() -> None:
             for _ in range(iterations):
                 self._back_end.queue()
 
-        with self._back_end.around():
-            self._device.flush()
-            return self._device.timed(work)
+        with self._back_end.open_context():
+            self._device.flush_cache()
+            return self._device.time_work(enqueue_executions)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Rows of some heads, the first and last of a prompt among them, against float64 from the seed."""
         tolerance = TOLERANCES[self._work.dtype]
-        self._back_end.spoil()
-        with self._back_end.around():
+        self._back_end.invalidate_result()
+        with self._back_end.open_context():
             self._back_end.queue()
-        address, errors = self._back_end.rows(), list[float]()
-        for unit, queries in self._places():
-            expected = self._expected(unit, queries)
-            found = np.stack([self._row(address, unit, query) for query in queries])
+        address, errors = self._back_end.get_result_address(), list[float]()
+        for unit, queries in self._select_rows():
+            expected = self._compute_expected(unit, queries)
+            found = np.stack([self._read_row(address, unit, query) for query in queries])
             error = np.abs(found - expected).max(axis=1) / np.sqrt(np.mean(expected**2, axis=1))
             errors += error.tolist()
         largest = float(np.max(errors))
         largest = min(largest, 1e30) if np.isfinite(largest) else 1e30
-        return Correctness(
+        return CorrectnessCheck(
             method=f"{len(errors)} rows against float64 of the same numbers",
             largest_error=largest,
             tolerance=tolerance,
             passed=largest <= tolerance,
         )
 
-    def _places(self) -> list[tuple[int, list[int]]]:
+    def _select_rows(self) -> list[tuple[int, list[int]]]:
         """Heads of queries, counted through the sequences, and queries of each."""
         work = self._work
         units, last = work.batch * work.query_heads, work.context_tokens - 1
-        drawn = numbers.random_bits(self._seeds[0] ^ 1, np.arange(2 * CHECKED_HEADS)).reshape(-1, 2)
+        drawn = numbers.generate_bits(self._seeds[0] ^ 1, np.arange(2 * CHECKED_HEADS)).reshape(-1, 2)
         chosen = [units - 1, *[int(unit) % units for unit in drawn[1:, 0]]]
         if work.phase == "decode":
             return [(unit, [0]) for unit in chosen]
@@ -322,27 +330,29 @@ class AttentionTimed:
             for unit, query in zip(chosen, drawn[:, 1], strict=True)
         ]
 
-    def _row(self, address: int, unit: int, query: int) -> np.ndarray[Any, Any]:
+    def _read_row(self, address: int, unit: int, query: int) -> np.ndarray[Any, Any]:
         work = self._work
         held = np.empty(work.head_size, STORED[work.dtype])
         queries = work.context_tokens if work.phase == "prefill" else 1
         self._device.to_host(held, address + (unit * queries + query) * held.nbytes)
         if work.dtype == "bf16":
-            held = numbers.bf16_from_bits(held)
+            held = numbers.decode_bf16(held)
         return held.astype(np.float64)
 
-    def _expected(self, unit: int, queries: list[int]) -> np.ndarray[Any, Any]:
+    def _compute_expected(self, unit: int, queries: list[int]) -> np.ndarray[Any, Any]:
         work = self._work
         is_prompt, head = work.phase == "prefill", work.head_size
         sequence, of_query = divmod(unit, work.query_heads)
         kv = sequence * work.kv_heads + of_query // (work.query_heads // work.kv_heads)
         first = unit * (work.context_tokens if is_prompt else 1)
-        q = np.concatenate([self._rows(0, first + query, 1) for query in queries])
+        q = np.concatenate([self._generate_rows(0, first + query, 1) for query in queries])
         starts = range(0, work.context_tokens, CHUNK)
         counts = [min(CHUNK, work.context_tokens - start) for start in starts]
         of_kv = kv * work.context_tokens
         parts = list(zip(starts, counts, strict=True))
-        scores = np.concatenate([q @ self._rows(1, of_kv + start, count).T for start, count in parts], axis=1)
+        scores = np.concatenate(
+            [q @ self._generate_rows(1, of_kv + start, count).T for start, count in parts], axis=1
+        )
         scores /= np.sqrt(head)
         if is_prompt:
             scores[np.arange(work.context_tokens) > np.array(queries)[:, None]] = -np.inf
@@ -350,29 +360,29 @@ class AttentionTimed:
         weights /= weights.sum(axis=1, keepdims=True)
         total = np.zeros((len(queries), head))
         for start, count in parts:
-            total += weights[:, start : start + count] @ self._rows(2, of_kv + start, count)
+            total += weights[:, start : start + count] @ self._generate_rows(2, of_kv + start, count)
         return total
 
-    def _rows(self, which: int, first: int, count: int) -> np.ndarray[Any, Any]:
+    def _generate_rows(self, which: int, first: int, count: int) -> np.ndarray[Any, Any]:
         """Rows of Q, K or V as the device holds them."""
         head = self._work.head_size
-        found = numbers.normal_run(self._work.dtype, self._seeds[which], first * head, count * head)
+        found = numbers.generate_normal_run(self._work.dtype, self._seeds[which], first * head, count * head)
         return found.reshape(count, head)
 
 
-def _first_line(error: Exception) -> str:
+def _get_first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Q, K and V filled from the seed; raises :class:`Unsupported` where the back end cannot do it."""
     work = benchmark.work
-    if not isinstance(work, Attention):
+    if not isinstance(work, AttentionWork):
         raise Unsupported(f"{work.kind} is not attention")
-    with devices.opened(index) as device:
-        needed = WIDTHS[work.dtype] * 2 * sum(sizes_of(work))
-        if needed > device.free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.free_bytes()} are free")
-        back_end = Own(device, work) if work.back_end == "own" else Torch(device, work)
+    with devices.open_device(index) as device:
+        needed = WIDTHS[work.dtype] * 2 * sum(compute_sizes(work))
+        if needed > device.read_free_bytes():
+            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        back_end = CudaAttention(device, work) if work.back_end == "own" else TorchAttention(device, work)
         yield AttentionTimed(device, work, seed, back_end)

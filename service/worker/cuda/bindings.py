@@ -3,7 +3,7 @@
 from importlib import import_module, metadata
 from typing import Any
 
-from service.protocol.nodes import Software
+from service.protocol.nodes import NodeSoftware
 from service.worker.benchmark import Unsupported
 
 DISTRIBUTIONS = {
@@ -21,7 +21,7 @@ class CudaError(RuntimeError):
     """A call that the driver or a library refused."""
 
 
-def load(module: str) -> Any:  # noqa: ANN401  # none of these libraries is typed
+def load_module(module: str) -> Any:  # noqa: ANN401  # none of these libraries is typed
     """A module of CUDA's Python packages; raises :class:`Unsupported` naming the package that is missing."""
     try:
         return import_module(module)
@@ -29,7 +29,7 @@ def load(module: str) -> Any:  # noqa: ANN401  # none of these libraries is type
         raise Unsupported(f"{DISTRIBUTIONS[module]} is not installed") from None
 
 
-def done(answer: tuple[Any, ...]) -> Any:  # noqa: ANN401
+def check_status(answer: tuple[Any, ...]) -> Any:  # noqa: ANN401
     """What a call of cuda-bindings returned after its status: nothing, one value or a tuple."""
     status, *values = answer
     if int(status):
@@ -37,12 +37,12 @@ def done(answer: tuple[Any, ...]) -> Any:  # noqa: ANN401
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def versions(*distributions: str) -> list[Software]:
+def list_versions(*distributions: str) -> list[NodeSoftware]:
     """The versions of those distributions that are installed."""
     found = []
     for name in distributions:
         try:
-            found.append(Software(name=name, version=metadata.version(name)))
+            found.append(NodeSoftware(name=name, version=metadata.version(name)))
         except metadata.PackageNotFoundError:
             continue
     return found

@@ -5,15 +5,15 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import STREAM_ARRAYS, CacheStream
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import STREAM_ARRAYS, CacheStreamWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
 from service.worker.cuda.copies import VECTOR_BYTES, CopyArrays
-from service.worker.cuda.device import THREADS, Device, Launch, add_up, run
-from service.worker.cuda.stream import SPOIL, checksum
+from service.worker.cuda.device import THREADS, CudaDevice, KernelLaunch, run_kernel, sum_counts
+from service.worker.cuda.stream import SPOIL, run_checksum
 
 UNROLL = 4
 TILE = UNROLL * THREADS
@@ -26,7 +26,7 @@ SHARE_OF_CACHE = 0.5
 class CachedArrays:
     """Passes within one launch, each beginning elsewhere, so that none is served by a smaller cache."""
 
-    def __init__(self, device: Device, work: CacheStream, seed: int) -> None:
+    def __init__(self, device: CudaDevice, work: CacheStreamWork, seed: int) -> None:
         self._device, self._work = device, work
         needed = STREAM_ARRAYS[work.pattern] * work.array_bytes
         if needed > SHARE_OF_CACHE * device.l2_bytes:
@@ -38,63 +38,63 @@ class CachedArrays:
         self._sums = device.allocate(4 * self._blocks * THREADS)
         # Three eighths of the array on: another multiprocessor's part, and every tile in turn.
         shift = self._arrays.vectors // TILE * 3 // 8 * TILE
-        self._launch = self._launcher(shift)
-        self.facts = Facts(
+        self._launch = self._build_launch(shift)
+        self.facts = MeasurementFacts(
             library=f"own kernel cache_{work.pattern}",
             algorithm=f"{self._blocks} blocks of {THREADS} threads, {work.passes} passes in a launch",
             data=numbers.WHOLE,
             timer="cuda_event",
             working_set_bytes=needed,
-            software=device.software(),
+            software=device.list_software(),
         )
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` launches; one before them, not timed, brings the arrays in."""
 
-        def work() -> None:
+        def enqueue_launches() -> None:
             for _ in range(iterations):
                 self._launch()
 
         self._launch()
-        return self._device.timed(work)
+        return self._device.time_work(enqueue_launches)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Spoils what is left, runs once, compares sums over all; of a copy also a sample of elements."""
         if self._work.pattern == "copy":
-            wrong = self._arrays.wrong(self._launch)
+            wrong = self._arrays.count_errors(self._launch)
             method = "sample of elements against NumPy, checksum over all"
         else:
-            wrong, method = self._wrong_sum(), "sum of all words of all passes"
-        return Correctness(
+            wrong, method = self._count_sum_errors(), "sum of all words of all passes"
+        return CorrectnessCheck(
             method=method,
             largest_error=float(wrong),
             tolerance=0.0,
             passed=not wrong,
         )
 
-    def _launcher(self, shift: int) -> Launch:
+    def _build_launch(self, shift: int) -> KernelLaunch:
         arrays, passes = self._arrays, self._work.passes
-        kernel = self._device.kernel("cache.cu", f"cache_{self._work.pattern}")
+        kernel = self._device.load_kernel("cache.cu", f"cache_{self._work.pattern}")
         if self._work.pattern == "copy":
             arguments: tuple[int, ...] = (arrays.target, arrays.source, arrays.vectors, passes, shift)
         else:
             arguments = (arrays.source, arrays.vectors, passes, shift, self._sums)
-        return self._device.launcher(kernel, self._blocks, *arguments)
+        return self._device.build_launch(kernel, self._blocks, *arguments)
 
-    def _wrong_sum(self) -> int:
+    def _count_sum_errors(self) -> int:
         """Whether what the threads have read is the sum of the array, as often as there are passes."""
         left = np.empty(self._blocks * THREADS, np.uint32)
-        run(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // VECTOR_BYTES, SPOIL)
+        run_kernel(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // VECTOR_BYTES, SPOIL)
         self._launch()
         self._device.to_host(left, self._sums)
-        whole = checksum(self._device, "sum_words", self._arrays.source, self._arrays.count, 1)
-        return int(add_up(left, 32) != whole * self._work.passes % 2**32)
+        whole = run_checksum(self._device, "sum_words", self._arrays.source, self._arrays.count, 1)
+        return int(sum_counts(left, 32) != whole * self._work.passes % 2**32)
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Arrays filled from the seed; raises :class:`Unsupported` where the cache does not hold them."""
-    if not isinstance(benchmark.work, CacheStream):
+    if not isinstance(benchmark.work, CacheStreamWork):
         raise Unsupported(f"{benchmark.work.kind} is no stream of the cache")
-    with devices.opened(index) as device:
+    with devices.open_device(index) as device:
         yield CachedArrays(device, benchmark.work, seed)

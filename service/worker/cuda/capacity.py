@@ -6,11 +6,11 @@ from contextlib import contextmanager
 import numpy as np
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import Capacity
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import CapacityWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.device import THREADS, Device, Launch, add_up
+from service.worker.cuda.device import THREADS, CudaDevice, KernelLaunch, sum_counts
 
 GRANULE = 2 * 2**20
 """Memory is mapped in pages of as much."""
@@ -20,56 +20,56 @@ WAVES = 8
 class LargestBlock:
     """Asked of the driver with nothing else allocated than the sums of each thread."""
 
-    def __init__(self, device: Device, seed: int) -> None:
-        self._device, self._seed = device, numbers.seed_of(seed, 0)
+    def __init__(self, device: CudaDevice, seed: int) -> None:
+        self._device, self._seed = device, numbers.derive_seed(seed, 0)
         self._blocks = device.multiprocessors * WAVES
         self._sums = device.allocate(8 * self._blocks * THREADS)
         # Loaded now: code takes memory too, and there is none left later.
-        self._write = device.kernel("stream.cu", "stream_write")
-        self._sum = device.kernel("checksum.cu", "sum_words")
-        with device.scope():
-            self._queue_both(device.allocate(GRANULE), GRANULE)
+        self._write = device.load_kernel("stream.cu", "stream_write")
+        self._sum = device.load_kernel("checksum.cu", "sum_words")
+        with device.scope_allocations():
+            self._enqueue_both(device.allocate(GRANULE), GRANULE)
             device.synchronize()
-        self.facts = Facts(
+        self.facts = MeasurementFacts(
             library="cuMemAlloc",
             algorithm=f"halving to {GRANULE} bytes, written and added up",
             data="words of the seed, each by its place",
             timer="host_clock",
-            software=device.software(),
+            software=device.list_software(),
         )
 
     def read(self) -> list[float]:
         """Bytes, one figure; raises where not every word can be written."""
-        least, most = 0, self._device.free_bytes() // GRANULE
+        least, most = 0, self._device.read_free_bytes() // GRANULE
         while least < most:
             middle = (least + most + 1) // 2
-            least, most = (middle, most) if self._fits(middle * GRANULE) else (least, middle - 1)
+            least, most = (middle, most) if self._can_allocate(middle * GRANULE) else (least, middle - 1)
         if not least:
-            raise Unsupported(f"no block of {GRANULE} bytes, {self._device.free_bytes()} are free")
-        self._used(least * GRANULE)
+            raise Unsupported(f"no block of {GRANULE} bytes, {self._device.read_free_bytes()} are free")
+        self._check_block(least * GRANULE)
         return [float(least * GRANULE)]
 
-    def _fits(self, size: int) -> bool:
-        with self._device.scope():
+    def _can_allocate(self, size: int) -> bool:
+        with self._device.scope_allocations():
             try:
                 self._device.allocate(size)
             except Unsupported:
                 return False
             return True
 
-    def _used(self, size: int) -> None:
+    def _check_block(self, size: int) -> None:
         sums = np.empty(self._blocks * THREADS, np.uint64)
-        with self._device.scope():
-            self._queue_both(self._device.allocate(size), size)
+        with self._device.scope_allocations():
+            self._enqueue_both(self._device.allocate(size), size)
             self._device.to_host(sums, self._sums)
         words = size // 4
         wanted = words * (self._seed % 2**32) + words * (words - 1) // 2 * int(numbers.WRITE_STEP)
-        if add_up(sums, 32) != wanted % 2**32:
+        if sum_counts(sums, 32) != wanted % 2**32:
             raise RuntimeError(f"a block of {size} bytes does not hold what was written to it")
 
-    def _queue_both(self, address: int, size: int) -> None:
-        launch = self._device.launcher
-        steps: tuple[Launch, ...] = (
+    def _enqueue_both(self, address: int, size: int) -> None:
+        launch = self._device.build_launch
+        steps: tuple[KernelLaunch, ...] = (
             launch(self._write, self._blocks, address, size // 16, self._seed),
             launch(self._sum, self._blocks, address, size // 4, 1, self._sums),
         )
@@ -78,9 +78,9 @@ class LargestBlock:
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """A context with the kernels that write the block."""
-    if not isinstance(benchmark.work, Capacity):
+    if not isinstance(benchmark.work, CapacityWork):
         raise Unsupported(f"{benchmark.work.kind} is no capacity")
-    with devices.opened(index) as device:
+    with devices.open_device(index) as device:
         yield LargestBlock(device, seed)

@@ -4,47 +4,47 @@ from functools import cache
 from importlib.resources import files
 
 from service.worker.benchmark import Unsupported
-from service.worker.cuda.bindings import done, load
+from service.worker.cuda.bindings import check_status, load_module
 
 
 @cache
-def cubin(file: str, major: int, minor: int) -> bytes:
+def compile_cubin(file: str, major: int, minor: int) -> bytes:
     """Machine code of a file of ``service/worker/kernels`` for a compute capability.
 
     Machine code and not PTX, because a driver runs that of a newer toolkit of its own major version, but
     does not compile its PTX. Raises :class:`Unsupported` where this NVRTC does not know the architecture.
     """
-    return compiled(file, major, minor)[0]
+    return compile_with_log(file, major, minor)[0]
 
 
-def compiled(file: str, major: int, minor: int, *more: bytes) -> tuple[bytes, str]:
-    """Machine code as in :func:`cubin`, and what the compiler said; ``more`` are options of its own."""
-    nvrtc = load("cuda.bindings.nvrtc")
+def compile_with_log(file: str, major: int, minor: int, *more: bytes) -> tuple[bytes, str]:
+    """Machine code as in :func:`compile_cubin`, and what the compiler said, under ``more`` options."""
+    nvrtc = load_module("cuda.bindings.nvrtc")
     folder = files("service.worker.kernels")
     headers = [part for part in folder.iterdir() if part.name.endswith(".h")]
     texts, names = [part.read_bytes() for part in headers], [part.name.encode() for part in headers]
     source = folder.joinpath(file).read_bytes()
     try:
-        program = done(nvrtc.nvrtcCreateProgram(source, file.encode(), len(headers), texts, names))
+        program = check_status(nvrtc.nvrtcCreateProgram(source, file.encode(), len(headers), texts, names))
     except RuntimeError as error:
         raise Unsupported(f"NVRTC: {str(error).splitlines()[0]}") from None
     try:
         options = [f"--gpu-architecture=sm_{major}{minor}".encode(), b"--std=c++17", *more]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-        held = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
-        done(nvrtc.nvrtcGetProgramLog(program, held))
+        held = bytearray(check_status(nvrtc.nvrtcGetProgramLogSize(program)))
+        check_status(nvrtc.nvrtcGetProgramLog(program, held))
         log = held.decode(errors="replace").strip("\x00\n ")
         if int(status):
             first, *_ = log.splitlines() or ["no reason given"]
             raise Unsupported(f"{file} for sm_{major}{minor}: {first}")
-        code = bytearray(done(nvrtc.nvrtcGetCUBINSize(program)))
-        done(nvrtc.nvrtcGetCUBIN(program, code))
+        code = bytearray(check_status(nvrtc.nvrtcGetCUBINSize(program)))
+        check_status(nvrtc.nvrtcGetCUBIN(program, code))
     finally:
-        done(nvrtc.nvrtcDestroyProgram(program))
+        check_status(nvrtc.nvrtcDestroyProgram(program))
     return bytes(code), log
 
 
-def version() -> str:
+def read_version() -> str:
     """Version of the NVRTC that is used."""
-    major, minor = done(load("cuda.bindings.nvrtc").nvrtcVersion())
+    major, minor = check_status(load_module("cuda.bindings.nvrtc").nvrtcVersion())
     return f"{major}.{minor}"

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import GradientCompression
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import GradientCompressionWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.device import THREADS, Device, Launch, run
-from service.worker.cuda.stream import checksum, elements, sample
-from service.worker.gradients import BLOCK, in_8_bits, in_one_bit
+from service.worker.cuda.device import THREADS, CudaDevice, KernelLaunch, run_kernel
+from service.worker.cuda.stream import read_elements, run_checksum, select_positions
+from service.worker.gradients import BLOCK, quantize_int8, quantize_sign
 
 FILE = "compression.cu"
 WAVES = 8
@@ -33,10 +33,10 @@ WRONG_SHIFT = 40
 """Of ``select_differences``: bits below count what was sent."""
 
 
-class Compressed:
+class CompressedGradients:
     """Gradients and errors of fp32; each execution adds the gradients to the errors of the last one."""
 
-    def __init__(self, device: Device, work: GradientCompression, seed: int) -> None:
+    def __init__(self, device: CudaDevice, work: GradientCompressionWork, seed: int) -> None:
         if work.parameters % BLOCK:
             raise Unsupported(f"a multiple of {BLOCK} gradients only")
         if work.parameters >= MOST_PLACES:
@@ -45,21 +45,21 @@ class Compressed:
         self._kept = max(math.ceil(work.kept_share * count), 1)
         sent = {"int8": count + count // 256, "sign": count // 8, "top_k": 8 * self._kept}[work.method]
         needed = 8 * count + sent
-        if needed > device.free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.free_bytes()} are free")
-        self._seeds = numbers.seed_of(seed, 0), numbers.seed_of(seed, 1)
+        if needed > device.read_free_bytes():
+            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        self._seeds = numbers.derive_seed(seed, 0), numbers.derive_seed(seed, 1)
         self._gradient, self._error = device.allocate(4 * count), device.allocate(4 * count)
         self._blocks = device.multiprocessors * WAVES
-        run(device, ("random.cu", "fill_fp32"), self._gradient, count, self._seeds[0])
-        self._begin()
+        run_kernel(device, ("random.cu", "fill_fp32"), self._gradient, count, self._seeds[0])
+        self._reset_error()
         self._results: list[tuple[int, int]] = []
-        make: dict[str, Callable[[], Launch]] = {
-            "int8": self._int8,
-            "sign": self._sign,
-            "top_k": self._top_k,
+        make: dict[str, Callable[[], KernelLaunch]] = {
+            "int8": self._build_int8,
+            "sign": self._build_sign,
+            "top_k": self._build_top_k,
         }
         self._launch = make[work.method]()
-        self.facts = Facts(
+        self.facts = MeasurementFacts(
             library=f"own kernels, {work.method}",
             algorithm=f"{self._blocks} blocks of {THREADS} threads",
             accumulation="fp32",
@@ -67,42 +67,46 @@ class Compressed:
             timer="cuda_event",
             working_set_bytes=needed,
             flush_bytes=device.flush_bytes,
-            software=device.software(),
+            software=device.list_software(),
         )
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` compressions, after a flush; of few gradients each after its own."""
-        return self._device.repeated(self._launch, iterations, self.facts.working_set_bytes)
+        return self._device.time_launches(self._launch, iterations, self.facts.working_set_bytes)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """One compression from the seed: all of it against a plain kernel, a sample against NumPy."""
-        self._begin()
-        self._spoil()
+        self._reset_error()
+        self._invalidate_results()
         self._launch()
         wrong: dict[str, Callable[[], int]] = {
-            "int8": self._wrong_int8,
-            "sign": self._wrong_sign,
-            "top_k": self._wrong_top_k,
+            "int8": self._count_int8_errors,
+            "sign": self._count_sign_errors,
+            "top_k": self._count_top_k_errors,
         }
         found = wrong[self._work.method]()
-        return Correctness(
+        return CorrectnessCheck(
             method="everything sent and kept against a plain kernel, a sample against NumPy in fp32",
             largest_error=float(found),
             tolerance=0.0,
             passed=not found,
         )
 
-    def _begin(self) -> None:
-        run(self._device, ("random.cu", "fill_fp32"), self._error, self._work.parameters, self._seeds[1])
+    def _reset_error(self) -> None:
+        run_kernel(
+            self._device, ("random.cu", "fill_fp32"), self._error, self._work.parameters, self._seeds[1]
+        )
 
-    def _spoil(self) -> None:
+    def _invalidate_results(self) -> None:
         for address, size in self._results:
             self._device.to_device(address, np.full(size, 0xFF, np.uint8))
 
-    def _kernel(self, name: str, *arguments: int, blocks: int | None = None) -> Launch:
-        return self._device.launcher(self._device.kernel(FILE, name), blocks or self._blocks, *arguments)
+    def _build_launch(self, name: str, *arguments: int, blocks: int | None = None) -> KernelLaunch:
+        return self._device.build_launch(
+            self._device.load_kernel(FILE, name), blocks or self._blocks, *arguments
+        )
 
-    def _allocate(self, size: int) -> int:
+    def _allocate_result(self, size: int) -> int:
         address = self._device.allocate(size)
         self._results.append((address, size))
         return address
@@ -111,28 +115,30 @@ class Compressed:
     def _vectors(self) -> int:
         return self._work.parameters // 4
 
-    def _sampled(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _read_sample(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Places in whole blocks, gradient plus error there by NumPy, and the error that was left there."""
-        places = sample(self._work.parameters, self._seeds[0], whole_runs=True)
-        return places, self._sums_at(places), elements(self._device, self._error, places)
+        places = select_positions(self._work.parameters, self._seeds[0], whole_runs=True)
+        return places, self._compute_sums(places), read_elements(self._device, self._error, places)
 
-    def _sums_at(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        gradient, error = (numbers.normal("fp32", seed, places).astype(np.float32) for seed in self._seeds)
+    def _compute_sums(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        gradient, error = (
+            numbers.generate_normal("fp32", seed, places).astype(np.float32) for seed in self._seeds
+        )
         return np.asarray(gradient + error)
 
     # 8 bits
 
-    def _int8(self) -> Launch:
+    def _build_int8(self) -> KernelLaunch:
         count = self._work.parameters
-        self._sent, self._scales = self._allocate(count), self._allocate(count // BLOCK * 4)
-        return self._kernel(
+        self._sent, self._scales = self._allocate_result(count), self._allocate_result(count // BLOCK * 4)
+        return self._build_launch(
             "compress_int8", self._gradient, self._error, self._sent, self._scales, count // BLOCK
         )
 
-    def _wrong_int8(self) -> int:
-        places, values, left = self._sampled()
-        sent, scales, lost = in_8_bits(values)
-        found = elements(self._device, self._sent, places, "i1")
+    def _count_int8_errors(self) -> int:
+        places, values, left = self._read_sample()
+        sent, scales, lost = quantize_int8(values)
+        found = read_elements(self._device, self._sent, places, "i1")
         held = np.empty(self._work.parameters // BLOCK, np.float32)
         self._device.to_host(held, self._scales)
         wrong = sum(
@@ -140,60 +146,63 @@ class Compressed:
             for one, other in [(found, sent), (held[places[::BLOCK] // BLOCK], scales), (left, lost)]
         )
         arguments = (self._error, self._sent, self._scales, held.size, *self._seeds)
-        return wrong + checksum(self._device, "int8_differences", *arguments, file=FILE)
+        return wrong + run_checksum(self._device, "int8_differences", *arguments, file=FILE)
 
     # One bit
 
-    def _sign(self) -> Launch:
+    def _build_sign(self) -> KernelLaunch:
         count, threads = self._work.parameters, self._blocks * THREADS
-        self._sent, self._scale = self._allocate(count // 8), self._allocate(4)
+        self._sent, self._scale = self._allocate_result(count // 8), self._allocate_result(4)
         sums = self._device.allocate(8 * threads)
         steps = (
-            self._kernel("sign_sizes", self._gradient, self._error, self._vectors, sums),
-            self._kernel("sign_scale", sums, threads, count, self._scale, blocks=1),
-            self._kernel(
+            self._build_launch("sign_sizes", self._gradient, self._error, self._vectors, sums),
+            self._build_launch("sign_scale", sums, threads, count, self._scale, blocks=1),
+            self._build_launch(
                 "compress_sign", self._gradient, self._error, self._sent, self._scale, self._vectors
             ),
         )
-        return _one_after_the_other(steps)
+        return _chain_launches(steps)
 
-    def _wrong_sign(self) -> int:
+    def _count_sign_errors(self) -> int:
         device, count = self._device, self._work.parameters
         scale = np.empty(1, np.float32)
         device.to_host(scale, self._scale)
-        units = checksum(device, "sizes_in_units", count, *self._seeds, file=FILE)
+        units = run_checksum(device, "sizes_in_units", count, *self._seeds, file=FILE)
         mean = units / UNITS / count
         wrong = int(not abs(float(scale[0]) - mean) <= SCALE_TOLERANCE * mean)
-        _, values, left = self._sampled()
-        _, lost = in_one_bit(values, scale[0])
+        _, values, left = self._read_sample()
+        _, lost = quantize_sign(values, scale[0])
         wrong += int(np.count_nonzero(left != lost))
         arguments = (self._error, self._sent, self._scale, count, *self._seeds)
-        return wrong + checksum(device, "sign_differences", *arguments, file=FILE)
+        return wrong + run_checksum(device, "sign_differences", *arguments, file=FILE)
 
     # The largest
 
-    def _top_k(self) -> Launch:
+    def _build_top_k(self) -> KernelLaunch:
         device, vectors = self._device, self._vectors
-        self._places, self._values = self._allocate(4 * self._kept), self._allocate(4 * self._kept)
+        self._places, self._values = (
+            self._allocate_result(4 * self._kept),
+            self._allocate_result(4 * self._kept),
+        )
         self._selection, histogram = device.allocate(4 * SELECTION_WORDS), device.allocate(4 * BINS)
-        steps = [self._kernel("select_begin", self._selection, histogram, self._kept, blocks=1)]
-        steps.append(self._kernel("select_first", self._gradient, self._error, vectors, histogram))
+        steps = [self._build_launch("select_begin", self._selection, histogram, self._kept, blocks=1)]
+        steps.append(self._build_launch("select_first", self._gradient, self._error, vectors, histogram))
         for shift in DIGITS:
             if shift != DIGITS[0]:
                 arguments = (self._error, vectors, self._selection, histogram, shift)
-                steps.append(self._kernel("select_next", *arguments))
-            steps.append(self._kernel("select_digit", self._selection, histogram, shift, blocks=1))
+                steps.append(self._build_launch("select_next", *arguments))
+            steps.append(self._build_launch("select_digit", self._selection, histogram, shift, blocks=1))
         arguments = (self._error, vectors, self._selection, self._places, self._values)
-        steps.append(self._kernel("select_take", *arguments))
-        return _one_after_the_other(steps)
+        steps.append(self._build_launch("select_take", *arguments))
+        return _chain_launches(steps)
 
-    def _wrong_top_k(self) -> int:
+    def _count_top_k_errors(self) -> int:
         device, count = self._device, self._work.parameters
         selection = np.empty(SELECTION_WORDS, np.uint32)
         device.to_host(selection, self._selection)
         least = int(selection[0])
         arguments = (self._error, count, *self._seeds, least)
-        counted = checksum(device, "select_differences", *arguments, file=FILE)
+        counted = run_checksum(device, "select_differences", *arguments, file=FILE)
         sent = counted % 2**WRONG_SHIFT
         # Zeros are sent last of all, and nothing shows which of them were.
         wrong = (counted >> WRONG_SHIFT) + int(sent != self._kept if least else sent > self._kept)
@@ -202,26 +211,26 @@ class Compressed:
         device.to_host(values, self._values)
         wrong += self._kept - np.unique(chosen).size
         some = chosen[:CHECKED_VALUES]
-        wrong += int(np.count_nonzero(values[:CHECKED_VALUES] != self._sums_at(some)))
+        wrong += int(np.count_nonzero(values[:CHECKED_VALUES] != self._compute_sums(some)))
         sizes = np.abs(values).view(np.uint32)
         wrong += int(np.count_nonzero(sizes < least)) + int(sizes.min() != least)
-        _, before, left = self._sampled()
+        _, before, left = self._read_sample()
         large = np.abs(before).view(np.uint32) >= least
         return wrong + int(np.count_nonzero(left != np.where(large & (left == 0), 0, before)))
 
 
-def _one_after_the_other(steps: list[Launch] | tuple[Launch, ...]) -> Launch:
-    def queue() -> None:
+def _chain_launches(steps: list[KernelLaunch] | tuple[KernelLaunch, ...]) -> KernelLaunch:
+    def enqueue_all() -> None:
         for step in steps:
             step()
 
-    return queue
+    return enqueue_all
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Gradients and errors from the seed; raises :class:`Unsupported` where they do not fit."""
-    if not isinstance(benchmark.work, GradientCompression):
+    if not isinstance(benchmark.work, GradientCompressionWork):
         raise Unsupported(f"{benchmark.work.kind} is no compression of gradients")
-    with devices.opened(index) as device:
-        yield Compressed(device, benchmark.work, seed)
+    with devices.open_device(index) as device:
+        yield CompressedGradients(device, benchmark.work, seed)

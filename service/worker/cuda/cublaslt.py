@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.protocol.work import DType, Gemm
+from service.protocol.work import DType, GemmWork
 from service.worker.benchmark import Unsupported
-from service.worker.cuda.bindings import load
-from service.worker.cuda.device import Device
+from service.worker.cuda.bindings import load_module
+from service.worker.cuda.device import CudaDevice
 
 WORKSPACE_BYTES = 32 * 2**20
 """As much as PyTorch gives it on Hopper, so that figures compare."""
@@ -18,7 +18,7 @@ MOST_ALGORITHMS = 16
 R_32F, R_64F, R_16F, R_8I, R_32I, R_16BF, R_8F_E4M3 = 0, 1, 2, 3, 10, 14, 28
 
 
-class Kind(NamedTuple):
+class MultiplyMode(NamedTuple):
     """How a number format is multiplied; every mode is set, none is left to a default."""
 
     operand: int
@@ -30,19 +30,19 @@ class Kind(NamedTuple):
     """The least that has it in hardware."""
 
 
-KINDS: dict[DType, Kind] = {
-    "fp64": Kind(R_64F, R_64F, R_64F, "COMPUTE_64F", "fp64", (7, 0)),
-    "fp32": Kind(R_32F, R_32F, R_32F, "COMPUTE_32F", "fp32", (7, 0)),
-    "tf32": Kind(R_32F, R_32F, R_32F, "COMPUTE_32F_FAST_TF32", "fp32", (8, 0)),
-    "bf16": Kind(R_16BF, R_16BF, R_32F, "COMPUTE_32F", "fp32", (8, 0)),
-    "fp16": Kind(R_16F, R_16F, R_32F, "COMPUTE_32F", "fp32", (7, 0)),
-    "fp8_e4m3": Kind(R_8F_E4M3, R_16BF, R_32F, "COMPUTE_32F", "fp32, fast accumulation", (8, 9)),
-    "int8": Kind(R_8I, R_32I, R_32I, "COMPUTE_32I", "int32", (7, 5)),
+KINDS: dict[DType, MultiplyMode] = {
+    "fp64": MultiplyMode(R_64F, R_64F, R_64F, "COMPUTE_64F", "fp64", (7, 0)),
+    "fp32": MultiplyMode(R_32F, R_32F, R_32F, "COMPUTE_32F", "fp32", (7, 0)),
+    "tf32": MultiplyMode(R_32F, R_32F, R_32F, "COMPUTE_32F_FAST_TF32", "fp32", (8, 0)),
+    "bf16": MultiplyMode(R_16BF, R_16BF, R_32F, "COMPUTE_32F", "fp32", (8, 0)),
+    "fp16": MultiplyMode(R_16F, R_16F, R_32F, "COMPUTE_32F", "fp32", (7, 0)),
+    "fp8_e4m3": MultiplyMode(R_8F_E4M3, R_16BF, R_32F, "COMPUTE_32F", "fp32, fast accumulation", (8, 9)),
+    "int8": MultiplyMode(R_8I, R_32I, R_32I, "COMPUTE_32I", "int32", (7, 5)),
 }
 _SCALES = {R_64F: np.float64, R_32F: np.float32, R_32I: np.int32}
 
 
-class Product(NamedTuple):
+class MatrixProduct(NamedTuple):
     """C = alpha A B + beta C of row-major matrices, ``batch`` of each one behind the other."""
 
     dtype: DType
@@ -60,7 +60,7 @@ class Product(NamedTuple):
     """The result of bf16 is not rounded to bf16."""
 
 
-class Algorithm(NamedTuple):
+class MatmulAlgorithm(NamedTuple):
     """One way to carry out a product."""
 
     address: int
@@ -68,7 +68,7 @@ class Algorithm(NamedTuple):
     name: str
 
 
-class Library(NamedTuple):
+class CublasLtLibrary(NamedTuple):
     """cuBLASLt as one or several products use it."""
 
     handle: int
@@ -77,17 +77,17 @@ class Library(NamedTuple):
     """Address."""
 
 
-def _opened(lt: Any, device: Device, stack: ExitStack) -> Library:  # noqa: ANN401
+def _open_library(lt: Any, device: CudaDevice, stack: ExitStack) -> CublasLtLibrary:  # noqa: ANN401
     try:
-        handle, version = lt.create(), _version(lt)
+        handle, version = lt.create(), _read_version(lt)
     except (lt.cuBLASLtError, RuntimeError) as error:
-        raise Unsupported(f"cuBLASLt: {_first_line(error)}") from None
+        raise Unsupported(f"cuBLASLt: {_get_first_line(error)}") from None
     stack.callback(lt.destroy, handle)
-    return Library(handle, version, device.allocate(WORKSPACE_BYTES))
+    return CublasLtLibrary(handle, version, device.allocate(WORKSPACE_BYTES))
 
 
 class Matmul:
-    """Products of row-major matrices; a plain :class:`Gemm` is C = A B^T with A of m x k and B of n x k.
+    """Products of row-major matrices; a plain :class:`GemmWork` is C = A B^T with A of m x k and B of n x k.
 
     cuBLAS counts by columns, so it is asked for C^T = B^T A^T; B of n x k is the one layout that it has for
     every number format. Raises :class:`Unsupported` where device or library cannot do it. One that is
@@ -95,30 +95,36 @@ class Matmul:
     """
 
     def __init__(
-        self, device: Device, work: Gemm | Product, stack: ExitStack, like: "Matmul | None" = None
+        self,
+        device: CudaDevice,
+        work: GemmWork | MatrixProduct,
+        stack: ExitStack,
+        like: "Matmul | None" = None,
     ) -> None:
-        shape = work if isinstance(work, Product) else Product(work.dtype, work.m, work.n, work.k)
+        shape = work if isinstance(work, MatrixProduct) else MatrixProduct(work.dtype, work.m, work.n, work.k)
         self._kind = kind = KINDS[shape.dtype]
         if device.capability < kind.capability:
-            raise Unsupported(f"{work.dtype} needs compute capability {_dotted(kind.capability)} or newer")
-        self._lt = lt = load("nvmath.bindings.cublasLt")
-        cublas = load("nvmath.bindings.cublas")
-        self.library: Library = like.library if like else _opened(lt, device, stack)
+            raise Unsupported(
+                f"{work.dtype} needs compute capability {_format_version(kind.capability)} or newer"
+            )
+        self._lt = lt = load_module("nvmath.bindings.cublasLt")
+        cublas = load_module("nvmath.bindings.cublas")
+        self.library: CublasLtLibrary = like.library if like else _open_library(lt, device, stack)
         self._handle, self.version, self._workspace = self.library
         self.mode = f"CUBLAS_{kind.compute}"
         self._operation = lt.matmul_desc_create(getattr(cublas.ComputeType, kind.compute), kind.scale)
         stack.callback(lt.matmul_desc_destroy, self._operation)
         attribute, turned, as_it_is = lt.MatmulDescAttribute, cublas.Operation.T, cublas.Operation.N
-        self._set(attribute.TRANSA, np.int32(turned if shape.b_is_turned else as_it_is))
-        self._set(attribute.TRANSB, np.int32(turned if shape.a_is_turned else as_it_is))
+        self._set_attribute(attribute.TRANSA, np.int32(turned if shape.b_is_turned else as_it_is))
+        self._set_attribute(attribute.TRANSB, np.int32(turned if shape.a_is_turned else as_it_is))
         if shape.dtype == "fp8_e4m3":
-            self._set(attribute.FAST_ACCUM, np.int8(1))
+            self._set_attribute(attribute.FAST_ACCUM, np.int8(1))
         # Rows of cuBLAS are what lies side by side in memory.
         b = (shape.k, shape.n) if shape.b_is_turned else (shape.n, shape.k)
         a = (shape.m, shape.k) if shape.a_is_turned else (shape.k, shape.m)
         result = R_32F if shape.gives_fp32 else kind.result
         self._layouts = [
-            self._layout(stack, number, *sides, shape.batch)
+            self._create_layout(stack, number, *sides, shape.batch)
             for number, sides in ((kind.operand, b), (kind.operand, a), (result, (shape.n, shape.m)))
         ]
         scale = _SCALES[kind.scale]
@@ -126,7 +132,7 @@ class Matmul:
         self._stream = device.stream
         self._found: Any = None
 
-    def algorithms(self) -> list[Algorithm]:
+    def list_algorithms(self) -> list[MatmulAlgorithm]:
         """What the library's heuristics propose, the one they think fastest first."""
         lt, count = self._lt, np.zeros(1, np.int32)
         preference = lt.matmul_preference_create()
@@ -149,7 +155,7 @@ class Matmul:
                 count.ctypes.data,
             )
         except (lt.cuBLASLtError, RuntimeError) as error:
-            raise Unsupported(f"cuBLASLt: {_first_line(error)}") from None
+            raise Unsupported(f"cuBLASLt: {_get_first_line(error)}") from None
         finally:
             lt.matmul_preference_destroy(preference)
         found = [place for place in range(int(count[0])) if not self._found[place]["state"]]
@@ -157,9 +163,11 @@ class Matmul:
             raise Unsupported("cuBLASLt has no algorithm for this product")
         size = self._found.itemsize
         addresses = [self._found.ctypes.data + size * place for place in found]
-        return [Algorithm(address, self._name(address)) for address in addresses]
+        return [MatmulAlgorithm(address, self._describe_algorithm(address)) for address in addresses]
 
-    def queue(self, algorithm: Algorithm, a: int, b: int, c: int, added: int | None = None) -> None:
+    def enqueue_product(
+        self, algorithm: MatmulAlgorithm, a: int, b: int, c: int, added: int | None = None
+    ) -> None:
         """Put one product of the matrices at these addresses on the device's stream.
 
         What beta adds is at ``added``, or in the place of the result.
@@ -184,11 +192,11 @@ class Matmul:
             self._stream,
         )
 
-    def _set(self, attribute: Any, value: np.generic) -> None:  # noqa: ANN401
+    def _set_attribute(self, attribute: Any, value: np.generic) -> None:  # noqa: ANN401
         held = np.array([value])
         self._lt.matmul_desc_set_attribute(self._operation, attribute, held.ctypes.data, held.nbytes)
 
-    def _layout(self, stack: ExitStack, kind: int, rows: int, columns: int, count: int) -> int:
+    def _create_layout(self, stack: ExitStack, kind: int, rows: int, columns: int, count: int) -> int:
         lt = self._lt
         layout = lt.matrix_layout_create(kind, rows, columns, rows)
         stack.callback(lt.matrix_layout_destroy, layout)
@@ -201,17 +209,17 @@ class Matmul:
                 lt.matrix_layout_set_attribute(layout, which, value.ctypes.data, value.nbytes)
         return int(layout)
 
-    def _name(self, address: int) -> str:
+    def _describe_algorithm(self, address: int) -> str:
         attribute = self._lt.MatmulAlgoConfigAttribute
         numbers = {
-            "algorithm": self._number(address, attribute.ID),
-            "tile": self._number(address, attribute.TILE_ID),
-            "stages": self._number(address, attribute.STAGES_ID),
-            "split-k": self._number(address, attribute.SPLITK_NUM),
+            "algorithm": self._read_attribute(address, attribute.ID),
+            "tile": self._read_attribute(address, attribute.TILE_ID),
+            "stages": self._read_attribute(address, attribute.STAGES_ID),
+            "split-k": self._read_attribute(address, attribute.SPLITK_NUM),
         }
         return ", ".join(f"{name} {number}" for name, number in numbers.items())
 
-    def _number(self, address: int, attribute: Any) -> int:  # noqa: ANN401
+    def _read_attribute(self, address: int, attribute: Any) -> int:  # noqa: ANN401
         value, written = np.zeros(1, np.uint32), np.zeros(1, np.uint64)
         self._lt.matmul_algo_config_get_attribute(
             address, attribute, value.ctypes.data, value.nbytes, written.ctypes.data
@@ -219,14 +227,14 @@ class Matmul:
         return int(value[0])
 
 
-def _version(lt: Any) -> str:  # noqa: ANN401
+def _read_version(lt: Any) -> str:  # noqa: ANN401
     number = int(lt.get_version())
     return f"{number // 10_000}.{number // 100 % 100}.{number % 100}"
 
 
-def _dotted(version: tuple[int, int]) -> str:
+def _format_version(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def _first_line(error: Exception) -> str:
+def _get_first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]

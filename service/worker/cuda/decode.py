@@ -5,17 +5,22 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import Attention, DecodeLoop
-from service.worker.benchmark import Prepared, Unsupported
+from service.protocol.work import AttentionWork, DecodeLoopWork
+from service.worker.benchmark import PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.attention import Decoding, decode_launch, decode_units, most_splits
-from service.worker.cuda.cublaslt import Product
-from service.worker.cuda.decoder import Net, Queue, in_turn
-from service.worker.cuda.device import Device
-from service.worker.decoder import Weights, cache_number, forward, tolerance
+from service.worker.cuda.attention import (
+    DecodeQuery,
+    build_decode_launch,
+    compute_most_splits,
+    count_decode_units,
+)
+from service.worker.cuda.cublaslt import MatrixProduct
+from service.worker.cuda.decoder import CudaDecoder, QueueLaunch, chain_launches
+from service.worker.cuda.device import CudaDevice
+from service.worker.decoder import SeededWeights, compute_tolerance, get_cache_number, run_forward
 
 CHECKED_STEPS = 2
 BLOCKS_EACH = 2
@@ -25,55 +30,57 @@ BLOCKS_EACH = 2
 class TokensInTurn:
     """Steps over weights and a cache that grows by a token each; every execution begins with the same."""
 
-    def __init__(self, device: Device, work: DecodeLoop, seed: int, stack: ExitStack) -> None:
+    def __init__(self, device: CudaDevice, work: DecodeLoopWork, seed: int, stack: ExitStack) -> None:
         self._device, self._work, self._seed = device, work, seed
-        self._net = net = Net(device, work, seed, stack)
+        self._net = net = CudaDecoder(device, work, seed, stack)
         self._capacity = work.context_tokens + work.steps
         needed = work.element_bytes * (
             work.matrix_parameters
             + work.vocabulary * work.hidden
             + 2 * work.layers * work.batch * work.kv_heads * self._capacity * work.head_size
         )
-        if needed > device.free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.free_bytes()} are free")
+        if needed > device.read_free_bytes():
+            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
         net.fill_weights()
         batch = work.batch
-        self._words, self._ids = net.array(3, 8), net.array(batch, 4)
-        self._history = net.array(batch * work.steps, 4)
-        self._first = net.uploaded(net.token_ids(batch))
-        self._scores = net.array(batch * work.vocabulary)
-        self._begin = net.plain("first_step", self._words, self._ids, self._first, work.context_tokens, batch)
+        self._words, self._ids = net.allocate_array(3, 8), net.allocate_array(batch, 4)
+        self._history = net.allocate_array(batch * work.steps, 4)
+        self._first = net.upload_array(net.generate_token_ids(batch))
+        self._scores = net.allocate_array(batch * work.vocabulary)
+        self._begin = net.build_plain_launch(
+            "first_step", self._words, self._ids, self._first, work.context_tokens, batch
+        )
         self._begin()
-        step = self._packed()
+        step = self._build_step()
         # Once before it is captured: code that is loaded when it is first used may not be loaded meanwhile.
         step()
         device.synchronize()
-        self._step = device.captured(step) if work.uses_graph else step
-        self.facts = net.facts(
+        self._step = device.capture_graph(step) if work.uses_graph else step
+        self.facts = net.build_facts(
             own="decoder and attention", working_set_bytes=needed, uses_graph=work.uses_graph
         )
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` times all steps; a flush comes first, and the cache is as it was."""
-        return sum(self._time() for _ in range(iterations))
+        return sum(self._time_steps() for _ in range(iterations))
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Scores of one sequence in the first steps against float64 of the same weights, cache, tokens."""
-        net, work, limit = self._net, self._work, tolerance(self._work)
-        sequence = int(numbers.random_bits(self._seed, np.array([1]))[0]) % work.batch
+        net, work, limit = self._net, self._work, compute_tolerance(self._work)
+        sequence = int(numbers.generate_bits(self._seed, np.array([1]))[0]) % work.batch
         steps, found = min(work.steps, CHECKED_STEPS), []
-        ids = [int(net.token_ids(work.batch)[sequence])]
+        ids = [int(net.generate_token_ids(work.batch)[sequence])]
         self._begin()
         for step in range(steps):
             self._step()
             at = self._scores + sequence * work.vocabulary * work.element_bytes
-            found.append(net.values(at, work.vocabulary))
+            found.append(net.read_values(at, work.vocabulary))
             chosen = np.empty(1, np.uint32)
             self._device.to_host(chosen, self._history + 4 * (step * work.batch + sequence))
             ids.append(int(chosen[0]))
-        passed = forward(
+        passed = run_forward(
             work,
-            Weights(work, self._seed),
+            SeededWeights(work, self._seed),
             np.array(ids[:-1]),
             context=work.context_tokens,
             sequence=sequence,
@@ -83,98 +90,118 @@ class TokensInTurn:
         largest = float(np.abs(np.stack(found) - passed.scores).max() / scale)
         is_largest = [int(np.argmax(row)) for row in found] == ids[1:]
         largest = min(largest, 1e30) if is_largest and np.isfinite(largest) else 1e30
-        return Correctness(
+        return CorrectnessCheck(
             method=f"scores of {steps} steps of a sequence against float64 of the same numbers, next tokens",
             largest_error=largest,
             tolerance=limit,
             passed=largest <= limit,
         )
 
-    def _time(self) -> int:
+    def _time_steps(self) -> int:
         self._begin()
-        self._device.flush()
+        self._device.flush_cache()
 
-        def work() -> None:
+        def enqueue_steps() -> None:
             for _ in range(self._work.steps):
                 self._step()
 
-        return self._device.timed(work)
+        return self._device.time_work(enqueue_steps)
 
-    def _packed(self) -> Queue:
+    def _build_step(self) -> QueueLaunch:
         """All launches of a step."""
         net, work, batch = self._net, self._work, self._work.batch
-        x, y = net.array(batch * work.hidden), net.array(batch * work.hidden)
-        factors = net.array(batch, 4)
-        gates, fed = net.array(2 * batch * work.feed_forward), net.array(batch * work.feed_forward)
-        norm = net.rows("norm", batch, y, factors, x, batch, work.hidden)
-        gate = net.over("gate", batch * work.feed_forward, fed, gates, batch, work.feed_forward)
-        launches = [net.over("embed", batch * work.hidden, x, net.table, self._ids, batch, work.hidden)]
-        attention = self._attention(y)
+        x, y = net.allocate_array(batch * work.hidden), net.allocate_array(batch * work.hidden)
+        factors = net.allocate_array(batch, 4)
+        gates, fed = (
+            net.allocate_array(2 * batch * work.feed_forward),
+            net.allocate_array(batch * work.feed_forward),
+        )
+        norm = net.build_row_launch("norm", batch, y, factors, x, batch, work.hidden)
+        gate = net.build_element_launch(
+            "gate", batch * work.feed_forward, fed, gates, batch, work.feed_forward
+        )
+        launches = [
+            net.build_element_launch(
+                "embed", batch * work.hidden, x, net.table, self._ids, batch, work.hidden
+            )
+        ]
+        attention = self._build_attention(y)
         for layer in range(work.layers):
-            launches += [norm, *attention(layer), self._product(f"out.{layer}", self._mixed, x, adds=True)]
-            launches += [norm, self._product(f"gate_up.{layer}", y, gates), gate]
-            launches.append(self._product(f"down.{layer}", fed, x, adds=True))
-        launches += [norm, self._product("head", y, self._scores)]
+            launches += [
+                norm,
+                *attention(layer),
+                self._build_product(f"out.{layer}", self._mixed, x, adds=True),
+            ]
+            launches += [norm, self._build_product(f"gate_up.{layer}", y, gates), gate]
+            launches.append(self._build_product(f"down.{layer}", fed, x, adds=True))
+        launches += [norm, self._build_product("head", y, self._scores)]
         launches.append(
-            net.rows(
+            net.build_row_launch(
                 "choose", batch, self._ids, self._history, self._scores, self._words, batch, work.vocabulary
             )
         )
-        launches.append(net.plain("next_step", self._words))
-        return in_turn(launches)
+        launches.append(net.build_plain_launch("next_step", self._words))
+        return chain_launches(launches)
 
-    def _product(self, name: str, x: int, y: int, *, adds: bool = False) -> Queue:
+    def _build_product(self, name: str, x: int, y: int, *, adds: bool = False) -> QueueLaunch:
         each = self._net.matrices[name]
-        shape = Product(
+        shape = MatrixProduct(
             self._work.dtype, self._work.batch, each.rows, each.columns,
             alpha=each.scale, beta=1.0 if adds else 0.0,
         )  # fmt: skip
-        return self._net.product(shape, x, self._net.weights[name], y)
+        return self._net.build_product(shape, x, self._net.weights[name], y)
 
-    def _attention(self, y: int) -> Callable[[int], list[Queue]]:
+    def _build_attention(self, y: int) -> Callable[[int], list[QueueLaunch]]:
         """The launches of the attention of a layer, of which the result lies in ``_mixed``."""
         net, work, batch = self._net, self._work, self._work.batch
         heads = work.query_heads * work.head_size
-        qkv = net.array(batch * (work.query_heads + 2 * work.kv_heads) * work.head_size)
-        q, self._mixed = net.array(batch * heads), net.array(batch * heads)
-        turns = net.angles(self._capacity)
+        qkv = net.allocate_array(batch * (work.query_heads + 2 * work.kv_heads) * work.head_size)
+        q, self._mixed = net.allocate_array(batch * heads), net.allocate_array(batch * heads)
+        turns = net.upload_angles(self._capacity)
         shape = (1, self._capacity, work.query_heads, work.kv_heads, work.head_size)
-        splits = _splits(self._device, work)
-        sums, tops = net.array(batch * heads * splits, 4), net.array(batch * work.query_heads * splits, 8)
+        splits = _compute_splits(self._device, work)
+        sums, tops = (
+            net.allocate_array(batch * heads * splits, 4),
+            net.allocate_array(batch * work.query_heads * splits, 8),
+        )
         counts = batch * work.kv_heads * self._capacity * work.head_size
-        decoding = Decoding(
+        decoding = DecodeQuery(
             work.dtype, work.head_size, batch, work.query_heads, work.kv_heads, self._capacity, splits
         )
 
-        def launches(layer: int) -> list[Queue]:
-            k, v = net.array(counts), net.array(counts)
+        def build_launches(layer: int) -> list[QueueLaunch]:
+            k, v = net.allocate_array(counts), net.allocate_array(counts)
             for which, address in enumerate((k, v)):
-                net.fill(address, cache_number(work, layer, which), counts)
+                net.fill_array(address, get_cache_number(work, layer, which), counts)
             pairs = batch * (work.query_heads + 2 * work.kv_heads) * work.head_size // 2
             return [
-                self._product(f"qkv.{layer}", y, qkv),
-                net.over("rotate", pairs, q, k, v, qkv, turns, self._words, batch, *shape),
-                decode_launch(self._device, decoding, (q, k, v, self._mixed), (sums, tops, self._words + 8)),
+                self._build_product(f"qkv.{layer}", y, qkv),
+                net.build_element_launch("rotate", pairs, q, k, v, qkv, turns, self._words, batch, *shape),
+                build_decode_launch(
+                    self._device, decoding, (q, k, v, self._mixed), (sums, tops, self._words + 8)
+                ),
             ]
 
-        return launches
+        return build_launches
 
 
-def _splits(device: Device, work: DecodeLoop) -> int:
+def _compute_splits(device: CudaDevice, work: DecodeLoopWork) -> int:
     """Parts of the context, so that there are blocks for the whole device."""
-    like = Attention(
+    like = AttentionWork(
         kind="attention", phase="decode", back_end="own", dtype=work.dtype, batch=work.batch,
         query_heads=work.query_heads, kv_heads=work.kv_heads, head_size=work.head_size,
         context_tokens=work.context_tokens,
     )  # fmt: skip
-    wanted = BLOCKS_EACH * device.multiprocessors / decode_units(work.batch, work.query_heads, work.kv_heads)
-    return max(min(round(wanted), most_splits(like)), 1)
+    wanted = (
+        BLOCKS_EACH * device.multiprocessors / count_decode_units(work.batch, work.query_heads, work.kv_heads)
+    )
+    return max(min(round(wanted), compute_most_splits(like)), 1)
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Weights and a cache filled from the seed; raises :class:`Unsupported` where they do not fit."""
-    if not isinstance(benchmark.work, DecodeLoop):
+    if not isinstance(benchmark.work, DecodeLoopWork):
         raise Unsupported(f"{benchmark.work.kind} is not a decode loop")
-    with devices.opened(index) as device, ExitStack() as stack:
+    with devices.open_device(index) as device, ExitStack() as stack:
         yield TokensInTurn(device, benchmark.work, seed, stack)

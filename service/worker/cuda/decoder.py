@@ -6,117 +6,123 @@ from typing import Any
 
 import numpy as np
 
-from service.protocol.work import DecodeLoop, TrainingStep
-from service.worker.benchmark import Facts, Unsupported
+from service.protocol.work import DecodeLoopWork, TrainingStepWork
+from service.worker.benchmark import MeasurementFacts, Unsupported
 from service.worker.cuda import numbers
-from service.worker.cuda.bindings import versions
-from service.worker.cuda.cublaslt import KINDS, Algorithm, Matmul, Product
-from service.worker.cuda.device import THREADS, Device, run
-from service.worker.decoder import matrices, table_number, tokens, turns
+from service.worker.cuda.bindings import list_versions
+from service.worker.cuda.cublaslt import KINDS, Matmul, MatmulAlgorithm, MatrixProduct
+from service.worker.cuda.device import THREADS, CudaDevice, run_kernel
+from service.worker.decoder import compute_rotary_angles, generate_tokens, get_table_number, list_matrices
 
-Queue = Callable[[], None]
+QueueLaunch = Callable[[], None]
 WAVES = 8
 TRIALS = 3
 STORED = {"bf16": "u2", "fp32": "f4"}
 
 
-class Net:
+class CudaDecoder:
     """A decoder on a device: everything is allocated and every launch packed before anything is timed."""
 
-    def __init__(self, device: Device, work: DecodeLoop | TrainingStep, seed: int, stack: ExitStack) -> None:
+    def __init__(
+        self, device: CudaDevice, work: DecodeLoopWork | TrainingStepWork, seed: int, stack: ExitStack
+    ) -> None:
         self.device, self.work, self.seed = device, work, seed
         self.width = work.element_bytes
         self._stack = stack
-        self._products: dict[Product, tuple[Matmul, Algorithm]] = {}
+        self._products: dict[MatrixProduct, tuple[Matmul, MatmulAlgorithm]] = {}
         self._first: Matmul | None = None
         self.most_blocks = device.multiprocessors * WAVES
-        self.matrices = matrices(work)
+        self.matrices = list_matrices(work)
 
     def fill_weights(self) -> None:
         """Every matrix and the table of tokens, from the seed."""
         work = self.work
-        self.weights = {name: self.array(each.rows * each.columns) for name, each in self.matrices.items()}
-        self.table = self.array(work.vocabulary * work.hidden)
+        self.weights = {
+            name: self.allocate_array(each.rows * each.columns) for name, each in self.matrices.items()
+        }
+        self.table = self.allocate_array(work.vocabulary * work.hidden)
         self.refill_weights()
 
     def refill_weights(self) -> None:
         """The weights as they were at first."""
         for name, each in self.matrices.items():
-            self.fill(self.weights[name], each.number, each.rows * each.columns)
-        self.fill(self.table, table_number(self.work), self.work.vocabulary * self.work.hidden)
+            self.fill_array(self.weights[name], each.number, each.rows * each.columns)
+        self.fill_array(self.table, get_table_number(self.work), self.work.vocabulary * self.work.hidden)
 
-    def fill(self, address: int, number: int, count: int) -> None:
+    def fill_array(self, address: int, number: int, count: int) -> None:
         """Numbers of the seed."""
         name = numbers.FILLS[self.work.dtype]
-        run(self.device, ("random.cu", name), address, count, numbers.seed_of(self.seed, number))
+        run_kernel(self.device, ("random.cu", name), address, count, numbers.derive_seed(self.seed, number))
 
-    def array(self, count: int, width: int | None = None) -> int:
+    def allocate_array(self, count: int, width: int | None = None) -> int:
         """Address of as many elements, of the type of the work or of another width."""
         return self.device.allocate(max(count * (width or self.width), 16))
 
-    def uploaded(self, held: np.ndarray[Any, Any]) -> int:
+    def upload_array(self, held: np.ndarray[Any, Any]) -> int:
         """Address of a copy."""
-        address = self.array(held.nbytes, 1)
+        address = self.allocate_array(held.nbytes, 1)
         self.device.to_device(address, np.ascontiguousarray(held))
         return address
 
-    def token_ids(self, count: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    def generate_token_ids(self, count: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
         """The first token ids of the seed."""
-        return tokens(self.work, self.seed, np.arange(count))
+        return generate_tokens(self.work, self.seed, np.arange(count))
 
-    def angles(self, positions: int) -> int:
+    def upload_angles(self, positions: int) -> int:
         """Address of cosines and sines, side by side."""
-        parts = turns(np.arange(positions), self.work.head_size)
-        return self.uploaded(np.stack(parts, axis=-1).astype(np.float32))
+        parts = compute_rotary_angles(np.arange(positions), self.work.head_size)
+        return self.upload_array(np.stack(parts, axis=-1).astype(np.float32))
 
-    def values(self, address: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def read_values(self, address: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """What lies there."""
         held = np.empty(count, STORED[self.work.dtype])
         self.device.to_host(held, address)
-        return (numbers.bf16_from_bits(held) if self.work.dtype == "bf16" else held).astype(np.float64)
+        return (numbers.decode_bf16(held) if self.work.dtype == "bf16" else held).astype(np.float64)
 
-    def over(self, name: str, elements: int, *arguments: int) -> Queue:
+    def build_element_launch(self, name: str, elements: int, *arguments: int) -> QueueLaunch:
         """A kernel with a thread an element."""
-        return self._launch(name, -(-elements // THREADS), *arguments)
+        return self._build_launch(name, -(-elements // THREADS), *arguments)
 
-    def rows(self, name: str, rows: int, *arguments: int) -> Queue:
+    def build_row_launch(self, name: str, rows: int, *arguments: int) -> QueueLaunch:
         """A kernel with a block a row."""
-        return self._launch(name, rows, *arguments)
+        return self._build_launch(name, rows, *arguments)
 
-    def plain(self, name: str, *arguments: int) -> Queue:
+    def build_plain_launch(self, name: str, *arguments: int) -> QueueLaunch:
         """A kernel of one block that has no type."""
-        return self.device.launcher(self.device.kernel("decoder.cu", name), 1, *arguments)
+        return self.device.build_launch(self.device.load_kernel("decoder.cu", name), 1, *arguments)
 
-    def _launch(self, name: str, blocks: int, *arguments: int) -> Queue:
-        kernel = self.device.kernel("decoder.cu", f"{name}_{self.work.dtype}")
-        return self.device.launcher(kernel, max(min(blocks, self.most_blocks), 1), *arguments)
+    def _build_launch(self, name: str, blocks: int, *arguments: int) -> QueueLaunch:
+        kernel = self.device.load_kernel("decoder.cu", f"{name}_{self.work.dtype}")
+        return self.device.build_launch(kernel, max(min(blocks, self.most_blocks), 1), *arguments)
 
-    def product(self, shape: Product, a: int, b: int, c: int, added: int | None = None) -> Queue:
+    def build_product(
+        self, shape: MatrixProduct, a: int, b: int, c: int, added: int | None = None
+    ) -> QueueLaunch:
         """C = alpha A B + beta C by the fastest of cuBLASLt's proposals, tried on the first of its shape."""
         if shape not in self._products:
             matmul = Matmul(self.device, shape, self._stack, self._first)
             self._first = self._first or matmul
             times = [
-                (self._trial(matmul, algorithm, a, b, c), place, algorithm)
-                for place, algorithm in enumerate(matmul.algorithms())
+                (self._time_algorithm(matmul, algorithm, a, b, c), place, algorithm)
+                for place, algorithm in enumerate(matmul.list_algorithms())
             ]
             self._products[shape] = matmul, min(times)[2]
         matmul, algorithm = self._products[shape]
-        return lambda: matmul.queue(algorithm, a, b, c, added)
+        return lambda: matmul.enqueue_product(algorithm, a, b, c, added)
 
-    def _trial(self, matmul: Matmul, algorithm: Algorithm, a: int, b: int, c: int) -> int:
-        def once() -> int:
-            self.device.flush()
-            return self.device.timed(lambda: matmul.queue(algorithm, a, b, c))
+    def _time_algorithm(self, matmul: Matmul, algorithm: MatmulAlgorithm, a: int, b: int, c: int) -> int:
+        def time_once() -> int:
+            self.device.flush_cache()
+            return self.device.time_work(lambda: matmul.enqueue_product(algorithm, a, b, c))
 
-        once()
-        return min(once() for _ in range(TRIALS))
+        time_once()
+        return min(time_once() for _ in range(TRIALS))
 
-    def facts(self, *, own: str, working_set_bytes: int, uses_graph: bool) -> Facts:
+    def build_facts(self, *, own: str, working_set_bytes: int, uses_graph: bool) -> MeasurementFacts:
         """For the record."""
         if self._first is None:
             raise Unsupported("no product was asked for")
-        return Facts(
+        return MeasurementFacts(
             library=f"cublasLt {self._first.version}, own kernels {own}",
             algorithm=f"{len(self._products)} shapes of products, each by the fastest proposal",
             math_mode=self._first.mode,
@@ -126,15 +132,15 @@ class Net:
             working_set_bytes=working_set_bytes,
             flush_bytes=self.device.flush_bytes,
             uses_graph=uses_graph,
-            software=(*self.device.software(), *versions("nvmath-python", "nvidia-cublas")),
+            software=(*self.device.list_software(), *list_versions("nvmath-python", "nvidia-cublas")),
         )
 
 
-def in_turn(launches: list[Queue]) -> Queue:
+def chain_launches(launches: list[QueueLaunch]) -> QueueLaunch:
     """All of them, one after the other."""
 
-    def queue() -> None:
+    def enqueue_all() -> None:
         for launch in launches:
             launch()
 
-    return queue
+    return enqueue_all

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from pydantic import MISSING
 
-from service.protocol.nodes import Software
+from service.protocol.nodes import NodeSoftware
 from service.worker import nvml
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import compiler
-from service.worker.cuda.bindings import CudaError, done, load, versions
+from service.worker.cuda.bindings import CudaError, check_status, list_versions, load_module
 
 THREADS = 256
 """In a block; the kernels are compiled for as many."""
@@ -21,10 +21,10 @@ CACHE_SHARE = 20
 LEAST_FLUSH_BYTES = 256 * 2**20
 """Long enough to write that what is timed next has been queued meanwhile."""
 
-Launch = Callable[[], None]
+KernelLaunch = Callable[[], None]
 
 
-class Device:
+class CudaDevice:
     """An accelerator through the CUDA driver. Addresses are whole numbers, as the driver gives them."""
 
     def __init__(self, driver: Any, number: Any, context: Any, stack: ExitStack) -> None:  # noqa: ANN401
@@ -34,31 +34,31 @@ class Device:
         self._stack = stack
         attribute = driver.CUdevice_attribute
         self.capability = (
-            self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-            self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+            self._read_attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+            self._read_attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         )
-        self.multiprocessors = self._attribute(attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-        self.shared_bytes = self._attribute(
+        self.multiprocessors = self._read_attribute(attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        self.shared_bytes = self._read_attribute(
             attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
         )
-        self.l2_bytes = self._attribute(attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+        self.l2_bytes = self._read_attribute(attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
         flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-        self._stream = done(driver.cuStreamCreate(flags))
+        self._stream = check_status(driver.cuStreamCreate(flags))
         stack.callback(driver.cuStreamDestroy, self._stream)
         self.stream = int(self._stream)
-        self._events = [self.event(), self.event()]
+        self._events = [self.create_event(), self.create_event()]
         self._modules: dict[str, Any] = {}
-        self._flush: Launch | None = None
+        self._flush: KernelLaunch | None = None
 
-    def _attribute(self, which: Any) -> int:  # noqa: ANN401
-        return int(done(self.driver.cuDeviceGetAttribute(which, self._number)))
+    def _read_attribute(self, which: Any) -> int:  # noqa: ANN401
+        return int(check_status(self.driver.cuDeviceGetAttribute(which, self._number)))
 
-    def use(self) -> None:
+    def make_current(self) -> None:
         """Make the context current in this thread too."""
-        done(self.driver.cuCtxSetCurrent(self.context))
+        check_status(self.driver.cuCtxSetCurrent(self.context))
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope_allocations(self) -> Iterator[None]:
         """Frees what is allocated inside when it is left; no kernel may be loaded inside."""
         outer, self._stack = self._stack, ExitStack()
         with self._stack:
@@ -70,61 +70,67 @@ class Device:
     @property
     def pci_bus_id(self) -> str:
         """Domain, bus and device, such as 0000:17:00.0."""
-        return nvml.text(done(self.driver.cuDeviceGetPCIBusId(32, self._number))).rstrip("\x00").lower()
+        return (
+            nvml.decode_text(check_status(self.driver.cuDeviceGetPCIBusId(32, self._number)))
+            .rstrip("\x00")
+            .lower()
+        )
 
     @property
     def ordinal(self) -> int:
         """By which number CUDA, and PyTorch, know it in this process."""
         return int(self._number)
 
-    def event(self) -> Any:  # noqa: ANN401
+    def create_event(self) -> Any:  # noqa: ANN401
         """An event with a time, destroyed with the device."""
-        event = done(self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DEFAULT))
+        event = check_status(self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DEFAULT))
         self._stack.callback(self.driver.cuEventDestroy, event)
         return event
 
-    def another_stream(self) -> Any:  # noqa: ANN401
+    def create_stream(self) -> Any:  # noqa: ANN401
         """A second stream, destroyed with the device."""
-        stream = done(self.driver.cuStreamCreate(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        stream = check_status(self.driver.cuStreamCreate(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self._stack.callback(self.driver.cuStreamDestroy, stream)
         return stream
 
-    def free_bytes(self) -> int:
+    def read_free_bytes(self) -> int:
         """Memory that nobody uses."""
-        return int(done(self.driver.cuMemGetInfo())[0])
+        return int(check_status(self.driver.cuMemGetInfo())[0])
 
     def allocate(self, size: int) -> int:
         """Address of ``size`` bytes, freed with the device; :class:`Unsupported` if there is no room."""
-        free = self.free_bytes()
+        free = self.read_free_bytes()
         status, pointer = self.driver.cuMemAlloc(size)
         if status == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise Unsupported(f"{status.name}: {size} bytes asked for, {free} free")
-        done((status,))
+        check_status((status,))
         self._stack.callback(self.driver.cuMemFree, pointer)
         return int(pointer)
 
-    def pinned(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def allocate_pinned(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Host memory that the device reads and writes by itself, freed with the device."""
-        address = done(self.driver.cuMemHostAlloc(size, 0))
+        address = check_status(self.driver.cuMemHostAlloc(size, 0))
         self._stack.callback(self.driver.cuMemFreeHost, address)
         return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(int(address)))
 
-    def kernel(self, file: str, name: str) -> int:
+    def load_kernel(self, file: str, name: str) -> int:
         """A kernel of ``service/worker/kernels``, compiled and loaded."""
         if file not in self._modules:
-            module = done(self.driver.cuModuleLoadData(compiler.cubin(file, *self.capability)))
+            module = check_status(
+                self.driver.cuModuleLoadData(compiler.compile_cubin(file, *self.capability))
+            )
             self._stack.callback(self.driver.cuModuleUnload, module)
             self._modules[file] = module
-        return int(done(self.driver.cuModuleGetFunction(self._modules[file], name.encode())))
+        return int(check_status(self.driver.cuModuleGetFunction(self._modules[file], name.encode())))
 
-    def launcher(
+    def build_launch(
         self, kernel: int, blocks: int, *arguments: int, threads: int = THREADS, shared_bytes: int = 0
-    ) -> Launch:
+    ) -> KernelLaunch:
         """A launch with everything packed beforehand; each argument is 8 bytes, and fits every parameter.
 
         ``shared_bytes`` of each block come on top of what the kernel declares.
         """
-        self._share(kernel, shared_bytes)
+        self._set_shared_memory(kernel, shared_bytes)
         launch, stream, function = self.driver.cuLaunchKernel, self._stream, self.driver.CUfunction(kernel)
         # The driver reads the arguments at each launch, through an array of their addresses.
         values = (ctypes.c_uint64 * max(len(arguments), 1))(*arguments)
@@ -133,20 +139,20 @@ class Device:
         parameters = ctypes.addressof(pointers)
         keep = (values, pointers)
 
-        def queue() -> None:
+        def enqueue_launch() -> None:
             (status,) = launch(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, parameters, 0)
             if status:
                 raise CudaError(f"{status.name} for {len(keep[0])} arguments")
 
-        return queue
+        return enqueue_launch
 
-    def resident_blocks(self, kernel: int, threads: int, shared_bytes: int = 0) -> int:
+    def count_resident_blocks(self, kernel: int, threads: int, shared_bytes: int = 0) -> int:
         """Blocks of a launch that a multiprocessor has room for at a time."""
-        self._share(kernel, shared_bytes)
+        self._set_shared_memory(kernel, shared_bytes)
         ask = self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        return int(done(ask(self.driver.CUfunction(kernel), threads, shared_bytes)))
+        return int(check_status(ask(self.driver.CUfunction(kernel), threads, shared_bytes)))
 
-    def _share(self, kernel: int, shared_bytes: int) -> None:
+    def _set_shared_memory(self, kernel: int, shared_bytes: int) -> None:
         """Lets a kernel have so much, and the multiprocessor give all it can: both have to be asked for."""
         if not shared_bytes:
             return
@@ -155,135 +161,137 @@ class Device:
             (kinds.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes),
             (kinds.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
         ):
-            done(self.driver.cuFuncSetAttribute(function, attribute, value))
+            check_status(self.driver.cuFuncSetAttribute(function, attribute, value))
 
-    def captured(self, queue: Launch) -> Launch:
+    def capture_graph(self, queue: KernelLaunch) -> KernelLaunch:
         """What ``queue`` puts on the stream, as one graph that is launched at once."""
         driver = self.driver
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        done(driver.cuStreamBeginCapture(self._stream, mode))
+        check_status(driver.cuStreamBeginCapture(self._stream, mode))
         queue()
-        graph = done(driver.cuStreamEndCapture(self._stream))
+        graph = check_status(driver.cuStreamEndCapture(self._stream))
         self._stack.callback(driver.cuGraphDestroy, graph)
-        runnable = done(driver.cuGraphInstantiate(graph, 0))
+        runnable = check_status(driver.cuGraphInstantiate(graph, 0))
         self._stack.callback(driver.cuGraphExecDestroy, runnable)
-        done(driver.cuGraphUpload(runnable, self._stream))
+        check_status(driver.cuGraphUpload(runnable, self._stream))
         self.synchronize()
-        return lambda: done(driver.cuGraphLaunch(runnable, self._stream))
+        return lambda: check_status(driver.cuGraphLaunch(runnable, self._stream))
 
     @property
     def flush_bytes(self) -> int:
         """How much a flush overwrites."""
         return max(2 * self.l2_bytes, LEAST_FLUSH_BYTES)
 
-    def flush(self) -> None:
+    def flush_cache(self) -> None:
         """Overwrite the cache, without waiting for it."""
         if self._flush is None:
             vectors = self.flush_bytes // 16
             address = self.allocate(self.flush_bytes)
-            kernel = self.kernel("flush.cu", "flush")
-            self._flush = self.launcher(kernel, self.multiprocessors * 8, address, vectors, 0x5A5A5A5A)
+            kernel = self.load_kernel("flush.cu", "flush")
+            self._flush = self.build_launch(kernel, self.multiprocessors * 8, address, vectors, 0x5A5A5A5A)
         self._flush()
 
-    def timed(self, work: Callable[[], None]) -> int:
+    def time_work(self, work: Callable[[], None]) -> int:
         """Nanoseconds between two events around what ``work`` queues on the stream."""
         start, stop = self._events
-        done(self.driver.cuEventRecord(start, self._stream))
+        check_status(self.driver.cuEventRecord(start, self._stream))
         work()
-        done(self.driver.cuEventRecord(stop, self._stream))
-        done(self.driver.cuEventSynchronize(stop))
-        return self.between(start, stop)
+        check_status(self.driver.cuEventRecord(stop, self._stream))
+        check_status(self.driver.cuEventSynchronize(stop))
+        return self.compute_elapsed_ns(start, stop)
 
-    def repeated(self, launch: Launch, times: int, working_set_bytes: int | None = None) -> int:
+    def time_launches(self, launch: KernelLaunch, times: int, working_set_bytes: int | None = None) -> int:
         """Nanoseconds of as many launches one after the other, after a flush.
 
         While the device is at the flush, the launches are queued: none of them waits for the host. A
         working set that is named and below 20 times the cache is flushed before each launch.
         """
         if working_set_bytes is not None and working_set_bytes < CACHE_SHARE * self.l2_bytes:
-            return sum(self.repeated(launch, 1) for _ in range(times))
+            return sum(self.time_launches(launch, 1) for _ in range(times))
 
-        def work() -> None:
+        def enqueue_launches() -> None:
             for _ in range(times):
                 launch()
 
-        self.flush()
-        return self.timed(work)
+        self.flush_cache()
+        return self.time_work(enqueue_launches)
 
-    def between(self, start: Any, stop: Any) -> int:  # noqa: ANN401
+    def compute_elapsed_ns(self, start: Any, stop: Any) -> int:  # noqa: ANN401
         """Nanoseconds from one event to another; both have happened."""
-        milliseconds = float(done(self.driver.cuEventElapsedTime(start, stop)))
+        milliseconds = float(check_status(self.driver.cuEventElapsedTime(start, stop)))
         return max(round(milliseconds * 1e6), 1)
 
     def to_device(self, address: int, array: np.ndarray[Any, Any]) -> None:
         """Copy an array, and wait for it."""
-        done(self.driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
+        check_status(self.driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
         # The call returns once pageable memory is staged; the streams of this class wait for no other.
-        done(self.driver.cuCtxSynchronize())
+        check_status(self.driver.cuCtxSynchronize())
 
     def to_host(self, array: np.ndarray[Any, Any], address: int) -> None:
         """Wait for what is queued, then copy into an array."""
         self.synchronize()
-        done(self.driver.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes))
+        check_status(self.driver.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes))
 
     def synchronize(self) -> None:
         """Wait for everything queued; raises what went wrong meanwhile."""
-        done(self.driver.cuStreamSynchronize(self._stream))
+        check_status(self.driver.cuStreamSynchronize(self._stream))
 
-    def software(self) -> tuple[Software, ...]:
+    def list_software(self) -> tuple[NodeSoftware, ...]:
         """What a measurement goes through."""
-        api = int(done(self.driver.cuDriverGetVersion()))
+        api = int(check_status(self.driver.cuDriverGetVersion()))
         return (
-            Software(name="cuda_driver_api", version=f"{api // 1000}.{api % 1000 // 10}"),
-            Software(name="nvrtc", version=compiler.version()),
-            *versions("cuda-bindings"),
+            NodeSoftware(name="cuda_driver_api", version=f"{api // 1000}.{api % 1000 // 10}"),
+            NodeSoftware(name="nvrtc", version=compiler.read_version()),
+            *list_versions("cuda-bindings"),
         )
 
 
-def run(device: Device, kernel: tuple[str, str], *arguments: int) -> None:
+def run_kernel(device: CudaDevice, kernel: tuple[str, str], *arguments: int) -> None:
     """Queue a kernel that is not timed, on enough blocks to fill the device."""
-    device.launcher(device.kernel(*kernel), device.multiprocessors * 8, *arguments)()
+    device.build_launch(device.load_kernel(*kernel), device.multiprocessors * 8, *arguments)()
 
 
-def loaded_driver() -> Any:  # noqa: ANN401
+def load_driver() -> Any:  # noqa: ANN401
     """The CUDA driver, initialised; raises :class:`Unsupported` where there is none."""
-    driver = load("cuda.bindings.driver")
+    driver = load_module("cuda.bindings.driver")
     try:
-        done(driver.cuInit(0))
+        check_status(driver.cuInit(0))
     except RuntimeError as error:
         raise Unsupported(f"CUDA driver: {str(error).splitlines()[0]}") from None
     return driver
 
 
-def number_of(driver: Any, index: int) -> Any:  # noqa: ANN401
+def find_device_number(driver: Any, index: int) -> Any:  # noqa: ANN401
     """The driver's number of an accelerator of the inventory: it counts in an order of its own."""
-    with nvml.opened() as bindings:
-        handle = nvml.device(bindings, index)
-        mode = nvml.Answers(bindings, "").ask("mig_mode", lambda: bindings.nvmlDeviceGetMigMode(handle))
+    with nvml.open_nvml() as bindings:
+        handle = nvml.get_handle(bindings, index)
+        mode = nvml.NvmlAnswers(bindings, "").query_member(
+            "mig_mode", lambda: bindings.nvmlDeviceGetMigMode(handle)
+        )
         if mode is not MISSING and mode[0]:
             raise Unsupported(f"accelerator {index} is divided (MIG), and its power is that of all parts")
-        bus_id = nvml.text(bindings.nvmlDeviceGetPciInfo(handle).busId)
+        bus_id = nvml.decode_text(bindings.nvmlDeviceGetPciInfo(handle).busId)
     try:
-        return done(driver.cuDeviceGetByPCIBusId(bus_id.encode()))
+        return check_status(driver.cuDeviceGetByPCIBusId(bus_id.encode()))
     except CudaError as error:
         raise Unsupported(f"{error}: accelerator {index} is hidden from CUDA") from None
 
 
 @contextmanager
-def opened(index: int | None) -> Iterator[Device]:
+def open_device(index: int | None) -> Iterator[CudaDevice]:
     """An accelerator of the inventory with its primary context current in this thread.
 
     Raises :class:`Unsupported` where there is no driver, no such accelerator, or none is named.
     """
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
-    driver = loaded_driver()
-    number = number_of(driver, index)
+    driver = load_driver()
+    number = find_device_number(driver, index)
     with ExitStack() as stack:
-        context = done(driver.cuDevicePrimaryCtxRetain(number))
+        context = check_status(driver.cuDevicePrimaryCtxRetain(number))
         stack.callback(driver.cuDevicePrimaryCtxRelease, number)
-        done(driver.cuCtxSetCurrent(context))
-        device = Device(driver, number, context, stack)
+        check_status(driver.cuCtxSetCurrent(context))
+        device = CudaDevice(driver, number, context, stack)
         try:
             yield device
         finally:
@@ -292,14 +300,14 @@ def opened(index: int | None) -> Iterator[Device]:
             driver.cuCtxSynchronize()
 
 
-def beginning_with(index: int | None, count: int, *, all_of_them: bool = False) -> list[int]:
+def select_indices(index: int | None, count: int, *, all_of_them: bool = False) -> list[int]:
     """Indices of accelerators, one after the other in the inventory and round its end: so many, or all.
 
     Raises :class:`Unsupported` where there are fewer, or none is named.
     """
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
-    with nvml.opened() as bindings:
+    with nvml.open_nvml() as bindings:
         there = int(bindings.nvmlDeviceGetCount())
     if index >= there:
         raise Unsupported(f"accelerator {index} is not there")
@@ -310,21 +318,21 @@ def beginning_with(index: int | None, count: int, *, all_of_them: bool = False) 
 
 def attributes(index: int) -> dict[str, int]:
     """What only CUDA knows of an accelerator, without making a context."""
-    driver = loaded_driver()
-    number, kinds = number_of(driver, index), driver.CUdevice_attribute
+    driver = load_driver()
+    number, kinds = find_device_number(driver, index), driver.CUdevice_attribute
     wanted = {
         "multiprocessor_count": kinds.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
         "l2_bytes": kinds.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
         "numa_node": kinds.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID,
     }
     found: dict[str, int] = {
-        name: int(done(driver.cuDeviceGetAttribute(kind, number))) for name, kind in wanted.items()
+        name: int(check_status(driver.cuDeviceGetAttribute(kind, number))) for name, kind in wanted.items()
     }
     # The driver says -1 for a node that it does not know.
     return {name: value for name, value in found.items() if value >= 0}
 
 
-def add_up(sums: Sequence[int] | np.ndarray[Any, Any], bits: int) -> int:
+def sum_counts(sums: Sequence[int] | np.ndarray[Any, Any], bits: int) -> int:
     """Sum of what each thread counted, modulo 2 to the ``bits``."""
     total = int(np.sum(np.asarray(sums, np.uint64), dtype=np.uint64))
     return total % (1 << bits)

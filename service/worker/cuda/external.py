@@ -23,13 +23,13 @@ from service.formats.measurements.nccl_tests import (
     measurements_from_nccl_tests,
 )
 from service.formats.measurements.nvbandwidth import TRANSFER, measurements_from_nvbandwidth
-from service.formats.measurements.readings import Measurements
+from service.formats.measurements.readings import FileMeasurements
 from service.planning.errors import PlanningError
-from service.protocol.nodes import Software
+from service.protocol.nodes import NodeSoftware
 from service.protocol.suites import Benchmark
-from service.protocol.work import ExternalTool
+from service.protocol.work import ExternalToolWork
 from service.worker import nvml
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.process import get_pipe
 
@@ -43,7 +43,7 @@ _DCGM = {"pcie_host_to_device": TO_DEVICE, "pcie_device_to_host": FROM_DEVICE}
 _VERSION = re.compile(r"[Vv]ersion\"?\s*:?\s*\"?v?(\d+(?:\.\d+)+)")
 
 
-class Plan(NamedTuple):
+class ToolCommand(NamedTuple):
     """How a tool is asked."""
 
     program: str
@@ -53,13 +53,15 @@ class Plan(NamedTuple):
     timer: Literal["cuda_event", "host_clock"]
 
 
-class Report:
+class ToolReport:
     """One run of a tool; its times are what it reports, or what it takes at the bandwidth that it reports."""
 
-    def __init__(self, path: str, plan: Plan, work: ExternalTool, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, path: str, plan: ToolCommand, work: ExternalToolWork, environment: Mapping[str, str]
+    ) -> None:
         self._command = (path, *plan.arguments)
         self._work, self._environment = work, environment
-        self.facts = Facts(
+        self.facts = MeasurementFacts(
             library=f"{plan.program}, as installed here",
             algorithm=" ".join((plan.program, *plan.arguments)),
             data="that of the tool",
@@ -72,18 +74,18 @@ class Report:
         Raises:
             RuntimeError: the tool failed, or printed something else.
         """
-        printed = output(self._command, self._environment)
+        printed = run_command(self._command, self._environment)
         version = _VERSION.search(printed)
         if version:
-            software = Software(name=self._work.tool, version=version[1])
+            software = NodeSoftware(name=self._work.tool, version=version[1])
             self.facts = replace(self.facts, software=(software,))
         try:
-            return [round(seconds_of(self._work, printed) * 1e9)]
+            return [round(parse_seconds(self._work, printed) * 1e9)]
         except PlanningError as error:
             raise RuntimeError(f"{self._work.tool} printed something else: {error}") from None
 
 
-def plan_of(work: ExternalTool, index: int) -> Plan:
+def build_plan(work: ExternalToolWork, index: int) -> ToolCommand:
     """The command line of a test; raises :class:`Unsupported` for one that is not known here."""
     match work.tool:
         case "nvbandwidth" if work.test in _TO_HOST | _TO_PEER:
@@ -91,18 +93,22 @@ def plan_of(work: ExternalTool, index: int) -> Plan:
                 raise Unsupported("nvbandwidth takes whole mebibytes")
             count = 2 if work.test in _TO_PEER else 1
             arguments = ("-j", "-t", work.test, "-b", str(work.transfer_bytes // MEBIBYTE))
-            return Plan("nvbandwidth", arguments, tuple(devices.beginning_with(index, count)), "cuda_event")
+            return ToolCommand(
+                "nvbandwidth", arguments, tuple(devices.select_indices(index, count)), "cuda_event"
+            )
         case "nccl_tests" if work.test in PROGRAMS:
-            indices = tuple(devices.beginning_with(index, 2, all_of_them=True))
+            indices = tuple(devices.select_indices(index, 2, all_of_them=True))
             size = str(work.transfer_bytes)
             counts = ("-g", str(len(indices)), "-w", "5", "-n", "20", "-c", "1")
-            return Plan(f"{work.test}_perf", ("-b", size, "-e", size, *counts), indices, "host_clock")
+            return ToolCommand(f"{work.test}_perf", ("-b", size, "-e", size, *counts), indices, "host_clock")
         case "dcgm" if work.test in _DCGM:
-            return Plan("dcgmi", ("diag", "-r", "pcie", "-j", "-i", str(index)), (index,), "host_clock")
+            return ToolCommand(
+                "dcgmi", ("diag", "-r", "pcie", "-j", "-i", str(index)), (index,), "host_clock"
+            )
     raise Unsupported(f"{work.tool} is not asked for {work.test}")
 
 
-def seconds_of(work: ExternalTool, printed: str) -> float:
+def parse_seconds(work: ExternalToolWork, printed: str) -> float:
     """Seconds of one transfer of the payload, from what a tool printed.
 
     Raises:
@@ -113,16 +119,16 @@ def seconds_of(work: ExternalTool, printed: str) -> float:
     match work.tool:
         case "nvbandwidth":
             wanted = {"test": work.test, "row": 0, "column": 1 if work.test in _TO_PEER else 0}
-            rate = _reading(measurements_from_nvbandwidth(printed), TRANSFER, wanted)
+            rate = _find_reading(measurements_from_nvbandwidth(printed), TRANSFER, wanted)
         case "nccl_tests":
             wanted = {"bytes": work.transfer_bytes, "placement": "out_of_place"}
-            return _reading(measurements_from_nccl_tests(printed), SECONDS, wanted)
+            return _find_reading(measurements_from_nccl_tests(printed), SECONDS, wanted)
         case "dcgm":
-            rate = _reading(measurements_from_dcgm_diagnostics(printed), _DCGM[work.test], wanted)
+            rate = _find_reading(measurements_from_dcgm_diagnostics(printed), _DCGM[work.test], wanted)
     return work.transfer_bytes / rate
 
 
-def _reading(read: Measurements, metric: str, of: Mapping[str, str | int]) -> float:
+def _find_reading(read: FileMeasurements, metric: str, of: Mapping[str, str | int]) -> float:
     """The first reading of a metric of what is asked for."""
     for run in read.runs:
         for one in run.readings:
@@ -132,7 +138,7 @@ def _reading(read: Measurements, metric: str, of: Mapping[str, str | int]) -> fl
     raise RuntimeError(f"no {metric} is in what the tool printed: {refused}")
 
 
-def output(command: Sequence[str], environment: Mapping[str, str]) -> str:
+def run_command(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """What a command prints; raises RuntimeError where it fails or prints too much."""
     with subprocess.Popen(  # noqa: S603  # a fixed list of arguments
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, **environment}
@@ -146,26 +152,29 @@ def output(command: Sequence[str], environment: Mapping[str, str]) -> str:
     return printed.decode(errors="replace")
 
 
-def _seen(indices: Sequence[int]) -> dict[str, str]:
+def _build_environment(indices: Sequence[int]) -> dict[str, str]:
     """Lets a tool see these accelerators alone, in this order."""
-    with nvml.opened() as bindings:
-        names = [nvml.text(bindings.nvmlDeviceGetUUID(nvml.device(bindings, index))) for index in indices]
+    with nvml.open_nvml() as bindings:
+        names = [
+            nvml.decode_text(bindings.nvmlDeviceGetUUID(nvml.get_handle(bindings, index)))
+            for index in indices
+        ]
     return {"CUDA_VISIBLE_DEVICES": ",".join(names)}
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:  # noqa: ARG001
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:  # noqa: ARG001
     """A command line; :class:`Unsupported` where the tool is not installed. The seed plays no part."""
     work = benchmark.work
-    if not isinstance(work, ExternalTool):
+    if not isinstance(work, ExternalToolWork):
         raise Unsupported(f"{work.kind} is not measured by a tool")
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
-    plan = plan_of(work, index)
+    plan = build_plan(work, index)
     path = shutil.which(plan.program)
     if path is None:
         raise Unsupported(f"{plan.program} is not installed")
-    driver = devices.loaded_driver()
+    driver = devices.load_driver()
     for each in plan.indices:
-        devices.number_of(driver, each)
-    yield Report(path, plan, work, _seen(plan.indices))
+        devices.find_device_number(driver, each)
+    yield ToolReport(path, plan, work, _build_environment(plan.indices))

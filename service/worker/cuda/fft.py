@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import Fft
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import FftWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.bindings import load, versions
-from service.worker.cuda.device import CACHE_SHARE, Device, run
-from service.worker.fourier import defined_points, tolerance
+from service.worker.cuda.bindings import list_versions, load_module
+from service.worker.cuda.device import CACHE_SHARE, CudaDevice, run_kernel
+from service.worker.fourier import compute_points, compute_tolerance
 
 FORWARD = -1
 # cudaDataType of library_types.h.
@@ -30,16 +30,16 @@ MEMORY_SHARE = 0.5
 SPOIL = 0xFFFFFFFF
 
 
-class Plan:
+class FftPlan:
     """A plan of cuFFT with a work area of ours; raises :class:`Unsupported` for what the library refuses."""
 
-    def __init__(self, device: Device, work: Fft, stack: ExitStack) -> None:
-        self._cufft = cufft = load("nvmath.bindings.cufft")
+    def __init__(self, device: CudaDevice, work: FftWork, stack: ExitStack) -> None:
+        self._cufft = cufft = load_module("nvmath.bindings.cufft")
         try:
-            self.version = _version(cufft.get_version())
+            self.version = _format_version(cufft.get_version())
             self._plan = cufft.create()
         except (cufft.cuFFTError, RuntimeError) as error:
-            raise Unsupported(f"cuFFT: {_first_line(error)}") from None
+            raise Unsupported(f"cuFFT: {_get_first_line(error)}") from None
         stack.callback(cufft.destroy, self._plan)
         cufft.set_auto_allocation(self._plan, 0)
         cufft.set_stream(self._plan, device.stream)
@@ -56,11 +56,11 @@ class Plan:
                 )
             )  # fmt: skip
         except (cufft.cuFFTError, RuntimeError) as error:
-            raise Unsupported(f"cuFFT: {_first_line(error)}") from None
+            raise Unsupported(f"cuFFT: {_get_first_line(error)}") from None
         if self.work_bytes:
             cufft.set_work_area(self._plan, device.allocate(self.work_bytes))
 
-    def queue(self, source: int, spectrum: int) -> None:
+    def enqueue_transform(self, source: int, spectrum: int) -> None:
         """Put one forward transform on the device's stream."""
         self._cufft.xt_exec(self._plan, source, spectrum, FORWARD)
 
@@ -71,43 +71,43 @@ class FourierTransform:
     What lies in place grows with each transform, so it is made anew before each.
     """
 
-    def __init__(self, device: Device, work: Fft, seed: int, stack: ExitStack) -> None:
+    def __init__(self, device: CudaDevice, work: FftWork, seed: int, stack: ExitStack) -> None:
         self._device, self._work = device, work
-        self._seed = numbers.seed_of(seed, 0)
-        self._plan = Plan(device, work, stack)
+        self._seed = numbers.derive_seed(seed, 0)
+        self._plan = FftPlan(device, work, stack)
         self._reals = 2 * work.points**work.dimensions * work.batch
         self._size = self._reals * PARTS[work.dtype].itemsize
-        self._sets = self._filled()
+        self._sets = self._build_sets()
         self._turn = 0
         total = self._size * len(set(self._sets[0])) * len(self._sets)
         self._flushes_each = work.in_place or total < CACHE_SHARE * device.l2_bytes
-        self.facts = Facts(
+        self.facts = MeasurementFacts(
             library=f"cuFFT {self._plan.version}",
-            algorithm=f"{factors_text(work.points)}; work area {self._plan.work_bytes} bytes",
+            algorithm=f"{format_factors(work.points)}; work area {self._plan.work_bytes} bytes",
             accumulation=work.dtype,
             data=f"{numbers.NORMAL}, real and imaginary",
             timer="cuda_event",
             working_set_bytes=total,
             flush_bytes=device.flush_bytes,
             rotated_buffers=len(self._sets),
-            software=(*device.software(), *versions("nvmath-python", "nvidia-cufft")),
+            software=(*device.list_software(), *list_versions("nvmath-python", "nvidia-cufft")),
         )
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` executions of the whole batch, after a flush."""
         if self._flushes_each:
-            return sum(self._time(1) for _ in range(iterations))
-        return self._time(iterations)
+            return sum(self._time_transforms(1) for _ in range(iterations))
+        return self._time_transforms(iterations)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Points of one transform by the seed, against float64 of the same numbers."""
         work, elements = self._work, self._work.points**self._work.dimensions
         source, spectrum = self._sets[0]
-        self._fill(source)
+        self._fill_signal(source)
         if not work.in_place:
-            run(self._device, ("flush.cu", "flush"), spectrum, self._size // 16, SPOIL)
-        self._plan.queue(source, spectrum)
-        drawn = numbers.random_bits(self._seed ^ 1, np.arange(CHECKED * work.dimensions + 1))
+            run_kernel(self._device, ("flush.cu", "flush"), spectrum, self._size // 16, SPOIL)
+        self._plan.enqueue_transform(source, spectrum)
+        drawn = numbers.generate_bits(self._seed ^ 1, np.arange(CHECKED * work.dimensions + 1))
         which = int(drawn[0]) % work.batch
         wanted = (drawn[1:] % np.uint64(work.points)).astype(np.int64).reshape(CHECKED, work.dimensions)
         wanted[0] = 0
@@ -117,25 +117,25 @@ class FourierTransform:
             at = (which * elements + place) * 2 * held.itemsize
             self._device.to_host(held[number], spectrum + at)
         found = held[:, 0].astype(np.float64) + 1j * held[:, 1].astype(np.float64)
-        expected, scale = defined_points(
-            lambda first, count: self._signal(which * elements + first, count),
+        expected, scale = compute_points(
+            lambda first, count: self._generate_signal(which * elements + first, count),
             work.points,
             work.dimensions,
             wanted,
         )
-        limit = tolerance(float(np.finfo(PARTS[work.dtype]).eps) / 2, elements)
+        limit = compute_tolerance(float(np.finfo(PARTS[work.dtype]).eps) / 2, elements)
         largest = float(np.abs(found - expected).max() / scale)
         largest = min(largest, 1e30) if np.isfinite(largest) else 1e30
-        return Correctness(
+        return CorrectnessCheck(
             method=f"{CHECKED} points against the defining sum in float64",
             largest_error=largest,
             tolerance=limit,
             passed=largest <= limit,
         )
 
-    def _filled(self) -> list[tuple[int, int]]:
+    def _build_sets(self) -> list[tuple[int, int]]:
         device, each = self._device, self._size * (1 if self._work.in_place else 2)
-        free = device.free_bytes()
+        free = device.read_free_bytes()
         if each > free:
             raise Unsupported(f"needs {each} bytes, {free} are free")
         wanted = 1 if self._work.in_place else -(-CACHE_SHARE * device.l2_bytes // each)
@@ -144,28 +144,32 @@ class FourierTransform:
         for _ in range(count):
             source = device.allocate(self._size)
             sets.append((source, source if self._work.in_place else device.allocate(self._size)))
-            self._fill(source)
+            self._fill_signal(source)
         return sets
 
-    def _fill(self, address: int) -> None:
-        run(self._device, ("random.cu", numbers.FILLS[self._work.dtype]), address, self._reals, self._seed)
+    def _fill_signal(self, address: int) -> None:
+        run_kernel(
+            self._device, ("random.cu", numbers.FILLS[self._work.dtype]), address, self._reals, self._seed
+        )
 
-    def _time(self, iterations: int) -> int:
+    def _time_transforms(self, iterations: int) -> int:
         if self._work.in_place:
-            self._fill(self._sets[0][0])
-        self._device.flush()
-        return self._device.timed(lambda: self._queue(iterations))
+            self._fill_signal(self._sets[0][0])
+        self._device.flush_cache()
+        return self._device.time_work(lambda: self._enqueue_transforms(iterations))
 
-    def _queue(self, times: int) -> None:
+    def _enqueue_transforms(self, times: int) -> None:
         for _ in range(times):
-            self._plan.queue(*self._sets[self._turn])
+            self._plan.enqueue_transform(*self._sets[self._turn])
             self._turn = (self._turn + 1) % len(self._sets)
 
-    def _signal(self, first: int, count: int) -> np.ndarray[Any, np.dtype[np.complex128]]:
-        return numbers.normal_run(self._work.dtype, self._seed, 2 * first, 2 * count).view(np.complex128)
+    def _generate_signal(self, first: int, count: int) -> np.ndarray[Any, np.dtype[np.complex128]]:
+        return numbers.generate_normal_run(self._work.dtype, self._seed, 2 * first, 2 * count).view(
+            np.complex128
+        )
 
 
-def factors_text(points: int) -> str:
+def format_factors(points: int) -> str:
     """What decides which algorithm a library takes: the prime factors of a length."""
     left, found = points, list[int]()
     divisor = 2
@@ -182,18 +186,18 @@ def factors_text(points: int) -> str:
     return f"length {points} = {' x '.join(powers)}"
 
 
-def _version(number: int) -> str:
+def _format_version(number: int) -> str:
     return f"{number // 1000}.{number // 100 % 10}.{number % 100}"
 
 
-def _first_line(error: Exception) -> str:
+def _get_first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Signals filled from the seed, and a plan; raises :class:`Unsupported` where cuFFT has none."""
-    if not isinstance(benchmark.work, Fft):
+    if not isinstance(benchmark.work, FftWork):
         raise Unsupported(f"{benchmark.work.kind} is not a transform")
-    with devices.opened(index) as device, ExitStack() as stack:
+    with devices.open_device(index) as device, ExitStack() as stack:
         yield FourierTransform(device, benchmark.work, seed, stack)

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import GEMM_BYTES, DType, Gemm
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import GEMM_BYTES, DType, GemmWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.bindings import versions
-from service.worker.cuda.cublaslt import KINDS, Algorithm, Matmul
-from service.worker.cuda.device import CACHE_SHARE, Device, run
+from service.worker.cuda.bindings import list_versions
+from service.worker.cuda.cublaslt import KINDS, Matmul, MatmulAlgorithm
+from service.worker.cuda.device import CACHE_SHARE, CudaDevice, run_kernel
 
 TILE = 16
 TILES = 12
@@ -49,23 +49,23 @@ The rest is the order of the sums (Higham, Accuracy and Stability of Numerical A
 class MatrixProduct:
     """C = A B^T on one of several sets of matrices after the other, so that the cache holds none of them."""
 
-    def __init__(self, device: Device, work: Gemm, seed: int, stack: ExitStack) -> None:
+    def __init__(self, device: CudaDevice, work: GemmWork, seed: int, stack: ExitStack) -> None:
         self._device, self._work, self._seed = device, work, seed
         self._matmul = Matmul(device, work, stack)
-        self._sets = self._filled()
+        self._sets = self._build_sets()
         self._turn = 0
-        tried, self._algorithm = self._fastest()
-        self.facts = Facts(
+        tried, self._algorithm = self._select_fastest()
+        self.facts = MeasurementFacts(
             library=f"cublasLt {self._matmul.version}",
             algorithm=f"{self._algorithm.name}; fastest of {tried} proposed",
             math_mode=self._matmul.mode,
             accumulation=KINDS[work.dtype].accumulation,
             data=numbers.NORMAL_INT8 if work.dtype == "int8" else numbers.NORMAL,
             timer="cuda_event",
-            working_set_bytes=work.amount().moved_bytes * len(self._sets),
+            working_set_bytes=work.count_work().moved_bytes * len(self._sets),
             flush_bytes=device.flush_bytes,
             rotated_buffers=len(self._sets),
-            software=(*device.software(), *versions("nvmath-python", "nvidia-cublas")),
+            software=(*device.list_software(), *list_versions("nvmath-python", "nvidia-cublas")),
         )
 
     def execute(self, iterations: int) -> int:
@@ -74,34 +74,34 @@ class MatrixProduct:
         Where all the sets together are below 20 times the cache, a flush comes before each product.
         """
         if self.facts.working_set_bytes < CACHE_SHARE * self._device.l2_bytes:
-            return sum(self._time(self._algorithm) for _ in range(iterations))
-        return self._time(self._algorithm, iterations)
+            return sum(self._time_products(self._algorithm) for _ in range(iterations))
+        return self._time_products(self._algorithm, iterations)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Tiles at the corners and at places of the seed, against float64 of the same factors."""
         a, b, c = self._sets[0]
         work, tolerance = self._work, TOLERANCES[self._work.dtype]
         size = work.m * work.n * GEMM_BYTES[work.dtype][1]
-        run(self._device, ("flush.cu", "flush"), c, size // 16, SPOIL)
-        self._matmul.queue(self._algorithm, a, b, c)
-        found, expected = zip(*(self._tile(c, *place) for place in self._places()), strict=True)
+        run_kernel(self._device, ("flush.cu", "flush"), c, size // 16, SPOIL)
+        self._matmul.enqueue_product(self._algorithm, a, b, c)
+        found, expected = zip(*(self._read_tile(c, *place) for place in self._select_tiles()), strict=True)
         wanted = np.concatenate(expected)
         error = np.abs(np.concatenate(found) - wanted)
         largest = float(error.max() / max(np.sqrt(np.mean(wanted**2)), 1e-300))
         # A result that is no number has no size of error; the largest that can be written says so.
         largest = min(largest, 1e30) if np.isfinite(largest) else 1e30
-        return Correctness(
+        return CorrectnessCheck(
             method=f"{TILES} tiles of {TILE} x {TILE} against float64 of the same factors",
             largest_error=largest,
             tolerance=tolerance,
             passed=largest <= tolerance,
         )
 
-    def _filled(self) -> list[tuple[int, int, int]]:
+    def _build_sets(self) -> list[tuple[int, int, int]]:
         device, work = self._device, self._work
         read, written = GEMM_BYTES[work.dtype]
         sizes = (work.m * work.k * read, work.n * work.k * read, work.m * work.n * written)
-        free = device.free_bytes()
+        free = device.read_free_bytes()
         if sum(sizes) > free:
             raise Unsupported(f"needs {sum(sizes)} bytes, {free} are free")
         wanted = -(-CACHE_SHARE * device.l2_bytes // sum(sizes))
@@ -112,49 +112,49 @@ class MatrixProduct:
         ]
         fill = ("random.cu", numbers.FILLS[work.dtype])
         for number, (a, b, _) in enumerate(sets):
-            run(device, fill, a, work.m * work.k, numbers.seed_of(self._seed, 2 * number))
-            run(device, fill, b, work.n * work.k, numbers.seed_of(self._seed, 2 * number + 1))
+            run_kernel(device, fill, a, work.m * work.k, numbers.derive_seed(self._seed, 2 * number))
+            run_kernel(device, fill, b, work.n * work.k, numbers.derive_seed(self._seed, 2 * number + 1))
         return sets
 
-    def _queue(self, algorithm: Algorithm, times: int) -> None:
+    def _enqueue_products(self, algorithm: MatmulAlgorithm, times: int) -> None:
         for _ in range(times):
-            self._matmul.queue(algorithm, *self._sets[self._turn])
+            self._matmul.enqueue_product(algorithm, *self._sets[self._turn])
             self._turn = (self._turn + 1) % len(self._sets)
 
-    def _fastest(self) -> tuple[int, Algorithm]:
+    def _select_fastest(self) -> tuple[int, MatmulAlgorithm]:
         """Each proposal a few times, as long as there is time; the best of them again, in turns."""
-        proposed, started = self._matmul.algorithms(), time.monotonic()
-        times: list[tuple[int, Algorithm]] = []
+        proposed, started = self._matmul.list_algorithms(), time.monotonic()
+        times: list[tuple[int, MatmulAlgorithm]] = []
         for algorithm in proposed:
-            times.append((self._trial(algorithm), algorithm))
+            times.append((self._run_trials(algorithm), algorithm))
             if time.monotonic() - started > SEARCH_SECONDS:
                 break
         finalists = [algorithm for _, algorithm in sorted(times, key=lambda pair: pair[0])[:FINALISTS]]
         if len(finalists) == 1 or time.monotonic() - started > SEARCH_SECONDS:
             return len(times), finalists[0]
-        rounds = [[self._time(algorithm) for algorithm in finalists] for _ in range(FINAL_TRIALS)]
+        rounds = [[self._time_products(algorithm) for algorithm in finalists] for _ in range(FINAL_TRIALS)]
         middles = np.median(np.array(rounds), axis=0)
         return len(times), finalists[int(np.argmin(middles))]
 
-    def _trial(self, algorithm: Algorithm) -> int:
-        self._time(algorithm)
-        return min(self._time(algorithm) for _ in range(TRIALS))
+    def _run_trials(self, algorithm: MatmulAlgorithm) -> int:
+        self._time_products(algorithm)
+        return min(self._time_products(algorithm) for _ in range(TRIALS))
 
-    def _time(self, algorithm: Algorithm, products: int = 1) -> int:
+    def _time_products(self, algorithm: MatmulAlgorithm, products: int = 1) -> int:
         # While the device is at the flush, the products are queued: the first does not wait for the host.
-        self._device.flush()
-        return self._device.timed(lambda: self._queue(algorithm, products))
+        self._device.flush_cache()
+        return self._device.time_work(lambda: self._enqueue_products(algorithm, products))
 
-    def _places(self) -> list[tuple[int, int]]:
+    def _select_tiles(self) -> list[tuple[int, int]]:
         """First row and column of each tile: two corners, the rest by the seed."""
         last = max(self._work.m - TILE, 0), max(self._work.n - TILE, 0)
-        bits = numbers.random_bits(numbers.seed_of(self._seed, 1_000_000), np.arange(2 * TILES))
+        bits = numbers.generate_bits(numbers.derive_seed(self._seed, 1_000_000), np.arange(2 * TILES))
         drawn = [
             (int(row) % (last[0] + 1), int(column) % (last[1] + 1)) for row, column in bits.reshape(-1, 2)
         ]
         return [(0, 0), last, *drawn[2:]]
 
-    def _tile(self, c: int, row: int, column: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _read_tile(self, c: int, row: int, column: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """What the device has in a tile of C, and what belongs there, as float64."""
         work, rows, columns = self._work, min(TILE, self._work.m), min(TILE, self._work.n)
         stored = np.dtype(_STORED[work.dtype])
@@ -162,16 +162,16 @@ class MatrixProduct:
         for number in range(rows):
             place = (row + number) * work.n + column
             self._device.to_host(held[number], c + place * stored.itemsize)
-        left = self._factor(0, row, rows)
-        right = self._factor(1, column, columns)
-        return _values(work.dtype, held).reshape(-1), (left @ right.T).reshape(-1)
+        left = self._generate_factor(0, row, rows)
+        right = self._generate_factor(1, column, columns)
+        return _decode_values(work.dtype, held).reshape(-1), (left @ right.T).reshape(-1)
 
-    def _factor(self, which: int, first: int, count: int) -> np.ndarray[Any, Any]:
+    def _generate_factor(self, which: int, first: int, count: int) -> np.ndarray[Any, Any]:
         """Rows of A or B of the first set."""
         k = self._work.k
         places = first * k + np.arange(count * k, dtype=np.int64)
-        seed = numbers.seed_of(self._seed, which)
-        return np.asarray(numbers.normal(self._work.dtype, seed, places)).reshape(count, k)
+        seed = numbers.derive_seed(self._seed, which)
+        return np.asarray(numbers.generate_normal(self._work.dtype, seed, places)).reshape(count, k)
 
 
 _STORED: dict[DType, str] = {
@@ -185,19 +185,19 @@ _STORED: dict[DType, str] = {
 }
 
 
-def _values(dtype: DType, held: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _decode_values(dtype: DType, held: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if dtype in ("bf16", "fp8_e4m3"):
-        held = numbers.bf16_from_bits(held)
+        held = numbers.decode_bf16(held)
     return held.astype(np.float64)
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Matrices filled from the seed, and the fastest algorithm for them.
 
     Raises :class:`Unsupported` where the device lacks the format or the memory, or a library is missing.
     """
-    if not isinstance(benchmark.work, Gemm):
+    if not isinstance(benchmark.work, GemmWork):
         raise Unsupported(f"{benchmark.work.kind} is not a matrix product")
-    with devices.opened(index) as device, ExitStack() as stack:
+    with devices.open_device(index) as device, ExitStack() as stack:
         yield MatrixProduct(device, benchmark.work, seed, stack)

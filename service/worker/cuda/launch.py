@@ -4,50 +4,50 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import LaunchLatency
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import LaunchLatencyWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
-from service.worker.cuda.device import Device
+from service.worker.cuda.device import CudaDevice
 
 
 class Launches:
     """Empty kernels, one behind the other; nothing is computed, so nothing is checked."""
 
-    def __init__(self, device: Device, work: LaunchLatency) -> None:
+    def __init__(self, device: CudaDevice, work: LaunchLatencyWork) -> None:
         self._device = device
-        launch = device.launcher(device.kernel("empty.cu", "empty"), 1)
+        launch = device.build_launch(device.load_kernel("empty.cu", "empty"), 1)
 
-        def one_by_one() -> None:
+        def enqueue_kernels() -> None:
             for _ in range(work.launches):
                 launch()
 
-        self._all = device.captured(one_by_one) if work.method == "graph" else one_by_one
-        self.facts = Facts(
+        self._all = device.capture_graph(enqueue_kernels) if work.method == "graph" else enqueue_kernels
+        self.facts = MeasurementFacts(
             library="own kernel empty, launched through cuda-bindings",
             data="none",
             timer="cuda_event",
             uses_graph=work.method == "graph",
-            software=device.software(),
+            software=device.list_software(),
         )
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds from before the first launch to after the last."""
 
-        def work() -> None:
+        def enqueue_launches() -> None:
             for _ in range(iterations):
                 self._all()
 
         self._device.synchronize()
-        return self._device.timed(work)
+        return self._device.time_work(enqueue_launches)
 
     def check(self) -> None:
         """Nothing is computed."""
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:  # noqa: ARG001
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:  # noqa: ARG001
     """Empty kernels; the seed plays no part."""
-    if not isinstance(benchmark.work, LaunchLatency):
+    if not isinstance(benchmark.work, LaunchLatencyWork):
         raise Unsupported(f"{benchmark.work.kind} is not a launch")
-    with devices.opened(index) as device:
+    with devices.open_device(index) as device:
         yield Launches(device, benchmark.work)

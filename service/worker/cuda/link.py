@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from service.protocol.nodes import Gap
-from service.protocol.results import Correctness
+from service.protocol.nodes import NodeGap
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import HostLink
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import HostLinkWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.bindings import done
-from service.worker.cuda.device import Device
+from service.worker.cuda.bindings import check_status
+from service.worker.cuda.device import CudaDevice
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 PCI_DEVICES = Path("/sys/bus/pci/devices")
@@ -25,49 +25,49 @@ PCI_DEVICES = Path("/sys/bus/pci/devices")
 class HostCopies:
     """Each direction has a buffer of its own on both sides, and a stream of its own where both go at once."""
 
-    def __init__(self, device: Device, work: HostLink, seed: int, gaps: tuple[Gap, ...]) -> None:
+    def __init__(self, device: CudaDevice, work: HostLinkWork, seed: int, gaps: tuple[NodeGap, ...]) -> None:
         if work.direction == "both" and work.memory == "pageable":
             raise Unsupported("a copy of pageable memory holds its caller up, so two cannot go at once")
         self._device, self._work = device, work
         self._down = work.direction in ("host_to_device", "both")
         self._up = work.direction in ("device_to_host", "both")
         size = work.transfer_bytes
-        generator = np.random.default_rng(numbers.seed_of(seed, 0))
+        generator = np.random.default_rng(numbers.derive_seed(seed, 0))
         self._content = np.frombuffer(generator.bytes(size), np.uint8)
-        self._host = [self._buffer(size) for _ in range(2)]
+        self._host = [self._allocate_buffer(size) for _ in range(2)]
         self._remote = [device.allocate(size) for _ in range(2)]
         # Written once, so that every page is there before the clock runs.
         self._host[0][:], self._host[1][:] = self._content, 0
         device.to_device(self._remote[1], self._content)
-        self._streams = (device.another_stream(), device.another_stream())
-        self._events = [device.event() for _ in range(3)]
-        self.facts = Facts(
+        self._streams = (device.create_stream(), device.create_stream())
+        self._events = [device.create_event() for _ in range(3)]
+        self.facts = MeasurementFacts(
             library="cuMemcpyAsync",
             algorithm="copy engines",
             data="random bytes",
             timer="cuda_event",
             working_set_bytes=size * (2 if work.direction == "both" else 1),
-            software=device.software(),
+            software=device.list_software(),
             gaps=gaps,
         )
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds from before the first copy to after the last, of whichever direction ends last."""
         driver, (first, second), (start, other, stop) = self._device.driver, self._streams, self._events
-        done(driver.cuEventRecord(start, first))
-        done(driver.cuStreamWaitEvent(second, start, 0))
+        check_status(driver.cuEventRecord(start, first))
+        check_status(driver.cuStreamWaitEvent(second, start, 0))
         for _ in range(iterations):
             if self._down:
                 self._copy_down(first)
             if self._up:
                 self._copy_up(second)
-        done(driver.cuEventRecord(other, second))
-        done(driver.cuStreamWaitEvent(first, other, 0))
-        done(driver.cuEventRecord(stop, first))
-        done(driver.cuEventSynchronize(stop))
-        return self._device.between(start, stop)
+        check_status(driver.cuEventRecord(other, second))
+        check_status(driver.cuStreamWaitEvent(first, other, 0))
+        check_status(driver.cuEventRecord(stop, first))
+        check_status(driver.cuEventSynchronize(stop))
+        return self._device.compute_elapsed_ns(start, stop)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Spoils what is to be written, copies once, compares every byte."""
         size = self._work.transfer_bytes
         spoiled = np.full(size, 0xA5, np.uint8)
@@ -82,37 +82,39 @@ class HostCopies:
             wrong += int(np.count_nonzero(arrived != self._content))
         if self._up:
             wrong += int(np.count_nonzero(self._host[1] != self._content))
-        return Correctness(
+        return CorrectnessCheck(
             method="every byte that arrived", largest_error=float(wrong), tolerance=0.0, passed=not wrong
         )
 
-    def _buffer(self, size: int) -> Bytes:
-        return self._device.pinned(size) if self._work.memory == "pinned" else np.empty(size, np.uint8)
+    def _allocate_buffer(self, size: int) -> Bytes:
+        return (
+            self._device.allocate_pinned(size) if self._work.memory == "pinned" else np.empty(size, np.uint8)
+        )
 
     def _copy_down(self, stream: Any) -> None:  # noqa: ANN401
         copy: Callable[..., tuple[Any]] = self._device.driver.cuMemcpyHtoDAsync
-        done(copy(self._remote[0], self._host[0].ctypes.data, self._work.transfer_bytes, stream))
+        check_status(copy(self._remote[0], self._host[0].ctypes.data, self._work.transfer_bytes, stream))
 
     def _copy_up(self, stream: Any) -> None:  # noqa: ANN401
         copy: Callable[..., tuple[Any]] = self._device.driver.cuMemcpyDtoHAsync
-        done(copy(self._host[1].ctypes.data, self._remote[1], self._work.transfer_bytes, stream))
+        check_status(copy(self._host[1].ctypes.data, self._remote[1], self._work.transfer_bytes, stream))
 
 
 @contextmanager
-def near(bus_id: str) -> Iterator[tuple[Gap, ...]]:
+def bind_local_processors(bus_id: str) -> Iterator[tuple[NodeGap, ...]]:
     """Keeps this process on the processors beside a PCI device, so that its buffers lie in their memory.
 
     Hands over a gap where the kernel does not say which they are; then nothing is changed.
     """
     try:
         text = (PCI_DEVICES / bus_id / "local_cpulist").read_text()
-        local = _processors(text) & os.sched_getaffinity(0)
+        local = _parse_processors(text) & os.sched_getaffinity(0)
     except (OSError, ValueError) as error:
         local, detail = set(), type(error).__name__
     else:
         detail = "none of them may be used"
     if not local:
-        yield (Gap(pointer="/measurement/affinity", code="no-local-processors", detail=detail),)
+        yield (NodeGap(pointer="/measurement/affinity", code="no-local-processors", detail=detail),)
         return
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, local)
@@ -122,16 +124,16 @@ def near(bus_id: str) -> Iterator[tuple[Gap, ...]]:
         os.sched_setaffinity(0, before)
 
 
-def _processors(text: str) -> set[int]:
+def _parse_processors(text: str) -> set[int]:
     """Numbers of a list such as 0-3,8-11."""
     parts = [part.partition("-") for part in text.strip().split(",") if part]
     return {number for low, _, high in parts for number in range(int(low), int(high or low) + 1)}
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Buffers on both sides; raises :class:`Unsupported` where they do not fit."""
-    if not isinstance(benchmark.work, HostLink):
+    if not isinstance(benchmark.work, HostLinkWork):
         raise Unsupported(f"{benchmark.work.kind} is not a copy between host and device")
-    with devices.opened(index) as device, near(device.pci_bus_id) as gaps:
+    with devices.open_device(index) as device, bind_local_processors(device.pci_bus_id) as gaps:
         yield HostCopies(device, benchmark.work, seed, gaps)

@@ -6,12 +6,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import ContextMemory, Gemm
+from service.protocol.work import ContextMemoryWork, GemmWork
 from service.worker import nvml
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda.cublaslt import Matmul
-from service.worker.cuda.device import Device
+from service.worker.cuda.device import CudaDevice
 
 SIDE = 256
 
@@ -19,7 +19,7 @@ SIDE = 256
 class ContextBytes:
     """Read once, because a process makes its context once."""
 
-    def __init__(self, taken: int, facts: Facts) -> None:
+    def __init__(self, taken: int, facts: MeasurementFacts) -> None:
         self._taken = taken
         self.facts = facts
 
@@ -28,48 +28,48 @@ class ContextBytes:
         return [float(self._taken)]
 
 
-def _processes(bindings: Any, handle: Any) -> dict[int, int | None]:  # noqa: ANN401
+def _read_process_bytes(bindings: Any, handle: Any) -> dict[int, int | None]:  # noqa: ANN401
     """Bytes of each process on the device, None where the driver does not say."""
     found = bindings.nvmlDeviceGetComputeRunningProcesses(handle)
     return {process.pid: process.usedGpuMemory for process in found}
 
 
-def _use_library(device: Device, stack: ExitStack) -> None:
+def _use_library(device: CudaDevice, stack: ExitStack) -> None:
     """One small product: the library stays open, its matrices and workspace are freed."""
-    work = Gemm(kind="gemm", dtype="fp16", m=SIDE, n=SIDE, k=SIDE)
-    with device.scope():
+    work = GemmWork(kind="gemm", dtype="fp16", m=SIDE, n=SIDE, k=SIDE)
+    with device.scope_allocations():
         matmul = Matmul(device, work, stack)
         a, b, c = (device.allocate(2 * SIDE * SIDE) for _ in range(3))
-        matmul.queue(matmul.algorithms()[0], a, b, c)
+        matmul.enqueue_product(matmul.list_algorithms()[0], a, b, c)
         device.synchronize()
 
 
-def _used(bindings: Any, handle: Any) -> int:  # noqa: ANN401
+def _read_used_bytes(bindings: Any, handle: Any) -> int:  # noqa: ANN401
     return int(bindings.nvmlDeviceGetMemoryInfo(handle).used)
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:  # noqa: ARG001
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:  # noqa: ARG001
     """Makes a context and reads what it took; raises :class:`Unsupported` where that cannot be told."""
     work = benchmark.work
-    if not isinstance(work, ContextMemory):
+    if not isinstance(work, ContextMemoryWork):
         raise Unsupported(f"{work.kind} is not the memory of a context")
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
     with ExitStack() as stack:
-        bindings = stack.enter_context(nvml.opened())
-        handle = nvml.device(bindings, index)
-        before = _used(bindings, handle)
-        device = stack.enter_context(devices.opened(index))
+        bindings = stack.enter_context(nvml.open_nvml())
+        handle = nvml.get_handle(bindings, index)
+        before = _read_used_bytes(bindings, handle)
+        device = stack.enter_context(devices.open_device(index))
         if work.with_library:
             _use_library(device, stack)
-        taken = _processes(bindings, handle).get(os.getpid())
+        taken = _read_process_bytes(bindings, handle).get(os.getpid())
         method = "NVML, memory of this process"
         if taken is None:
             # In a container the driver may not list this process, or not under its number.
-            taken = _used(bindings, handle) - before
+            taken = _read_used_bytes(bindings, handle) - before
             method = "NVML, memory in use on the device, after less before"
         if taken <= 0:
             raise Unsupported(f"{method}: {taken} bytes")
-        facts = Facts(library=method, data="none", timer="nvml", software=device.software())
+        facts = MeasurementFacts(library=method, data="none", timer="nvml", software=device.list_software())
         yield ContextBytes(taken, facts)

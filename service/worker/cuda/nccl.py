@@ -30,10 +30,12 @@ _SIGNATURES = {
     "ncclRecv": (_POINTER, _SIZE, _INT, _INT, _POINTER, _POINTER),
 }
 
-Operation = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_receive"]
+NcclOperation = Literal[
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_receive"
+]
 
 
-class Nccl:
+class NcclCommunicators:
     """The communicators of some accelerators, in the order of their ranks."""
 
     def __init__(self, library: ctypes.CDLL, ordinals: Sequence[int]) -> None:
@@ -46,20 +48,22 @@ class Nccl:
         library.ncclGetErrorString.restype = ctypes.c_char_p
         library.ncclGetErrorString.argtypes = (_INT,)
         found = _INT()
-        self._call("ncclGetVersion", ctypes.byref(found))
+        self._call_library("ncclGetVersion", ctypes.byref(found))
         # 2.9 and later: major * 10000 + minor * 100 + patch.
         self.version = f"{found.value // 10_000}.{found.value // 100 % 100}.{found.value % 100}"
         self._communicators = (_POINTER * len(ordinals))()
-        self._call("ncclCommInitAll", self._communicators, len(ordinals), (_INT * len(ordinals))(*ordinals))
+        self._call_library(
+            "ncclCommInitAll", self._communicators, len(ordinals), (_INT * len(ordinals))(*ordinals)
+        )
 
     def close(self) -> None:
         """Give the communicators back."""
         for communicator in self._communicators:
-            self._call("ncclCommDestroy", communicator)
+            self._call_library("ncclCommDestroy", communicator)
 
-    def queue(
+    def enqueue_collective(
         self,
-        operation: Operation,
+        operation: NcclOperation,
         sent: Sequence[int],
         received: Sequence[int],
         count: int,
@@ -77,35 +81,35 @@ class Nccl:
         Raises:
             CudaError: NCCL refuses.
         """
-        self._call("ncclGroupStart")
+        self._call_library("ncclGroupStart")
         for rank, (source, target, stream) in enumerate(zip(sent, received, streams, strict=True)):
-            self._queue(operation, (source, target), count, rank, stream)
-        self._call("ncclGroupEnd")
+            self._enqueue_rank(operation, (source, target), count, rank, stream)
+        self._call_library("ncclGroupEnd")
 
-    def _queue(
-        self, operation: Operation, buffers: tuple[int, int], count: int, rank: int, stream: int
+    def _enqueue_rank(
+        self, operation: NcclOperation, buffers: tuple[int, int], count: int, rank: int, stream: int
     ) -> None:
         (source, target), ranks = buffers, len(self._communicators)
         own = (self._communicators[rank], stream)
         match operation:
             case "all_reduce":
-                self._call("ncclAllReduce", source, target, count, FLOAT32, SUM, *own)
+                self._call_library("ncclAllReduce", source, target, count, FLOAT32, SUM, *own)
             case "reduce_scatter":
-                self._call("ncclReduceScatter", source, target, count // ranks, FLOAT32, SUM, *own)
+                self._call_library("ncclReduceScatter", source, target, count // ranks, FLOAT32, SUM, *own)
             case "all_gather":
-                self._call("ncclAllGather", source, target, count // ranks, FLOAT32, *own)
+                self._call_library("ncclAllGather", source, target, count // ranks, FLOAT32, *own)
             case "broadcast":
-                self._call("ncclBroadcast", source, target, count, FLOAT32, 0, *own)
+                self._call_library("ncclBroadcast", source, target, count, FLOAT32, 0, *own)
             case "send_receive":
-                self._call("ncclSend", source, count, FLOAT32, (rank + 1) % ranks, *own)
-                self._call("ncclRecv", target, count, FLOAT32, (rank - 1) % ranks, *own)
+                self._call_library("ncclSend", source, count, FLOAT32, (rank + 1) % ranks, *own)
+                self._call_library("ncclRecv", target, count, FLOAT32, (rank - 1) % ranks, *own)
             case "all_to_all":
                 part = count // ranks
                 for peer in range(ranks):
-                    self._call("ncclSend", source + 4 * part * peer, part, FLOAT32, peer, *own)
-                    self._call("ncclRecv", target + 4 * part * peer, part, FLOAT32, peer, *own)
+                    self._call_library("ncclSend", source + 4 * part * peer, part, FLOAT32, peer, *own)
+                    self._call_library("ncclRecv", target + 4 * part * peer, part, FLOAT32, peer, *own)
 
-    def _call(self, name: str, *arguments: object) -> None:
+    def _call_library(self, name: str, *arguments: object) -> None:
         status = self._calls[name](*arguments)
         if status:
             said = self._library.ncclGetErrorString(status).decode(errors="replace")
@@ -113,23 +117,23 @@ class Nccl:
 
 
 @contextmanager
-def opened(ordinals: Sequence[int], algorithm: str) -> Iterator[Nccl]:
+def open_communicators(ordinals: Sequence[int], algorithm: str) -> Iterator[NcclCommunicators]:
     """NCCL over accelerators of the driver's numbers; :class:`Unsupported` where it is not installed.
 
     The algorithm goes into ``NCCL_ALGO``, which NCCL reads when it begins.
     """
     if algorithm in ALGORITHMS:
         os.environ["NCCL_ALGO"] = ALGORITHMS[algorithm]
-    found = Nccl(_library(), ordinals)
+    found = NcclCommunicators(_load_library(), ordinals)
     try:
         yield found
     finally:
         found.close()
 
 
-def _library() -> ctypes.CDLL:
+def _load_library() -> ctypes.CDLL:
     """As the loader finds it, or as the wheel that PyTorch comes with brings it."""
-    for name in (LIBRARY, *_of_wheels()):
+    for name in (LIBRARY, *_list_wheel_libraries()):
         try:
             return ctypes.CDLL(name)
         except OSError:
@@ -137,7 +141,7 @@ def _library() -> ctypes.CDLL:
     raise Unsupported(f"{LIBRARY} is not installed")
 
 
-def _of_wheels() -> list[str]:
+def _list_wheel_libraries() -> list[str]:
     try:
         spec = find_spec("nvidia.nccl")
     except ModuleNotFoundError:

@@ -31,7 +31,7 @@ NORMAL_INT8 = "sum of four uniform numbers, mean 0, deviation 18.5, rounded"
 WHOLE = "whole numbers, uniform below 2^22, as fp32"
 
 
-def random_bits(seed: int, places: Values) -> Bits:
+def generate_bits(seed: int, places: Values) -> Bits:
     """64 random bits for each place, by splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
     z = np.uint64(seed % 2**64) + (np.asarray(places, np.uint64) + np.uint64(1)) * np.uint64(GOLDEN)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -39,20 +39,20 @@ def random_bits(seed: int, places: Values) -> Bits:
     return np.asarray(z ^ (z >> np.uint64(31)), np.uint64)
 
 
-def seed_of(seed: int, array: int) -> int:
+def derive_seed(seed: int, array: int) -> int:
     """A seed for each array of a run, unrelated to the others."""
-    return int(random_bits(seed, np.array([array]))[0])
+    return int(generate_bits(seed, np.array([array]))[0])
 
 
-def _centred_sum(seed: int, places: Values) -> Values:
-    bits, low = random_bits(seed, places), np.uint64(65535)
+def _generate_centred_sums(seed: int, places: Values) -> Values:
+    bits, low = generate_bits(seed, places), np.uint64(65535)
     parts = [(bits >> np.uint64(shift) & low).astype(np.int64) for shift in (0, 16, 32, 48)]
     return np.asarray(sum(parts) - 2 * 65535)
 
 
-def normal(dtype: DType, seed: int, places: Values) -> Values:
+def generate_normal(dtype: DType, seed: int, places: Values) -> Values:
     """Values of a filled matrix as float64, exactly those that the device holds."""
-    whole = _centred_sum(seed, places)
+    whole = _generate_centred_sums(seed, places)
     if dtype == "int8":
         return ((whole + 1024) >> 11).astype(np.float64)
     if dtype == "fp64":
@@ -60,47 +60,47 @@ def normal(dtype: DType, seed: int, places: Values) -> Values:
     single = whole.astype(np.float32) * np.float32(SCALE)
     match dtype:
         case "bf16":
-            single = bf16(single)
+            single = round_to_bf16(single)
         case "fp16":
             single = single.astype(np.float16)
         case "fp8_e4m3":
-            single = fp8_e4m3(single)
+            single = round_to_fp8_e4m3(single)
     return single.astype(np.float64)
 
 
-def normal_run(dtype: DType, seed: int, first: int, count: int) -> Values:
+def generate_normal_run(dtype: DType, seed: int, first: int, count: int) -> Values:
     """Values of neighbouring places, worked out a part at a time that stays in the cache."""
     found = np.empty(count)
     for start in range(0, count, PART):
         places = np.arange(first + start, first + min(start + PART, count), dtype=np.int64)
-        found[start : start + PART] = normal(dtype, seed, places)
+        found[start : start + PART] = generate_normal(dtype, seed, places)
     return found
 
 
-def whole(seed: int, places: Values) -> Values:
+def generate_integers(seed: int, places: Values) -> Values:
     """Values of a filled stream array, fp32."""
-    return np.asarray((random_bits(seed, places) >> np.uint64(42)).astype(np.float32))
+    return np.asarray((generate_bits(seed, places) >> np.uint64(42)).astype(np.float32))
 
 
-def written(seed: int, places: Values) -> Values:
+def generate_written_words(seed: int, places: Values) -> Values:
     """Words that ``stream_write`` writes, 32 bits."""
     low = np.uint32(seed % 2**32)
     return np.asarray(low + np.asarray(places).astype(np.uint32) * WRITE_STEP, np.uint32)
 
 
-def bf16(values: Values) -> Values:
+def round_to_bf16(values: Values) -> Values:
     """fp32 values rounded to bf16, ties to even."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     bits = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
 
-def bf16_from_bits(bits: Values) -> Values:
+def decode_bf16(bits: Values) -> Values:
     """bf16 as the device stores it, to fp32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def _fp8_e4m3_values() -> Values:
+def _list_fp8_e4m3_values() -> Values:
     """The 127 numbers from 0 on, in order (OCP 8-bit Floating Point Specification, 5.2)."""
     codes = np.arange(127)
     exponents, mantissas = codes >> 3, codes & 7
@@ -108,9 +108,9 @@ def _fp8_e4m3_values() -> Values:
     return np.asarray(np.where(exponents == 0, mantissas * 2.0**-9, normal))
 
 
-def fp8_e4m3(values: Values) -> Values:
+def round_to_fp8_e4m3(values: Values) -> Values:
     """Values rounded to the nearest number of fp8 e4m3, ties to the even code."""
-    table = _fp8_e4m3_values()
+    table = _list_fp8_e4m3_values()
     middles = (table[1:] + table[:-1]) / 2
     sizes = np.abs(np.asarray(values, np.float64))
     codes = np.searchsorted(middles, sizes, side="left")

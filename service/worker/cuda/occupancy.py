@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import Occupancy
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import OccupancyWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
 from service.worker.cuda.copies import CopyArrays
-from service.worker.cuda.device import Device
+from service.worker.cuda.device import CudaDevice
 
 WARP = 32
 MOST_WARPS = 32
@@ -22,16 +22,16 @@ RESERVED_BYTES = 1024
 class FewWarps:
     """So much shared memory is asked for that no multiprocessor has room for another block."""
 
-    def __init__(self, device: Device, work: Occupancy, seed: int) -> None:
+    def __init__(self, device: CudaDevice, work: OccupancyWork, seed: int) -> None:
         self._device = device
-        kernel = device.kernel("occupancy.cu", "occupancy_copy")
-        blocks, threads = _shape(work.resident_warps)
-        shared_bytes = _shared(device.shared_bytes, blocks)
-        resident = device.resident_blocks(kernel, threads, shared_bytes)
+        kernel = device.load_kernel("occupancy.cu", "occupancy_copy")
+        blocks, threads = _compute_shape(work.resident_warps)
+        shared_bytes = _compute_shared_bytes(device.shared_bytes, blocks)
+        resident = device.count_resident_blocks(kernel, threads, shared_bytes)
         if resident != blocks:
             raise Unsupported(f"{work.resident_warps} warps: room for {resident} of {blocks} blocks")
         self._arrays = CopyArrays(device, work.array_bytes, seed)
-        self._launch = device.launcher(
+        self._launch = device.build_launch(
             kernel,
             blocks * device.multiprocessors,
             self._arrays.target,
@@ -40,7 +40,7 @@ class FewWarps:
             threads=threads,
             shared_bytes=shared_bytes,
         )
-        self.facts = Facts(
+        self.facts = MeasurementFacts(
             library="own kernel occupancy_copy",
             algorithm=(
                 f"{blocks} blocks of {threads} threads on a multiprocessor, an access of 16 bytes each"
@@ -49,17 +49,17 @@ class FewWarps:
             timer="cuda_event",
             working_set_bytes=2 * work.array_bytes,
             flush_bytes=device.flush_bytes,
-            software=device.software(),
+            software=device.list_software(),
         )
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` copies, after a flush; of small arrays each after its own."""
-        return self._device.repeated(self._launch, iterations, self.facts.working_set_bytes)
+        return self._device.time_launches(self._launch, iterations, self.facts.working_set_bytes)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Spoils the target, copies once, compares sums over all and a sample of elements."""
-        wrong = self._arrays.wrong(self._launch)
-        return Correctness(
+        wrong = self._arrays.count_errors(self._launch)
+        return CorrectnessCheck(
             method="sample of elements against NumPy, checksum over all",
             largest_error=float(wrong),
             tolerance=0.0,
@@ -67,7 +67,7 @@ class FewWarps:
         )
 
 
-def _shape(warps: int) -> tuple[int, int]:
+def _compute_shape(warps: int) -> tuple[int, int]:
     """Blocks of a multiprocessor and their threads: one block where it holds as many."""
     blocks = -(-warps // MOST_WARPS)
     if warps % blocks:
@@ -75,16 +75,16 @@ def _shape(warps: int) -> tuple[int, int]:
     return blocks, warps // blocks * WARP
 
 
-def _shared(of_multiprocessor: int, blocks: int) -> int:
+def _compute_shared_bytes(of_multiprocessor: int, blocks: int) -> int:
     """Shared memory of a block, in KiB, of which ``blocks`` fit and one more does not."""
     share = of_multiprocessor // (blocks + 1) + 1 - RESERVED_BYTES
     return max(-(-share // 1024), 0) * 1024
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Arrays filled from the seed; raises :class:`Unsupported` where they or the warps do not fit."""
-    if not isinstance(benchmark.work, Occupancy):
+    if not isinstance(benchmark.work, OccupancyWork):
         raise Unsupported(f"{benchmark.work.kind} is no occupancy")
-    with devices.opened(index) as device:
+    with devices.open_device(index) as device:
         yield FewWarps(device, benchmark.work, seed)

@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Any
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import Gemm, Power, Stream
+from service.protocol.work import GemmWork, PowerWork, StreamWork
 from service.worker import nvml
-from service.worker.benchmark import Facts, Prepared, Timed, Unsupported
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, TimedBenchmark, Unsupported
 from service.worker.cuda import device as devices
-from service.worker.cuda.device import Device
+from service.worker.cuda.device import CudaDevice
 from service.worker.cuda.gemm import MatrixProduct
 from service.worker.cuda.stream import StreamBandwidth
 
@@ -32,7 +32,11 @@ class EnergyWindows:
     """Joules over seconds, in windows one after the other; each begins and ends on a step of the counter."""
 
     def __init__(
-        self, energy: Callable[[], int], work: Power, load: Callable[[], None] | None, facts: Facts
+        self,
+        energy: Callable[[], int],
+        work: PowerWork,
+        load: Callable[[], None] | None,
+        facts: MeasurementFacts,
     ) -> None:
         self._energy, self._work, self._load = energy, work, load
         self.facts = facts
@@ -41,16 +45,16 @@ class EnergyWindows:
         """Watts, one figure for each window of 10 s or more."""
         windows = max(int(self._work.window_seconds // SHORTEST_WINDOW_SECONDS), 1)
         seconds = self._work.window_seconds / windows
-        with _busy(self._load) as check:
+        with _run_load(self._load) as check:
             time.sleep(self._work.settle_seconds)
-            edges = [self._edge()]
+            edges = [self._read_edge()]
             for _ in range(windows):
                 time.sleep(seconds)
                 check()
-                edges.append(self._edge())
+                edges.append(self._read_edge())
         return [(last[1] - first[1]) / 1e3 / (last[0] - first[0]) for first, last in pairwise(edges)]
 
-    def _edge(self) -> tuple[float, int]:
+    def _read_edge(self) -> tuple[float, int]:
         """Seconds and millijoules at the moment when the counter moves."""
         before, limit = self._energy(), time.monotonic() + STEP_SECONDS
         while time.monotonic() < limit:
@@ -64,32 +68,32 @@ class EnergyWindows:
 
 
 @contextmanager
-def _busy(load: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+def _run_load(load: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
     """Runs a load over and over meanwhile; hands over a check that raises what stopped it."""
     over, failures = threading.Event(), list[Exception]()
 
-    def loop() -> None:
+    def repeat_load() -> None:
         try:
             while load and not over.is_set():
                 load()
         except Exception as error:  # noqa: BLE001  # raised again by the check
             failures.append(error)
 
-    def check() -> None:
+    def check_failures() -> None:
         if failures:
             raise failures[0]
 
-    thread = threading.Thread(target=loop, name="load", daemon=True)
+    thread = threading.Thread(target=repeat_load, name="load", daemon=True)
     thread.start()
     try:
-        yield check
+        yield check_failures
     finally:
         over.set()
         thread.join()
-    check()
+    check_failures()
 
 
-class Paced:
+class PacedLoad:
     """A load that runs for a share of the time; a wait that was too long shortens those that follow."""
 
     def __init__(self, load: Callable[[], None], share: float) -> None:
@@ -108,50 +112,52 @@ class Paced:
         time.sleep(max(self._started + self._busy / self._share - ended, 0.0))
 
 
-def _timed(device: Device, work: Power, seed: int, stack: ExitStack) -> Timed:
+def _build_benchmark(device: CudaDevice, work: PowerWork, seed: int, stack: ExitStack) -> TimedBenchmark:
     side, rows = GEMM_SIDE, GEMM_SIDE
     match work.load:
         case "stream":
-            stream = Stream(kind="stream", pattern="copy", array_bytes=STREAM_BYTES)
+            stream = StreamWork(kind="stream", pattern="copy", array_bytes=STREAM_BYTES)
             return StreamBandwidth(device, stream, seed)
         case "decode":
             side, rows = DECODE_SIDE, DECODE_ROWS
-    return MatrixProduct(device, Gemm(kind="gemm", dtype="bf16", m=rows, n=side, k=side), seed, stack)
+    return MatrixProduct(device, GemmWork(kind="gemm", dtype="bf16", m=rows, n=side, k=side), seed, stack)
 
 
-def _load(device: Device, work: Power, seed: int, stack: ExitStack) -> tuple[Callable[[], None], Facts]:
+def _build_load(
+    device: CudaDevice, work: PowerWork, seed: int, stack: ExitStack
+) -> tuple[Callable[[], None], MeasurementFacts]:
     """Runs batches that fill their share of about 0.1 s; the gap between two full ones is microseconds."""
-    timed = _timed(device, work, seed, stack)
+    timed = _build_benchmark(device, work, seed, stack)
     iterations = max(round(work.duty * BATCH_SECONDS * 1e9 / timed.execute(1)), 1)
 
-    def batch() -> None:
+    def run_batch() -> None:
         # The context belongs to a thread, and this is another one.
-        device.use()
+        device.make_current()
         timed.execute(iterations)
 
-    return Paced(batch, work.duty) if work.duty < 1 else batch, timed.facts
+    return PacedLoad(run_batch, work.duty) if work.duty < 1 else run_batch, timed.facts
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """The device as the load says; raises :class:`Unsupported` where it has no energy counter."""
     work = benchmark.work
-    if not isinstance(work, Power):
+    if not isinstance(work, PowerWork):
         raise Unsupported(f"{work.kind} is not a power")
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
     if work.load in ("idle", "context") and work.duty < 1:
         raise Unsupported(f"{work.load} has no load that could run a part of the time")
     with ExitStack() as stack:
-        bindings = stack.enter_context(nvml.opened())
-        energy = _counter(bindings, nvml.device(bindings, index))
-        load, facts = None, Facts(library="NVML energy counter", data="none", timer="nvml")
+        bindings = stack.enter_context(nvml.open_nvml())
+        energy = _build_counter(bindings, nvml.get_handle(bindings, index))
+        load, facts = None, MeasurementFacts(library="NVML energy counter", data="none", timer="nvml")
         if work.load != "idle":
-            device = stack.enter_context(devices.opened(index))
-            facts = replace(facts, software=device.software())
+            device = stack.enter_context(devices.open_device(index))
+            facts = replace(facts, software=device.list_software())
             if work.load != "context":
-                load, of_load = _load(device, work, seed, stack)
-                facts = Facts(
+                load, of_load = _build_load(device, work, seed, stack)
+                facts = MeasurementFacts(
                     library=f"NVML energy counter; load {of_load.library}, {work.duty:.0%} of the time",
                     algorithm=of_load.algorithm,
                     math_mode=of_load.math_mode,
@@ -164,12 +170,12 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
         yield EnergyWindows(energy, work, load, facts)
 
 
-def _counter(bindings: Any, handle: Any) -> Callable[[], int]:  # noqa: ANN401
-    def energy() -> int:
+def _build_counter(bindings: Any, handle: Any) -> Callable[[], int]:  # noqa: ANN401
+    def read_energy() -> int:
         return int(bindings.nvmlDeviceGetTotalEnergyConsumption(handle))
 
     try:
-        energy()
+        read_energy()
     except bindings.NVMLError as error:
         raise Unsupported(f"energy counter: {error}") from None
-    return energy
+    return read_energy

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import STREAM_ARRAYS, Stream
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import STREAM_ARRAYS, StreamWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.device import THREADS, Device, Launch, add_up, run
+from service.worker.cuda.device import THREADS, CudaDevice, KernelLaunch, run_kernel, sum_counts
 
 FILE = "stream.cu"
 VECTOR_BYTES = 16
@@ -41,25 +41,25 @@ class _Arrays:
 class StreamBandwidth:
     """One access pattern; the first array of copy and triad is the one that is written."""
 
-    def __init__(self, device: Device, work: Stream, seed: int) -> None:
+    def __init__(self, device: CudaDevice, work: StreamWork, seed: int) -> None:
         self._device, self._pattern = device, work.pattern
         needed = STREAM_ARRAYS[work.pattern] * work.array_bytes
         if work.array_bytes % VECTOR_BYTES:
             raise Unsupported(f"arrays of whole {VECTOR_BYTES}-byte vectors only")
-        if needed > device.free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.free_bytes()} are free")
-        self._arrays = self._filled(work, seed)
+        if needed > device.read_free_bytes():
+            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        self._arrays = self._build_arrays(work, seed)
         most = device.multiprocessors * max(WAVES)
         self._sums = device.allocate(4 * most * THREADS)
-        self._blocks, self._launch = self._fastest()
-        self.facts = Facts(
+        self._blocks, self._launch = self._select_fastest()
+        self.facts = MeasurementFacts(
             library=f"own kernel stream_{work.pattern}",
             algorithm=f"{self._blocks} blocks of {THREADS} threads, {UNROLL} vectors of {VECTOR_BYTES} bytes",
             data=numbers.WHOLE,
             timer="cuda_event",
             working_set_bytes=needed,
             flush_bytes=device.flush_bytes,
-            software=device.software(),
+            software=device.list_software(),
         )
 
     def execute(self, iterations: int) -> int:
@@ -67,22 +67,22 @@ class StreamBandwidth:
 
         Arrays below 20 times the cache are flushed before each pass, not only before the first.
         """
-        return self._device.repeated(self._launch, iterations, self.facts.working_set_bytes)
+        return self._device.time_launches(self._launch, iterations, self.facts.working_set_bytes)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Spoils what the kernel leaves, runs it once, compares sums over all and a sample of elements."""
-        wrong = self._wrong()
-        return Correctness(
+        wrong = self._count_errors()
+        return CorrectnessCheck(
             method=f"{CHECKED_ELEMENTS} elements against NumPy, checksum over all",
             largest_error=float(wrong),
             tolerance=0.0,
             passed=not wrong,
         )
 
-    def _filled(self, work: Stream, seed: int) -> _Arrays:
+    def _build_arrays(self, work: StreamWork, seed: int) -> _Arrays:
         device, count = self._device, work.array_bytes // 4
         addresses = [device.allocate(work.array_bytes) for _ in range(STREAM_ARRAYS[work.pattern])]
-        seeds = tuple(numbers.seed_of(seed, number) for number in range(len(addresses)))
+        seeds = tuple(numbers.derive_seed(seed, number) for number in range(len(addresses)))
         match work.pattern:
             case "read":
                 result, sources = 0, addresses
@@ -91,10 +91,10 @@ class StreamBandwidth:
             case _:
                 result, sources = addresses[0], addresses[1:]
         for address, own in zip(sources, seeds, strict=False):
-            run(device, ("random.cu", "fill_whole"), address, count, own)
+            run_kernel(device, ("random.cu", "fill_whole"), address, count, own)
         return _Arrays(result, tuple(sources), count, seeds)
 
-    def _launcher(self, blocks: int) -> Launch:
+    def _build_launch(self, blocks: int) -> KernelLaunch:
         arrays, vectors = self._arrays, self._arrays.count // 4
         arguments: tuple[int, ...]
         match self._pattern:
@@ -104,86 +104,89 @@ class StreamBandwidth:
                 arguments = (arrays.result, vectors, arrays.seeds[0])
             case _:
                 arguments = (arrays.result, *arrays.sources, vectors)
-        kernel = self._device.kernel(FILE, f"stream_{self._pattern}")
-        return self._device.launcher(kernel, blocks, *arguments)
+        kernel = self._device.load_kernel(FILE, f"stream_{self._pattern}")
+        return self._device.build_launch(kernel, blocks, *arguments)
 
-    def _fastest(self) -> tuple[int, Launch]:
+    def _select_fastest(self) -> tuple[int, KernelLaunch]:
         """Which number of blocks keeps this memory busiest differs between devices: a short trial says."""
         candidates = [self._device.multiprocessors * waves for waves in WAVES]
-        launches = {blocks: self._launcher(blocks) for blocks in candidates}
+        launches = {blocks: self._build_launch(blocks) for blocks in candidates}
         times = {
-            blocks: min(self._trial(launch) for _ in range(TRIALS)) for blocks, launch in launches.items()
+            blocks: min(self._time_launch(launch) for _ in range(TRIALS))
+            for blocks, launch in launches.items()
         }
         best = min(candidates, key=times.__getitem__)
         return best, launches[best]
 
-    def _trial(self, launch: Launch) -> int:
-        return self._device.repeated(launch, 1)
+    def _time_launch(self, launch: KernelLaunch) -> int:
+        return self._device.time_launches(launch, 1)
 
-    def _wrong(self) -> int:
+    def _count_errors(self) -> int:
         """How many comparisons failed."""
         device, arrays = self._device, self._arrays
         target = arrays.result or self._sums
         size = 4 * (arrays.count if arrays.result else self._blocks * THREADS)
-        run(device, ("flush.cu", "flush"), target, size // VECTOR_BYTES, SPOIL)
+        run_kernel(device, ("flush.cu", "flush"), target, size // VECTOR_BYTES, SPOIL)
         self._launch()
-        places = sample(arrays.count, arrays.seeds[0])
+        places = select_positions(arrays.count, arrays.seeds[0])
         match self._pattern:
             case "read":
                 left = np.empty(self._blocks * THREADS, np.uint32)
                 device.to_host(left, self._sums)
-                sums_differ = add_up(left, 32) != self._words(arrays.sources[0]) % 2**32
+                sums_differ = sum_counts(left, 32) != self._sum_words(arrays.sources[0]) % 2**32
                 expected, found = (
-                    numbers.whole(arrays.seeds[0], places),
-                    self._elements(arrays.sources[0], places),
+                    numbers.generate_integers(arrays.seeds[0], places),
+                    self._read_elements(arrays.sources[0], places),
                 )
             case "write":
-                sums_differ = self._words(arrays.result) != _written_sum(arrays.seeds[0], arrays.count)
-                expected = numbers.written(arrays.seeds[0], places).view(np.float32)
-                found = self._elements(arrays.result, places)
+                sums_differ = self._sum_words(arrays.result) != _sum_written(arrays.seeds[0], arrays.count)
+                expected = numbers.generate_written_words(arrays.seeds[0], places).view(np.float32)
+                found = self._read_elements(arrays.result, places)
             case _:
                 weights = (1, TRIAD_SCALE)[: len(arrays.sources)]
                 total = sum(
-                    weight * self._weighted(source)
+                    weight * self._sum_weighted(source)
                     for weight, source in zip(weights, arrays.sources, strict=True)
                 )
-                sums_differ = self._weighted(arrays.result) != total % 2**64
-                values = [numbers.whole(own, places) for own in arrays.seeds[: len(arrays.sources)]]
+                sums_differ = self._sum_weighted(arrays.result) != total % 2**64
+                values = [
+                    numbers.generate_integers(own, places) for own in arrays.seeds[: len(arrays.sources)]
+                ]
                 expected = sum(
                     (np.float32(weight) * value for weight, value in zip(weights, values, strict=True)),
                     start=np.zeros(places.size, np.float32),
                 )
-                found = self._elements(arrays.result, places)
+                found = self._read_elements(arrays.result, places)
         # As bits, because words need not be numbers.
         return int(np.count_nonzero(found.view(np.uint32) != expected.view(np.uint32))) + sums_differ
 
-    def _elements(self, address: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return elements(self._device, address, places)
+    def _read_elements(self, address: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return read_elements(self._device, address, places)
 
-    def _words(self, address: int) -> int:
-        return self._checksum("sum_words", address, self._arrays.count, 1)
+    def _sum_words(self, address: int) -> int:
+        return self._run_checksum("sum_words", address, self._arrays.count, 1)
 
-    def _weighted(self, address: int) -> int:
-        return self._checksum("weighted_sum", address, self._arrays.count)
+    def _sum_weighted(self, address: int) -> int:
+        return self._run_checksum("weighted_sum", address, self._arrays.count)
 
-    def _checksum(self, name: str, *arguments: int) -> int:
-        return checksum(self._device, name, *arguments)
+    def _run_checksum(self, name: str, *arguments: int) -> int:
+        return run_checksum(self._device, name, *arguments)
 
 
-def checksum(device: Device, name: str, *arguments: int, file: str = "checksum.cu") -> int:
+def run_checksum(device: CudaDevice, name: str, *arguments: int, file: str = "checksum.cu") -> int:
     """What the threads of a kernel count, each in a place of its last argument, modulo 2^64."""
     sums = np.empty(device.multiprocessors * 8 * THREADS, np.uint64)
     address = device.allocate(sums.nbytes)
-    run(device, (file, name), *arguments, address)
+    run_kernel(device, (file, name), *arguments, address)
     device.to_host(sums, address)
-    return add_up(sums, 64)
+    return sum_counts(sums, 64)
 
 
 _RUN = 1024
 """Neighbouring elements that are fetched at once."""
 
 
-def sample(count: int, seed: int, *, whole_runs: bool = False) -> np.ndarray[Any, Any]:
+def select_positions(count: int, seed: int, *, whole_runs: bool = False) -> np.ndarray[Any, Any]:
     """Places below ``count`` in runs of 1024: the first, the last, and others by the seed.
 
     Runs begin anywhere, ``whole_runs`` at multiples of their length.
@@ -193,35 +196,35 @@ def sample(count: int, seed: int, *, whole_runs: bool = False) -> np.ndarray[Any
         raise Unsupported(f"arrays of at least {_RUN} elements only")
     step = _RUN if whole_runs else 1
     last = (count - _RUN) // step
-    drawn = numbers.random_bits(seed ^ 1, np.arange(runs)) % np.uint64(last + 1)
+    drawn = numbers.generate_bits(seed ^ 1, np.arange(runs)) % np.uint64(last + 1)
     drawn[0], drawn[-1] = 0, last
     drawn *= np.uint64(step)
     return np.asarray((drawn[:, None] + np.arange(_RUN, dtype=np.uint64)).reshape(-1))
 
 
-def elements(
-    device: Device, address: int, places: np.ndarray[Any, Any], dtype: str = "f4"
+def read_elements(
+    device: CudaDevice, address: int, places: np.ndarray[Any, Any], dtype: str = "f4"
 ) -> np.ndarray[Any, Any]:
-    """Elements of a device array at places of :func:`sample`, a run of neighbours at a time."""
+    """Elements of a device array at places of :func:`select_positions`, a run of neighbours at a time."""
     found = np.empty((places.size // _RUN, _RUN), dtype)
     for row, first in zip(found, places[::_RUN], strict=True):
         device.to_host(row, address + found.itemsize * int(first))
     return found.reshape(-1)
 
 
-def _written_sum(seed: int, count: int) -> int:
+def _sum_written(seed: int, count: int) -> int:
     """Sum of every word that a write leaves, modulo 2^64."""
     total = 0
     for start in range(0, count, CHUNK):
         places = np.arange(start, min(start + CHUNK, count), dtype=np.uint64)
-        total += int(numbers.written(seed, places).sum(dtype=np.uint64))
+        total += int(numbers.generate_written_words(seed, places).sum(dtype=np.uint64))
     return total % 2**64
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Arrays filled from the seed; raises :class:`Unsupported` where they do not fit."""
-    if not isinstance(benchmark.work, Stream):
+    if not isinstance(benchmark.work, StreamWork):
         raise Unsupported(f"{benchmark.work.kind} is not a stream")
-    with devices.opened(index) as device:
+    with devices.open_device(index) as device:
         yield StreamBandwidth(device, benchmark.work, seed)

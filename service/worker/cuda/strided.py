@@ -5,14 +5,14 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import WORD_BYTES, StridedRead
-from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.protocol.work import WORD_BYTES, StridedReadWork
+from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.device import THREADS, Device, add_up, run
-from service.worker.cuda.stream import SPOIL, checksum
+from service.worker.cuda.device import THREADS, CudaDevice, run_kernel, sum_counts
+from service.worker.cuda.stream import SPOIL, run_checksum
 
 WAVES = 8
 FIRST_ELEMENTS = 65_536
@@ -21,52 +21,54 @@ FIRST_ELEMENTS = 65_536
 class StridedBandwidth:
     """One word of every stride; neighbouring threads read neighbouring strides."""
 
-    def __init__(self, device: Device, work: StridedRead, seed: int) -> None:
+    def __init__(self, device: CudaDevice, work: StridedReadWork, seed: int) -> None:
         self._device = device
         self._count = work.array_bytes // work.stride_bytes
         self._stride = work.stride_bytes // WORD_BYTES
         if not self._count:
             raise Unsupported("the stride is longer than the array")
-        if work.array_bytes > device.free_bytes():
-            raise Unsupported(f"needs {work.array_bytes} bytes, {device.free_bytes()} are free")
+        if work.array_bytes > device.read_free_bytes():
+            raise Unsupported(f"needs {work.array_bytes} bytes, {device.read_free_bytes()} are free")
         self._array = device.allocate(work.array_bytes)
-        self._seed = numbers.seed_of(seed, 0)
-        run(device, ("random.cu", "fill_whole"), self._array, work.array_bytes // WORD_BYTES, self._seed)
+        self._seed = numbers.derive_seed(seed, 0)
+        run_kernel(
+            device, ("random.cu", "fill_whole"), self._array, work.array_bytes // WORD_BYTES, self._seed
+        )
         self._blocks = device.multiprocessors * WAVES
         self._sums = device.allocate(4 * self._blocks * THREADS)
-        kernel = device.kernel("strided.cu", "strided_read")
-        self._launch = device.launcher(
+        kernel = device.load_kernel("strided.cu", "strided_read")
+        self._launch = device.build_launch(
             kernel, self._blocks, self._array, self._count, self._stride, self._sums
         )
         # What is fetched, not what is used: at most a line of 128 bytes for each word.
         self._fetched = min(work.array_bytes, self._count * 128)
-        self.facts = Facts(
+        self.facts = MeasurementFacts(
             library="own kernel strided_read",
             algorithm=f"{self._blocks} blocks of {THREADS} threads",
             data=numbers.WHOLE,
             timer="cuda_event",
             working_set_bytes=work.array_bytes,
             flush_bytes=device.flush_bytes,
-            software=device.software(),
+            software=device.list_software(),
         )
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` passes, after a flush."""
-        return self._device.repeated(self._launch, iterations, self._fetched)
+        return self._device.time_launches(self._launch, iterations, self._fetched)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """The sum of what was read against that of a plain kernel, whose array is compared with NumPy."""
         left = np.empty(self._blocks * THREADS, np.uint32)
-        run(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // 16, SPOIL)
+        run_kernel(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // 16, SPOIL)
         self._launch()
         self._device.to_host(left, self._sums)
-        whole = checksum(self._device, "sum_words", self._array, self._count, self._stride)
+        whole = run_checksum(self._device, "sum_words", self._array, self._count, self._stride)
         places = np.arange(min(FIRST_ELEMENTS, self._count * self._stride))
         found = np.empty(places.size, np.float32)
         self._device.to_host(found, self._array)
-        wrong = int(np.count_nonzero(found != numbers.whole(self._seed, places)))
-        wrong += add_up(left, 32) != whole % 2**32
-        return Correctness(
+        wrong = int(np.count_nonzero(found != numbers.generate_integers(self._seed, places)))
+        wrong += sum_counts(left, 32) != whole % 2**32
+        return CorrectnessCheck(
             method=f"sum of all words, and {places.size} elements against NumPy",
             largest_error=float(wrong),
             tolerance=0.0,
@@ -75,9 +77,9 @@ class StridedBandwidth:
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """An array filled from the seed; raises :class:`Unsupported` where it does not fit."""
-    if not isinstance(benchmark.work, StridedRead):
+    if not isinstance(benchmark.work, StridedReadWork):
         raise Unsupported(f"{benchmark.work.kind} is not a strided read")
-    with devices.opened(index) as device:
+    with devices.open_device(index) as device:
         yield StridedBandwidth(device, benchmark.work, seed)

@@ -10,16 +10,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.protocol.results import Correctness
+from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import TrainingStep
-from service.worker.benchmark import Prepared, Unsupported
+from service.protocol.work import TrainingStepWork
+from service.worker.benchmark import PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.cublaslt import Product
-from service.worker.cuda.decoder import Net, Queue, in_turn
-from service.worker.cuda.device import Device
-from service.worker.decoder import Weights, backward, entropy, forward, gradient_rows, tolerance
+from service.worker.cuda.cublaslt import MatrixProduct
+from service.worker.cuda.decoder import CudaDecoder, QueueLaunch, chain_launches
+from service.worker.cuda.device import CudaDevice
+from service.worker.decoder import (
+    SeededWeights,
+    compute_entropy,
+    compute_gradient_rows,
+    compute_tolerance,
+    run_backward,
+    run_forward,
+)
 
 CHECKED_TOKENS = 32
 CHECKED_ROWS = 4
@@ -28,7 +35,7 @@ OPTIMIZER_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LayerBuffers:
     """What the way back needs of a layer, by address."""
 
     middle: int
@@ -48,32 +55,32 @@ class Kept:
 class StepTimed:
     """Steps of the same sequences over and over, on weights that follow their gradients."""
 
-    def __init__(self, device: Device, work: TrainingStep, seed: int, stack: ExitStack) -> None:
+    def __init__(self, device: CudaDevice, work: TrainingStepWork, seed: int, stack: ExitStack) -> None:
         self._device, self._work, self._seed = device, work, seed
-        self._net = net = Net(device, work, seed, stack)
+        self._net = net = CudaDecoder(device, work, seed, stack)
         self._rows = work.sequence_length * work.micro_batch_size
-        needed = _needed_bytes(work)
-        if needed > device.free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.free_bytes()} are free")
+        needed = _compute_needed_bytes(work)
+        if needed > device.read_free_bytes():
+            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
         net.fill_weights()
         sides = {name: each.rows * each.columns for name, each in net.matrices.items()}
-        self._gradients = {name: net.array(size, 4) for name, size in sides.items()}
-        self._states = {name: [net.array(size, 4) for _ in range(3)] for name, size in sides.items()}
-        self._start, self._steps = net.uploaded(np.zeros(1, np.uint64)), net.array(3, 8)
-        self._ids, self._targets = self._batches()
-        self._losses = net.array(self._rows, 4)
-        self._reset()
-        parts = _Parts(net, work, self._start)
+        self._gradients = {name: net.allocate_array(size, 4) for name, size in sides.items()}
+        self._states = {name: [net.allocate_array(size, 4) for _ in range(3)] for name, size in sides.items()}
+        self._start, self._steps = net.upload_array(np.zeros(1, np.uint64)), net.allocate_array(3, 8)
+        self._ids, self._targets = self._upload_batches()
+        self._losses = net.allocate_array(self._rows, 4)
+        self._reset_state()
+        parts = _MicroBatchBuffers(net, work, self._start)
         counted = self._rows * work.accumulation_steps
         # The first micro-batch writes its gradients, the others add theirs.
         self._micro_batches = [
-            parts.queue(
+            parts.build_micro_batch(
                 ids, targets, self._losses, self._gradients, adds=bool(place), counted=self._rows, of=counted
             )
             for place, (ids, targets) in enumerate(zip(self._ids, self._targets, strict=True))
         ]
         self._checked = checked = min(CHECKED_TOKENS, work.sequence_length)
-        self._prefix = parts.queue(
+        self._prefix = parts.build_micro_batch(
             self._ids[0],
             self._targets[0],
             self._losses,
@@ -82,70 +89,74 @@ class StepTimed:
             counted=checked,
             of=checked,
         )
-        self._update = in_turn(
-            [net.plain("next_step", self._steps), *[self._updated(name) for name in sides]]
+        self._update = chain_launches(
+            [net.build_plain_launch("next_step", self._steps), *[self._build_update(name) for name in sides]]
         )
-        self.facts = net.facts(own="decoder", working_set_bytes=needed, uses_graph=False)
+        self.facts = net.build_facts(own="decoder", working_set_bytes=needed, uses_graph=False)
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` steps, after a flush."""
 
-        def work() -> None:
+        def enqueue_steps() -> None:
             for _ in range(iterations):
                 for micro_batch in self._micro_batches:
                     micro_batch()
                 self._update()
 
-        self._device.flush()
-        return self._device.timed(work)
+        self._device.flush_cache()
+        return self._device.time_work(enqueue_steps)
 
-    def check(self) -> Correctness:
+    def check(self) -> CorrectnessCheck:
         """Loss, gradients and update where the first tokens of a sequence count alone, against float64.
 
         Later tokens and other sequences go through all kernels, but nothing of them may reach those. Rows of
         the gradient of every matrix are compared, over the root mean square of each row's matrix, and the
         update with that of the device's own gradient, which decides alone about its sign.
         """
-        work, limit = self._work, tolerance(self._work)
-        self._reset()
+        work, limit = self._work, compute_tolerance(self._work)
+        self._reset_state()
         self._prefix()
-        ids = self._net.token_ids(self._checked + 1)
-        weights = Weights(work, self._seed)
-        passed = forward(work, weights, ids[:-1])
-        losses, gradient = entropy(passed.scores, ids[1:])
-        backward(work, weights, passed, gradient)
+        ids = self._net.generate_token_ids(self._checked + 1)
+        weights = SeededWeights(work, self._seed)
+        passed = run_forward(work, weights, ids[:-1])
+        losses, gradient = compute_entropy(passed.scores, ids[1:])
+        run_backward(work, weights, passed, gradient)
         found = np.empty(self._checked, np.float32)
         self._device.to_host(found, self._losses)
         scale = float(np.sqrt(np.mean((passed.scores - passed.scores.mean()) ** 2)))
         errors = [float(np.abs(found - losses).max()) / scale]
-        rows = {name: self._chosen(each.rows) for name, each in self._net.matrices.items()}
-        before = {name: self._gradient_rows(name, rows[name]) for name in rows}
+        rows = {name: self._select_rows(each.rows) for name, each in self._net.matrices.items()}
+        before = {name: self._read_gradient_rows(name, rows[name]) for name in rows}
         for name, chosen in rows.items():
-            expected = gradient_rows(weights, passed, name, chosen)
+            expected = compute_gradient_rows(weights, passed, name, chosen)
             size = np.sqrt(np.mean(expected**2)) or 1e-300
             errors.append(float(np.abs(before[name] - expected).max() / size))
         # The way back is twice as long as the way there.
         limit *= 2
         self._update()
-        errors += [self._update_error(weights, name, rows[name], before[name]) * limit for name in rows]
+        errors += [
+            self._compute_update_error(weights, name, rows[name], before[name]) * limit for name in rows
+        ]
         largest = float(np.max(errors))
         largest = min(largest, 1e30) if np.isfinite(largest) else 1e30
-        return Correctness(
+        return CorrectnessCheck(
             method=f"loss, {CHECKED_ROWS} rows of each gradient and update, {self._checked} tokens, float64",
             largest_error=largest,
             tolerance=limit,
             passed=largest <= limit,
         )
 
-    def _batches(self) -> tuple[list[int], list[int]]:
+    def _upload_batches(self) -> tuple[list[int], list[int]]:
         """Addresses of the token ids of each micro-batch and of those that follow each."""
         work, net = self._work, self._net
         length = work.sequence_length + 1
-        whole = net.token_ids(work.accumulation_steps * work.micro_batch_size * length)
+        whole = net.generate_token_ids(work.accumulation_steps * work.micro_batch_size * length)
         shaped = whole.reshape(work.accumulation_steps, work.micro_batch_size, length)
-        return [net.uploaded(each[:, :-1]) for each in shaped], [net.uploaded(each[:, 1:]) for each in shaped]
+        return [net.upload_array(each[:, :-1]) for each in shaped], [
+            net.upload_array(each[:, 1:]) for each in shaped
+        ]
 
-    def _reset(self) -> None:
+    def _reset_state(self) -> None:
         """Weights, master weights and moments as they were at first."""
         net = self._net
         net.refill_weights()
@@ -153,28 +164,30 @@ class StepTimed:
         for name, each in net.matrices.items():
             size = each.rows * each.columns
             master, *moments = self._states[name]
-            net.over("widen", size, master, net.weights[name], size)()
+            net.build_element_launch("widen", size, master, net.weights[name], size)()
             for moment in moments:
-                devices.run(self._device, ("decoder.cu", "zero_fp32"), moment, size)
+                devices.run_kernel(self._device, ("decoder.cu", "zero_fp32"), moment, size)
 
-    def _updated(self, name: str) -> Queue:
+    def _build_update(self, name: str) -> QueueLaunch:
         net, each = self._net, self._net.matrices[name]
         size = each.rows * each.columns
         addresses = (net.weights[name], *self._states[name], self._gradients[name], self._steps)
-        return net.over("update", size, *addresses, size)
+        return net.build_element_launch("update", size, *addresses, size)
 
-    def _gradient_rows(self, name: str, rows: np.ndarray) -> np.ndarray:
+    def _read_gradient_rows(self, name: str, rows: np.ndarray) -> np.ndarray:
         columns = self._net.matrices[name].columns
         found = np.empty((len(rows), columns), np.float32)
         for place, row in enumerate(rows.tolist()):
             self._device.to_host(found[place], self._gradients[name] + 4 * row * columns)
         return found.astype(np.float64)
 
-    def _chosen(self, rows: int) -> np.ndarray:
-        bits = numbers.random_bits(self._seed ^ rows, np.arange(CHECKED_ROWS))
+    def _select_rows(self, rows: int) -> np.ndarray:
+        bits = numbers.generate_bits(self._seed ^ rows, np.arange(CHECKED_ROWS))
         return (bits % np.uint64(rows)).astype(np.int64)
 
-    def _update_error(self, weights: Weights, name: str, rows: np.ndarray, gradient: np.ndarray) -> float:
+    def _compute_update_error(
+        self, weights: SeededWeights, name: str, rows: np.ndarray, gradient: np.ndarray
+    ) -> float:
         """Whether weights are those of AdamW after one step: above 1 where they are not.
 
         The rate is 1e-4 and the decay 0.01, a first step is g / (|g| + 1e-8); a master weight of 4 bytes is
@@ -184,50 +197,58 @@ class StepTimed:
         found = np.empty((len(rows), each.columns), np.float32)
         for place, row in enumerate(rows.tolist()):
             self._device.to_host(found[place], self._states[name][0] + 4 * row * each.columns)
-        old = np.concatenate([weights.rows(each.number, each.columns, row, 1) for row in rows.tolist()])
+        old = np.concatenate(
+            [weights.generate_rows(each.number, each.columns, row, 1) for row in rows.tolist()]
+        )
         expected = old * (1 - 1e-6) - 1e-4 * gradient / (np.abs(gradient) + 1e-8)
         return float(np.abs(found - expected).max() / (1e-6 + 2.0**-23 * np.abs(old).max()))
 
 
-class _Parts:
+class _MicroBatchBuffers:
     """The buffers of a micro-batch, and the launches that go through them."""
 
-    def __init__(self, net: Net, work: TrainingStep, start: int) -> None:
+    def __init__(self, net: CudaDecoder, work: TrainingStepWork, start: int) -> None:
         self.net, self.work, self.start = net, work, start
         self.rows = rows = work.sequence_length * work.micro_batch_size
         self.heads = work.query_heads * work.head_size
         self.kv = work.kv_heads * work.head_size
         self.scores = work.micro_batch_size * work.query_heads * work.sequence_length**2
-        self.turns = net.angles(work.sequence_length)
+        self.turns = net.upload_angles(work.sequence_length)
         keeps_all = work.recomputation == "none"
-        shared = self._kept()
-        self.kept = [shared if not keeps_all or not layer else self._kept() for layer in range(work.layers)]
-        self.starts = [net.array(rows * work.hidden) for _ in range(work.layers + 1)]
-        self.last, self.last_factors = net.array(rows * work.hidden), net.array(rows, 4)
-        self.logits = net.array(rows * work.vocabulary)
-        self.dx, self.dy = net.array(rows * work.hidden), net.array(rows * work.hidden)
-        self.qkv, self.dqkv = (net.array(rows * (self.heads + 2 * self.kv)) for _ in range(2))
-        self.dmixed, self.do, self.dq = (net.array(rows * self.heads) for _ in range(3))
-        self.dk, self.dv = net.array(rows * self.kv), net.array(rows * self.kv)
-        self.o = net.array(rows * self.heads)
-        self.dp = net.array(self.scores)
-        self.dfed, self.dgates = net.array(rows * work.feed_forward), net.array(2 * rows * work.feed_forward)
+        shared = self._allocate_activations()
+        self.kept = [
+            shared if not keeps_all or not layer else self._allocate_activations()
+            for layer in range(work.layers)
+        ]
+        self.starts = [net.allocate_array(rows * work.hidden) for _ in range(work.layers + 1)]
+        self.last, self.last_factors = net.allocate_array(rows * work.hidden), net.allocate_array(rows, 4)
+        self.logits = net.allocate_array(rows * work.vocabulary)
+        self.dx, self.dy = net.allocate_array(rows * work.hidden), net.allocate_array(rows * work.hidden)
+        self.qkv, self.dqkv = (net.allocate_array(rows * (self.heads + 2 * self.kv)) for _ in range(2))
+        self.dmixed, self.do, self.dq = (net.allocate_array(rows * self.heads) for _ in range(3))
+        self.dk, self.dv = net.allocate_array(rows * self.kv), net.allocate_array(rows * self.kv)
+        self.o = net.allocate_array(rows * self.heads)
+        self.dp = net.allocate_array(self.scores)
+        self.dfed, self.dgates = (
+            net.allocate_array(rows * work.feed_forward),
+            net.allocate_array(2 * rows * work.feed_forward),
+        )
 
-    def _kept(self) -> Kept:
+    def _allocate_activations(self) -> LayerBuffers:
         net, work, rows = self.net, self.work, self.rows
-        return Kept(
-            middle=net.array(rows * work.hidden),
-            a=net.array(rows * work.hidden),
-            b=net.array(rows * work.hidden),
-            factors_a=net.array(rows, 4),
-            factors_b=net.array(rows, 4),
-            q=net.array(rows * self.heads),
-            k=net.array(rows * self.kv),
-            v=net.array(rows * self.kv),
-            p=net.array(self.scores),
-            mixed=net.array(rows * self.heads),
-            gates=net.array(2 * rows * work.feed_forward),
-            fed=net.array(rows * work.feed_forward),
+        return LayerBuffers(
+            middle=net.allocate_array(rows * work.hidden),
+            a=net.allocate_array(rows * work.hidden),
+            b=net.allocate_array(rows * work.hidden),
+            factors_a=net.allocate_array(rows, 4),
+            factors_b=net.allocate_array(rows, 4),
+            q=net.allocate_array(rows * self.heads),
+            k=net.allocate_array(rows * self.kv),
+            v=net.allocate_array(rows * self.kv),
+            p=net.allocate_array(self.scores),
+            mixed=net.allocate_array(rows * self.heads),
+            gates=net.allocate_array(2 * rows * work.feed_forward),
+            fed=net.allocate_array(rows * work.feed_forward),
         )
 
     @property
@@ -236,7 +257,7 @@ class _Parts:
         work = self.work
         return work.sequence_length, work.sequence_length, work.query_heads, work.kv_heads, work.head_size
 
-    def queue(
+    def build_micro_batch(
         self,
         ids: int,
         targets: int,
@@ -246,56 +267,70 @@ class _Parts:
         adds: bool,
         counted: int,
         of: int,
-    ) -> Queue:
+    ) -> QueueLaunch:
         """Forward, loss and backward of a micro-batch; gradients are written, or added to those before."""
         net, work, rows = self.net, self.work, self.rows
         last = self.starts[-1]
-        launches = [net.over("embed", rows * work.hidden, self.starts[0], net.table, ids, rows, work.hidden)]
+        launches = [
+            net.build_element_launch(
+                "embed", rows * work.hidden, self.starts[0], net.table, ids, rows, work.hidden
+            )
+        ]
         for layer in range(work.layers):
-            launches += self._forward(layer)
-        launches.append(net.rows("norm", rows, self.last, self.last_factors, last, rows, work.hidden))
-        launches.append(self._product("head", self.last, self.logits))
+            launches += self._build_forward(layer)
         launches.append(
-            net.rows("entropy", rows, self.logits, losses, targets, rows, work.vocabulary, counted, of)
+            net.build_row_launch("norm", rows, self.last, self.last_factors, last, rows, work.hidden)
         )
-        launches += self._back("head", self.logits, self.last, self.dy, gradients, adds=adds)
-        launches.append(net.over("zero", rows * work.hidden, self.dx, rows * work.hidden))
+        launches.append(self._build_product("head", self.last, self.logits))
         launches.append(
-            net.rows("norm_back", rows, self.dx, self.dy, last, self.last_factors, rows, work.hidden)
+            net.build_row_launch(
+                "entropy", rows, self.logits, losses, targets, rows, work.vocabulary, counted, of
+            )
+        )
+        launches += self._build_matrix_backward("head", self.logits, self.last, self.dy, gradients, adds=adds)
+        launches.append(net.build_element_launch("zero", rows * work.hidden, self.dx, rows * work.hidden))
+        launches.append(
+            net.build_row_launch(
+                "norm_back", rows, self.dx, self.dy, last, self.last_factors, rows, work.hidden
+            )
         )
         for layer in reversed(range(work.layers)):
             # The layer that went forward last still lies in the shared buffers.
             if work.recomputation == "full" and layer < work.layers - 1:
-                launches += self._forward(layer)
-            launches += self._backward(layer, gradients, adds=adds)
-        return in_turn(launches)
+                launches += self._build_forward(layer)
+            launches += self._build_backward(layer, gradients, adds=adds)
+        return chain_launches(launches)
 
-    def _forward(self, layer: int) -> list[Queue]:
+    def _build_forward(self, layer: int) -> list[QueueLaunch]:
         net, work, rows, kept = self.net, self.work, self.rows, self.kept[layer]
         start, end = self.starts[layer], self.starts[layer + 1]
         group = work.query_heads // work.kv_heads * work.sequence_length
         of_softmax = work.micro_batch_size * work.query_heads * work.sequence_length
         pairs = rows * (self.heads + 2 * self.kv) // 2
         return [
-            net.rows("norm", rows, kept.a, kept.factors_a, start, rows, work.hidden),
-            self._product(f"qkv.{layer}", kept.a, self.qkv),
-            net.over(
+            net.build_row_launch("norm", rows, kept.a, kept.factors_a, start, rows, work.hidden),
+            self._build_product(f"qkv.{layer}", kept.a, self.qkv),
+            net.build_element_launch(
                 "rotate", pairs, kept.q, kept.k, kept.v, self.qkv, self.turns, self.start, rows, *self.shape
             ),
-            self._heads((group, work.sequence_length, work.head_size), kept.q, kept.k, kept.p, scaled=True),
-            net.rows("softmax", of_softmax, kept.p, of_softmax, work.sequence_length),
-            self._heads(
+            self._build_head_products(
+                (group, work.sequence_length, work.head_size), kept.q, kept.k, kept.p, scaled=True
+            ),
+            net.build_row_launch("softmax", of_softmax, kept.p, of_softmax, work.sequence_length),
+            self._build_head_products(
                 (group, work.head_size, work.sequence_length), kept.p, kept.v, self.o, b_is_turned=False
             ),
-            net.over("gather", rows * self.heads, kept.mixed, self.o, rows, *self.shape),
-            self._product(f"out.{layer}", kept.mixed, kept.middle, added=start),
-            net.rows("norm", rows, kept.b, kept.factors_b, kept.middle, rows, work.hidden),
-            self._product(f"gate_up.{layer}", kept.b, kept.gates),
-            net.over("gate", rows * work.feed_forward, kept.fed, kept.gates, rows, work.feed_forward),
-            self._product(f"down.{layer}", kept.fed, end, added=kept.middle),
+            net.build_element_launch("gather", rows * self.heads, kept.mixed, self.o, rows, *self.shape),
+            self._build_product(f"out.{layer}", kept.mixed, kept.middle, added=start),
+            net.build_row_launch("norm", rows, kept.b, kept.factors_b, kept.middle, rows, work.hidden),
+            self._build_product(f"gate_up.{layer}", kept.b, kept.gates),
+            net.build_element_launch(
+                "gate", rows * work.feed_forward, kept.fed, kept.gates, rows, work.feed_forward
+            ),
+            self._build_product(f"down.{layer}", kept.fed, end, added=kept.middle),
         ]
 
-    def _backward(self, layer: int, gradients: dict[str, int], *, adds: bool) -> list[Queue]:
+    def _build_backward(self, layer: int, gradients: dict[str, int], *, adds: bool) -> list[QueueLaunch]:
         net, work, rows, kept = self.net, self.work, self.rows, self.kept[layer]
         group, tokens, head = (
             work.query_heads // work.kv_heads * work.sequence_length,
@@ -306,17 +341,27 @@ class _Parts:
         pairs = rows * (self.heads + 2 * self.kv) // 2
         hidden, fed = work.hidden, work.feed_forward
         return [
-            *self._back(f"down.{layer}", self.dx, kept.fed, self.dfed, gradients, adds=adds),
-            net.over("gate_back", rows * fed, self.dgates, self.dfed, kept.gates, rows, fed),
-            *self._back(f"gate_up.{layer}", self.dgates, kept.b, self.dy, gradients, adds=adds),
-            net.rows("norm_back", rows, self.dx, self.dy, kept.middle, kept.factors_b, rows, hidden),
-            *self._back(f"out.{layer}", self.dx, kept.mixed, self.dmixed, gradients, adds=adds),
-            net.over("scatter", rows * self.heads, self.do, self.dmixed, rows, *self.shape),
-            self._heads((group, tokens, head), self.do, kept.v, self.dp),
-            self._heads((tokens, head, group), kept.p, self.do, self.dv, a_is_turned=True, b_is_turned=False),
-            net.rows("softmax_back", of_softmax, self.dp, kept.p, of_softmax, tokens),
-            self._heads((group, head, tokens), self.dp, kept.k, self.dq, b_is_turned=False, scaled=True),
-            self._heads(
+            *self._build_matrix_backward(f"down.{layer}", self.dx, kept.fed, self.dfed, gradients, adds=adds),
+            net.build_element_launch("gate_back", rows * fed, self.dgates, self.dfed, kept.gates, rows, fed),
+            *self._build_matrix_backward(
+                f"gate_up.{layer}", self.dgates, kept.b, self.dy, gradients, adds=adds
+            ),
+            net.build_row_launch(
+                "norm_back", rows, self.dx, self.dy, kept.middle, kept.factors_b, rows, hidden
+            ),
+            *self._build_matrix_backward(
+                f"out.{layer}", self.dx, kept.mixed, self.dmixed, gradients, adds=adds
+            ),
+            net.build_element_launch("scatter", rows * self.heads, self.do, self.dmixed, rows, *self.shape),
+            self._build_head_products((group, tokens, head), self.do, kept.v, self.dp),
+            self._build_head_products(
+                (tokens, head, group), kept.p, self.do, self.dv, a_is_turned=True, b_is_turned=False
+            ),
+            net.build_row_launch("softmax_back", of_softmax, self.dp, kept.p, of_softmax, tokens),
+            self._build_head_products(
+                (group, head, tokens), self.dp, kept.k, self.dq, b_is_turned=False, scaled=True
+            ),
+            self._build_head_products(
                 (tokens, head, group),
                 self.dp,
                 kept.q,
@@ -325,49 +370,53 @@ class _Parts:
                 b_is_turned=False,
                 scaled=True,
             ),
-            net.over(
+            net.build_element_launch(
                 "rotate_back", pairs, self.dqkv, self.dq, self.dk, self.dv, self.turns, rows, *self.shape
             ),
-            *self._back(f"qkv.{layer}", self.dqkv, kept.a, self.dy, gradients, adds=adds),
-            net.rows("norm_back", rows, self.dx, self.dy, self.starts[layer], kept.factors_a, rows, hidden),
+            *self._build_matrix_backward(f"qkv.{layer}", self.dqkv, kept.a, self.dy, gradients, adds=adds),
+            net.build_row_launch(
+                "norm_back", rows, self.dx, self.dy, self.starts[layer], kept.factors_a, rows, hidden
+            ),
         ]
 
-    def _product(self, name: str, x: int, y: int, added: int | None = None) -> Queue:
+    def _build_product(self, name: str, x: int, y: int, added: int | None = None) -> QueueLaunch:
         each = self.net.matrices[name]
         beta = 0.0 if added is None else 1.0
-        shape = Product(self.work.dtype, self.rows, each.rows, each.columns, alpha=each.scale, beta=beta)
-        return self.net.product(shape, x, self.net.weights[name], y, added)
+        shape = MatrixProduct(
+            self.work.dtype, self.rows, each.rows, each.columns, alpha=each.scale, beta=beta
+        )
+        return self.net.build_product(shape, x, self.net.weights[name], y, added)
 
-    def _back(
+    def _build_matrix_backward(
         self, name: str, dy: int, x: int, dx: int, gradients: dict[str, int], *, adds: bool
-    ) -> list[Queue]:
+    ) -> list[QueueLaunch]:
         """What comes back through a matrix, and its gradient."""
         each, net = self.net.matrices[name], self.net
-        through = Product(
+        through = MatrixProduct(
             self.work.dtype, self.rows, each.columns, each.rows, b_is_turned=False, alpha=each.scale
         )
-        gradient = Product(
+        gradient = MatrixProduct(
             self.work.dtype, each.rows, each.columns, self.rows, a_is_turned=True, b_is_turned=False,
             alpha=each.scale, beta=1.0 if adds else 0.0, gives_fp32=True,
         )  # fmt: skip
         return [
-            net.product(gradient, dy, x, gradients[name]),
-            net.product(through, dy, net.weights[name], dx),
+            net.build_product(gradient, dy, x, gradients[name]),
+            net.build_product(through, dy, net.weights[name], dx),
         ]
 
-    def _heads(
+    def _build_head_products(
         self, sides: tuple[int, int, int], a: int, b: int, c: int, *,
         a_is_turned: bool = False, b_is_turned: bool = True, scaled: bool = False,
-    ) -> Queue:  # fmt: skip
+    ) -> QueueLaunch:  # fmt: skip
         """Products of all heads of keys at once; heads of a query that share them are rows of one."""
         work = self.work
         alpha = 1 / float(np.sqrt(work.head_size)) if scaled else 1.0
         batch = work.micro_batch_size * work.kv_heads
-        shape = Product(work.dtype, *sides, batch, a_is_turned, b_is_turned, alpha)
-        return self.net.product(shape, a, b, c)
+        shape = MatrixProduct(work.dtype, *sides, batch, a_is_turned, b_is_turned, alpha)
+        return self.net.build_product(shape, a, b, c)
 
 
-def _needed_bytes(work: TrainingStep) -> int:
+def _compute_needed_bytes(work: TrainingStepWork) -> int:
     """Weights with what the optimizer keeps, and the activations of all layers or of one."""
     width, rows = work.element_bytes, work.sequence_length * work.micro_batch_size
     heads, kv = work.query_heads * work.head_size, work.kv_heads * work.head_size
@@ -381,9 +430,9 @@ def _needed_bytes(work: TrainingStep) -> int:
 
 
 @contextmanager
-def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
     """Weights, states and sequences from the seed; raises :class:`Unsupported` where they do not fit."""
-    if not isinstance(benchmark.work, TrainingStep):
+    if not isinstance(benchmark.work, TrainingStepWork):
         raise Unsupported(f"{benchmark.work.kind} is not a training step")
-    with devices.opened(index) as device, ExitStack() as stack:
+    with devices.open_device(index) as device, ExitStack() as stack:
         yield StepTimed(device, benchmark.work, seed, stack)

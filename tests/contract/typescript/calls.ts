@@ -5,18 +5,18 @@ import {
     estimateThroughput, estimateUtilityBill, getOffer, importModel, listAccelerators, updateOffer,
 } from './client';
 import { client } from './client/client.gen';
-import type { MemoryQuestion, ModelImport, OfferInput, OfferPatch, Problem, UtilityBillQuestion } from './client';
+import type { MemoryEstimateRequest, ModelImportRequest, OfferRequest, OfferPatch, Problem, UtilityBillRequest } from './client';
 
 const [address, key, examples] = process.argv.slice(2);
 const given = JSON.parse(examples) as {
-    served: MemoryQuestion & UtilityBillQuestion;
-    offer: OfferInput;
+    served: MemoryEstimateRequest & UtilityBillRequest;
+    offer: OfferRequest;
     change: OfferPatch;
-    model: ModelImport;
+    model: ModelImportRequest;
 };
 client.setConfig({ baseUrl: address, auth: key });
 
-const reference: UtilityBillQuestion = {
+const reference: UtilityBillRequest = {
     model: { source: 'parameter_count', parameter_count: 70_000_000_000 },
     cluster: { accelerator: { source: 'catalog', id: 'h100-sxm' }, accelerator_count: 1000 },
     workload: { kind: 'training', total_tokens: 2_000_000_000_000, sequence_length: 4096 },

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.formats.focus import plain
-from service.kit.http.csv_tables import csv_text
+from service.formats.focus import strip_apostrophe
+from service.kit.http.csv_tables import render_csv
 from service.planning.cost.focus import (
     COLUMNS,
-    Account,
-    Charge,
+    BillingAccount,
     ChargeCategory,
-    Commitment,
-    Frequency,
-    Pricing,
-    Service,
-    focus_rows,
+    ChargeCommitment,
+    ChargeFrequency,
+    FocusCharge,
+    PricingCategory,
+    ServiceCategory,
+    build_focus_rows,
     pricing_quantity,
 )
 
@@ -42,11 +42,11 @@ OF_PRICED = (
 )
 COSTS = ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost")
 START = datetime(2026, 11, 20, 6, 30, tzinfo=UTC)
-CHARGE = Charge(
+CHARGE = FocusCharge(
     name="rental",
     description="rental of devices",
     category=ChargeCategory.USAGE,
-    service=Service("Compute", "Virtual Machines", "Accelerators"),
+    service=ServiceCategory("Compute", "Virtual Machines", "Accelerators"),
     provider="example-cloud",
     currency_code="USD",
     billed=Decimal("100.00"),
@@ -59,11 +59,11 @@ CHARGE = Charge(
     unit_price=Decimal(3),
     sku="p5.48xlarge",
 )
-ACCOUNT = Account("research", "Research", {"estimate": "true"})
+ACCOUNT = BillingAccount("research", "Research", {"estimate": "true"})
 
 
 def rows(*charges):
-    return list(csv.DictReader(io.StringIO(csv_text(COLUMNS, focus_rows(charges, ACCOUNT)))))
+    return list(csv.DictReader(io.StringIO(render_csv(COLUMNS, build_focus_rows(charges, ACCOUNT)))))
 
 
 def assert_sound(row):
@@ -112,7 +112,7 @@ def test_a_charge_over_two_months_is_two_rows():
 
 
 def test_a_payment_is_one_row_of_the_month_in_which_it_is_made():
-    (row,) = rows(CHARGE._replace(category=ChargeCategory.PURCHASE, frequency=Frequency.ONCE))
+    (row,) = rows(CHARGE._replace(category=ChargeCategory.PURCHASE, frequency=ChargeFrequency.ONCE))
     assert_sound(row)
     assert row["ChargePeriodEnd"] == "2026-12-10T06:30:00Z"
     assert row["BillingPeriodEnd"] == "2026-12-01T00:00:00Z"
@@ -151,13 +151,15 @@ def test_text_is_no_formula_and_numbers_stay_numbers(text):
     back = CHARGE._replace(billed=Decimal(-5), effective=Decimal(-5), description=text, sku=text)
     (row,) = rows(back._replace(end=START + timedelta(hours=1)))
     assert row["ChargeDescription"] == row["SkuId"] == f"'{text}"
-    assert plain(row["SkuId"]) == text
+    assert strip_apostrophe(row["SkuId"]) == text
     assert (row["BilledCost"], row["EffectiveCost"]) == ("-5", "-5")
 
 
 def test_a_commitment_says_what_of_it_was_used():
-    committed = CHARGE._replace(pricing=Pricing.COMMITTED, commitment=Commitment("year", used=True))
-    idle = CHARGE._replace(pricing=Pricing.COMMITTED, commitment=Commitment("year", used=False))
+    committed = CHARGE._replace(
+        pricing=PricingCategory.COMMITTED, commitment=ChargeCommitment("year", used=True)
+    )
+    idle = CHARGE._replace(pricing=PricingCategory.COMMITTED, commitment=ChargeCommitment("year", used=False))
     used, *_ = rows(committed)
     unused, *_ = rows(idle)
     for row in (used, unused):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.cost import break_even_runs, charge, rounded
+from service.planning.cost import break_even_runs, compute_charge, round_amount
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ from service.planning.cost import break_even_runs, charge, rounded
     ],
 )
 def test_half_to_even_at_the_minor_unit(amount, currency, expected):
-    assert str(rounded(Decimal(amount), currency)) == expected
+    assert str(round_amount(Decimal(amount), currency)) == expected
 
 
 def test_the_rent_of_the_reference_run():
-    assert charge(471857.0947084598, Decimal(3), "USD") == Decimal("1415571.28")
+    assert compute_charge(471857.0947084598, Decimal(3), "USD") == Decimal("1415571.28")
 
 
 def test_break_even_of_the_reference_run():
@@ -34,4 +34,4 @@ def test_break_even_of_the_reference_run():
 
 @given(st.floats(0, 1e9), st.decimals("0.01", "1000", places=4))
 def test_a_charge_is_within_half_a_cent(quantity, price):
-    assert abs(charge(quantity, price, "EUR") - Decimal(quantity) * price) <= Decimal("0.005")
+    assert abs(compute_charge(quantity, price, "EUR") - Decimal(quantity) * price) <= Decimal("0.005")

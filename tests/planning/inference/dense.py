@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.planning.inference.iteration import Batch, IterationTime
+from service.planning.inference.iteration import IterationBatch, IterationTime
 
 
 class Dense(NamedTuple):
-    """About Llama-3.1-8B on an H100; ``seconds`` and ``time`` say the same."""
+    """About Llama-3.1-8B on an H100; ``seconds`` and ``compute_time`` say the same."""
 
     weight_bytes: float = 16e9
     flops_per_token: float = 16e9
@@ -18,7 +18,7 @@ class Dense(NamedTuple):
     score_flops: float = 4.0 * 4096 * 32
     fixed_seconds: float = 2.5e-3
 
-    def time(self, batch: Batch) -> IterationTime:
+    def compute_time(self, batch: IterationBatch) -> IterationTime:
         flops = self.flops_per_token * (batch.decoding * batch.positions + batch.prefilled)
         matrices = np.maximum(self.weight_bytes / self.bytes_per_second, flops / self.flops_per_second)
         moved = batch.cached_tokens * self.cache_bytes_per_token

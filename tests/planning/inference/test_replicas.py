@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 from service.planning.inference.replicas import (
     EACH,
     ReplicaDegrees,
-    fewest,
-    numbers_of,
-    replica_layouts,
+    find_fewest_replicas,
+    list_replica_counts,
+    list_replica_layouts,
 )
-from service.planning.notes import Notes
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.resolve.model import resolve_model
 from service.schemas.references import CatalogModel
 from tests.asking import shipped
 
 PROFILES = {
-    name: resolve_model(CatalogModel(source="catalog", id=name), shipped(), Notes()).profile
+    name: resolve_model(CatalogModel(source="catalog", id=name), shipped(), AnswerNotes()).profile
     for name in ("llama-3.1-8b", "qwen3-30b-a3b")
 }
 
@@ -38,7 +38,7 @@ def carried_by(numbers, asked):
 def test_where_all_larger_ones_carry_the_load_the_fewest_is_the_fewest_of_all(least, span, place):
     most, first = least + span, least + round(span * place)
     asked = []
-    found = fewest(least, most, carried_by(range(first, most + 1), asked))
+    found = find_fewest_replicas(least, most, carried_by(range(first, most + 1), asked))
     assert found == (first if first <= most else None)
     assert len(asked) == len(set(asked))
     assert all(least <= number <= most for number in asked)
@@ -48,12 +48,12 @@ def test_where_all_larger_ones_carry_the_load_the_fewest_is_the_fewest_of_all(le
 def test_among_the_first_each_is_tried(least, carried):
     """Also where a larger number does not carry what a smaller one does."""
     numbers = {least + number for number in carried}
-    assert fewest(least, least + EACH, carried_by(numbers, [])) == min(numbers)
+    assert find_fewest_replicas(least, least + EACH, carried_by(numbers, [])) == min(numbers)
 
 
 @given(least=st.integers(1, 50), span=st.integers(0, 20_000))
 def test_numbers_ascend_to_the_most_by_a_tenth_at_most(least, span):
-    found = list(numbers_of(least, least + span))
+    found = list(list_replica_counts(least, least + span))
     assert found[0] == least
     assert found[-1] == least + span
     for before, after in pairwise(found):
@@ -61,19 +61,19 @@ def test_numbers_ascend_to_the_most_by_a_tenth_at_most(least, span):
 
 
 def test_where_the_least_is_more_than_the_most_there_is_none():
-    assert list(numbers_of(4, 3)) == []
-    assert fewest(4, 3, carried_by(range(10), [])) is None
+    assert list(list_replica_counts(4, 3)) == []
+    assert find_fewest_replicas(4, 3, carried_by(range(10), [])) is None
 
 
 def test_a_model_without_experts_has_replicas_of_one_rank():
     degrees = ReplicaDegrees((1, 2), (1, 4), expert=(1, 8))
-    assert list(replica_layouts(PROFILES["llama-3.1-8b"], degrees)) == [
+    assert list(list_replica_layouts(PROFILES["llama-3.1-8b"], degrees)) == [
         Parallelism(tensor=tensor, pipeline=pipeline) for tensor in (1, 2) for pipeline in (1, 4)
     ]
 
 
 def test_experts_are_spread_over_ranks_whole_or_cut():
-    found = list(replica_layouts(PROFILES["qwen3-30b-a3b"], ReplicaDegrees((1, 2), expert=(1, 4))))
+    found = list(list_replica_layouts(PROFILES["qwen3-30b-a3b"], ReplicaDegrees((1, 2), expert=(1, 4))))
     assert [(each.tensor, each.expert, each.expert_tensor) for each in found] == [
         (1, 1, None),
         (1, 4, None),
@@ -87,6 +87,6 @@ def test_experts_are_spread_over_ranks_whole_or_cut():
 
 def test_experts_are_cut_over_as_many_devices_as_are_listed():
     degrees = ReplicaDegrees((2,), expert=(4,), expert_tensor=(4, 3, 2, 4))
-    found = list(replica_layouts(PROFILES["qwen3-30b-a3b"], degrees))
+    found = list(list_replica_layouts(PROFILES["qwen3-30b-a3b"], degrees))
     # 3 does not divide the 8 devices; 2 is what is left out.
     assert [each.expert_tensor for each in found] == [None, 4]

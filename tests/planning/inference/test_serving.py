@@ -3,32 +3,36 @@ from itertools import pairwise
 import pytest
 
 from service.planning.inference.load import (
+    ArrivalProcess,
     Arrivals,
-    Lengths,
-    Levels,
-    Load,
-    Process,
-    Scheduler,
-    Server,
-    between,
-    fixed,
+    BatchScheduler,
+    LatencyLimits,
+    LengthDistribution,
+    ReplicaLoad,
+    ReplicaServer,
+    build_fixed_lengths,
+    build_uniform_lengths,
 )
-from service.planning.inference.serving import served, served_alike, served_closed
+from service.planning.inference.serving import (
+    estimate_closed_loops,
+    estimate_served_load,
+    estimate_similar_loads,
+)
 from service.planning.inference.speculation import Speculation, tokens_per_pass
 from tests.planning.inference.dense import Dense
 
 MODEL = Dense()
-SERVER = Server(most_requests=256, batched_tokens=8192, cache_tokens=400_000.0)
+SERVER = ReplicaServer(most_requests=256, batched_tokens=8192, cache_tokens=400_000.0)
 
 
 def spread(mean):
     """Lengths whose deviation is about as large as their mean."""
-    return Lengths(mean, (0.25 * mean, 0.5 * mean, mean, 3.0 * mean), (0.3, 0.3, 0.2125, 0.1875))
+    return LengthDistribution(mean, (0.25 * mean, 0.5 * mean, mean, 3.0 * mean), (0.3, 0.3, 0.2125, 0.1875))
 
 
-CHAT = Load(fixed(1024.0), fixed(256.0), 16.0)
+CHAT = ReplicaLoad(build_fixed_lengths(1024.0), build_fixed_lengths(256.0), 16.0)
 SPREAD = CHAT._replace(inputs=spread(1024.0), outputs=spread(256.0))
-STATIC = SERVER._replace(scheduler=Scheduler.STATIC)
+STATIC = SERVER._replace(scheduler=BatchScheduler.STATIC)
 MANY = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 200.0, 256.0, 300.0, 512.0, 2000.0]
 RATES = [0.01, 0.1, 1.0, 4.0, 8.0, 12.0, 15.0, 17.0, 18.5, 19.0, 19.3, 19.6, 21.0, 30.0, 100.0]
 
@@ -41,7 +45,7 @@ def at_rate(rate, load=CHAT):
 @pytest.mark.parametrize("load", [CHAT, SPREAD])
 @pytest.mark.parametrize("concurrency", MANY)
 def test_requests_in_a_closed_loop_are_rate_times_latency(server, load, concurrency):
-    answer = served(MODEL, server, load._replace(concurrency=concurrency))
+    answer = estimate_served_load(MODEL, server, load._replace(concurrency=concurrency))
     assert answer.requests_per_second * answer.request_seconds.mean == pytest.approx(concurrency, rel=0.02)
 
 
@@ -58,7 +62,7 @@ EACH_KIND = pytest.mark.parametrize(
     ],
     ids=["mixed", "apart", "chunked", "pipeline", "ranks", "speculation", "static"],
 )
-EACH_LENGTH = pytest.mark.parametrize("load", [CHAT, SPREAD, CHAT._replace(outputs=fixed(1.0))])
+EACH_LENGTH = pytest.mark.parametrize("load", [CHAT, SPREAD, CHAT._replace(outputs=build_fixed_lengths(1.0))])
 
 
 def assert_same(one, alone):
@@ -74,53 +78,54 @@ def assert_same(one, alone):
 @EACH_KIND
 @EACH_LENGTH
 def test_closed_loops_together_are_each_alone(server, load):
-    found = served_closed(MODEL, server, load, MANY)
+    found = estimate_closed_loops(MODEL, server, load, MANY)
     for requests, one in zip(MANY, found, strict=True):
-        assert_same(one, served(MODEL, server, load._replace(concurrency=requests)))
+        assert_same(one, estimate_served_load(MODEL, server, load._replace(concurrency=requests)))
 
 
 @EACH_KIND
 @EACH_LENGTH
 def test_open_loops_together_are_each_alone(server, load):
     loads = [at_rate(rate, load) for rate in RATES]
-    for each, one in zip(loads, served_alike(MODEL, server, loads), strict=True):
-        assert_same(one, served(MODEL, server, each))
+    for each, one in zip(loads, estimate_similar_loads(MODEL, server, loads), strict=True):
+        assert_same(one, estimate_served_load(MODEL, server, each))
 
 
 def test_bursts_together_are_each_alone():
     loads = [CHAT._replace(concurrency=c, burst_requests=1000.0 / c) for c in (1.0, 16.0, 64.0)]
-    for each, one in zip(loads, served_alike(MODEL, SERVER, loads), strict=True):
-        assert_same(one, served(MODEL, SERVER, each))
+    for each, one in zip(loads, estimate_similar_loads(MODEL, SERVER, loads), strict=True):
+        assert_same(one, estimate_served_load(MODEL, SERVER, each))
 
 
 def test_ranks_with_equal_requests_do_not_wait_for_each_others_prompts():
     """Equal requests end and begin together on all ranks; where they are unlike, all wait for each prompt."""
     ranks = SERVER._replace(ranks=8, batched_tokens=8 * 8192)
-    long = CHAT._replace(inputs=fixed(4096.0), concurrency=64.0)
-    near = Lengths(256.0, (128.0, 384.0), (0.5, 0.5))
+    long = CHAT._replace(inputs=build_fixed_lengths(4096.0), concurrency=64.0)
+    near = LengthDistribution(256.0, (128.0, 384.0), (0.5, 0.5))
     equal, unlike, alone = (
-        served(MODEL, server, load).requests_per_second
+        estimate_served_load(MODEL, server, load).requests_per_second
         for server, load in ((ranks, long), (ranks, long._replace(outputs=near)), (SERVER, long))
     )
     assert equal > 1.2 * unlike
     assert equal <= 1.02 * alone
     few = long._replace(concurrency=2.0)
     two, apart = (
-        served(MODEL, ranks, load).requests_per_second for load in (few, few._replace(outputs=near))
+        estimate_served_load(MODEL, ranks, load).requests_per_second
+        for load in (few, few._replace(outputs=near))
     )
     assert apart <= two < 1.2 * apart
 
 
 @pytest.mark.parametrize("rate", RATES)
 def test_requests_that_decode_are_rate_times_time_between_first_and_last_token(rate):
-    answer = served(MODEL, SERVER, at_rate(rate))
+    answer = estimate_served_load(MODEL, SERVER, at_rate(rate))
     assert answer.time_per_output_token_seconds is not None
     decoding = 255.0 * answer.time_per_output_token_seconds.mean
     assert answer.decoding == pytest.approx(answer.requests_per_second * decoding, rel=0.02)
 
 
 def test_one_request_takes_its_prefill_and_its_steps():
-    answer = served(MODEL, SERVER, CHAT._replace(concurrency=1.0))
+    answer = estimate_served_load(MODEL, SERVER, CHAT._replace(concurrency=1.0))
     first = MODEL.seconds(0.0, 0.0, 1024.0, 512.0, 1.0)
     steps = sum(MODEL.seconds(1.0, 1024.0 + j, 0.0, 0.0, 0.0) for j in range(1, 256))
     assert answer.time_to_first_token_seconds.mean == pytest.approx(first, rel=1e-6)
@@ -133,7 +138,7 @@ def test_one_request_takes_its_prefill_and_its_steps():
 @pytest.mark.parametrize("closed", [True, False])
 def test_latency_does_not_fall_with_load(server, load, closed):
     asked = [load._replace(concurrency=c) for c in MANY] if closed else [at_rate(x, load) for x in RATES]
-    answers = [served(MODEL, server, each) for each in asked]
+    answers = [estimate_served_load(MODEL, server, each) for each in asked]
     for before, after in pairwise(answers):
         assert after.request_seconds.mean >= before.request_seconds.mean * 0.999
         assert after.time_to_first_token_seconds.mean >= before.time_to_first_token_seconds.mean * 0.999
@@ -141,8 +146,11 @@ def test_latency_does_not_fall_with_load(server, load, closed):
 
 
 def test_saturation_is_a_verdict_and_latencies_stay_finite():
-    most = served(MODEL, SERVER, at_rate(1.0)).most_requests_per_second
-    below, above = served(MODEL, SERVER, at_rate(0.9 * most)), served(MODEL, SERVER, at_rate(1.1 * most))
+    most = estimate_served_load(MODEL, SERVER, at_rate(1.0)).most_requests_per_second
+    below, above = (
+        estimate_served_load(MODEL, SERVER, at_rate(0.9 * most)),
+        estimate_served_load(MODEL, SERVER, at_rate(1.1 * most)),
+    )
     assert (below.saturated, above.saturated) == (False, True)
     assert above.requests_per_second == pytest.approx(most)
     # A tenth more than can be served waits, on average half of the hour that is looked at.
@@ -150,7 +158,7 @@ def test_saturation_is_a_verdict_and_latencies_stay_finite():
 
 
 def test_what_finds_no_place_waits():
-    answer = served(MODEL, SERVER._replace(most_requests=32), CHAT._replace(concurrency=64.0))
+    answer = estimate_served_load(MODEL, SERVER._replace(most_requests=32), CHAT._replace(concurrency=64.0))
     assert answer.saturated
     assert answer.waiting == pytest.approx(32.0, rel=0.02)
     whole = answer.request_seconds.mean
@@ -158,28 +166,32 @@ def test_what_finds_no_place_waits():
 
 
 def test_the_cache_limits_the_batch():
-    answer = served(MODEL, SERVER._replace(cache_tokens=20_000.0), CHAT._replace(concurrency=64.0))
+    answer = estimate_served_load(
+        MODEL, SERVER._replace(cache_tokens=20_000.0), CHAT._replace(concurrency=64.0)
+    )
     assert answer.decoding == pytest.approx(20_000.0 / (1024.0 + 128.0), rel=0.1)
 
 
 def test_an_engine_that_never_evicts_holds_room_for_whole_requests():
     greedy = SERVER._replace(cache_tokens=20_000.0)
     load = CHAT._replace(concurrency=64.0)
-    cautious = served(MODEL, greedy._replace(reserved_output=1.0), load)
-    assert cautious.decoding < served(MODEL, greedy, load).decoding
+    cautious = estimate_served_load(MODEL, greedy._replace(reserved_output=1.0), load)
+    assert cautious.decoding < estimate_served_load(MODEL, greedy, load).decoding
 
 
 def test_a_prefix_hit_saves_the_prefill():
-    hit = served(MODEL, SERVER, CHAT._replace(prefix_hit_rate=0.9))
+    hit = estimate_served_load(MODEL, SERVER, CHAT._replace(prefix_hit_rate=0.9))
     assert (
         hit.time_to_first_token_seconds.mean
-        < served(MODEL, SERVER, CHAT).time_to_first_token_seconds.mean / 1.5
+        < estimate_served_load(MODEL, SERVER, CHAT).time_to_first_token_seconds.mean / 1.5
     )
 
 
 def test_prompts_beyond_the_budget_are_cut():
     whole, cut = (
-        served(MODEL, SERVER._replace(batched_tokens=tokens), CHAT).time_to_first_token_seconds.mean
+        estimate_served_load(
+            MODEL, SERVER._replace(batched_tokens=tokens), CHAT
+        ).time_to_first_token_seconds.mean
         for tokens in (8192, 256)
     )
     assert cut > whole
@@ -187,21 +199,21 @@ def test_prompts_beyond_the_budget_are_cut():
 
 def test_throughput_stays_below_the_roofline():
     for concurrency in MANY:
-        answer = served(MODEL, SERVER, CHAT._replace(concurrency=concurrency))
+        answer = estimate_served_load(MODEL, SERVER, CHAT._replace(concurrency=concurrency))
         flops = MODEL.flops_per_token * (1024.0 + 255.0)
         assert answer.requests_per_second * flops < MODEL.flops_per_second
         assert answer.requests_per_second <= answer.most_requests_per_second * 1.001
 
 
 def test_static_batches_wait_for_the_longest():
-    continuous, batches = (served(MODEL, s, SPREAD) for s in (SERVER, STATIC))
+    continuous, batches = (estimate_served_load(MODEL, s, SPREAD) for s in (SERVER, STATIC))
     assert batches.requests_per_second < continuous.requests_per_second
-    alike = served(MODEL, STATIC, CHAT)
-    assert alike.requests_per_second > 0.9 * served(MODEL, SERVER, CHAT).requests_per_second
+    alike = estimate_served_load(MODEL, STATIC, CHAT)
+    assert alike.requests_per_second > 0.9 * estimate_served_load(MODEL, SERVER, CHAT).requests_per_second
 
 
 def test_percentiles_rise_and_goodput_follows_the_levels():
-    answer = served(MODEL, SERVER, at_rate(15.0, SPREAD))
+    answer = estimate_served_load(MODEL, SERVER, at_rate(15.0, SPREAD))
     for measured in (
         answer.time_to_first_token_seconds,
         answer.time_per_output_token_seconds,
@@ -209,9 +221,11 @@ def test_percentiles_rise_and_goodput_follows_the_levels():
     ):
         assert measured.p50 <= measured.p95 <= measured.p99
     level = answer.time_to_first_token_seconds.p95
-    assert answer.goodput(Levels(time_to_first_token_seconds=level)) == pytest.approx(0.95, abs=0.01)
-    assert answer.goodput(Levels()) == 1.0
-    assert answer.goodput(Levels(request_seconds=0.0)) == 0.0
+    assert answer.compute_goodput(LatencyLimits(time_to_first_token_seconds=level)) == pytest.approx(
+        0.95, abs=0.01
+    )
+    assert answer.compute_goodput(LatencyLimits()) == 1.0
+    assert answer.compute_goodput(LatencyLimits(request_seconds=0.0)) == 0.0
 
 
 def test_speculation_yields_its_tokens_in_fewer_passes():
@@ -219,20 +233,20 @@ def test_speculation_yields_its_tokens_in_fewer_passes():
     assert tokens_per_pass(0.8, 4) == pytest.approx(3.3616)
     assert tokens_per_pass(1.0, 3) == 4.0
     load = CHAT._replace(concurrency=1.0)
-    plain = served(MODEL, SERVER, load)
-    guessing = served(MODEL, SERVER._replace(speculation=Speculation(4, 0.8)), load)
+    plain = estimate_served_load(MODEL, SERVER, load)
+    guessing = estimate_served_load(MODEL, SERVER._replace(speculation=Speculation(4, 0.8)), load)
     assert plain.time_per_output_token_seconds is not None
     assert guessing.time_per_output_token_seconds is not None
     faster = plain.time_per_output_token_seconds.mean / guessing.time_per_output_token_seconds.mean
     assert faster == pytest.approx(3.3616, rel=0.02)
     draft = Dense(weight_bytes=2e9, flops_per_token=2e9, cache_bytes_per_token=0.0)
-    drafted = served(MODEL, SERVER._replace(speculation=Speculation(4, 0.8, draft)), load)
+    drafted = estimate_served_load(MODEL, SERVER._replace(speculation=Speculation(4, 0.8, draft)), load)
     assert drafted.time_per_output_token_seconds.mean > guessing.time_per_output_token_seconds.mean
 
 
 def test_a_pipeline_serves_a_group_for_each_of_its_stages():
-    four = served(MODEL, SERVER._replace(pipeline=4), CHAT._replace(concurrency=64.0))
-    one = served(
+    four = estimate_served_load(MODEL, SERVER._replace(pipeline=4), CHAT._replace(concurrency=64.0))
+    one = estimate_served_load(
         MODEL, SERVER._replace(most_requests=64, cache_tokens=100_000.0), CHAT._replace(concurrency=16.0)
     )
     assert four.requests_per_second == pytest.approx(4.0 * one.requests_per_second)
@@ -240,23 +254,23 @@ def test_a_pipeline_serves_a_group_for_each_of_its_stages():
 
 
 def test_the_longest_of_many_is_the_longest():
-    lengths = Lengths(12.5, (10.0, 20.0), (0.75, 0.25))
-    assert lengths.longest_of(1.0) == pytest.approx(lengths.mean)
-    assert lengths.longest_of(2.0) == pytest.approx(20.0 - 10.0 * 0.75**2)
+    lengths = LengthDistribution(12.5, (10.0, 20.0), (0.75, 0.25))
+    assert lengths.compute_mean_longest(1.0) == pytest.approx(lengths.mean)
+    assert lengths.compute_mean_longest(2.0) == pytest.approx(20.0 - 10.0 * 0.75**2)
 
 
 def test_lengths_between_two_are_all_alike():
-    lengths = between(80.0, 120.0)
+    lengths = build_uniform_lengths(80.0, 120.0)
     assert lengths.mean == 100.0
     assert lengths.variation == pytest.approx(40.0**2 / 12.0 / 100.0**2, rel=0.05)
-    assert between(7.0, 7.0) == fixed(7.0)
+    assert build_uniform_lengths(7.0, 7.0) == build_fixed_lengths(7.0)
 
 
 def test_a_trace_has_the_rate_of_its_times():
-    trace = Arrivals(Process.TRACE, (0.0, 1.0, 2.0, 3.0))
+    trace = Arrivals(ArrivalProcess.TRACE, (0.0, 1.0, 2.0, 3.0))
     assert (trace.rate_per_second, trace.variation) == (1.0, 0.0)
 
 
 def test_a_load_is_closed_or_open():
     with pytest.raises(ValueError, match="either"):
-        served(MODEL, SERVER, CHAT._replace(rate_per_second=1.0))
+        estimate_served_load(MODEL, SERVER, CHAT._replace(rate_per_second=1.0))

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from service.planning.tariff.bill import Load
-from service.planning.tariff.charges import PricePeriod, Revision, Tariff, Tier, Window
+from service.planning.tariff.bill import MeteredLoad
+from service.planning.tariff.charges import LocalTimeWindow, PricePeriod, PriceTier, Tariff, TariffRevision
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 WEEKDAYS = frozenset(range(1, 6))
@@ -16,28 +16,28 @@ def tariff(*charges, zone="Etc/UTC", currency="USD", **fields):
     return Tariff(
         currency_code=currency,
         time_zone=zone,
-        revisions=(Revision(effective_from=date(1, 1, 1), charges=charges),),
+        revisions=(TariffRevision(effective_from=date(1, 1, 1), charges=charges),),
         **fields,
     )
 
 
 def flat(price, name="all"):
-    return PricePeriod(name=name, tiers=(Tier(price=Decimal(price)),))
+    return PricePeriod(name=name, tiers=(PriceTier(price=Decimal(price)),))
 
 
 def timed(name, price, from_hour, to_hour, **fields):
-    window = Window(from_minute=round(from_hour * 60), to_minute=round(to_hour * 60), **fields)
-    return PricePeriod(name=name, tiers=(Tier(price=Decimal(price)),), windows=(window,))
+    window = LocalTimeWindow(from_minute=round(from_hour * 60), to_minute=round(to_hour * 60), **fields)
+    return PricePeriod(name=name, tiers=(PriceTier(price=Decimal(price)),), windows=(window,))
 
 
 def year(number, kw, minutes=60):
     start = datetime(number, 1, 1, tzinfo=UTC)
     hours = (datetime(number + 1, 1, 1, tzinfo=UTC) - start).total_seconds() / 3600
-    return Load(start, minutes, np.full(round(hours * 60 / minutes), float(kw)))
+    return MeteredLoad(start, minutes, np.full(round(hours * 60 / minutes), float(kw)))
 
 
 def load(start, kw, minutes=60):
-    return Load(start, minutes, np.asarray(kw, float))
+    return MeteredLoad(start, minutes, np.asarray(kw, float))
 
 
 def amounts(bill, name=None, month=None):

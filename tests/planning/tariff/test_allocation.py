@@ -13,30 +13,30 @@ from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import (
     MeteringPoint,
     TimeDependence,
-    allocate,
-    blank,
-    difference,
-    local_midnight,
-    placed,
-    time_dependence,
-    together,
-    touched_periods,
+    add_loads,
+    allocate_bill,
+    build_blank_load,
+    compute_difference,
+    compute_local_midnight,
+    find_time_dependence,
+    list_touched_periods,
+    resample_load,
 )
-from service.planning.tariff.bill import BillingPeriod, Load
-from service.planning.tariff.billing import bill
+from service.planning.tariff.bill import BillingPeriod, MeteredLoad
+from service.planning.tariff.billing import compute_bill
 from service.planning.tariff.charges import (
     BillingDemand,
     DemandCharge,
     DemandPricing,
+    DemandRatchet,
     EnergyCharge,
     FixedCharge,
     MinimumCharge,
+    PeakSpan,
     PercentageCharge,
     PricePeriod,
-    Ratchet,
-    Revision,
-    Span,
-    Tier,
+    PriceTier,
+    TariffRevision,
 )
 from tests.planning.tariff.loads import WEEKDAYS, flat, tariff, timed
 
@@ -47,13 +47,13 @@ MARCH = datetime(2025, 3, 1, tzinfo=UTC)
 
 
 def run(kw, days=10, start=MARCH, minutes=60):
-    return Load(start, minutes, np.full(round(days * 1440 / minutes), float(kw)))
+    return MeteredLoad(start, minutes, np.full(round(days * 1440 / minutes), float(kw)))
 
 
 def added(terms, baseline, *loads, **fields):
     """What each load adds to the bill of the baseline."""
     point = MeteringPoint(terms, interval_minutes=60, baseline=baseline, **fields)
-    return allocate(point, loads).allocations
+    return allocate_bill(point, loads).allocations
 
 
 def lines_of(allocation, **members):
@@ -84,8 +84,8 @@ class TestIncremental:
     def test_below_the_peak_of_others_demand_costs_nothing(self):
         """1,000 kW by day and 200 by night: 600 kW at night are 800, below what the day has set."""
         hours = np.arange(31 * 24) % 24
-        others = Load(MARCH, 60, np.where((hours >= 8) & (hours < 20), 1000.0, 200.0))
-        nights = Load(MARCH, 60, np.where((hours >= 8) & (hours < 20), 0.0, 600.0))
+        others = MeteredLoad(MARCH, 60, np.where((hours >= 8) & (hours < 20), 1000.0, 200.0))
+        nights = MeteredLoad(MARCH, 60, np.where((hours >= 8) & (hours < 20), 0.0, 600.0))
         (allocation,) = added(tariff(ENERGY, DEMAND), others, nights)
         assert [line.charge for line in lines_of(allocation)] == ["energy"]
 
@@ -94,26 +94,28 @@ class TestIncremental:
         demand are the day's and 500 more the night's; by night first, 900 are the night's and none the day's.
         """
         hours = np.arange(31 * 24) % 24
-        day = Load(MARCH, 60, np.where((hours >= 8) & (hours < 20), 400.0, 0.0))
-        night = Load(MARCH, 60, np.where((hours >= 8) & (hours < 20), 0.0, 900.0))
+        day = MeteredLoad(MARCH, 60, np.where((hours >= 8) & (hours < 20), 400.0, 0.0))
+        night = MeteredLoad(MARCH, 60, np.where((hours >= 8) & (hours < 20), 0.0, 900.0))
         terms = tariff(DEMAND)
-        base = blank(touched_periods(MARCH, MARCH + timedelta(hours=1), "Etc/UTC"), "Etc/UTC", 60)
+        base = build_blank_load(
+            list_touched_periods(MARCH, MARCH + timedelta(hours=1), "Etc/UTC"), "Etc/UTC", 60
+        )
         base = base._replace(kw=base.kw + 500.0)
         first = {name: added(terms, base, one)[0].total for name, one in (("day", day), ("night", night))}
-        after_day = added(terms, together(base, day), night)[0].total
-        after_night = added(terms, together(base, night), day)[0].total
+        after_day = added(terms, add_loads(base, day), night)[0].total
+        after_night = added(terms, add_loads(base, night), day)[0].total
         assert (first["day"], after_day) == (400 * 12, 500 * 12)
         assert (first["night"], after_night) == (900 * 12, 0)
 
     def test_tiers_are_those_that_are_left(self):
-        tiers = (Tier(price=Decimal("0.20"), limit=100_000.0), Tier(price=Decimal("0.05")))
+        tiers = (PriceTier(price=Decimal("0.20"), limit=100_000.0), PriceTier(price=Decimal("0.05")))
         terms = tariff(EnergyCharge(name="energy", periods=(PricePeriod(name="all", tiers=tiers),)))
         (line,) = lines_of(added(terms, 1000.0, run(500))[0])
         assert (line.tier, line.quantity, line.amount) == (2, 120_000.0, 6000)
 
     def test_a_bracket_that_is_left_is_taken_back(self):
         """100 kW at 10 become 300 kW at 8: 2,400 less 1,000."""
-        tiers = (Tier(price=Decimal(10), limit=200.0), Tier(price=Decimal(8)))
+        tiers = (PriceTier(price=Decimal(10), limit=200.0), PriceTier(price=Decimal(8)))
         ladder = (PricePeriod(name="all", tiers=tiers),)
         terms = tariff(DemandCharge(name="demand", periods=ladder, pricing=DemandPricing.BRACKET))
         (allocation,) = added(terms, 100.0, run(200))
@@ -148,7 +150,7 @@ class TestAfterTheRun:
         name="demand",
         periods=(flat("12"),),
         billing_demand=BillingDemand(
-            ratchets=(Ratchet(preceding_months=11, share_by_billing_month=(0.8,) * 12),)
+            ratchets=(DemandRatchet(preceding_months=11, share_by_billing_month=(0.8,) * 12),)
         ),
     )
 
@@ -178,7 +180,7 @@ class TestAfterTheRun:
             name="demand",
             periods=(flat("1"),),
             billing_demand=BillingDemand(
-                ratchets=(Ratchet(preceding_months=11, share_by_billing_month=(1.5,) * 12),)
+                ratchets=(DemandRatchet(preceding_months=11, share_by_billing_month=(1.5,) * 12),)
             ),
         )
         (allocation,) = added(tariff(high), 100.0, run(40))
@@ -186,7 +188,7 @@ class TestAfterTheRun:
         assert allocation.periods[1].total == pytest.approx(Decimal(60))
 
     def test_an_annual_peak_is_billed_with_december(self):
-        annual = DemandCharge(name="annual", periods=(flat("60"),), span=Span.CALENDAR_YEAR)
+        annual = DemandCharge(name="annual", periods=(flat("60"),), span=PeakSpan.CALENDAR_YEAR)
         (allocation,) = added(tariff(ENERGY, annual), 1000.0, run(500))
         last = allocation.periods[-1]
         assert last.period == BillingPeriod(date(2025, 12, 1), date(2026, 1, 1))
@@ -194,14 +196,14 @@ class TestAfterTheRun:
         assert last.lines[0].peak_at == MARCH
 
     def test_a_series_that_ends_leaves_months_unknown(self):
-        known = Load(MARCH, 60, np.full(61 * 24, 100.0))
+        known = MeteredLoad(MARCH, 60, np.full(61 * 24, 100.0))
         point = MeteringPoint(tariff(self.RATCHETED), interval_minutes=60, baseline=known)
-        allocated = allocate(point, [run(400)])
+        allocated = allocate_bill(point, [run(400)])
         assert [share.period.start.month for share in allocated.allocations[0].periods] == [3, 4]
         assert [period.start.month for period in allocated.unknown] == [5, 6, 7, 8, 9, 10, 11, 12, 1, 2]
 
     def test_a_series_must_cover_the_periods_of_the_run(self):
-        known = Load(MARCH, 60, np.full(30 * 24, 100.0))
+        known = MeteredLoad(MARCH, 60, np.full(30 * 24, 100.0))
         with pytest.raises(PlanningError) as caught:
             added(tariff(ENERGY), known, run(400))
         assert (caught.value.code, caught.value.pointer) == ("BASELINE_TOO_SHORT", "/site/baseline_load")
@@ -212,21 +214,23 @@ class TestStandalone:
         """Ten days from 26 March touch two months: two fixed charges, two demands."""
         point = MeteringPoint(tariff(ENERGY, DEMAND, FIXED), interval_minutes=60)
         start = datetime(2025, 3, 26, tzinfo=UTC)
-        (allocation,) = allocate(point, [run(500, start=start)]).allocations
+        (allocation,) = allocate_bill(point, [run(500, start=start)]).allocations
         assert amount(allocation, "energy") == 12_000
         assert amount(allocation, "demand") == 2 * 500 * 12
         assert amount(allocation, "customer") == 500
         assert [share.peak_kw for share in allocation.periods] == [500.0, 500.0]
 
     def test_an_annual_demand_is_that_of_the_year_of_the_run(self):
-        annual = DemandCharge(name="annual", periods=(flat("60"),), span=Span.CALENDAR_YEAR)
-        (allocation,) = allocate(MeteringPoint(tariff(annual), interval_minutes=60), [run(500)]).allocations
+        annual = DemandCharge(name="annual", periods=(flat("60"),), span=PeakSpan.CALENDAR_YEAR)
+        (allocation,) = allocate_bill(
+            MeteringPoint(tariff(annual), interval_minutes=60), [run(500)]
+        ).allocations
         assert allocation.total == 30_000
         assert [share.period.start.month for share in allocation.periods] == [3]
 
     def test_with_nothing_else_at_the_meter_both_differ_by_what_is_due_anyway(self):
         terms = tariff(ENERGY, DEMAND, FIXED)
-        (alone,) = allocate(MeteringPoint(terms, interval_minutes=60), [run(500)]).allocations
+        (alone,) = allocate_bill(MeteringPoint(terms, interval_minutes=60), [run(500)]).allocations
         (more,) = added(terms, 0.0, run(500))
         assert alone.total - more.total == 250
 
@@ -239,10 +243,10 @@ TIMED = EnergyCharge(
     ),
 )
 loads = st.lists(st.integers(0, 900), min_size=1, max_size=60).map(
-    lambda kw: Load(MARCH + timedelta(hours=5), 60, np.repeat(np.array(kw, float), 7))
+    lambda kw: MeteredLoad(MARCH + timedelta(hours=5), 60, np.repeat(np.array(kw, float), 7))
 )
 baselines = st.lists(st.integers(0, 900), min_size=1, max_size=31).map(
-    lambda kw: Load(MARCH, 60, np.resize(np.repeat(np.array(kw, float), 24), 31 * 24))
+    lambda kw: MeteredLoad(MARCH, 60, np.resize(np.repeat(np.array(kw, float), 24), 31 * 24))
 )
 TIED = tariff(
     TIMED,
@@ -250,7 +254,8 @@ TIED = tariff(
         name="blocks",
         periods=(
             PricePeriod(
-                name="all", tiers=(Tier(price=Decimal("0.2"), limit=90_000.0), Tier(price=Decimal("0.01")))
+                name="all",
+                tiers=(PriceTier(price=Decimal("0.2"), limit=90_000.0), PriceTier(price=Decimal("0.01"))),
             ),
         ),
     ),
@@ -264,8 +269,8 @@ TIED = tariff(
 @settings(max_examples=40)
 @given(baselines, loads)
 def test_the_lines_sum_to_the_difference_of_the_two_bills(baseline, load):
-    whole, without = bill(TIED, together(baseline, load)), bill(TIED, baseline)
-    allocation = difference(whole, without, [])
+    whole, without = compute_bill(TIED, add_loads(baseline, load)), compute_bill(TIED, baseline)
+    allocation = compute_difference(whole, without, [])
     assert allocation.total == pytest.approx(whole.total - without.total, abs=Decimal("1e-6"))
     assert not lines_of(allocation, kind="fixed")
     for line in lines_of(allocation):
@@ -276,10 +281,10 @@ def test_the_lines_sum_to_the_difference_of_the_two_bills(baseline, load):
 @given(baselines, loads, loads)
 def test_one_after_the_other_is_both_at_once(baseline, first, second):
     """Whoever comes first: what it adds, and what the other adds to that, is what both add together."""
-    both = added(TIED, baseline, together(blank_like(baseline), first, second))[0].total
+    both = added(TIED, baseline, add_loads(blank_like(baseline), first, second))[0].total
     for one, other in ((first, second), (second, first)):
         alone = added(TIED, baseline, one)[0].total
-        after = added(TIED, together(baseline, one), other)[0].total
+        after = added(TIED, add_loads(baseline, one), other)[0].total
         assert alone + after == pytest.approx(both, abs=Decimal("1e-6"))
 
 
@@ -287,7 +292,7 @@ def test_one_after_the_other_is_both_at_once(baseline, first, second):
 @given(baselines, loads, loads)
 def test_where_nothing_ties_loads_they_add_up(baseline, first, second):
     terms = tariff(TIMED, FIXED)
-    both = added(terms, baseline, together(blank_like(baseline), first, second))[0].total
+    both = added(terms, baseline, add_loads(blank_like(baseline), first, second))[0].total
     each = added(terms, baseline, first, second)
     assert each[0].total + each[1].total == pytest.approx(both, abs=Decimal("1e-6"))
 
@@ -303,9 +308,9 @@ def blank_like(load):
     st.integers(0, 3000),
 )
 def test_a_load_keeps_its_energy_wherever_it_is_placed(kw, own, onto, minute):
-    load = Load(MARCH + timedelta(minutes=minute), own, np.array(kw))
+    load = MeteredLoad(MARCH + timedelta(minutes=minute), own, np.array(kw))
     count = (3000 + 60 * 60) // onto + 2
-    onto_kw = placed(load, MARCH, onto, count)
+    onto_kw = resample_load(load, MARCH, onto, count)
     assert onto_kw.sum() * onto / 60 == pytest.approx(load.kw.sum() * own / 60)
     assert onto_kw.max() <= max(kw) * (1 + 1e-9)
 
@@ -315,7 +320,7 @@ class TestBillingPeriods:
 
     def test_a_run_is_billed_in_the_cycles_that_it_touches(self):
         point = MeteringPoint(tariff(ENERGY, DEMAND), interval_minutes=60, starts=self.STARTS)
-        (allocation,) = allocate(point, [run(500, days=20)]).allocations
+        (allocation,) = allocate_bill(point, [run(500, days=20)]).allocations
         assert [share.period.start for share in allocation.periods] == [*self.STARTS[:2]]
         assert [share.energy_kwh for share in allocation.periods] == [15 * 24 * 500, 5 * 24 * 500]
         assert amount(allocation, "demand") == 2 * 500 * 12
@@ -324,22 +329,22 @@ class TestBillingPeriods:
     def test_cycles_must_cover_the_run_in_order(self, starts):
         point = MeteringPoint(tariff(ENERGY), interval_minutes=60, starts=starts)
         with pytest.raises(PlanningError) as caught:
-            allocate(point, [run(500, days=20)])
+            allocate_bill(point, [run(500, days=20)])
         assert caught.value.code == "BILLING_PERIODS"
         assert caught.value.pointer == "/site/electricity/billing_period_starts"
 
     def test_months_begin_at_local_midnight(self):
         """An hour before midnight UTC it is already April in Oslo."""
         late = datetime(2025, 3, 31, 22, 30, tzinfo=UTC)
-        (period,) = touched_periods(late, late + timedelta(minutes=30), "Europe/Oslo")
+        (period,) = list_touched_periods(late, late + timedelta(minutes=30), "Europe/Oslo")
         assert period.start == date(2025, 4, 1)
-        assert local_midnight(period.start, "Europe/Oslo") == datetime(2025, 3, 31, 22, tzinfo=UTC)
+        assert compute_local_midnight(period.start, "Europe/Oslo") == datetime(2025, 3, 31, 22, tzinfo=UTC)
 
     @pytest.mark.parametrize("zone", ["Europe/Oslo", "America/Los_Angeles", "Asia/Kathmandu"])
     def test_a_change_of_the_clock_moves_no_energy(self, zone):
         start = datetime(2025, 3, 1, tzinfo=ZoneInfo(zone)).astimezone(UTC)
         point = MeteringPoint(tariff(ENERGY, zone=zone), interval_minutes=15)
-        (allocation,) = allocate(point, [run(500, days=45, start=start)]).allocations
+        (allocation,) = allocate_bill(point, [run(500, days=45, start=start)]).allocations
         assert sum(share.energy_kwh for share in allocation.periods) == pytest.approx(45 * 24 * 500)
 
 
@@ -360,10 +365,10 @@ class TestTimeDependence:
         ],
     )
     def test_by_charge(self, charges, alone, expected):
-        assert time_dependence(tariff(*charges), alone=alone) is expected
+        assert find_time_dependence(tariff(*charges), alone=alone) is expected
 
     def test_revisions_are_prices_in_time(self):
         terms = tariff(ENERGY)
-        later = Revision(effective_from=date(2026, 1, 1), charges=(ENERGY,))
+        later = TariffRevision(effective_from=date(2026, 1, 1), charges=(ENERGY,))
         both = terms.__class__(currency_code="USD", time_zone="Etc/UTC", revisions=(*terms.revisions, later))
-        assert time_dependence(both, alone=False) is TimeDependence.PRICES
+        assert find_time_dependence(both, alone=False) is TimeDependence.PRICES

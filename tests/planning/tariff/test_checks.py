@@ -10,30 +10,30 @@ import pytest
 from service.planning.errors import PlanningError
 from service.planning.tariff.charges import (
     BillingDemand,
-    Charge,
     CoincidentPeakCharge,
+    CoincidentPeakSet,
     DemandCharge,
+    DemandRatchet,
     EnergyCharge,
     FixedCharge,
+    HolidayTreatment,
+    IntervalPrices,
+    LocalTimeWindow,
     MinimumCharge,
-    OnHolidays,
     OverrunCharge,
-    PeakSet,
     PercentageCharge,
     PricePeriod,
-    Prices,
-    Ratchet,
+    PriceTier,
     ReactiveCharge,
     RealTimeCharge,
-    Revision,
-    Tier,
-    TierUnit,
-    Window,
+    TariffCharge,
+    TariffRevision,
+    TariffTierUnit,
 )
-from service.planning.tariff.checks import check
+from service.planning.tariff.checks import check_tariff
 from tests.planning.tariff.loads import START, WEEKDAYS, flat, tariff, timed
 
-HOURS = TierUnit.KWH_PER_KW
+HOURS = TariffTierUnit.KWH_PER_KW
 
 
 def energy(*periods, **fields):
@@ -43,7 +43,7 @@ def energy(*periods, **fields):
 def ladder(*tiers):
     return PricePeriod(
         name="all",
-        tiers=tuple(Tier(price=Decimal(1), limit=limit, unit=unit) for limit, unit in tiers),
+        tiers=tuple(PriceTier(price=Decimal(1), limit=limit, unit=unit) for limit, unit in tiers),
     )
 
 
@@ -52,19 +52,21 @@ def demand(*periods, **fields):
 
 
 def ratcheted(**fields):
-    return demand(billing_demand=BillingDemand(ratchets=(Ratchet(**fields),)))
+    return demand(billing_demand=BillingDemand(ratchets=(DemandRatchet(**fields),)))
 
 
 def window(**fields):
-    return energy(PricePeriod(name="all", tiers=(Tier(price=Decimal(1)),), windows=(Window(**fields),)))
+    return energy(
+        PricePeriod(name="all", tiers=(PriceTier(price=Decimal(1)),), windows=(LocalTimeWindow(**fields),))
+    )
 
 
-KWH, KW = TierUnit.KWH, TierUnit.KW
+KWH, KW = TariffTierUnit.KWH, TariffTierUnit.KW
 WINTER = frozenset({12, 1, 2})
 FAULTS = [
     ((FixedCharge(name="", price=Decimal(1)),), "CHARGE_NAME", "/0/name"),
     ((energy(), energy()), "CHARGE_NAME", "/1/name"),
-    ((Charge(name="bare"),), "CHARGE_KIND", "/0"),
+    ((TariffCharge(name="bare"),), "CHARGE_KIND", "/0"),
     ((FixedCharge(name="x", price=Decimal("NaN")),), "TARIFF_VALUE", "/0/price"),
     ((FixedCharge(name="x", price=Decimal(1), meters=0),), "TARIFF_VALUE", "/0/meters"),
     ((energy(months=frozenset()),), "TARIFF_VALUE", "/0/months"),
@@ -78,7 +80,7 @@ FAULTS = [
     ((window(from_minute=1440),), "WINDOW", "/0/periods/0/windows/0/from_minute"),
     ((window(to_minute=1441),), "WINDOW", "/0/periods/0/windows/0/to_minute"),
     (
-        (energy(PricePeriod(name="a", tiers=(Tier(price=Decimal(1)),), windows=())),),
+        (energy(PricePeriod(name="a", tiers=(PriceTier(price=Decimal(1)),), windows=())),),
         "WINDOW",
         "/0/periods/0/windows",
     ),
@@ -127,32 +129,32 @@ FAULTS = [
         "/0/free_share_of_active",
     ),
     ((CoincidentPeakCharge(name="x", sets=()),), "PEAK_SET", "/0/sets"),
-    ((CoincidentPeakCharge(name="x", sets=(PeakSet(price=None),)),), "PEAK_SET", "/0/sets/0"),
+    ((CoincidentPeakCharge(name="x", sets=(CoincidentPeakSet(price=None),)),), "PEAK_SET", "/0/sets/0"),
     (
-        (CoincidentPeakCharge(name="x", sets=(PeakSet(price=None, hours_of_year=(0,)),)),),
+        (CoincidentPeakCharge(name="x", sets=(CoincidentPeakSet(price=None, hours_of_year=(0,)),)),),
         "PEAK_SET",
         "/0/sets/0/hours_of_year",
     ),
     (
-        (RealTimeCharge(name="x", prices=Prices(datetime(2024, 1, 1), 60, np.ones(1))),),  # noqa: DTZ001
+        (RealTimeCharge(name="x", prices=IntervalPrices(datetime(2024, 1, 1), 60, np.ones(1))),),  # noqa: DTZ001
         "PRICES",
         "/0/prices/start",
     ),
-    ((RealTimeCharge(name="x", prices=Prices(START, 60, np.ones(0))),), "PRICES", "/0/prices/values"),
+    ((RealTimeCharge(name="x", prices=IntervalPrices(START, 60, np.ones(0))),), "PRICES", "/0/prices/values"),
 ]
 
 
 @pytest.mark.parametrize(("charges", "code", "pointer"), FAULTS)
 def test_a_fault_is_named_with_its_place(charges, code, pointer):
     with pytest.raises(PlanningError) as problem:
-        check(tariff(*charges))
+        check_tariff(tariff(*charges))
     assert (problem.value.code, problem.value.pointer) == (code, f"/revisions/0/charges{pointer}")
 
 
 def test_faults_of_the_tariff_itself():
     sound = tariff(energy())
-    check(sound)
-    early = Revision(effective_from=date(1, 1, 1), charges=())
+    check_tariff(sound)
+    early = TariffRevision(effective_from=date(1, 1, 1), charges=())
     for wrong, code, pointer in (
         (replace(sound, time_zone="Mars/Olympus"), "TIME_ZONE_UNKNOWN", "/time_zone"),
         (replace(sound, time_zone="../etc"), "TIME_ZONE_UNKNOWN", "/time_zone"),
@@ -165,39 +167,39 @@ def test_faults_of_the_tariff_itself():
         (replace(sound, secondary_loss_factor=-0.1), "TARIFF_VALUE", "/secondary_loss_factor"),
     ):
         with pytest.raises(PlanningError) as problem:
-            check(wrong)
+            check_tariff(wrong)
         assert (problem.value.code, problem.value.pointer) == (code, pointer)
 
 
 def test_windows_that_meet_on_some_day_overlap():
     """A night that begins on Friday and lasts into Saturday meets a window of Saturday morning."""
     friday = timed("night", "1", 22, 6, weekdays=frozenset({5}))
-    check(tariff(energy(friday, timed("saturday", "1", 6, 12, weekdays=frozenset({6})))))
+    check_tariff(tariff(energy(friday, timed("saturday", "1", 6, 12, weekdays=frozenset({6})))))
     with pytest.raises(PlanningError):
-        check(tariff(energy(friday, timed("saturday", "1", 5, 12, weekdays=frozenset({6})))))
+        check_tariff(tariff(energy(friday, timed("saturday", "1", 5, 12, weekdays=frozenset({6})))))
     january = timed("night", "1", 22, 6, months=frozenset({1}))
     with pytest.raises(PlanningError):
-        check(tariff(energy(january, timed("february", "1", 5, 12, months=frozenset({2})))))
+        check_tariff(tariff(energy(january, timed("february", "1", 5, 12, months=frozenset({2})))))
 
 
 def test_holidays_count_where_a_tariff_has_any():
     peak = timed("peak", "1", 0, 24, weekdays=WEEKDAYS)
     off = PricePeriod(
         name="off",
-        tiers=(Tier(price=Decimal(1)),),
-        windows=(Window(weekdays=frozenset({6, 7}), holidays=OnHolidays.INCLUDED),),
+        tiers=(PriceTier(price=Decimal(1)),),
+        windows=(LocalTimeWindow(weekdays=frozenset({6, 7}), holidays=HolidayTreatment.INCLUDED),),
     )
-    check(tariff(energy(peak, off)))
+    check_tariff(tariff(energy(peak, off)))
     with pytest.raises(PlanningError):
-        check(tariff(energy(peak, off), holidays=frozenset({date(2024, 12, 25)})))
-    without = replace(peak, windows=(replace(peak.windows[0], holidays=OnHolidays.EXCLUDED),))
-    check(tariff(energy(without, off), holidays=frozenset({date(2024, 12, 25)})))
+        check_tariff(tariff(energy(peak, off), holidays=frozenset({date(2024, 12, 25)})))
+    without = replace(peak, windows=(replace(peak.windows[0], holidays=HolidayTreatment.EXCLUDED),))
+    check_tariff(tariff(energy(without, off), holidays=frozenset({date(2024, 12, 25)})))
 
 
 def test_a_nested_ladder_of_hours_use_is_sound():
     tiers = [(200.0, HOURS), (3000.0, KWH), (10000.0, KWH), (None, KWH), (400.0, HOURS), (None, HOURS)]
-    check(tariff(energy(ladder(*tiers))))
+    check_tariff(tariff(energy(ladder(*tiers))))
 
 
 def test_a_ratchet_may_look_at_the_billing_month_alone():
-    check(tariff(ratcheted(preceding_months=0, within_billing_month=True)))
+    check_tariff(tariff(ratcheted(preceding_months=0, within_billing_month=True)))

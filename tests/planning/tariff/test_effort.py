@@ -9,43 +9,50 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from service.planning.energy.load_profile import LoadProfile, Phase, PhaseName, series
+from service.planning.energy.load_profile import LoadProfile, PhaseName, PowerPhase, build_load_series
 from service.planning.errors import PlanningError
-from service.planning.scheduling.shift import costs_of_starts, overlap, starts_within
+from service.planning.scheduling.shift import build_starts, compute_overlap, compute_start_costs
 from service.planning.tariff import calendar
-from service.planning.tariff.allocation import MeteringPoint, allocate
-from service.planning.tariff.bill import Determinants, Load
-from service.planning.tariff.billing import annual_bill_of, bill, bill_by_meter, bill_of
+from service.planning.tariff.allocation import MeteringPoint, allocate_bill
+from service.planning.tariff.bill import BillingDeterminants, MeteredLoad
+from service.planning.tariff.billing import (
+    compute_annual_bill,
+    compute_bill,
+    compute_determinants_bill,
+    compute_metered_bill,
+)
 from service.planning.tariff.charges import (
-    Accumulation,
     BillingDemand,
     CoincidentPeakCharge,
+    CoincidentPeakSet,
     DemandCharge,
+    DemandRatchet,
     EnergyCharge,
-    PeakSet,
+    LocalTimeWindow,
     PercentageCharge,
     PricePeriod,
-    Ratchet,
-    Revision,
-    Tier,
-    Window,
+    PriceTier,
+    TariffRevision,
+    TierAccumulation,
 )
-from service.planning.tariff.checks import MOST_WINDOWS, check
-from service.planning.tariff.demand import Earlier, LookBack
+from service.planning.tariff.checks import MOST_WINDOWS, check_tariff
+from service.planning.tariff.demand import EarlierPeaks, RatchetHistory
 from service.planning.tariff.effort import (
     MOST_ORDINARY_STEPS,
     MOST_STEPS,
-    Effort,
-    Extent,
-    Share,
-    bill_effort,
-    ordinary_effort,
+    BillingEffort,
+    EffortShare,
+    LoadExtent,
+    estimate_bill_effort,
+    estimate_ordinary_effort,
 )
 from service.planning.tariff.meter import SeriesMeter
 from tests.planning.tariff.loads import flat, tariff, timed
 
-YEAR = Load(datetime(2025, 1, 1, tzinfo=UTC), 15, np.random.default_rng(3).uniform(50.0, 90.0, 96 * 365))
-FIVE_MINUTES = Load(datetime(2025, 1, 1, tzinfo=UTC), 5, np.full(288 * 730, 70.0))
+YEAR = MeteredLoad(
+    datetime(2025, 1, 1, tzinfo=UTC), 15, np.random.default_rng(3).uniform(50.0, 90.0, 96 * 365)
+)
+FIVE_MINUTES = MeteredLoad(datetime(2025, 1, 1, tzinfo=UTC), 5, np.full(288 * 730, 70.0))
 
 
 class CountingMeter(SeriesMeter):
@@ -59,14 +66,14 @@ class CountingMeter(SeriesMeter):
         self.highest_read += 1
         return super().read_highest(charge, periods)
 
-    def coincident(self, charge):
+    def find_coincident_demands(self, charge):
         self.coincident_read += 1
-        return super().coincident(charge)
+        return super().find_coincident_demands(charge)
 
 
 def ratchets(count, months):
     return tuple(
-        Ratchet(preceding_months=months, share_by_billing_month=(0.5 + 0.01 * place,) * 12)
+        DemandRatchet(preceding_months=months, share_by_billing_month=(0.5 + 0.01 * place,) * 12)
         for place in range(count)
     )
 
@@ -75,21 +82,21 @@ def minute_windows(count, first=0):
     return tuple(
         PricePeriod(
             name=str(place),
-            tiers=(Tier(price=Decimal(1)),),
-            windows=(Window(from_minute=place % 1440, to_minute=place % 1440 + 1),),
+            tiers=(PriceTier(price=Decimal(1)),),
+            windows=(LocalTimeWindow(from_minute=place % 1440, to_minute=place % 1440 + 1),),
         )
         for place in range(first, first + count)
     )
 
 
 def ladder(count):
-    rising = tuple(Tier(price=Decimal(1), limit=0.001 * (place + 1)) for place in range(count - 1))
-    return (*rising, Tier(price=Decimal(1)))
+    rising = tuple(PriceTier(price=Decimal(1), limit=0.001 * (place + 1)) for place in range(count - 1))
+    return (*rising, PriceTier(price=Decimal(1)))
 
 
 def refused(terms, load=FIVE_MINUTES):
     with pytest.raises(PlanningError) as caught:
-        bill(terms, load)
+        compute_bill(terms, load)
     return caught.value.code
 
 
@@ -103,18 +110,18 @@ def test_peaks_of_a_month_are_read_once_for_all_charges_and_ratchets():
     ]
     terms = tariff(*charges)
     meter = CountingMeter(terms, YEAR, None)
-    bill_by_meter(terms, meter)
+    compute_metered_bill(terms, meter)
     # By either hours, and of all hours for ratchets, which are those of the first.
     assert meter.highest_read == 3
-    assert bill_by_meter(terms, meter) == bill(terms, YEAR)
+    assert compute_metered_bill(terms, meter) == compute_bill(terms, YEAR)
 
 
 def test_charges_of_the_same_hours_keep_their_own_names_and_prices():
-    named = (PricePeriod(name="other", tiers=(Tier(price=Decimal(5)),)),)
-    two = bill(
+    named = (PricePeriod(name="other", tiers=(PriceTier(price=Decimal(5)),)),)
+    two = compute_bill(
         tariff(DemandCharge(name="a", periods=(flat("9"),)), DemandCharge(name="b", periods=named)), YEAR
     )
-    alone = bill(tariff(DemandCharge(name="b", periods=named)), YEAR)
+    alone = compute_bill(tariff(DemandCharge(name="b", periods=named)), YEAR)
     for both, one in zip(two.periods, alone.periods, strict=True):
         assert both.lines[1:] == one.lines
 
@@ -123,48 +130,48 @@ def test_ratchets_that_are_alike_look_back_once():
     charge = DemandCharge(name="d", periods=(flat("9"),))
     meter = SeriesMeter(tariff(charge), YEAR, None)
     back, peaks = (
-        LookBack(meter.months, Earlier({}, wraps_year=False, first_month=meter.first_month)),
-        meter.peaks(charge),
+        RatchetHistory(meter.months, EarlierPeaks({}, wraps_year=False, first_month=meter.first_month)),
+        meter.find_peaks(charge),
     )
     one, *others = ratchets(3, 12)
-    found = back.floors(one, peaks, None)
-    assert back.floors(replace(one, raises=("all",)), peaks, None) is found
-    assert back.floors(others[0], peaks, None).by_month != found.by_month
+    found = back.get_floors(one, peaks, None)
+    assert back.get_floors(replace(one, raises=("all",)), peaks, None) is found
+    assert back.get_floors(others[0], peaks, None).by_month != found.by_month
 
 
 def test_peak_intervals_of_the_grid_are_read_once_for_each_charge():
-    hours = PeakSet(price=Decimal(3), hours_of_year=(17, 4000))
+    hours = CoincidentPeakSet(price=Decimal(3), hours_of_year=(17, 4000))
     terms = tariff(*(CoincidentPeakCharge(name=str(n), sets=(hours,)) for n in range(5)))
     meter = CountingMeter(terms, FIVE_MINUTES, None)
-    bill_by_meter(terms, meter)
+    compute_metered_bill(terms, meter)
     assert meter.coincident_read == 5
 
 
 def test_loads_of_the_same_years_share_the_changes_of_the_clock():
     zone, first = ZoneInfo("America/Denver"), 55 * 365 * 1440
-    calendar.clock(zone, first, first + 17 * 365 * 1440)
-    before = calendar._changes.cache_info().misses
-    found = calendar.clock(zone, first + 61, first + 16 * 365 * 1440 + 7)
-    assert calendar._changes.cache_info().misses == before
+    calendar.build_clock(zone, first, first + 17 * 365 * 1440)
+    before = calendar._list_offset_changes.cache_info().misses
+    found = calendar.build_clock(zone, first + 61, first + 16 * 365 * 1440 + 7)
+    assert calendar._list_offset_changes.cache_info().misses == before
     assert len(found.starts) in (32, 33)
 
 
 @pytest.mark.parametrize("year", [1, 9999])
 def test_the_clock_reaches_the_first_and_the_last_year(year):
     days = (date(year, 6, 1) - date(1970, 1, 1)).days
-    assert calendar.clock(ZoneInfo("Europe/Berlin"), days * 1440, days * 1440 + 60).starts.tolist() == [
+    assert calendar.build_clock(ZoneInfo("Europe/Berlin"), days * 1440, days * 1440 + 60).starts.tolist() == [
         days * 1440
     ]
 
 
 def test_a_load_of_many_months_reads_each_month_by_its_own_effectiveness():
     """One pass over the load, not one for each of 200 months: else some hundred times as long."""
-    phases = (Phase(PhaseName.STEADY, 17 * 365 * 86400.0, (1000.0,)),)
+    phases = (PowerPhase(PhaseName.STEADY, 17 * 365 * 86400.0, (1000.0,)),)
     months = tuple(1.1 + place / 100 for place in range(12))
     taken = []
     for pue in ((1.1,), months):
         began = process_time()
-        found = series(LoadProfile(("all",), phases, pue), datetime(2026, 1, 1, tzinfo=UTC), 15)
+        found = build_load_series(LoadProfile(("all",), phases, pue), datetime(2026, 1, 1, tzinfo=UTC), 15)
         taken.append(process_time() - began)
     assert found.kw[[0, 96 * 40]].tolist() == pytest.approx([1.1, 1.11])
     assert taken[1] < 30 * taken[0]
@@ -184,7 +191,9 @@ def test_energy_of_a_year_is_looked_up_once_for_each_charge_and_month():
     def looked_up(count):
         charges = [EnergyCharge(name=str(n), periods=(flat("1"),)) for n in range(count)]
         given = CountedEnergy({(month, "all"): 10.0 for month in range(1, 13)})
-        bill_of(tariff(*charges), Determinants(2025, given, {}, dict.fromkeys(range(1, 13), 5.0)))
+        compute_determinants_bill(
+            tariff(*charges), BillingDeterminants(2025, given, {}, dict.fromkeys(range(1, 13), 5.0))
+        )
         return given.looked_up
 
     assert looked_up(40) < 3 * looked_up(20)
@@ -197,13 +206,13 @@ def test_a_run_of_years_is_moved_in_little_more_than_a_bill_a_start():
         DemandCharge(name="d", periods=(timed("peak", "9", 12, 18), timed("rest", "2", 18, 12))),
     )
     point, begins = MeteringPoint(terms), datetime(2026, 1, 3, tzinfo=UTC)
-    run = Load(begins, 15, np.random.default_rng(5).uniform(50.0, 90.0, 96 * 365 * 3))
-    starts = starts_within(begins, begins + timedelta(days=39), 1440, 15)
+    run = MeteredLoad(begins, 15, np.random.default_rng(5).uniform(50.0, 90.0, 96 * 365 * 3))
+    starts = build_starts(begins, begins + timedelta(days=39), 1440, 15)
     began = process_time()
-    whole = allocate(point, [run]).allocations[0].total
+    whole = allocate_bill(point, [run]).allocations[0].total
     alone = process_time() - began
     began = process_time()
-    costs = costs_of_starts(point, run, starts)
+    costs = compute_start_costs(point, run, starts)
     assert process_time() - began < 160 * alone
     assert abs(costs[0] - whole) < Decimal("0.000001")
     assert len(costs) == 40
@@ -211,7 +220,7 @@ def test_a_run_of_years_is_moved_in_little_more_than_a_bill_a_start():
 
 def test_of_a_run_only_starts_that_touch_a_stretch_have_a_row():
     kw = np.arange(1.0, 6.0)
-    found = overlap(kw, (2, 3, 10), 9, 14, 0.0)
+    found = compute_overlap(kw, (2, 3, 10), 9, 14, 0.0)
     for start in range(10):
         placed = np.zeros(60)
         placed[2 + 3 * start : 7 + 3 * start] = kw
@@ -225,7 +234,9 @@ def test_of_a_run_only_starts_that_touch_a_stretch_have_a_row():
 HOURS = [
     (
         PricePeriod(
-            name="x", tiers=(Tier(price=Decimal(1)),), windows=(Window(from_minute=n, to_minute=700 + n),)
+            name="x",
+            tiers=(PriceTier(price=Decimal(1)),),
+            windows=(LocalTimeWindow(from_minute=n, to_minute=700 + n),),
         ),
     )
     for n in range(200)
@@ -248,7 +259,7 @@ DEAR = {
         EnergyCharge(
             name=str(n),
             periods=(PricePeriod(name="x", tiers=ladder(50)),),
-            accumulation=Accumulation.ALL_PERIODS_IN_TIME_ORDER,
+            accumulation=TierAccumulation.ALL_PERIODS_IN_TIME_ORDER,
         )
         for n in range(40)
     ],
@@ -258,7 +269,7 @@ DEAR = {
     ],
     "peak intervals of the grid": [
         CoincidentPeakCharge(
-            name=str(n), sets=(PeakSet(price=Decimal(1), hours_of_year=tuple(range(1, 1001))),) * 24
+            name=str(n), sets=(CoincidentPeakSet(price=Decimal(1), hours_of_year=tuple(range(1, 1001))),) * 24
         )
         for n in range(50)
     ],
@@ -271,7 +282,7 @@ def test_what_a_bill_would_take_is_refused_before_it_is_worked_out(charges):
 
 
 def test_a_load_that_windows_cut_into_too_many_pieces_is_refused():
-    load = Load(datetime(2025, 1, 1, tzinfo=UTC), 60, np.full(24 * 365 * 10, 70.0))
+    load = MeteredLoad(datetime(2025, 1, 1, tzinfo=UTC), 60, np.full(24 * 365 * 10, 70.0))
     assert refused(tariff(EnergyCharge(name="e", periods=minute_windows(600))), load) == "LOAD_TOO_LONG"
 
 
@@ -280,8 +291,8 @@ def test_billing_quantities_of_a_year_are_bounded_too():
         *(EnergyCharge(name=str(n), periods=(PricePeriod(name="x", tiers=ladder(500)),)) for n in range(200))
     )
     for asked in (
-        lambda: bill_of(dear, Determinants(2025, {}, {}, {})),
-        lambda: annual_bill_of(dear, year=2025, energy_kwh=1.0, peak_kw=1.0),
+        lambda: compute_determinants_bill(dear, BillingDeterminants(2025, {}, {}, {})),
+        lambda: compute_annual_bill(dear, year=2025, energy_kwh=1.0, peak_kw=1.0),
     ):
         with pytest.raises(PlanningError) as caught:
             asked()
@@ -290,16 +301,16 @@ def test_billing_quantities_of_a_year_are_bounded_too():
 
 def test_more_windows_than_can_be_compared_are_refused():
     charges = [EnergyCharge(name=str(n), periods=minute_windows(1440)) for n in range(7)]
-    check(tariff(*charges[:6]))
+    check_tariff(tariff(*charges[:6]))
     with pytest.raises(PlanningError) as caught:
-        check(tariff(*charges))
+        check_tariff(tariff(*charges))
     assert caught.value.code == "TARIFF_TOO_COSTLY"
     assert f"{7 * 1440:,}" in caught.value.detail
     assert f"{MOST_WINDOWS:,}" in caught.value.detail
 
 
 def test_the_problem_names_the_members_that_take_the_most():
-    effort = Effort((Share(10.0, "few"), Share(90.0, "3 ratchets"))).times(2, "sites")
+    effort = BillingEffort((EffortShare(10.0, "few"), EffortShare(90.0, "3 ratchets"))).scale(2, "sites")
     with pytest.raises(PlanningError) as caught:
         effort.check(150.0, "/sites")
     assert (caught.value.code, caught.value.pointer) == ("BILL_TOO_COSTLY", "/sites")
@@ -310,11 +321,11 @@ def test_only_revisions_in_force_count():
     charge = EnergyCharge(name="e", periods=(PricePeriod(name="x", tiers=ladder(50)),))
     days = [date(2000 + place, 1, 1) for place in range(40)]
     terms = replace(
-        tariff(charge), revisions=tuple(Revision(effective_from=day, charges=(charge,)) for day in days)
+        tariff(charge), revisions=tuple(TariffRevision(effective_from=day, charges=(charge,)) for day in days)
     )
-    year = Extent(96 * 365, 15, 12, date(2025, 1, 1))
-    one = bill_effort(replace(terms, revisions=terms.revisions[:1]), year).total
-    assert one < bill_effort(terms, year).total < 4 * one
+    year = LoadExtent(96 * 365, 15, 12, date(2025, 1, 1))
+    one = estimate_bill_effort(replace(terms, revisions=terms.revisions[:1]), year).total
+    assert one < estimate_bill_effort(terms, year).total < 4 * one
 
 
 def test_what_is_ordinary_may_be_stored():
@@ -327,11 +338,11 @@ def test_what_is_ordinary_may_be_stored():
             for n in range(5)
         ),
     )
-    assert ordinary_effort(ordinary).total < MOST_ORDINARY_STEPS / 3
+    assert estimate_ordinary_effort(ordinary).total < MOST_ORDINARY_STEPS / 3
     looking_far = [
         DemandCharge(
             name=str(n), periods=(flat("9"),), billing_demand=BillingDemand(ratchets=ratchets(6, 120))
         )
         for n in range(50)
     ]
-    assert MOST_ORDINARY_STEPS < ordinary_effort(tariff(*looking_far)).total < MOST_STEPS
+    assert MOST_ORDINARY_STEPS < estimate_ordinary_effort(tariff(*looking_far)).total < MOST_STEPS

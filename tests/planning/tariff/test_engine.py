@@ -9,24 +9,24 @@ import pytest
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import BillingPeriod
-from service.planning.tariff.billing import bill
+from service.planning.tariff.billing import compute_bill
 from service.planning.tariff.charges import (
-    Accumulation,
     BillingDemand,
+    ChargeProration,
     DemandCharge,
+    DemandRatchet,
     EnergyCharge,
     FixedCharge,
+    FixedChargePeriod,
+    LocalTimeWindow,
     MinimumCharge,
-    Per,
     PercentageCharge,
     PricePeriod,
-    Proration,
-    Ratchet,
-    Revision,
+    PriceTier,
     Tariff,
-    Tier,
-    TierUnit,
-    Window,
+    TariffRevision,
+    TariffTierUnit,
+    TierAccumulation,
 )
 from tests.planning.tariff.loads import WEEKDAYS, amounts, flat, load, tariff, timed, year
 
@@ -38,11 +38,11 @@ def approx(value, tolerance=1e-9):
 def test_fixed_charges_by_day_month_year_and_meter():
     """February 2024 has 29 days: 29 x 2 + 100 x 3 meters + 1200 / 12."""
     charges = (
-        FixedCharge(name="day", price=Decimal(2), per=Per.DAY),
+        FixedCharge(name="day", price=Decimal(2), per=FixedChargePeriod.DAY),
         FixedCharge(name="month", price=Decimal(100), meters=3),
-        FixedCharge(name="year", price=Decimal(1200), per=Per.YEAR),
+        FixedCharge(name="year", price=Decimal(1200), per=FixedChargePeriod.YEAR),
     )
-    found = bill(tariff(*charges), load(datetime(2024, 2, 10, tzinfo=UTC), [1.0]))
+    found = compute_bill(tariff(*charges), load(datetime(2024, 2, 10, tzinfo=UTC), [1.0]))
     assert [line.amount for line in found.periods[0].lines] == [58, 300, 100]
     assert [(line.quantity, line.unit) for line in found.periods[0].lines] == [
         (29.0, "day"), (3.0, "month"), (1 / 12, "year"),
@@ -57,29 +57,29 @@ def test_energy_by_time_of_use_reads_the_local_clock():
             timed("peak", "0.30", 9, 17, weekdays=WEEKDAYS),
             PricePeriod(
                 name="off",
-                tiers=(Tier(price=Decimal("0.10")),),
+                tiers=(PriceTier(price=Decimal("0.10")),),
                 windows=(
-                    Window(from_minute=17 * 60, to_minute=9 * 60, weekdays=frozenset(range(1, 8))),
-                    Window(from_minute=540, to_minute=1020, weekdays=frozenset({6, 7})),
+                    LocalTimeWindow(from_minute=17 * 60, to_minute=9 * 60, weekdays=frozenset(range(1, 8))),
+                    LocalTimeWindow(from_minute=540, to_minute=1020, weekdays=frozenset({6, 7})),
                 ),
             ),
         ),
     )
     start = datetime(2024, 3, 4, tzinfo=ZoneInfo("Europe/Berlin"))
-    found = bill(tariff(charge, zone="Europe/Berlin"), load(start, [10.0] * 24))
+    found = compute_bill(tariff(charge, zone="Europe/Berlin"), load(start, [10.0] * 24))
     assert {line.period: line.quantity for line in found.periods[0].lines} == {"peak": 80.0, "off": 160.0}
     assert found.total == approx("40.00")
 
 
-TIERS = (Tier(price=Decimal("0.10"), limit=100.0), Tier(price=Decimal("0.20")))
+TIERS = (PriceTier(price=Decimal("0.10"), limit=100.0), PriceTier(price=Decimal("0.20")))
 
 
 def test_tiers_count_the_energy_of_the_month():
     """FPL RS-1 as REopt tests it (bills.csv reopt-fpl-tier): 2000 kWh a month cost 2342.88 a year."""
-    tiers = (Tier(price=Decimal("0.08721"), limit=1000.0), Tier(price=Decimal("0.10803")))
+    tiers = (PriceTier(price=Decimal("0.08721"), limit=1000.0), PriceTier(price=Decimal("0.10803")))
     charge = EnergyCharge(name="energy", periods=(PricePeriod(name="all", tiers=tiers),))
     kw = np.concatenate([np.full(days * 24, 2000.0 / (days * 24)) for days in MONTH_DAYS])
-    found = bill(tariff(charge), load(datetime(2022, 1, 1, tzinfo=UTC), kw))
+    found = compute_bill(tariff(charge), load(datetime(2022, 1, 1, tzinfo=UTC), kw))
     assert found.total == approx("2342.88")
     assert [(line.tier, round(line.quantity, 6)) for line in found.periods[3].lines] == [(1, 1000), (2, 1000)]
 
@@ -91,21 +91,21 @@ def test_tiers_of_all_periods_fill_in_order_of_time():
     """bills.csv eeco-tier-energy: 100 kW for a day, 100 kWh at 0.05, 18 h at 0.10, 5 h at 0.15: 260."""
     charge = EnergyCharge(
         name="energy",
-        accumulation=Accumulation.ALL_PERIODS_IN_TIME_ORDER,
+        accumulation=TierAccumulation.ALL_PERIODS_IN_TIME_ORDER,
         periods=(
             PricePeriod(
                 name="base",
-                tiers=(Tier(price=Decimal("0.05"), limit=100.0), Tier(price=Decimal("0.10"))),
-                windows=(Window(from_minute=21 * 60, to_minute=16 * 60),),
+                tiers=(PriceTier(price=Decimal("0.05"), limit=100.0), PriceTier(price=Decimal("0.10"))),
+                windows=(LocalTimeWindow(from_minute=21 * 60, to_minute=16 * 60),),
             ),
             PricePeriod(
                 name="peak",
-                tiers=(Tier(price=Decimal("0.10"), limit=100.0), Tier(price=Decimal("0.15"))),
-                windows=(Window(from_minute=16 * 60, to_minute=21 * 60),),
+                tiers=(PriceTier(price=Decimal("0.10"), limit=100.0), PriceTier(price=Decimal("0.15"))),
+                windows=(LocalTimeWindow(from_minute=16 * 60, to_minute=21 * 60),),
             ),
         ),
     )
-    found = bill(tariff(charge), load(datetime(2024, 7, 10, tzinfo=UTC), [100.0] * 96, 15))
+    found = compute_bill(tariff(charge), load(datetime(2024, 7, 10, tzinfo=UTC), [100.0] * 96, 15))
     assert found.total == approx("260")
 
 
@@ -114,18 +114,20 @@ def test_hours_use_tiers_nest_a_ladder_of_kwh():
 
     10,000 = 3000 x 0.20 + 7000 x 0.15; then 20,000 x 0.05 up to 600 h and 10,000 x 0.01 beyond.
     """
-    unit = TierUnit.KWH_PER_KW
+    unit = TariffTierUnit.KWH_PER_KW
     tiers = (
-        Tier(price=Decimal(9), limit=200.0, unit=unit),
-        Tier(price=Decimal("0.20"), limit=3000.0),
-        Tier(price=Decimal("0.15"), limit=20000.0),
-        Tier(price=Decimal(7)),
-        Tier(price=Decimal("0.05"), limit=600.0, unit=unit),
-        Tier(price=Decimal("0.01"), unit=unit),
+        PriceTier(price=Decimal(9), limit=200.0, unit=unit),
+        PriceTier(price=Decimal("0.20"), limit=3000.0),
+        PriceTier(price=Decimal("0.15"), limit=20000.0),
+        PriceTier(price=Decimal(7)),
+        PriceTier(price=Decimal("0.05"), limit=600.0, unit=unit),
+        PriceTier(price=Decimal("0.01"), unit=unit),
     )
     charge = EnergyCharge(name="energy", periods=(PricePeriod(name="all", tiers=tiers),))
     kw = np.full(800, 50.0)
-    found = bill(tariff(charge), load(datetime(2024, 7, 1, tzinfo=UTC), kw), periods=[JULY_AND_A_WEEK])
+    found = compute_bill(
+        tariff(charge), load(datetime(2024, 7, 1, tzinfo=UTC), kw), periods=[JULY_AND_A_WEEK]
+    )
     assert [(line.tier, line.quantity) for line in found.periods[0].lines] == [
         (2, 3000.0), (3, 7000.0), (5, 20000.0), (6, 10000.0),
     ]  # fmt: skip
@@ -140,7 +142,7 @@ def test_a_demand_charge_names_the_interval_that_set_the_peak():
     kw[1234] = 100.0
     charge = DemandCharge(name="demand", periods=(flat("10"),))
     start = datetime(2024, 1, 1, tzinfo=ZoneInfo("America/Los_Angeles"))
-    (line,) = bill(tariff(charge, zone="America/Los_Angeles"), load(start, kw, 15)).periods[0].lines
+    (line,) = compute_bill(tariff(charge, zone="America/Los_Angeles"), load(start, kw, 15)).periods[0].lines
     assert (line.quantity, line.amount, line.unit) == (100.0, 1000, "kW")
     assert line.peak_at == datetime(2024, 1, 13, 20, 30, tzinfo=start.tzinfo)
 
@@ -153,7 +155,7 @@ def test_demand_windows_average_intervals():
 
     def peak(**fields):
         charge = DemandCharge(name="demand", periods=(flat("1"),), **fields)
-        line = bill(tariff(charge), day).periods[0].lines[0]
+        line = compute_bill(tariff(charge), day).periods[0].lines[0]
         return line.quantity, line.peak_at.hour, line.peak_at.minute
 
     assert peak() == (80.0, 10, 30)
@@ -166,7 +168,7 @@ def test_an_interval_that_a_boundary_cuts_splits_energy_and_counts_on_both_sides
     """10 kW from 08:00 to 09:00 across 08:30: 5 kWh each, 10 kW each, and a finding."""
     periods = (timed("night", "0.1", 0, 8.5), timed("day", "0.2", 8.5, 24))
     charges = (EnergyCharge(name="energy", periods=periods), DemandCharge(name="demand", periods=periods))
-    found = bill(tariff(*charges), load(datetime(2024, 1, 1, 8, tzinfo=UTC), [10.0]))
+    found = compute_bill(tariff(*charges), load(datetime(2024, 1, 1, 8, tzinfo=UTC), [10.0]))
     quantities = [(line.charge, line.period, line.quantity) for line in found.periods[0].lines]
     assert quantities == [
         ("energy", "night", 5.0), ("energy", "day", 5.0), ("demand", "night", 10.0), ("demand", "day", 10.0),
@@ -179,8 +181,12 @@ def test_an_interval_that_a_boundary_cuts_splits_energy_and_counts_on_both_sides
 @pytest.mark.parametrize(
     ("ratchet", "wraps", "expected"),
     [
-        (Ratchet(share_by_billing_month=(0.75,) * 12, peak_months=frozenset({1, 4, 12})), False, "74500"),
-        (Ratchet(share_by_billing_month=(0.75,) * 12, preceding_months=6), True, "79375"),
+        (
+            DemandRatchet(share_by_billing_month=(0.75,) * 12, peak_months=frozenset({1, 4, 12})),
+            False,
+            "74500",
+        ),
+        (DemandRatchet(share_by_billing_month=(0.75,) * 12, preceding_months=6), True, "79375"),
     ],
 )
 def test_ratchets_of_months_and_of_a_range(ratchet, wraps, expected):
@@ -188,43 +194,45 @@ def test_ratchets_of_months_and_of_a_range(ratchet, wraps, expected):
     rates = (10, 10, 20, 50, 20, 10, 20, 20, 20, 20, 20, 5)
     periods = tuple(
         PricePeriod(
-            name=str(month), tiers=(Tier(price=Decimal(rate)),), windows=(Window(months=frozenset({month})),)
+            name=str(month),
+            tiers=(PriceTier(price=Decimal(rate)),),
+            windows=(LocalTimeWindow(months=frozenset({month})),),
         )
         for month, rate in enumerate(rates, 1)
     )
     charge = DemandCharge(name="demand", periods=periods, billing_demand=BillingDemand(ratchets=(ratchet,)))
     series = year(2022, 100.0)
     series.kw[[21, 2402, 4087, 8332]] = 200.0, 400.0, 500.0, 300.0
-    found = bill(tariff(charge), series, wraps_year=wraps)
+    found = compute_bill(tariff(charge), series, wraps_year=wraps)
     assert found.total == approx(expected)
 
 
 def test_months_before_the_load_come_from_the_history_or_count_nothing_and_are_named():
-    rule = BillingDemand(ratchets=(Ratchet(preceding_months=2, share_by_peak_month=(0.5,) * 12),))
+    rule = BillingDemand(ratchets=(DemandRatchet(preceding_months=2, share_by_peak_month=(0.5,) * 12),))
     terms = tariff(DemandCharge(name="demand", periods=(flat("1"),), billing_demand=rule))
     series = load(datetime(2024, 3, 1, tzinfo=UTC), [10.0] * 48)
-    unknown = bill(terms, series)
+    unknown = compute_bill(terms, series)
     assert unknown.total == 10
     assert "2024-01, 2024-02" in unknown.findings[0].detail
-    known = bill(terms, series, history={(2024, 1): 60.0, (2024, 2): -90.0})
+    known = compute_bill(terms, series, history={(2024, 1): 60.0, (2024, 2): -90.0})
     assert known.total == 30
     assert not known.findings
     assert known.periods[0].billing_demand_kw == {"demand": 30.0}
     assert known.periods[0].lines[0].note == "0.5 of the 60 kW of 2024-01"
     april = load(datetime(2024, 3, 20, tzinfo=UTC), [10.0] * 24 * 20)
-    part = bill(terms, april, history={(2024, 1): 0.0, (2024, 2): 0.0, (2024, 3): 40.0})
+    part = compute_bill(terms, april, history={(2024, 1): 0.0, (2024, 2): 0.0, (2024, 3): 40.0})
     assert [period.billing_demand_kw["demand"] for period in part.periods] == [10.0, 20.0]
 
 
 def test_a_period_after_the_load_carries_its_ratchet():
-    rule = BillingDemand(ratchets=(Ratchet(preceding_months=11, share_by_peak_month=(0.8,) * 12),))
+    rule = BillingDemand(ratchets=(DemandRatchet(preceding_months=11, share_by_peak_month=(0.8,) * 12),))
     terms = tariff(
         FixedCharge(name="meter", price=Decimal(5)),
         DemandCharge(name="demand", periods=(flat("1"),), billing_demand=rule),
     )
     series = load(datetime(2024, 1, 1, tzinfo=UTC), [100.0] * 24)
     after = [BillingPeriod(date(2024, month, 1), date(2024, month + 1, 1)) for month in (1, 2, 3)]
-    found = bill(terms, series, periods=after)
+    found = compute_bill(terms, series, periods=after)
     assert [amounts(found, "demand", place) for place in range(3)] == [100, 80, 80]
     assert found.periods[2].lines[1].peak_at == datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -237,7 +245,7 @@ def test_minimum_bill_and_percentages():
         PercentageCharge(name="rider", percent=Decimal(10)),
         PercentageCharge(name="tax", percent=Decimal(20), tax=True),
     )
-    found = bill(terms, load(datetime(2024, 1, 1, tzinfo=UTC), [1.0]))
+    found = compute_bill(terms, load(datetime(2024, 1, 1, tzinfo=UTC), [1.0]))
     assert found.total == approx("33")
     assert [line.kind for line in found.periods[0].lines] == ["energy", "minimum", "percentage", "tax"]
 
@@ -246,7 +254,7 @@ def test_a_revision_comes_into_force_within_a_billing_period():
     """January 2024, 1 kW: 10 days at 0.1 and 21 at 0.2; the monthly 31 counts by days: 10 x 1 + 21 x 2."""
 
     def revision(start, energy, monthly):
-        return Revision(
+        return TariffRevision(
             effective_from=start,
             charges=(
                 EnergyCharge(name="energy", periods=(flat(energy),)),
@@ -259,11 +267,11 @@ def test_a_revision_comes_into_force_within_a_billing_period():
         time_zone="Etc/UTC",
         revisions=(revision(date(2020, 1, 1), "0.1", 31), revision(date(2024, 1, 11), "0.2", 62)),
     )
-    found = bill(terms, load(datetime(2024, 1, 1, tzinfo=UTC), [1.0] * 744))
+    found = compute_bill(terms, load(datetime(2024, 1, 1, tzinfo=UTC), [1.0] * 744))
     assert amounts(found, "energy") == approx("124.8")
     assert amounts(found, "meter") == approx("52", 1e-12)
     with pytest.raises(PlanningError) as problem:
-        bill(terms, load(datetime(2019, 12, 1, tzinfo=UTC), [1.0]))
+        compute_bill(terms, load(datetime(2019, 12, 1, tzinfo=UTC), [1.0]))
     assert problem.value.code == "TARIFF_NOT_IN_FORCE"
 
 
@@ -272,12 +280,12 @@ def test_demand_of_a_period_that_is_not_a_month_is_prorated_as_the_charge_says()
     series = load(datetime(2023, 1, 15, tzinfo=UTC), [100.0] * 54 * 24)
     period = [BillingPeriod(date(2023, 1, 15), date(2023, 3, 10))]
     for proration, months in (
-        (Proration.NONE, 1.0),
-        (Proration.THIRTY_DAYS, 54 / 30),
-        (Proration.DAYS_OF_MONTH, 17 / 31 + 1 + 9 / 31),
+        (ChargeProration.NONE, 1.0),
+        (ChargeProration.THIRTY_DAYS, 54 / 30),
+        (ChargeProration.DAYS_OF_MONTH, 17 / 31 + 1 + 9 / 31),
     ):
         charge = DemandCharge(name="demand", periods=(flat("1"),), proration=proration)
-        assert bill(tariff(charge), series, periods=period).total == approx(100 * months)
+        assert compute_bill(tariff(charge), series, periods=period).total == approx(100 * months)
 
 
 @pytest.mark.parametrize(("day", "hours"), [(date(2024, 3, 31), 23), (date(2024, 10, 27), 25)])
@@ -286,7 +294,7 @@ def test_days_on_which_the_clock_changes_keep_their_energy(day, hours):
     start = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo("Europe/Berlin"))
     terms = tariff(charge, zone="Europe/Berlin")
     period = [BillingPeriod(day, date.fromordinal(day.toordinal() + 1))]
-    lines = bill(terms, load(start, [1.0] * 30), periods=period).periods[0].lines
+    lines = compute_bill(terms, load(start, [1.0] * 30), periods=period).periods[0].lines
     assert {line.period: line.quantity for line in lines} == {"night": hours - 18, "day": 18}
 
 
@@ -299,7 +307,7 @@ def test_energy_in_hours_without_a_price_is_named(others):
     day = load(datetime(2024, 1, 1, tzinfo=UTC), [1.0] * 24)
 
     def named(*charges):
-        return [(one.code, one.detail) for one in bill(tariff(*charges, *others), day).findings]
+        return [(one.code, one.detail) for one in compute_bill(tariff(*charges, *others), day).findings]
 
     assert named(timed_charge) == [("ENERGY_UNPRICED", "use has no price for 2 kWh")]
     assert named(timed_charge, rider) == [("ENERGY_UNPRICED", "use has no price for 2 kWh")]

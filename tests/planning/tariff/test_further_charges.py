@@ -9,29 +9,29 @@ import numpy as np
 import pytest
 
 from service.planning.errors import PlanningError
-from service.planning.tariff.bill import BillingPeriod, Determinants
-from service.planning.tariff.billing import annual_bill_of, bill, bill_of
+from service.planning.tariff.bill import BillingDeterminants, BillingPeriod
+from service.planning.tariff.billing import compute_annual_bill, compute_bill, compute_determinants_bill
 from service.planning.tariff.charges import (
     BillingDemand,
     CoincidentPeakCharge,
+    CoincidentPeakSet,
     DemandCharge,
     DemandPricing,
+    DemandRatchet,
     EnergyCharge,
     FixedCharge,
+    IntervalPrices,
+    LocalTimeWindow,
     MinimumCharge,
     OverrunCharge,
-    PeakSet,
+    PeakSpan,
     PeakStatistic,
     PricePeriod,
-    Prices,
-    Ratchet,
+    PriceTier,
     ReactiveCharge,
     RealTimeCharge,
-    Revision,
-    Span,
-    Tier,
-    TierUnit,
-    Window,
+    TariffRevision,
+    TariffTierUnit,
 )
 from tests.planning.tariff.loads import START, amounts, flat, load, tariff, timed, year
 
@@ -41,20 +41,20 @@ def approx(value, tolerance=1e-9):
 
 
 def lines(charge, series, **fields):
-    return bill(tariff(charge), series, **fields).periods[0].lines
+    return compute_bill(tariff(charge), series, **fields).periods[0].lines
 
 
 def ladder(*tiers):
     return (
         PricePeriod(
-            name="all", tiers=tuple(Tier(price=Decimal(price), limit=limit) for price, limit in tiers)
+            name="all", tiers=tuple(PriceTier(price=Decimal(price), limit=limit) for price, limit in tiers)
         ),
     )
 
 
 def test_real_time_prices_and_an_adder():
     """10 kW: an hour at (0.05 + 0.15) / 2, one at -0.02, times 1.1, and 2 x 10 kWh x 0.01."""
-    prices = Prices(START, 30, np.array([0.05, 0.15, -0.02, -0.02]))
+    prices = IntervalPrices(START, 30, np.array([0.05, 0.15, -0.02, -0.02]))
     charge = RealTimeCharge(name="market", prices=prices, adder=Decimal("0.01"), factor=Decimal("1.1"))
     market, adder = lines(charge, load(START, [10.0, 10.0]))
     assert market.quantity == 20.0
@@ -65,7 +65,7 @@ def test_real_time_prices_and_an_adder():
 
 @pytest.mark.parametrize("values", [[0.05], [0.05, np.nan]])
 def test_a_missing_price_is_refused_where_energy_is_used(values):
-    charge = RealTimeCharge(name="market", prices=Prices(START, 60, np.array(values)))
+    charge = RealTimeCharge(name="market", prices=IntervalPrices(START, 60, np.array(values)))
     assert lines(charge, load(START, [10.0, 0.0]))
     with pytest.raises(PlanningError) as problem:
         lines(charge, load(START, [10.0, 10.0]))
@@ -75,10 +75,10 @@ def test_a_missing_price_is_refused_where_energy_is_used(values):
 def test_coincident_peaks_of_named_hours():
     """bills.csv reopt-coincident-peak: 1 kW, 10 USD/kW over hours 1, 2, 100 and 5 over 6000, 7000: 15."""
     sets = (
-        PeakSet(price=Decimal(10), hours_of_year=(1, 2, 100)),
-        PeakSet(price=Decimal(5), hours_of_year=(6000, 7000)),
+        CoincidentPeakSet(price=Decimal(10), hours_of_year=(1, 2, 100)),
+        CoincidentPeakSet(price=Decimal(5), hours_of_year=(6000, 7000)),
     )
-    found = bill(tariff(CoincidentPeakCharge(name="grid", sets=sets)), year(2022, 1.0))
+    found = compute_bill(tariff(CoincidentPeakCharge(name="grid", sets=sets)), year(2022, 1.0))
     assert found.total == approx(15)
     assert [len(period.lines) for period in found.periods] == [0] * 11 + [2]
     assert found.periods[11].lines[0].peak_at == START.replace(year=2022)
@@ -93,12 +93,12 @@ def test_four_coincident_peaks_are_billed_in_the_following_year():
         series.kw[int((start - series.start.astimezone(UTC)).total_seconds() // 900)] = kw
     charge = CoincidentPeakCharge(
         name="4CP",
-        sets=(PeakSet(price=Decimal(12), starts=starts),),
+        sets=(CoincidentPeakSet(price=Decimal(12), starts=starts),),
         statistic=PeakStatistic.MEAN,
         in_following_year=True,
     )
     periods = [BillingPeriod(date(first, 1, 1), date(first + 1, 1, 1)) for first in (2017, 2018)]
-    found = bill(tariff(charge, zone="America/Chicago"), series, periods=periods)
+    found = compute_bill(tariff(charge, zone="America/Chicago"), series, periods=periods)
     assert found.periods[0].billing_demand_kw == {"4CP": 510.0}
     assert not found.periods[0].lines
     assert [(line.quantity, line.amount) for line in found.periods[1].lines] == [(510.0, 6120)]
@@ -106,9 +106,9 @@ def test_four_coincident_peaks_are_billed_in_the_following_year():
 
 
 def test_peaks_of_the_grid_outside_the_load_count_nothing_and_are_named():
-    sets = (PeakSet(price=Decimal(1), starts=(START, START.replace(month=7))),)
+    sets = (CoincidentPeakSet(price=Decimal(1), starts=(START, START.replace(month=7))),)
     charge = CoincidentPeakCharge(name="grid", sets=sets, statistic=PeakStatistic.MEAN)
-    found = bill(tariff(charge), load(START, [50.0]))
+    found = compute_bill(tariff(charge), load(START, [50.0]))
     assert found.total == 25
     assert [finding.code for finding in found.findings] == ["COINCIDENT_PEAK_OUTSIDE"]
 
@@ -118,14 +118,14 @@ def test_amounts_of_a_year_count_by_days_where_a_revision_cuts_its_last_period()
     start = START.replace(year=2023, month=12)
 
     def revision(day, price):
-        annual = DemandCharge(name="annual", periods=(flat(price),), span=Span.CALENDAR_YEAR)
-        sets = (PeakSet(price=Decimal(price), starts=(start,)),)
-        return Revision(
+        annual = DemandCharge(name="annual", periods=(flat(price),), span=PeakSpan.CALENDAR_YEAR)
+        sets = (CoincidentPeakSet(price=Decimal(price), starts=(start,)),)
+        return TariffRevision(
             effective_from=date(2023, 12, day), charges=(annual, CoincidentPeakCharge(name="grid", sets=sets))
         )
 
     terms = replace(tariff(), revisions=(revision(1, 1), revision(11, 2)))
-    assert bill(terms, load(start, [100.0] * 24)).total == approx(2 * 5200 / 31)
+    assert compute_bill(terms, load(start, [100.0] * 24)).total == approx(2 * 5200 / 31)
 
 
 def test_reactive_power_above_the_free_share():
@@ -156,14 +156,14 @@ def test_apparent_power_and_power_factor():
 def test_the_power_factor_does_not_lengthen_hours_of_use():
     """A floor of 40 kW at 0.8 is billed as 44, and an hour of use is 40 kWh: 40 x 1 + 10 x 2 of 50 kWh."""
     rule = BillingDemand(minimum_kw=40.0, power_factor_threshold=0.9)
-    unit = TierUnit.KWH_PER_KW
-    tiers = (Tier(price=Decimal(1), limit=1.0, unit=unit), Tier(price=Decimal(2), unit=unit))
+    unit = TariffTierUnit.KWH_PER_KW
+    tiers = (PriceTier(price=Decimal(1), limit=1.0, unit=unit), PriceTier(price=Decimal(2), unit=unit))
     periods = (PricePeriod(name="all", tiers=tiers),)
     charges = (
         DemandCharge(name="demand", periods=(flat("1"),), billing_demand=rule),
         EnergyCharge(name="energy", periods=periods, billing_demand_of="demand"),
     )
-    found = bill(tariff(*charges), load(START, [25.0, 25.0])._replace(power_factor=0.8))
+    found = compute_bill(tariff(*charges), load(START, [25.0, 25.0])._replace(power_factor=0.8))
     assert found.periods[0].billing_demand_kw == {"demand": pytest.approx(44.0)}
     assert amounts(found, "energy") == approx(60)
 
@@ -174,11 +174,11 @@ def test_contract_capacity_and_overrun():
         DemandCharge(name="demand", periods=(flat("1"),), billing_demand=BillingDemand(contract_kw=80.0)),
         OverrunCharge(name="overrun", contract_kw=80.0, tolerance=1.1, price=Decimal(3)),
     )
-    found = bill(tariff(*charges), load(START, [60.0, 100.0]))
+    found = compute_bill(tariff(*charges), load(START, [60.0, 100.0]))
     assert amounts(found, "demand") == 100
     assert amounts(found, "overrun") == approx(36)
     assert found.periods[0].lines[1].peak_at == START.replace(hour=1)
-    small = bill(tariff(*charges), load(START, [60.0]))
+    small = compute_bill(tariff(*charges), load(START, [60.0]))
     assert [line.amount for line in small.periods[0].lines] == [80]
     assert small.periods[0].lines[0].note == "contract"
 
@@ -214,33 +214,33 @@ def test_the_mean_of_the_highest_peaks_of_different_days():
 
 def test_an_annual_demand_is_charged_once_with_the_last_period_of_its_year():
     charge = DemandCharge(
-        name="annual", periods=(flat("147.35"),), span=Span.CALENDAR_YEAR, window_minutes=15
+        name="annual", periods=(flat("147.35"),), span=PeakSpan.CALENDAR_YEAR, window_minutes=15
     )
     series = load(START.replace(year=2023, month=12), np.arange(91 * 96.0), 15)
-    found = bill(tariff(charge), series)
+    found = compute_bill(tariff(charge), series)
     assert [[line.quantity for line in period.lines] for period in found.periods] == [
         [31 * 96 - 1.0], [], [91 * 96 - 1.0],
     ]  # fmt: skip
     assert [period.billing_demand_kw for period in found.periods] == [
         {"annual": 31 * 96 - 1.0}, {}, {"annual": 91 * 96 - 1.0},
     ]  # fmt: skip
-    known = bill(tariff(charge), load(START.replace(month=3), [10.0]), history={(2024, 1): 50.0})
+    known = compute_bill(tariff(charge), load(START.replace(month=3), [10.0]), history={(2024, 1): 50.0})
     assert known.total == approx("7367.50")
 
 
 def test_the_year_of_a_german_grid_operator():
     """swm-online (bills.csv swm-1 to 4): 25 GWh at 5 MW are 5000 h; 736,750 + 122,500 = 859,250 EUR."""
     terms = tariff(
-        DemandCharge(name="demand", periods=(flat("147.35"),), span=Span.CALENDAR_YEAR),
+        DemandCharge(name="demand", periods=(flat("147.35"),), span=PeakSpan.CALENDAR_YEAR),
         EnergyCharge(name="energy", periods=(flat("0.0049"),)),
         zone="Etc/GMT-1",
         currency="EUR",
         hours_of_use_minimum=2500.0,
     )
-    found = annual_bill_of(terms, year=2024, energy_kwh=25e6, peak_kw=5000.0)
+    found = compute_annual_bill(terms, year=2024, energy_kwh=25e6, peak_kw=5000.0)
     assert (amounts(found, "demand"), found.total) == (approx("736750"), approx("859250", 1e-6))
     with pytest.raises(PlanningError) as problem:
-        annual_bill_of(terms, year=2024, energy_kwh=12.4e6, peak_kw=5000.0)
+        compute_annual_bill(terms, year=2024, energy_kwh=12.4e6, peak_kw=5000.0)
     assert problem.value.code == "HOURS_OF_USE"
 
 
@@ -250,9 +250,9 @@ def test_prices_switch_on_annual_hours_of_use():
     above = EnergyCharge(name="above", periods=(flat("0.01"),), hours_of_use_from=2500.0)
     steady, peaky = year(2024, 1.0), year(2024, 1.0)
     peaky.kw[100] = 4.0
-    assert bill(tariff(below, above), steady).total == approx("87.84")
-    assert bill(tariff(below, above), peaky).total == approx("439.35")
-    part = bill(tariff(below, above), load(START, [1.0] * 24))
+    assert compute_bill(tariff(below, above), steady).total == approx("87.84")
+    assert compute_bill(tariff(below, above), peaky).total == approx("439.35")
+    part = compute_bill(tariff(below, above), load(START, [1.0] * 24))
     assert amounts(part, "below") == approx("1.2")
     assert [finding.code for finding in part.findings] == ["HOURS_OF_USE_PART"]
 
@@ -266,55 +266,57 @@ def test_a_year_of_known_quantities_needs_no_series():
             name="flat",
             periods=(flat("2", "month"),),
             billing_demand=BillingDemand(
-                ratchets=(Ratchet(preceding_months=1, share_by_peak_month=(0.5,) * 12),)
+                ratchets=(DemandRatchet(preceding_months=1, share_by_peak_month=(0.5,) * 12),)
             ),
         ),
         secondary_loss_factor=0.01,
     )
-    known = Determinants(
+    known = BillingDeterminants(
         year=2018,
         energy_kwh={(7, "peak"): 1000.0, (7, "night"): 500.0},
         period_peak_kw={(7, "on"): 40.0},
         month_peak_kw={7: 50.0},
     )
-    found = bill_of(terms, known)
+    found = compute_determinants_bill(terms, known)
     assert amounts(found, month=5) == 100
     assert [line.amount for line in found.periods[6].lines] == [100, 200, 50, 200, 100]
     assert amounts(found, month=7) == 150
     assert found.periods[6].energy_kwh == 1500.0
-    assert amounts(bill_of(terms, known._replace(secondary=True)), month=6) == approx("655.5")
+    assert amounts(compute_determinants_bill(terms, known._replace(secondary=True)), month=6) == approx(
+        "655.5"
+    )
 
 
 def test_quantities_that_do_not_tell_enough_are_refused():
     demand = DemandCharge(name="demand", periods=(flat("1"),))
-    market = RealTimeCharge(name="market", prices=Prices(START, 60, np.ones(1)))
+    market = RealTimeCharge(name="market", prices=IntervalPrices(START, 60, np.ones(1)))
     energy = EnergyCharge(name="energy", periods=(flat("1"),))
     seasonal = EnergyCharge(name="energy", periods=ladder((1, 10.0), (2, None)))
-    given = Determinants(2018, {(1, "all"): 1.0}, {}, {})
+    given = BillingDeterminants(2018, {(1, "all"): 1.0}, {}, {})
     for charges, known, code in (
         ((energy, demand), given, "DETERMINANT_MISSING"),
         ((energy, market), given, "SERIES_REQUIRED"),
         ((energy,), given._replace(energy_kwh={(1, "other"): 1.0}), "DETERMINANT_UNKNOWN"),
-        ((demand,), Determinants(2018, {}, {}, {13: 1.0}), "DETERMINANT_UNKNOWN"),
+        ((demand,), BillingDeterminants(2018, {}, {}, {13: 1.0}), "DETERMINANT_UNKNOWN"),
     ):
         with pytest.raises(PlanningError) as problem:
-            bill_of(tariff(*charges), known)
+            compute_determinants_bill(tariff(*charges), known)
         assert problem.value.code == code
     for charge in (demand, seasonal, MinimumCharge(name="minimum", amount=Decimal(1))):
         with pytest.raises(PlanningError) as problem:
-            annual_bill_of(tariff(charge), year=2024, energy_kwh=1.0, peak_kw=1.0)
+            compute_annual_bill(tariff(charge), year=2024, energy_kwh=1.0, peak_kw=1.0)
         assert problem.value.code == "SERIES_REQUIRED"
 
 
 def test_peaks_of_winter_months_within_the_year_with_shares_by_peak_month():
     """Billing month June: 70% of February's 200 kW, 40% of April's 300 and all of May's 100: 140 kW."""
     shares = (0.7, 0.7, 0.7, 0.4, 1.0, 1.0) + (0.0,) * 6
-    rule = BillingDemand(ratchets=(Ratchet(preceding_months=11, share_by_peak_month=shares),))
+    rule = BillingDemand(ratchets=(DemandRatchet(preceding_months=11, share_by_peak_month=shares),))
     charge = DemandCharge(name="demand", periods=(flat("1"),), billing_demand=rule)
     series = year(2023, 10.0)
     for day, kw in ((date(2023, 2, 3), 200.0), (date(2023, 4, 3), 300.0), (date(2023, 5, 3), 100.0)):
         series.kw[(day - date(2023, 1, 1)).days * 24 + 7] = kw
-    found = bill(tariff(charge), series, wraps_year=True)
+    found = compute_bill(tariff(charge), series, wraps_year=True)
     assert found.periods[5].billing_demand_kw["demand"] == pytest.approx(140.0)
     assert found.periods[5].lines[0].peak_at == datetime(2023, 2, 3, 7, tzinfo=UTC)
 
@@ -324,13 +326,13 @@ def test_a_ratchet_on_peaks_of_one_price_period():
     periods = (
         PricePeriod(
             name="day",
-            tiers=(Tier(price=Decimal(1)),),
-            windows=(Window(from_minute=480, to_minute=1200),),
+            tiers=(PriceTier(price=Decimal(1)),),
+            windows=(LocalTimeWindow(from_minute=480, to_minute=1200),),
         ),
     )
-    ratchet = Ratchet(preceding_months=1, share_by_peak_month=(0.8,) * 12, period="day")
+    ratchet = DemandRatchet(preceding_months=1, share_by_peak_month=(0.8,) * 12, period="day")
     charge = DemandCharge(name="day", periods=periods, billing_demand=BillingDemand(ratchets=(ratchet,)))
     kw = np.full(60 * 24, 10.0)
     kw[[2, 10]] = 90.0, 50.0
-    found = bill(tariff(charge), load(START, kw))
+    found = compute_bill(tariff(charge), load(START, kw))
     assert [period.billing_demand_kw["day"] for period in found.periods] == [50.0, 40.0]

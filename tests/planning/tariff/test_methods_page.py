@@ -11,41 +11,41 @@ import numpy as np
 import pytest
 
 from service.planning.tariff.bill import BillingPeriod
-from service.planning.tariff.billing import annual_bill_of, bill
+from service.planning.tariff.billing import compute_annual_bill, compute_bill
 from service.planning.tariff.charges import (
-    Accumulation,
     BillingDemand,
     CoincidentPeakCharge,
+    CoincidentPeakSet,
     DemandCharge,
     DemandPricing,
+    DemandRatchet,
     EnergyCharge,
     FixedCharge,
+    FixedChargePeriod,
+    IntervalPrices,
+    LocalTimeWindow,
     MinimumCharge,
     OverrunCharge,
-    PeakSet,
+    PeakSpan,
     PeakStatistic,
-    Per,
     PercentageCharge,
     PricePeriod,
-    Prices,
-    Ratchet,
+    PriceTier,
     ReactiveCharge,
     RealTimeCharge,
-    Span,
-    Tier,
-    TierUnit,
-    Window,
+    TariffTierUnit,
+    TierAccumulation,
 )
 from tests.planning.tariff.loads import START, WEEKDAYS, flat, load, tariff, timed, year
 
 PAGE = (Path(__file__).parents[3] / "docs/methods/tariff.md").read_text(encoding="utf-8")
 CHARGES = PAGE.partition("\n## Charges\n")[2].partition("\n## ")[0]
 SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", CHARGES, re.MULTILINE | re.DOTALL))
-HOURS = TierUnit.KWH_PER_KW
+HOURS = TariffTierUnit.KWH_PER_KW
 
 
-def tiers(*priced, unit=TierUnit.KWH):
-    return tuple(Tier(price=Decimal(price), limit=limit, unit=unit) for price, limit in priced)
+def tiers(*priced, unit=TariffTierUnit.KWH):
+    return tuple(PriceTier(price=Decimal(price), limit=limit, unit=unit) for price, limit in priced)
 
 
 def ladder(*priced):
@@ -57,20 +57,20 @@ def demand(price="1", **fields):
 
 
 def total(*charges, of, zone="Etc/UTC", **fields):
-    return bill(tariff(*charges, zone=zone), of, **fields).total
+    return compute_bill(tariff(*charges, zone=zone), of, **fields).total
 
 
 def fixed():
     charges = (
-        FixedCharge(name="day", price=Decimal(2), per=Per.DAY),
+        FixedCharge(name="day", price=Decimal(2), per=FixedChargePeriod.DAY),
         FixedCharge(name="month", price=Decimal(100), meters=3),
-        FixedCharge(name="year", price=Decimal(1200), per=Per.YEAR),
+        FixedCharge(name="year", price=Decimal(1200), per=FixedChargePeriod.YEAR),
     )
     yield total(*charges, of=load(START.replace(month=2), [0.0]))
 
 
 def energy():
-    night = (Window(from_minute=1020, to_minute=540),)
+    night = (LocalTimeWindow(from_minute=1020, to_minute=540),)
     off = PricePeriod(name="off", tiers=tiers(("0.10", None)), windows=night)
     charge = EnergyCharge(name="energy", periods=(timed("peak", "0.30", 9, 17, weekdays=WEEKDAYS), off))
     start = datetime(2024, 3, 4, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -83,13 +83,13 @@ def energy_tiers():
 
 
 def energy_in_time_order():
-    base = (Window(from_minute=1260, to_minute=960),)
-    peak = (Window(from_minute=960, to_minute=1260),)
+    base = (LocalTimeWindow(from_minute=1260, to_minute=960),)
+    peak = (LocalTimeWindow(from_minute=960, to_minute=1260),)
     periods = (
         PricePeriod(name="base", tiers=tiers(("0.05", 100.0), ("0.10", None)), windows=base),
         PricePeriod(name="peak", tiers=tiers(("0.10", 100.0), ("0.15", None)), windows=peak),
     )
-    order = Accumulation.ALL_PERIODS_IN_TIME_ORDER
+    order = TierAccumulation.ALL_PERIODS_IN_TIME_ORDER
     yield total(
         EnergyCharge(name="energy", periods=periods, accumulation=order), of=load(START, [100.0] * 24)
     )
@@ -107,7 +107,7 @@ def hours_of_use():
 
 
 def market():
-    prices = Prices(START, 30, np.array([0.05, 0.15, -0.02, -0.02]))
+    prices = IntervalPrices(START, 30, np.array([0.05, 0.15, -0.02, -0.02]))
     charge = RealTimeCharge(name="market", prices=prices, adder=Decimal("0.01"), factor=Decimal("1.1"))
     yield total(charge, of=load(START, [10.0, 10.0]))
 
@@ -115,7 +115,7 @@ def market():
 def demand_by_window():
     kw = np.zeros(96)
     kw[41:43] = 40.0, 80.0
-    found = bill(tariff(demand("10", window_minutes=30)), load(START, kw, 15))
+    found = compute_bill(tariff(demand("10", window_minutes=30)), load(START, kw, 15))
     assert found.periods[0].lines[0].peak_at == START.replace(hour=10, minute=30)
     yield found.total
 
@@ -127,8 +127,11 @@ def demand_ladders():
 
 
 def annual_demand():
-    charges = (demand("147.35", span=Span.CALENDAR_YEAR), EnergyCharge(name="x", periods=(flat("0.0049"),)))
-    yield annual_bill_of(tariff(*charges), year=2024, energy_kwh=25e6, peak_kw=5000.0).total
+    charges = (
+        demand("147.35", span=PeakSpan.CALENDAR_YEAR),
+        EnergyCharge(name="x", periods=(flat("0.0049"),)),
+    )
+    yield compute_annual_bill(tariff(*charges), year=2024, energy_kwh=25e6, peak_kw=5000.0).total
 
 
 def mean_of_peaks():
@@ -140,14 +143,16 @@ def mean_of_peaks():
 def ratchets():
     rates = (10, 10, 20, 50, 20, 10, 20, 20, 20, 20, 20, 5)
     periods = tuple(
-        PricePeriod(name=str(month), tiers=tiers((rate, None)), windows=(Window(months=frozenset({month})),))
+        PricePeriod(
+            name=str(month), tiers=tiers((rate, None)), windows=(LocalTimeWindow(months=frozenset({month})),)
+        )
         for month, rate in enumerate(rates, 1)
     )
     series, shares = year(2022, 100.0), (0.75,) * 12
     series.kw[[21, 2402, 4087, 8332]] = 200.0, 400.0, 500.0, 300.0
     for ratchet in (
-        Ratchet(share_by_billing_month=shares, peak_months=frozenset({1, 4, 12})),
-        Ratchet(share_by_billing_month=shares, preceding_months=6),
+        DemandRatchet(share_by_billing_month=shares, peak_months=frozenset({1, 4, 12})),
+        DemandRatchet(share_by_billing_month=shares, preceding_months=6),
     ):
         rule = BillingDemand(ratchets=(ratchet,))
         charge = DemandCharge(name="demand", periods=periods, billing_demand=rule)
@@ -173,7 +178,7 @@ def coincident_peak():
         series.kw[int((start - series.start).total_seconds() // 900)] = kw
     charge = CoincidentPeakCharge(
         name="4CP",
-        sets=(PeakSet(price=Decimal(12), starts=starts),),
+        sets=(CoincidentPeakSet(price=Decimal(12), starts=starts),),
         statistic=PeakStatistic.MEAN,
         in_following_year=True,
     )

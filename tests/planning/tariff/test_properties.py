@@ -10,26 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.planning.tariff.bill import BillingPeriod, Load
-from service.planning.tariff.billing import bill
+from service.planning.tariff.bill import BillingPeriod, MeteredLoad
+from service.planning.tariff.billing import compute_bill
 from service.planning.tariff.charges import (
     MONTHS,
-    Accumulation,
     BillingDemand,
     DemandCharge,
     DemandPricing,
+    DemandRatchet,
     EnergyCharge,
     FixedCharge,
+    FixedChargePeriod,
+    LocalTimeWindow,
     MinimumCharge,
-    Per,
     PercentageCharge,
     PricePeriod,
-    Ratchet,
-    Tier,
-    TierUnit,
-    Window,
+    PriceTier,
+    TariffTierUnit,
+    TierAccumulation,
 )
-from service.planning.tariff.checks import check
+from service.planning.tariff.checks import check_tariff
 from tests.planning.tariff.loads import START, flat, tariff
 
 ZONES = (
@@ -48,7 +48,8 @@ LIMITS = st.lists(st.integers(1, 5000), min_size=0, max_size=3, unique=True).map
 def ladders(draw):
     limits = draw(LIMITS)
     return tuple(
-        Tier(price=draw(PRICES), limit=None if limit is None else float(limit)) for limit in [*limits, None]
+        PriceTier(price=draw(PRICES), limit=None if limit is None else float(limit))
+        for limit in [*limits, None]
     )
 
 
@@ -59,17 +60,21 @@ def price_periods(draw):
         return (PricePeriod(name="all", tiers=draw(ladders())),)
     begin, end = draw(st.lists(st.integers(0, 1439), min_size=2, max_size=2, unique=True))
     return (
-        PricePeriod(name="a", tiers=draw(ladders()), windows=(Window(from_minute=begin, to_minute=end),)),
-        PricePeriod(name="b", tiers=draw(ladders()), windows=(Window(from_minute=end, to_minute=begin),)),
+        PricePeriod(
+            name="a", tiers=draw(ladders()), windows=(LocalTimeWindow(from_minute=begin, to_minute=end),)
+        ),
+        PricePeriod(
+            name="b", tiers=draw(ladders()), windows=(LocalTimeWindow(from_minute=end, to_minute=begin),)
+        ),
     )
 
 
 @st.composite
-def tariffs(draw, *, ratchets=True, accumulations=tuple(Accumulation)):
-    ratchet = Ratchet(preceding_months=draw(st.integers(1, 11)), share_by_peak_month=(0.8,) * 12)
+def tariffs(draw, *, ratchets=True, accumulations=tuple(TierAccumulation)):
+    ratchet = DemandRatchet(preceding_months=draw(st.integers(1, 11)), share_by_peak_month=(0.8,) * 12)
     rule = BillingDemand(ratchets=(ratchet,) if ratchets and draw(st.booleans()) else ())
     charges = (
-        FixedCharge(name="fixed", price=draw(PRICES), per=draw(st.sampled_from(Per))),
+        FixedCharge(name="fixed", price=draw(PRICES), per=draw(st.sampled_from(FixedChargePeriod))),
         EnergyCharge(
             name="energy", periods=draw(price_periods()), accumulation=draw(st.sampled_from(accumulations))
         ),
@@ -87,7 +92,7 @@ def loads(draw):
     start = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(minutes=draw(st.integers(0, 300 * 96)) * 15)
     count = draw(st.integers(1, 40 * 24 * 60 // minutes))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
-    return Load(start, minutes, random.integers(0, 200, count).astype(float))
+    return MeteredLoad(start, minutes, random.integers(0, 200, count).astype(float))
 
 
 def close(value):
@@ -97,8 +102,8 @@ def close(value):
 @settings(max_examples=60, deadline=None)
 @given(tariffs(), loads())
 def test_lines_sum_to_the_total_and_energy_is_neither_lost_nor_doubled(terms, load):
-    check(terms)
-    found = bill(terms, load)
+    check_tariff(terms)
+    found = compute_bill(terms, load)
     lines = [line for period in found.periods for line in period.lines]
     assert found.total == sum((line.amount for line in lines), Decimal(0))
     used = load.kw.sum() * load.interval_minutes / 60
@@ -113,29 +118,31 @@ def test_bills_add_up_over_billing_periods_where_no_ratchet_ties_them(terms, loa
     cuts = sorted(data.draw(st.sets(st.integers(1, days - 1), min_size=1, max_size=4)))
     edges = [first + timedelta(days=each) for each in (0, *cuts, days)]
     periods = [BillingPeriod(*pair) for pair in pairwise(edges)]
-    whole = bill(terms, load, periods=periods)
-    parts = [bill(terms, load, periods=[period]) for period in periods]
+    whole = compute_bill(terms, load, periods=periods)
+    parts = [compute_bill(terms, load, periods=[period]) for period in periods]
     assert float(whole.total) == close(float(sum(part.total for part in parts)))
 
 
 @settings(max_examples=40, deadline=None)
-@given(tariffs(accumulations=(Accumulation.PER_PERIOD,)), loads(), st.integers(0, 2**32))
+@given(tariffs(accumulations=(TierAccumulation.PER_PERIOD,)), loads(), st.integers(0, 2**32))
 def test_more_load_never_lowers_a_bill(terms, load, seed):
     more = load.kw + np.random.default_rng(seed).integers(0, 3, len(load.kw))
-    higher = bill(terms, load._replace(kw=more)).total
-    assert higher >= bill(terms, load).total - Decimal("1e-9")
+    higher = compute_bill(terms, load._replace(kw=more)).total
+    assert higher >= compute_bill(terms, load).total - Decimal("1e-9")
 
 
 def test_more_load_lowers_a_bill_only_where_the_tariff_says_so():
     """A price below 0, a cheaper bracket, a higher demand that moves kWh into cheaper hours of use, free
     energy that fills the tier before a dear hour, more annual hours of use.
     """
-    tiers = (Tier(price=Decimal(42), limit=1000.0), Tier(price=Decimal(38)))
+    tiers = (PriceTier(price=Decimal(42), limit=1000.0), PriceTier(price=Decimal(38)))
     falling = (PricePeriod(name="all", tiers=tiers),)
-    hours = TierUnit.KWH_PER_KW
-    use = (Tier(price=Decimal(1), limit=2.0, unit=hours), Tier(price=Decimal(9), unit=hours))
-    free = PricePeriod(name="free", tiers=(Tier(price=Decimal(0)),), windows=(Window(to_minute=60),))
-    dear = PricePeriod(name="dear", tiers=tiers, windows=(Window(from_minute=60),))
+    hours = TariffTierUnit.KWH_PER_KW
+    use = (PriceTier(price=Decimal(1), limit=2.0, unit=hours), PriceTier(price=Decimal(9), unit=hours))
+    free = PricePeriod(
+        name="free", tiers=(PriceTier(price=Decimal(0)),), windows=(LocalTimeWindow(to_minute=60),)
+    )
+    dear = PricePeriod(name="dear", tiers=tiers, windows=(LocalTimeWindow(from_minute=60),))
     cases = (
         (EnergyCharge(name="x", periods=(flat("-1"),)), [1000.0, 1.0], [1001.0, 1.0]),
         (
@@ -145,14 +152,18 @@ def test_more_load_lowers_a_bill_only_where_the_tariff_says_so():
         ),
         (EnergyCharge(name="x", periods=(PricePeriod(name="all", tiers=use),)), [5.0] * 9, [9.0] + [5.0] * 8),
         (
-            EnergyCharge(name="x", periods=(free, dear), accumulation=Accumulation.ALL_PERIODS_IN_TIME_ORDER),
+            EnergyCharge(
+                name="x", periods=(free, dear), accumulation=TierAccumulation.ALL_PERIODS_IN_TIME_ORDER
+            ),
             [0.0, 10.0],
             [1000.0, 10.0],
         ),
         (EnergyCharge(name="x", periods=(flat("1"),), hours_of_use_below=1.6), [5.0, 10.0], [9.0, 10.0]),
     )
     for charge, less, more in cases:
-        low, high = (bill(tariff(charge), Load(START, 60, np.array(kw))) for kw in (less, more))
+        low, high = (
+            compute_bill(tariff(charge), MeteredLoad(START, 60, np.array(kw))) for kw in (less, more)
+        )
         assert high.total < low.total, charge
 
 
@@ -163,14 +174,14 @@ def test_a_zone_or_a_change_of_the_clock_moves_no_energy(load, zone):
     hours = tuple(
         PricePeriod(
             name=str(hour),
-            tiers=(Tier(price=Decimal(1)),),
-            windows=(Window(from_minute=hour * 60, to_minute=hour * 60 + 60),),
+            tiers=(PriceTier(price=Decimal(1)),),
+            windows=(LocalTimeWindow(from_minute=hour * 60, to_minute=hour * 60 + 60),),
         )
         for hour in range(24)
     )
     terms = tariff(EnergyCharge(name="energy", periods=hours), zone=zone)
     found: dict[str, float] = {}
-    for line in (line for period in bill(terms, load).periods for line in period.lines):
+    for line in (line for period in compute_bill(terms, load).periods for line in period.lines):
         found[line.period] = found.get(line.period, 0.0) + line.quantity
     expected: dict[str, float] = {}
     local, step = ZoneInfo(zone), 5
@@ -187,8 +198,10 @@ def test_every_month_of_a_year_is_billed_on_the_local_clock():
     zone = ZoneInfo("America/Los_Angeles")
     start, end = datetime(2024, 1, 1, tzinfo=zone), datetime(2025, 1, 1, tzinfo=zone)
     hours = round((end.timestamp() - start.timestamp()) / 3600)
-    charge = EnergyCharge(name="energy", periods=(PricePeriod(name="all", tiers=(Tier(price=Decimal(1)),)),))
-    found = bill(tariff(charge, zone=zone.key), Load(start, 60, np.ones(hours)))
+    charge = EnergyCharge(
+        name="energy", periods=(PricePeriod(name="all", tiers=(PriceTier(price=Decimal(1)),)),)
+    )
+    found = compute_bill(tariff(charge, zone=zone.key), MeteredLoad(start, 60, np.ones(hours)))
     days = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
     moved = {3: -1, 11: 1}
     expected = [24 * count + moved.get(month, 0) for month, count in zip(sorted(MONTHS), days, strict=True)]

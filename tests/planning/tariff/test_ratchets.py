@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.planning.tariff.bill import Determinants
-from service.planning.tariff.billing import bill_of
-from service.planning.tariff.charges import MONTHS, BillingDemand, DemandCharge, Ratchet
+from service.planning.tariff.bill import BillingDeterminants
+from service.planning.tariff.billing import compute_determinants_bill
+from service.planning.tariff.charges import MONTHS, BillingDemand, DemandCharge, DemandRatchet
 from tests.planning.tariff.loads import flat, tariff
 
 YEAR = 2018
@@ -16,7 +16,7 @@ months = st.frozensets(st.integers(1, 12), min_size=1)
 shares = st.lists(st.sampled_from((0.0, 0.4, 0.75, 1.0)), min_size=12, max_size=12).map(tuple)
 peaks = st.lists(st.integers(0, 500).map(float), min_size=12, max_size=12)
 ratchets = st.builds(
-    Ratchet,
+    DemandRatchet,
     share_by_billing_month=shares,
     share_by_peak_month=shares,
     preceding_months=st.none() | st.integers(1, 12),
@@ -58,9 +58,9 @@ def floor(ratchet, month, load, before):
 def test_the_billing_demand_is_the_highest_of_all_that_a_rule_names(rules, load, before, own, least):
     rule = BillingDemand(ratchets=tuple(rules), own_peak_months=own, minimum_kw=float(least))
     charge = DemandCharge(name="demand", periods=(flat("1"),), billing_demand=rule)
-    known = Determinants(YEAR, {}, {}, {month: load[month - 1] for month in MONTHS})
+    known = BillingDeterminants(YEAR, {}, {}, {month: load[month - 1] for month in MONTHS})
     history = None if before is None else {(YEAR - 1, month): before[month - 1] for month in MONTHS}
-    found = bill_of(tariff(charge), known, history=history)
+    found = compute_determinants_bill(tariff(charge), known, history=history)
     for month, period in enumerate(found.periods, 1):
         expected = max(
             load[month - 1] if month in own else 0.0,

@@ -9,30 +9,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.planning.tariff.bill import Load
-from service.planning.tariff.billing import bill
+from service.planning.tariff.bill import MeteredLoad
+from service.planning.tariff.billing import compute_bill
 from service.planning.tariff.charges import (
     DemandCharge,
     EnergyCharge,
-    OnHolidays,
+    HolidayTreatment,
+    LocalTimeWindow,
     PricePeriod,
-    Tier,
-    Window,
+    PriceTier,
 )
 from tests.planning.tariff.loads import tariff
 
 STEP = 5
 ZONES = ("Etc/UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Kolkata", "Australia/Lord_Howe")
 HOLIDAYS = frozenset({date(2024, 3, 30), date(2024, 4, 1), date(2024, 10, 25), date(2024, 11, 4)})
-ONE = (Tier(price=Decimal(1)),)
+ONE = (PriceTier(price=Decimal(1)),)
 
 windows = st.builds(
-    Window,
+    LocalTimeWindow,
     months=st.sampled_from((frozenset({3, 10}), frozenset({4, 11}), frozenset(range(1, 13)))),
     weekdays=st.frozensets(st.integers(1, 7), min_size=1),
     from_minute=st.integers(0, 287).map(lambda step: step * STEP),
     to_minute=st.integers(0, 288).map(lambda step: step * STEP),
-    holidays=st.sampled_from(OnHolidays),
+    holidays=st.sampled_from(HolidayTreatment),
 )
 
 
@@ -46,14 +46,14 @@ def loads(draw):
     )
     count = draw(st.integers(1, 9 * 24 * 60 // minutes))
     kw = np.random.default_rng(draw(st.integers(0, 2**32))).integers(1, 1000, count)
-    return Load(start, minutes, kw.astype(float))
+    return MeteredLoad(start, minutes, kw.astype(float))
 
 
 def begins_on(window, day):
     if day.month not in window.months:
         return False
-    if day in HOLIDAYS and window.holidays is not OnHolidays.AS_WEEKDAY:
-        return window.holidays is OnHolidays.INCLUDED
+    if day in HOLIDAYS and window.holidays is not HolidayTreatment.AS_WEEKDAY:
+        return window.holidays is HolidayTreatment.INCLUDED
     return day.isoweekday() in window.weekdays
 
 
@@ -85,7 +85,7 @@ def walk(load, zone, inside):
 def test_energy_and_peaks_are_those_of_a_walk_over_the_minutes(inside, load, zone):
     periods = (PricePeriod(name="inside", tiers=ONE, windows=tuple(inside)),)
     charges = (EnergyCharge(name="energy", periods=periods), DemandCharge(name="demand", periods=periods))
-    found = bill(tariff(*charges, zone=zone, holidays=HOLIDAYS), load)
+    found = compute_bill(tariff(*charges, zone=zone, holidays=HOLIDAYS), load)
     energy, peaks = {}, {}
     for period in found.periods:
         month = (period.period.start.year, period.period.start.month)

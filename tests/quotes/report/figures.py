@@ -49,7 +49,7 @@ _UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
 _FIGURE = re.compile(rf"{_NUMBER}(?:{SPACE}(?P<unit>(?:{_UNIT})(?![A-Za-z0-9/])|[A-Z]{{3}}\b))?")
 
 
-class Said(NamedTuple):
+class PrintedFigure(NamedTuple):
     """A figure in the unit of the document, and half a unit of its last place."""
 
     kind: str
@@ -68,7 +68,7 @@ def figures_in(text, unit=""):
         places = len(match["number"].partition(".")[2])
         scale = power * Decimal(str(factor))
         value = Decimal(match["number"].replace(",", "")) * scale
-        found.append(Said(kind, value, Decimal(10) ** -places * scale / 2, text))
+        found.append(PrintedFigure(kind, value, Decimal(10) ** -places * scale / 2, text))
     return found
 
 
@@ -124,7 +124,7 @@ class Cells(HTMLParser):
             self.prose.append(self._text)
 
 
-class Drawn(NamedTuple):
+class DrawnBar(NamedTuple):
     """A row of a chart of bars, in the units of its axis as its ticks say them."""
 
     name: str
@@ -203,7 +203,7 @@ class Chart:
                 left, width = float(block.get("x")), float(block.get("width"))
                 kind = block.get("class").split()
                 rows.append(
-                    Drawn(
+                    DrawnBar(
                         name,
                         figures[y],
                         axis(left),

@@ -9,12 +9,12 @@ from typing import get_args, get_type_hints
 import pytest
 from typing_extensions import is_typeddict
 
-from service.quotes.report.numbers import PLAIN, ladder_of
-from service.quotes.report.service import report_html
-from service.schemas.answers import MemoryAnswer, OperatorAnswer, ThroughputAnswer
-from service.schemas.base import QuantityAnswer
-from service.schemas.bill_answers import UtilityBillAnswer
-from service.schemas.cost_answers import CostAnswer
+from service.quotes.report.numbers import PLAIN, select_ladder
+from service.quotes.report.service import render_report
+from service.schemas.answers import MemoryEstimate, OperatorEstimate, ThroughputEstimate
+from service.schemas.base import QuantityEstimate
+from service.schemas.bill_answers import UtilityBill
+from service.schemas.cost_answers import CostEstimate
 from tests.asking import usd
 from tests.quotes.asking import OWNED, PLAN
 from tests.quotes.reading import SERVED, TRAINED, UNKNOWN, quoted
@@ -95,7 +95,7 @@ def frozen(name):
 
 @cache
 def shown(name):
-    return report_html(frozen(name))
+    return render_report(frozen(name))
 
 
 every_scenario = pytest.mark.parametrize("name", SCENARIOS)
@@ -461,7 +461,7 @@ def numbers_of(shape, name="", seen=()):
     """Names of the numbers in a shape of an answer, at any depth."""
     for part in get_args(shape):
         yield from numbers_of(part, name, seen)
-    if shape in (int, float) or shape is QuantityAnswer:
+    if shape in (int, float) or shape is QuantityEstimate:
         yield name
     elif is_typeddict(shape) and shape not in seen:
         for member, annotation in get_type_hints(shape, include_extras=True).items():
@@ -470,14 +470,14 @@ def numbers_of(shape, name="", seen=()):
 
 def test_every_member_that_names_a_unit_is_shown_in_it():
     named = ("seconds", "bytes", "kwh", "kw", "watts", "joules", "kg_co2e", "liters", "flops", "hours")
-    shapes = (MemoryAnswer, ThroughputAnswer, CostAnswer, UtilityBillAnswer)
+    shapes = (MemoryEstimate, ThroughputEstimate, CostEstimate, UtilityBill)
     members = {name for shape in shapes for name in numbers_of(shape)}
     assert {"device_hours", "p95", "step_seconds_without", "bytes_per_device"} <= members
     without = {
         name
         for name in members
-        if any(part in name.split("_") for part in named) and ladder_of(name) == PLAIN
+        if any(part in name.split("_") for part in named) and select_ladder(name) == PLAIN
     }
     # Those of an operator stand in columns that say so; a year's device-hours say it in their name.
-    of_operators = set(get_type_hints(OperatorAnswer))
+    of_operators = set(get_type_hints(OperatorEstimate))
     assert without - of_operators == {"device_hours_per_year"}

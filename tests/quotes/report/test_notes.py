@@ -3,8 +3,8 @@
 import html
 import re
 
-from service.kit.http.html import moment
-from service.quotes.report.service import report_html
+from service.kit.http.html import format_moment
+from service.quotes.report.service import render_report
 from tests.asking import usd
 from tests.quotes.reading import SERVED, TRAINED, UNKNOWN, quoted
 
@@ -22,7 +22,7 @@ def listed(text, caption):
 
 def test_total_what_is_left_out_and_what_it_rests_on_stand_above_the_charts():
     quote = quoted(TRAINED)
-    text = report_html(quote)
+    text = render_report(quote)
     first = above(text)
     assert first.index("Headlines") < first.index("What is left out") < first.index("Warnings")
     left_out = listed(text, "What is left out")
@@ -32,11 +32,11 @@ def test_total_what_is_left_out_and_what_it_rests_on_stand_above_the_charts():
     assert listed(text, "Warnings") == ["The total is the rent; break-even sets rent against purchase."]
     assert f"revision {quote['catalog_revision']} of the catalog" in first
     assert f"version {quote['method_version']} of the formulas" in first
-    assert str(moment(quote["valid_until"])) in first
+    assert str(format_moment(quote["valid_until"])) in first
 
 
 def test_assumptions_are_what_the_question_says_or_leaves_to_the_service():
-    trained = listed(report_html(quoted(TRAINED)), "Assumptions")
+    trained = listed(render_report(quoted(TRAINED)), "Assumptions")
     layout = quoted(TRAINED)["answers"]["throughput"]["parallelism"]
     degrees = [f"{name} {layout[name]}" for name in ("tensor", "data") if layout[name] != 1]
     assert trained == [
@@ -48,26 +48,26 @@ def test_assumptions_are_what_the_question_says_or_leaves_to_the_service():
     given = {**TRAINED, "efficiency": {"source": "assumed", "utilization": 0.4}}
     given["parallelism"] = {"tensor": 8, "data": 128, "sharding": "zero_3"}
     given["workload"] = {**TRAINED["workload"], "reliability": {}, "checkpointing": {"stall_seconds": 1.0}}
-    assert listed(report_html(quoted(given)), "Assumptions") == [
+    assert listed(render_report(quoted(given)), "Assumptions") == [
         "The utilization of 40\N{NO-BREAK SPACE}% is given, not estimated.",
         "The devices never wait for data.",
     ]
-    assert len(listed(report_html(quoted(SERVED)), "Assumptions")) == 2
+    assert len(listed(render_report(quoted(SERVED)), "Assumptions")) == 2
 
 
 def test_a_total_that_is_left_out_says_of_what():
-    left_out = listed(report_html(quoted(SERVED)), "What is left out")
+    left_out = listed(render_report(quoted(SERVED)), "What is left out")
     assert "Purchase, total: the purchase is not known." in left_out
     assert not [each for each in left_out if each.startswith("Total:")]
     assert "Total: no rental or purchase price is given." in listed(
-        report_html(quoted(UNKNOWN)), "What is left out"
+        render_report(quoted(UNKNOWN)), "What is left out"
     )
 
 
 def test_no_more_notes_than_one_reads_stand_above_the_charts():
     quote = quoted(UNKNOWN)
     quote["warnings"] = [{"code": "X", "pointer": "", "detail": f"note {n}"} for n in range(30)]
-    text = report_html(quote)
+    text = render_report(quote)
     warnings = listed(text, "Warnings")
     assert warnings[:2] == ["Note 0.", "Note 1."]
     assert warnings[8:] == ["And 22 more, under “Warnings and gaps”."]
@@ -77,4 +77,4 @@ def test_no_more_notes_than_one_reads_stand_above_the_charts():
 def test_a_quote_without_warnings_has_no_empty_list():
     quote = quoted({**TRAINED, "storage": {"price_per_gigabyte_month": usd("0.02"), "dataset_bytes": 1e12}})
     quote["warnings"] = []
-    assert "<h3>Warnings</h3>" not in report_html(quote)
+    assert "<h3>Warnings</h3>" not in render_report(quote)

@@ -2,25 +2,32 @@
 
 import pytest
 
-from service.quotes.report.charts import About, Bar, Mark, bars, cut, stacked
+from service.quotes.report.charts import (
+    ChartBar,
+    ChartLabel,
+    ChartMark,
+    render_bars,
+    stack_bars,
+    truncate_name,
+)
 from service.quotes.report.numbers import (
     BYTES,
     KWH,
     SECONDS,
     TIMES,
-    Scale,
-    counted,
-    digits,
-    figure,
-    ladder_of,
-    money_text,
-    scale_of,
-    shown,
-    title_of,
-    words,
+    UnitScale,
+    build_figure,
+    format_figure_title,
+    format_money,
+    format_number,
+    format_quantity,
+    format_value,
+    select_ladder,
+    select_scale,
+    to_title,
 )
-from service.quotes.report.rounding import printed, printed_shares
-from service.quotes.report.scaling import doubling, linear, logarithmic
+from service.quotes.report.rounding import round_shares, round_to_sum
+from service.quotes.report.scaling import build_doubling_axis, build_linear_axis, build_logarithmic_axis
 from tests.quotes.reading import Page
 
 
@@ -38,7 +45,7 @@ from tests.quotes.reading import Page
     ],
 )
 def test_numbers_have_four_digits_and_separators(value, text):
-    assert digits(value).replace("\N{NO-BREAK SPACE}", " ") == text
+    assert format_number(value).replace("\N{NO-BREAK SPACE}", " ") == text
 
 
 @pytest.mark.parametrize(
@@ -54,12 +61,12 @@ def test_numbers_have_four_digits_and_separators(value, text):
     ],
 )
 def test_units_are_those_of_the_size(value, ladder, text):
-    assert shown(value, ladder).replace("\N{NO-BREAK SPACE}", " ") == text
+    assert format_value(value, ladder).replace("\N{NO-BREAK SPACE}", " ") == text
 
 
 def test_an_interval_is_shown_in_the_unit_of_its_figure():
     quantity = {"value": 2e9, "low": 5e8, "high": 4e12, "basis": "datasheet"}
-    found = figure("total_bytes", quantity)
+    found = build_figure("total_bytes", quantity)
     assert [text.split("\N{NO-BREAK SPACE}") for text in (found.shown, found.low, found.high)] == [
         ["1.863", "GiB"],
         ["0.4657", "GiB"],
@@ -69,7 +76,7 @@ def test_an_interval_is_shown_in_the_unit_of_its_figure():
 
 
 def test_what_is_given_has_no_interval():
-    found = figure(
+    found = build_figure(
         "total", {"amount": "3.10", "low": "3.1", "high": "3.1", "currency_code": "USD", "basis": "exact"}
     )
     assert (found.shown, found.low) == ("3.10\N{NO-BREAK SPACE}USD", "")
@@ -87,49 +94,51 @@ def test_what_is_given_has_no_interval():
     ],
 )
 def test_members_are_called_what_they_are(name, title):
-    assert title_of(name) == title
-    assert words("kv_cache") == "KV cache"
+    assert format_figure_title(name) == title
+    assert to_title("kv_cache") == "KV cache"
 
 
 def test_members_of_other_kinds_are_no_figures():
-    assert figure("advice", [1, 2]) is None
-    assert figure("host", {"memory_bytes": 3}) is None
-    assert ladder_of("tokens_per_second")[0].unit == ""
+    assert build_figure("advice", [1, 2]) is None
+    assert build_figure("host", {"memory_bytes": 3}) is None
+    assert select_ladder("tokens_per_second")[0].unit == ""
 
 
 @pytest.mark.parametrize("values", [(0.3,), (7.0, 23.0), (1e-9,), (4.2e11, 9e9), (5.0, -3.0), (0.0,)])
 def test_linear_axes_begin_at_zero_and_hold_what_they_show(values):
-    axis = linear(*values)
+    axis = build_linear_axis(*values)
     assert axis.low <= min(0.0, *values)
     assert axis.high >= max(values)
     assert 0.0 in axis.ticks
     assert len(axis.ticks) <= 7
     steps = {round(b - a, 12) for a, b in zip(axis.ticks, axis.ticks[1:], strict=False)}
     assert len({f"{step:.6e}" for step in steps}) == 1
-    assert axis.place(2 * axis.high - axis.low) == 1.0
+    assert axis.to_position(2 * axis.high - axis.low) == 1.0
 
 
 def test_an_axis_of_credits_ends_at_nothing():
-    axis = linear(-7040.39, 0.0)
+    axis = build_linear_axis(-7040.39, 0.0)
     assert (axis.low, axis.high) == (-8000.0, 0.0)
-    assert axis.place(0.0) == 1.0
+    assert axis.to_position(0.0) == 1.0
 
 
 def test_ticks_are_round_in_the_unit_that_they_are_labelled_in():
-    axis = linear(79.1 * 2**30, unit=2**30)
+    axis = build_linear_axis(79.1 * 2**30, unit=2**30)
     assert [tick / 2**30 for tick in axis.ticks] == [0, 20, 40, 60, 80]
 
 
 def test_logarithmic_axes_are_of_whole_powers():
-    axis = logarithmic(0.2, 3000.0)
+    axis = build_logarithmic_axis(0.2, 3000.0)
     assert (axis.low, axis.high) == (0.1, 10_000.0)
-    assert axis.place(1.0) == pytest.approx(0.2)
-    assert doubling(0.5, 1.9).ticks == (0.5, 1.0, 2.0)
-    assert logarithmic(10.0).high > logarithmic(10.0).low
+    assert axis.to_position(1.0) == pytest.approx(0.2)
+    assert build_doubling_axis(0.5, 1.9).ticks == (0.5, 1.0, 2.0)
+    assert build_logarithmic_axis(10.0).high > build_logarithmic_axis(10.0).low
 
 
 def test_parts_begin_where_the_last_one_ends():
-    assert [(bar.start, bar.end) for bar in stacked([("a", "", 2.0), ("b", "", -0.5), ("c", "", 1.0)])] == [
+    assert [
+        (bar.start, bar.end) for bar in stack_bars([("a", "", 2.0), ("b", "", -0.5), ("c", "", 1.0)])
+    ] == [
         (0.0, 2.0),
         (2.0, 1.5),
         (1.5, 2.5),
@@ -138,8 +147,12 @@ def test_parts_begin_where_the_last_one_ends():
 
 def test_charts_escape_what_they_are_given():
     name = "<script>alert(1)</script>&\"'"
-    chart = bars(
-        About("x", name, name), [Bar(name, name, 0.0, 1.0)], linear(1.0), Scale(1.0, name), [Mark(name, 1.0)]
+    chart = render_bars(
+        ChartLabel("x", name, name),
+        [ChartBar(name, name, 0.0, 1.0)],
+        build_linear_axis(1.0),
+        UnitScale(1.0, name),
+        [ChartMark(name, 1.0)],
     )
     page = Page(str(chart))
     assert {tag for tag, _ in page.tags} == {"svg", "title", "desc", "text", "line", "rect"}
@@ -147,13 +160,13 @@ def test_charts_escape_what_they_are_given():
 
 
 def test_long_names_are_cut():
-    assert cut("a" * 34) == "a" * 34
-    assert cut("a" * 35) == "a" * 33 + "…"
+    assert truncate_name("a" * 34) == "a" * 34
+    assert truncate_name("a" * 35) == "a" * 33 + "…"
 
 
 def test_scales_of_nothing():
-    assert scale_of(BYTES, 0.0).unit == "B"
-    assert scale_of(KWH, 0.0).unit == "kWh"
+    assert select_scale(BYTES, 0.0).unit == "B"
+    assert select_scale(KWH, 0.0).unit == "kWh"
 
 
 @pytest.mark.parametrize(
@@ -170,14 +183,14 @@ def test_scales_of_nothing():
     ],
 )
 def test_parts_are_printed_so_that_they_sum(values, whole, parts, text):
-    assert printed(values, whole) == (parts, text)
+    assert round_to_sum(values, whole) == (parts, text)
 
 
 def test_shares_sum_to_a_hundred():
-    found = printed_shares([1.0, 1.0, 1.0, 1e-9], 3.0 + 1e-9)
+    found = round_shares([1.0, 1.0, 1.0, 1e-9], 3.0 + 1e-9)
     assert found.parts == [f"{share}\N{NO-BREAK SPACE}%" for share in ("33.4", "33.3", "33.3", "< 0.1")]
     assert found.whole == "100.0\N{NO-BREAK SPACE}%"
-    assert printed_shares([0.0], 0.0) == ([""], "")
+    assert round_shares([0.0], 0.0) == ([""], "")
 
 
 @pytest.mark.parametrize(
@@ -185,28 +198,34 @@ def test_shares_sum_to_a_hundred():
     [(9.99996, "10.00"), (999.96, "1,000"), (float("nan"), "not known"), (float("inf"), "not known")],
 )
 def test_digits_are_rounded_before_they_are_counted(value, text):
-    assert digits(value) == text
+    assert format_number(value) == text
 
 
 def test_quantities_of_charges_keep_their_digits():
-    assert counted(471_857.0933333333) == "471,857.093333"
-    assert counted(31.0) == "31"
-    assert counted(2.5e20) == "250,000,000,000,000,000,000"
+    assert format_quantity(471_857.0933333333) == "471,857.093333"
+    assert format_quantity(31.0) == "31"
+    assert format_quantity(2.5e20) == "250,000,000,000,000,000,000"
 
 
 def test_nothing_has_no_sign():
-    assert money_text("-0.00", "USD") == "0.00\N{NO-BREAK SPACE}USD"
+    assert format_money("-0.00", "USD") == "0.00\N{NO-BREAK SPACE}USD"
 
 
 def test_a_long_name_leaves_room_for_its_figure():
-    row = Bar("n" * 60, "123,456,789,012,345,678,901,234.00 IRR", 0.0, 1.0)
-    page = Page(str(bars(About("x", "t", "d"), [row], linear(1.0), Scale(1.0, "IRR"))))
+    row = ChartBar("n" * 60, "123,456,789,012,345,678,901,234.00 IRR", 0.0, 1.0)
+    page = Page(
+        str(render_bars(ChartLabel("x", "t", "d"), [row], build_linear_axis(1.0), UnitScale(1.0, "IRR")))
+    )
     (name,) = page.texts("t", "name")
     assert len(name) + len(row.shown) <= 60
     assert page.blocks("t") == [(0.0, 420.0)]
 
 
 def test_a_bar_of_nothing_has_no_length():
-    rows = [Bar("none", "0", 0.0, 0.0), Bar("little", "1", 0.0, 1e-9), Bar("one", "1", 0.0, 1.0)]
-    page = Page(str(bars(About("x", "t", "d"), rows, linear(1.0), Scale(1.0, ""))))
+    rows = [
+        ChartBar("none", "0", 0.0, 0.0),
+        ChartBar("little", "1", 0.0, 1e-9),
+        ChartBar("one", "1", 0.0, 1.0),
+    ]
+    page = Page(str(render_bars(ChartLabel("x", "t", "d"), rows, build_linear_axis(1.0), UnitScale(1.0, ""))))
     assert [width for _, width in page.blocks("t")] == [0.0, 1.0, 420.0]

@@ -3,7 +3,7 @@
 import pytest
 
 from service.kit.http.html import page_response
-from service.quotes.report.service import report_html
+from service.quotes.report.service import render_report
 from tests.applications import attach
 from tests.browsing import DESKTOP, LOOPBACK, PHONE, overflow, printed, served, shows, violations
 from tests.quotes.reading import SERVED, TRAINED, quoted
@@ -15,7 +15,7 @@ SHEETS = {"A4": (6, 11), "Letter": (6, 11)}
 
 
 def show(page, quote):
-    response = page_response(report_html(quote))
+    response = page_response(render_report(quote))
     policy = {"Content-Security-Policy": response.headers["Content-Security-Policy"]}
     shows(page, bytes(response.body).decode(), policy)
 

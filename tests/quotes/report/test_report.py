@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from service.kit.http.html import money
+from service.kit.http.html import format_money
 from service.quotes.report.numbers import TIMES
-from service.quotes.report.service import estimate_section, report_html, report_section
-from service.quotes.report.utility_bill.load_profile import slots_of
+from service.quotes.report.service import render_estimate_section, render_report, render_report_section
+from service.quotes.report.utility_bill.load_profile import build_slots
 from tests.asking import usd
 from tests.quotes.reading import BARE, SERVED, TRAINED, UNKNOWN, Page, quoted
 
@@ -20,7 +20,7 @@ HOSTILE = "\u202e</title></style><script>alert(1)</script><img src=x onerror=ale
 
 
 def page_of(quote):
-    return Page(report_html(quote))
+    return Page(render_report(quote))
 
 
 def number(text):
@@ -125,10 +125,10 @@ def test_charges_and_their_total_are_shown_to_the_last_digit():
     page, answers = page_of(quote), quote["answers"]
     cells = {cell for rows in page.tables.values() for row in rows for cell in row}
     lines = [*answers["cost"]["lines"], *answers["utility_bill"]["electricity"]["lines"]]
-    assert {money(**line["amount"]) for line in lines} <= cells
+    assert {format_money(**line["amount"]) for line in lines} <= cells
     headline = quote["headlines"]["total"]
-    assert money(headline["amount"], "USD") in page.tables["Headlines"][1][1]
-    assert money(headline["low"], "USD") in page.tables["Headlines"][1][1]
+    assert format_money(headline["amount"], "USD") in page.tables["Headlines"][1][1]
+    assert format_money(headline["low"], "USD") in page.tables["Headlines"][1][1]
     title = "Electricity by equipment"
     amounts = [float(line["amount"]["amount"]) for line in answers["utility_bill"]["electricity"]["lines"]]
     assert_drawn_to_scale(page, title, amounts)
@@ -164,7 +164,7 @@ def test_power_in_time_is_that_of_the_meter():
 
 def test_stretches_hold_every_interval_once():
     kw = [float(value % 7) for value in range(1000)]
-    slots = slots_of(kw, 900.0)
+    slots = build_slots(kw, 900.0)
     assert len(slots) == 96
     assert slots[0].start == 0
     assert slots[-1].end == 900_000
@@ -179,14 +179,14 @@ def test_a_bill_is_shown_by_charge_and_by_period():
     quote = quoted(SERVED)
     page, electricity = page_of(quote), quote["answers"]["utility_bill"]["electricity"]
     periods = electricity["periods"]
-    total = money(electricity["total"]["amount"], "USD")
-    assert page.column("Bill by billing period", 3) == [*(money(**p["total"]) for p in periods), total]
+    total = format_money(electricity["total"]["amount"], "USD")
+    assert page.column("Bill by billing period", 3) == [*(format_money(**p["total"]) for p in periods), total]
     assert page.column("Bill by billing period", 0)[:2] == ["January 2026", "February 2026"]
     assert page.tables["Bill by charge, over all billing periods"][-1][3] == total
     kinds = page.tables["Bill by kind of charge and period"]
     for row, period in zip(kinds[1:], periods, strict=True):
         amounts = [Decimal(cell.split(SPACE)[0].replace(",", "")) for cell in row[1:-1] if cell]
-        assert row[-1] == money(**period["total"])
+        assert row[-1] == format_money(**period["total"])
         assert sum(amounts) == Decimal(period["total"]["amount"])
     assert (
         len(page.tables[f"All {len(electricity['lines'])} lines of the bill"])
@@ -237,7 +237,7 @@ def test_a_report_of_many_lines_is_cut_and_says_so():
     bill["energy"]["load_profile"]["intervals_kw"] = [1.0] * 70_176
     operator = {**OPERATOR, "bound": "memory", "direction": "forward"}
     speed["operators"] = [operator] * 500
-    text = report_html(quote)
+    text = render_report(quote)
     page = Page(text)
     assert len(text) < 1_000_000
     for caption, count in (
@@ -267,7 +267,7 @@ OPERATOR = {
 
 def test_what_is_decided_stands_first():
     quote = quoted(TRAINED, cost_center_id="research", note="as agreed")
-    text = report_html(quote)
+    text = render_report(quote)
     for said in ("token:alice", "research", "as agreed", quote["content_digest"], quote["id"]):
         assert said in text
     assert f'<time datetime="{quote["valid_until"][:19].replace(" ", "T")}Z">' in text
@@ -275,7 +275,7 @@ def test_what_is_decided_stands_first():
     assert f"1,024 {TIMES} h100-sxm" in text
     assert "it counts no electricity" in text
     owned = quoted({name: value for name, value in TRAINED.items() if name != "rental"})
-    assert "the electricity of its own devices" in report_html(owned)
+    assert "the electricity of its own devices" in render_report(owned)
 
 
 def test_headlines_that_are_not_known_say_why():
@@ -320,7 +320,7 @@ def test_every_chart_has_a_name_a_description_and_a_table():
 
 
 def test_nothing_is_taken_from_elsewhere():
-    text = report_html(quoted(TRAINED))
+    text = render_report(quoted(TRAINED))
     page = Page(text)
     tags = {tag for tag, _ in page.tags}
     assert not tags & {"script", "img", "link", "iframe", "object", "form"}
@@ -364,8 +364,8 @@ def test_texts_are_never_markup(request_):
     quote = hostile(quoted(request_, cost_center_id="research", note="n"))
     honest, page = page_of(quoted(request_, cost_center_id="research", note="n")), page_of(quote)
     assert {tag for tag, _ in page.tags} <= {tag for tag, _ in honest.tags}
-    assert "<script" not in report_html(quote).replace("&lt;script", "")
-    assert "\u202e" not in report_html(quote), "nor does any turn the direction of what follows"
+    assert "<script" not in render_report(quote).replace("&lt;script", "")
+    assert "\u202e" not in render_report(quote), "nor does any turn the direction of what follows"
     assert "49" not in page.tables["What was asked"][1][1]
 
 
@@ -401,7 +401,7 @@ def test_amounts_of_several_currencies_are_not_summed():
 
 
 def test_a_part_of_a_page_begins_below_its_title():
-    page = Page(str(report_section(quoted(TRAINED))))
+    page = Page(str(render_report_section(quoted(TRAINED))))
     assert "h1" not in {tag for tag, _ in page.tags}
     assert all(name.startswith("report-") for name in page.ids)
 
@@ -411,6 +411,6 @@ def test_answers_without_a_quote_are_shown_alike():
     found = {
         name: value for name, value in quote.items() if name not in {"id", "name", "state", "valid_until"}
     }
-    alone, whole = Page(str(estimate_section(found))), page_of(quote)
+    alone, whole = Page(str(render_estimate_section(found))), page_of(quote)
     assert alone.charts == whole.charts
     assert alone.tables == whole.tables

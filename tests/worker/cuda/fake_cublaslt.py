@@ -178,9 +178,9 @@ class FakeLt:
     def _matrix(self, address, layout, number=0):
         shape, held = self.objects[layout], self._held(address, layout, number)
         if shape.kind == 14:
-            held = numbers.bf16_from_bits(held)
+            held = numbers.decode_bf16(held)
         if shape.kind == 28:
-            codes = numbers._fp8_e4m3_values()
+            codes = numbers._list_fp8_e4m3_values()
             held = np.concatenate([codes, [np.nan], -codes, [np.nan]])[held]
         return held.reshape(shape.columns, shape.rows).T
 
@@ -190,7 +190,9 @@ class FakeLt:
         values = product.T.reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):
             if shape.kind == 14:
-                held[:] = (numbers.bf16(values.astype(np.float32)).view(np.uint32) >> 16).astype(np.uint16)
+                held[:] = (numbers.round_to_bf16(values.astype(np.float32)).view(np.uint32) >> 16).astype(
+                    np.uint16
+                )
             else:
                 held[:] = values.astype(held.dtype)
 

@@ -74,7 +74,7 @@ class FakeTorch:
         )
         held = exact.astype(np.float32)
         if self.dtype == "bf16":
-            held = (numbers.bf16(held).view(np.uint32) >> 16).astype(np.uint16)
+            held = (numbers.round_to_bf16(held).view(np.uint32) >> 16).astype(np.uint16)
         # As flash attention leaves it: heads of a token side by side.
         turned = np.ascontiguousarray(held.astype(q.held.dtype, copy=False).transpose(0, 2, 1, 3))
         self._advance(50)

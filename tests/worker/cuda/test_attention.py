@@ -52,7 +52,7 @@ def test_another_seed_or_place_does_not_pass(driver):
         timed._seeds[2] ^= 1
         assert not timed.check().passed
         timed._seeds[2] ^= 1
-        timed._row = lambda address, unit, query: attention.AttentionTimed._row(
+        timed._read_row = lambda address, unit, query: attention.AttentionTimed._read_row(
             timed, address, unit ^ 1, query
         )
         assert not timed.check().passed
@@ -61,7 +61,7 @@ def test_another_seed_or_place_does_not_pass(driver):
 def test_the_context_is_read_in_as_many_parts_as_is_fastest(driver, monkeypatch):
     times = iter([30, 12, 40])
     monkeypatch.setattr(attention, "TRIALS", 1)
-    monkeypatch.setattr(attention.Own, "_trial", lambda *_: next(times))
+    monkeypatch.setattr(attention.CudaAttention, "_time_launch", lambda *_: next(times))
     with prepared("decode", batch=1, query_heads=1, kv_heads=1, context_tokens=600) as timed:
         assert timed.facts.algorithm == "2 blocks, context in 2 parts; fastest of 3"
 

@@ -17,12 +17,12 @@ def drawn(dtype, *shape):
     """Numbers as they lie in memory."""
     values = np.random.default_rng(len(shape) + shape[-2]).normal(size=shape).astype(np.float32)
     if dtype == "bf16":
-        return (numbers.bf16(values).view(np.uint32) >> 16).astype(np.uint16)
+        return (numbers.round_to_bf16(values).view(np.uint32) >> 16).astype(np.uint16)
     return values.astype(np.float16 if dtype == "fp16" else np.float32)
 
 
 def values_of(dtype, held):
-    return (numbers.bf16_from_bits(held) if dtype == "bf16" else held).astype(np.float64)
+    return (numbers.decode_bf16(held) if dtype == "bf16" else held).astype(np.float64)
 
 
 def attention(q, k, v, *, is_causal):

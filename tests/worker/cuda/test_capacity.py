@@ -19,8 +19,8 @@ def test_the_largest_block_is_found_and_written_to_its_end(driver):
 def test_a_block_that_does_not_hold_what_is_written_is_a_failure(driver, monkeypatch):
     driver.memory(8 * MIB)
     with prepared("capacity", metric="bytes") as reading:
-        queue = reading._queue_both
-        monkeypatch.setattr(reading, "_queue_both", lambda address, size: queue(address, size - 16))
+        queue = reading._enqueue_both
+        monkeypatch.setattr(reading, "_enqueue_both", lambda address, size: queue(address, size - 16))
         with pytest.raises(RuntimeError, match="does not hold what was written"):
             reading.read()
 

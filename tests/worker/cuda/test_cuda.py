@@ -16,7 +16,7 @@ from service.worker import benchmark as interface
 from service.worker import nvml
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import PREPARE, bindings, device, link, numbers, stream
-from service.worker.cuda.bindings import CudaError, done
+from service.worker.cuda.bindings import CudaError, check_status
 from tests.worker.cuda.fake_nvml import process
 
 MIB = 2**20
@@ -84,7 +84,7 @@ def test_a_stream_of_another_seed_has_other_data(driver):
             timed._arrays.result,
             timed._arrays.sources,
             timed._arrays.count,
-            (1, numbers.seed_of(SEED + 1, 0)),
+            (1, numbers.derive_seed(SEED + 1, 0)),
         )
         assert not timed.check().passed
 
@@ -111,7 +111,7 @@ def test_the_time_of_a_flush_is_not_counted(driver):
 
 def test_the_fastest_number_of_blocks_is_taken_by_trial(driver, monkeypatch):
     times = iter([30, 31, 29, 11, 40, 12, 25, 26, 27])
-    monkeypatch.setattr(stream.StreamBandwidth, "_trial", lambda *_: next(times))
+    monkeypatch.setattr(stream.StreamBandwidth, "_time_launch", lambda *_: next(times))
     with prepared("stream", pattern="copy", array_bytes=MIB) as timed:
         assert timed.facts.algorithm == "32 blocks of 256 threads, 4 vectors of 16 bytes"
 
@@ -172,16 +172,16 @@ def test_a_copy_runs_on_the_processors_beside_the_device(monkeypatch, tmp_path):
     (tmp_path / "0000:17:00.0").mkdir()
     listed = tmp_path / "0000:17:00.0" / "local_cpulist"
     listed.write_text(f"{own[0]},4000-4003\n")
-    with link.near("0000:17:00.0") as gaps:
+    with link.bind_local_processors("0000:17:00.0") as gaps:
         assert os.sched_getaffinity(0) == {own[0]}
         assert gaps == ()
     assert sorted(os.sched_getaffinity(0)) == own
     for text in ("4000-4003\n", "", "nonsense"):
         listed.write_text(text)
-        with link.near("0000:17:00.0") as (gap,):
+        with link.bind_local_processors("0000:17:00.0") as (gap,):
             assert gap.code == "no-local-processors"
             assert sorted(os.sched_getaffinity(0)) == own
-    with link.near("0000:18:00.0") as (gap,):
+    with link.bind_local_processors("0000:18:00.0") as (gap,):
         assert gap.detail == "FileNotFoundError"
 
 
@@ -344,28 +344,28 @@ def test_an_error_of_the_driver_is_a_failure_and_everything_is_freed(driver):
 
 
 def test_the_device_says_what_it_is(driver):
-    with device.opened(0) as found:
+    with device.open_device(0) as found:
         assert found.capability == (9, 0)
         assert (found.multiprocessors, found.l2_bytes) == (2, MIB)
         assert found.pci_bus_id == "0000:17:00.0"
-        names = [part.name for part in found.software()]
+        names = [part.name for part in found.list_software()]
         assert names == ["cuda_driver_api", "nvrtc", "cuda-bindings"]
-        assert found.software()[0].version == "13.0"
+        assert found.list_software()[0].version == "13.0"
     # The driver answers -1 for the NUMA node, which is no node.
     assert device.attributes(0) == {"multiprocessor_count": 2, "l2_bytes": MIB}
 
 
 def test_what_a_scope_allocates_is_freed_with_it(driver):
-    with device.opened(0) as found:
-        before = found.free_bytes()
-        with found.scope():
+    with device.open_device(0) as found:
+        before = found.read_free_bytes()
+        with found.scope_allocations():
             found.allocate(MIB)
-            assert found.free_bytes() == before - MIB
-        assert found.free_bytes() == before
+            assert found.read_free_bytes() == before - MIB
+        assert found.read_free_bytes() == before
 
 
 def test_only_a_lack_of_memory_is_unsupported(driver):
-    with device.opened(0) as found:
+    with device.open_device(0) as found:
         driver.fact("alloc", 700)
         with pytest.raises(CudaError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
             found.allocate(MIB)
@@ -378,21 +378,21 @@ def test_only_a_lack_of_memory_is_unsupported(driver):
 
 
 def test_events_count_in_nanoseconds(driver):
-    with device.opened(0) as found:
-        launch = found.launcher(found.kernel("empty.cu", "empty"), 1)
+    with device.open_device(0) as found:
+        launch = found.build_launch(found.load_kernel("empty.cu", "empty"), 1)
         driver.takes("empty", 0.5)
-        assert found.timed(launch) == 500
+        assert found.time_work(launch) == 500
         # An event that says nothing has passed is still a sample, which has to be more than nothing.
         driver.takes("empty", 0)
-        assert found.timed(launch) == 1
+        assert found.time_work(launch) == 1
 
 
 def test_statuses_are_checked():
-    assert done((real.CUresult.CUDA_SUCCESS,)) == ()
-    assert done((real.CUresult.CUDA_SUCCESS, 4)) == 4
-    assert done((real.CUresult.CUDA_SUCCESS, 4, 5)) == (4, 5)
+    assert check_status((real.CUresult.CUDA_SUCCESS,)) == ()
+    assert check_status((real.CUresult.CUDA_SUCCESS, 4)) == 4
+    assert check_status((real.CUresult.CUDA_SUCCESS, 4, 5)) == (4, 5)
     with pytest.raises(CudaError, match="CUDA_ERROR_OUT_OF_MEMORY"):
-        done((real.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None))
+        check_status((real.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None))
 
 
 def test_the_memory_of_a_context_is_what_the_driver_says_of_this_process(driver, fake_nvml):
@@ -421,5 +421,5 @@ def test_every_kind_has_what_the_loop_needs(driver):
     """Facts that fit the record, whatever the kind."""
     for kind in ("stream", "strided_read", "host_link", "launch_latency"):
         with prepared(kind, **WORK[kind]) as found:
-            assert isinstance(found.facts, interface.Facts)
+            assert isinstance(found.facts, interface.MeasurementFacts)
             assert found.execute(1) > 0

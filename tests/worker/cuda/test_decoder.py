@@ -7,7 +7,7 @@ import pytest
 
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import PREPARE, bindings, decoder
-from service.worker.decoder import Weights
+from service.worker.decoder import SeededWeights
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt
 from tests.worker.cuda.test_cuda import SEED, asked
 
@@ -115,9 +115,13 @@ def test_micro_batches_add_their_gradients(lt):
 
 def test_updates_are_those_of_adamw_step_after_step(lt):
     with prepared("training_step", **{**TRAINING, "dtype": "fp32"}) as timed:
-        timed._reset()
+        timed._reset_state()
         each = timed._net.matrices["head"]
-        weight = Weights(timed._work, SEED).rows(each.number, each.columns, 0, each.rows).reshape(-1)
+        weight = (
+            SeededWeights(timed._work, SEED)
+            .generate_rows(each.number, each.columns, 0, each.rows)
+            .reshape(-1)
+        )
         mean = square = np.zeros(weight.size)
         for step in (1, 2, 3):
             timed._prefix()
@@ -126,8 +130,8 @@ def test_updates_are_those_of_adamw_step_after_step(lt):
             mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
             scaled = mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
             weight = weight * (1 - 1e-6) - 1e-4 * scaled
-        assert np.abs(timed._net.values(timed._states["head"][0], weight.size) - weight).max() < 1e-5
-        found = timed._net.values(timed._net.weights["head"], weight.size)
+        assert np.abs(timed._net.read_values(timed._states["head"][0], weight.size) - weight).max() < 1e-5
+        found = timed._net.read_values(timed._net.weights["head"], weight.size)
         assert np.abs(found - weight).max() < 1e-5
 
 

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from service.protocol.results import Telemetry
+from service.protocol.results import DeviceTelemetry
 from service.protocol.suites import shipped_suites
 from service.worker.cuda import external
-from service.worker.measure import Device, measure
+from service.worker.measure import MeasuredDevice, measure_repeat
 from tests.worker.cuda.fake_nvml import EachDevice
 from tests.worker.machines import FakeWatch, benchmark, task
 
@@ -87,13 +87,15 @@ def installed(driver, fake_nvml, monkeypatch, tmp_path):
 def asked(tool, test, size=MIB, index=1):
     work = {"kind": "external_tool", "tool": tool, "test": test, "transfer_bytes": size}
     made = task(benchmark(work, "bytes_per_second"), device="cuda", accelerator_index=index)
-    watch = type("Watch", (FakeWatch,), {"telemetry": Telemetry(window_seconds=1.0)})
-    return measure(made, find=lambda _: Device({"external_tool": external.prepare}, lambda _: watch()))
+    watch = type("Watch", (FakeWatch,), {"telemetry": DeviceTelemetry(window_seconds=1.0)})
+    return measure_repeat(
+        made, find=lambda _: MeasuredDevice({"external_tool": external.prepare}, lambda _: watch())
+    )
 
 
 def figure(result):
     assert result.status == "ok", result.failure
-    return result.benchmark.figure(result.measurement.values, inner_iterations=1)
+    return result.benchmark.compute_figure(result.measurement.values, inner_iterations=1)
 
 
 @pytest.mark.parametrize(("test", "matrix", "seen", "rate"), [
@@ -157,4 +159,4 @@ def test_every_tool_of_the_suites_can_be_asked(installed):
     works = [one.work for one in shipped_suites()["gpu-deep"].benchmarks if one.work.kind == "external_tool"]
     assert {work.tool for work in works} == {"nvbandwidth", "nccl_tests", "dcgm"}
     for work in works:
-        assert external.plan_of(work, 0).program
+        assert external.build_plan(work, 0).program

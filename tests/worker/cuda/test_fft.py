@@ -48,7 +48,7 @@ def test_every_transform_is_computed_and_a_wrong_one_does_not_pass(cufft, work):
 
 def test_a_transform_that_is_not_written_does_not_pass(cufft, monkeypatch):
     with transform() as timed:
-        monkeypatch.setattr(timed._plan, "queue", lambda *_: None)
+        monkeypatch.setattr(timed._plan, "enqueue_transform", lambda *_: None)
         assert timed.check().largest_error == 1e30
 
 
@@ -77,8 +77,8 @@ def test_a_record_says_what_length_it_was(cufft):
     with transform(points=5003) as timed:
         assert timed.facts.algorithm == "prime length 5003; work area 4096 bytes"
         assert timed.facts.library == "cuFFT 12.5.0"
-    assert fft.factors_text(8192) == "length 8192 = 2^13"
-    assert fft.factors_text(360) == "length 360 = 2^3 x 3^2 x 5^1"
+    assert fft.format_factors(8192) == "length 8192 = 2^13"
+    assert fft.format_factors(360) == "length 360 = 2^3 x 3^2 x 5^1"
 
 
 def test_what_the_library_or_the_device_has_no_room_for_is_unsupported(cufft, driver):

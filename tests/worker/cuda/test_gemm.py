@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from service.protocol.work import Gemm
+from service.protocol.work import GemmWork
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import PREPARE, bindings, cublaslt, gemm, power
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt, _tf32
@@ -79,7 +79,7 @@ def test_fp32_that_went_through_tf32_does_not_pass(lt):
 
 def test_a_product_that_is_not_written_does_not_pass(lt, monkeypatch):
     with product("bf16") as timed:
-        monkeypatch.setattr(timed._matmul, "queue", lambda *_: None)
+        monkeypatch.setattr(timed._matmul, "enqueue_product", lambda *_: None)
         correctness = timed.check()
     assert not correctness.passed
     assert correctness.largest_error == 1e30
@@ -251,7 +251,7 @@ def test_a_load_runs_for_its_share_of_the_time(monkeypatch, overshoot):
         meter.now += 0.03 + 0.01 * (len(busy) % 3)
         busy.append(0.03 + 0.01 * (len(busy) % 3))
 
-    paced = power.Paced(load, 0.4)
+    paced = power.PacedLoad(load, 0.4)
     sleep = meter.sleep
     meter.sleep = lambda seconds: sleep(seconds + (overshoot if seconds else 0.0))
     for _ in range(300):
@@ -269,7 +269,7 @@ def test_a_part_of_a_load_is_batches_that_are_as_much_shorter(meter, driver, mon
         paced._load()
         batches.add((paced._share, driver.journal.count("stream_copy")))
 
-    monkeypatch.setattr(power.Paced, "__call__", one)
+    monkeypatch.setattr(power.PacedLoad, "__call__", one)
     with read_power("stream", duty=0.05) as reading:
         reading.read()
         assert reading.facts.library == "NVML energy counter; load own kernel stream_copy, 5% of the time"
@@ -308,6 +308,6 @@ def test_a_counter_that_stands_still_or_goes_back_gives_no_figure(meter, fake_nv
 
 
 def test_the_bytes_of_a_product_are_those_of_its_matrices():
-    amount = Gemm(kind="gemm", dtype="fp8_e4m3", m=16, n=8192, k=4096).amount()
+    amount = GemmWork(kind="gemm", dtype="fp8_e4m3", m=16, n=8192, k=4096).count_work()
     assert amount.moved_bytes == 16 * 4096 + 8192 * 4096 + 16 * 8192 * 2
     assert amount.flops == 2 * 16 * 8192 * 4096

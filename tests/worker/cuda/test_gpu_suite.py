@@ -20,7 +20,7 @@ def record(name, nanoseconds, status="ok", repeat=1):
     measurement = SimpleNamespace(values=[ns / 1e9 for ns in nanoseconds], inner_iterations=1)
     failure = SimpleNamespace(reason="UNSUPPORTED", detail="fp8_e4m3 needs compute capability 8.9 or newer")
     return SimpleNamespace(
-        benchmark=SUITE.benchmark(name),
+        benchmark=SUITE.find_benchmark(name),
         status=status,
         measurement=measurement,
         failure=failure,
@@ -40,7 +40,9 @@ def test_it_says_in_one_line_what_is_missing(tmp_path):
 
 def test_it_says_in_one_line_that_there_is_no_gpu(fake_nvml, monkeypatch):
     fake_nvml.answers["nvmlDeviceGetCount"] = 0
-    with pytest.raises(gpu_suite.NotHere, match=r"^no NVIDIA GPU: accelerator 0: Invalid Argument$"):
+    with pytest.raises(
+        gpu_suite.MissingDependency, match=r"^no NVIDIA GPU: accelerator 0: Invalid Argument$"
+    ):
         gpu_suite.device_name()
 
 
@@ -99,7 +101,7 @@ def test_of_accelerators_that_measured_at_once_the_slowest_counts():
 
 
 def test_every_own_kernel_stands_beside_what_bounds_it_in_the_same_run():
-    adam = SUITE.benchmark("optimizer.adamw").work.amount().moved_bytes
+    adam = SUITE.find_benchmark("optimizer.adamw").work.count_work().moved_bytes
     found = {
         "hbm.triad": [record("hbm.triad", [3 * 2**32 / 4.0e12 * 1e9])],
         "optimizer.adamw": [record("optimizer.adamw", [adam / 3.0e12 * 1e9])],
@@ -156,9 +158,9 @@ def test_a_part_of_the_suite_can_be_chosen(tmp_path):
     second = json.loads(Path(gpu_suite.chosen(standard, [], 2, tmp_path)).read_text())["benchmarks"]
     first = gpu_suite.parts(standard.benchmarks)[0]
     assert not {benchmark.name for benchmark in first[1:]} & {benchmark["name"] for benchmark in second}
-    with pytest.raises(gpu_suite.NotHere, match=r"no benchmark is called nothing\.\*"):
+    with pytest.raises(gpu_suite.MissingDependency, match=r"no benchmark is called nothing\.\*"):
         gpu_suite.chosen(standard, ["nothing.*"], None, tmp_path)
-    with pytest.raises(gpu_suite.NotHere, match=r"there are \d parts"):
+    with pytest.raises(gpu_suite.MissingDependency, match=r"there are \d parts"):
         gpu_suite.chosen(standard, [], 9, tmp_path)
-    with pytest.raises(gpu_suite.NotHere, match="no suite for accelerators is called cpu-quick"):
+    with pytest.raises(gpu_suite.MissingDependency, match="no suite for accelerators is called cpu-quick"):
         gpu_suite.suite_of("cpu-quick")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.protocol.work import GradientAccumulation, OptimizerStep
+from service.protocol.work import GradientAccumulationWork, OptimizerStepWork
 from service.worker import gradients
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import compression, numbers
@@ -70,9 +70,9 @@ def test_one_bit_that_is_wrong_is_noticed(driver, monkeypatch, kind, work):
 def array(kind, count, seed):
     places = np.arange(count)
     if kind == "bf16":
-        bits = numbers.normal("bf16", seed, places).astype(np.float32).view(np.uint32)
+        bits = numbers.generate_normal("bf16", seed, places).astype(np.float32).view(np.uint32)
         return (bits >> np.uint32(16)).astype(np.uint16)
-    return numbers.normal("fp32", seed, places).astype(np.float32)
+    return numbers.generate_normal("fp32", seed, places).astype(np.float32)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd_momentum"])
@@ -81,9 +81,9 @@ def test_a_step_touches_what_its_amount_says(optimizer):
     gradient, master, m = array("bf16", count, 1), array("fp32", count, 2), array("fp32", count, 3)
     v, weight = array("fp32", count, 4) ** 2, np.zeros(count, np.uint16)
     states = (m, v) if optimizer == "adamw" else (m,)
-    rest = (count // 4, *gradients.RULES[optimizer].bits())
+    rest = (count // 4, *gradients.RULES[optimizer].to_bits())
     touched = counted("optimizer.cu", optimizer, 3, 256, gradient, master, *states, weight, *rest)
-    amount = OptimizerStep(kind="optimizer_step", optimizer=optimizer, parameters=count).amount()
+    amount = OptimizerStepWork(kind="optimizer_step", optimizer=optimizer, parameters=count).count_work()
     assert sum(map(sum, touched)) == amount.moved_bytes
 
 
@@ -92,8 +92,8 @@ def test_an_accumulation_touches_what_its_amount_says(dtype):
     count = 2_004
     gradient, total = array(dtype, count, 1), array("fp32", count, 2)
     touched = counted("accumulation.cu", f"accumulate_{dtype}", 3, 256, total, gradient, count // 4)
-    work = GradientAccumulation(kind="gradient_accumulation", gradient_dtype=dtype, parameters=count)
-    assert sum(map(sum, touched)) == work.amount().moved_bytes
+    work = GradientAccumulationWork(kind="gradient_accumulation", gradient_dtype=dtype, parameters=count)
+    assert sum(map(sum, touched)) == work.count_work().moved_bytes
 
 
 def test_adamw_is_that_of_the_paper():
@@ -107,12 +107,12 @@ def test_adamw_is_that_of_the_paper():
         second = 0.95 * second + 0.05 * gradient**2
         mean, square = first / (1 - 0.9**step), second / (1 - 0.95**step)
         weight = weight - 3e-4 * (mean / (np.sqrt(square) + 1e-8) + 0.1 * weight)
-    found = gradients.stepped(gradients.RULES["adamw"], gradient, *before)
+    found = gradients.apply_rule(gradients.RULES["adamw"], gradient, *before)
     assert np.allclose(found, (weight, first, second), rtol=1e-12, atol=0)
 
 
 def sums_of(timed):
-    return timed._sums_at(np.arange(timed._work.parameters))
+    return timed._compute_sums(np.arange(timed._work.parameters))
 
 
 def read(timed, address, dtype, count):
@@ -124,7 +124,7 @@ def read(timed, address, dtype, count):
 def test_the_largest_are_chosen_and_nothing_is_lost(driver):
     """As NumPy sorts them; what is sent and what is kept make up the whole."""
     with prepared("gradient_compression", method="top_k", parameters=19 * 1024, kept_share=0.02) as timed:
-        timed._begin()
+        timed._reset_error()
         timed._launch()
         wanted = sums_of(timed)
         kept = timed._kept
@@ -154,7 +154,7 @@ def test_of_equals_as_many_are_sent_as_are_wanted(driver):
 def test_eight_bits_and_one_bit_lose_what_the_error_keeps(driver):
     count = 8 * 1024
     with prepared("gradient_compression", method="int8", parameters=count) as timed:
-        timed._begin()
+        timed._reset_error()
         timed._launch()
         sent = read(timed, timed._sent, np.int8, count).astype(np.float32)
         scales = np.repeat(read(timed, timed._scales, np.float32, count // 1024), 1024)
@@ -163,7 +163,7 @@ def test_eight_bits_and_one_bit_lose_what_the_error_keeps(driver):
         assert np.abs(left).max() <= scales.max() / 2 * 1.001
         assert np.abs(sent).max() == 127
     with prepared("gradient_compression", method="sign", parameters=count) as timed:
-        timed._begin()
+        timed._reset_error()
         timed._launch()
         wanted = sums_of(timed)
         scale = read(timed, timed._scale, np.float32, 1)[0]
@@ -179,7 +179,7 @@ def test_a_block_of_nothing_has_no_scale(driver):
         timed._launch()
         assert read(timed, timed._scales, np.float32, 1)[0] == 0
         assert not read(timed, timed._sent, np.int8, 1024).any()
-        sent, scales, lost = gradients.in_8_bits(np.zeros(1024, np.float32))
+        sent, scales, lost = gradients.quantize_int8(np.zeros(1024, np.float32))
         assert not sent.any()
         assert not scales.any()
         assert not lost.any()
@@ -207,7 +207,7 @@ def test_the_places_that_are_sent_depend_on_the_seed(driver):
     found = []
     for seed in (SEED, SEED + 1):
         with prepared("gradient_compression", seed=seed, method="top_k", parameters=8192) as timed:
-            timed._begin()
+            timed._reset_error()
             timed._launch()
             found.append(set(read(timed, timed._places, np.uint32, timed._kept).tolist()))
     assert len(found[0] & found[1]) < len(found[0]) / 2

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from service.protocol.canonical import digest
+from service.protocol.canonical import compute_digest
 from service.worker.benchmark import Unsupported
-from service.worker.inventory import take_inventory
+from service.worker.inventory import collect_inventory
 
 UUID = "GPU-5d1f2a3c-0000-1111-2222-333344445555"
 CPUINFO = """processor\t: 0
@@ -65,7 +65,7 @@ def answers(**changed):
 
 
 def test_a_processor_is_what_the_kernel_says(root):
-    found = take_inventory("cpu", root=root)
+    found = collect_inventory("cpu", root=root)
     assert found.accelerators == []
     host = found.host
     assert host.operating_system == "Ubuntu 24.04.2 LTS"
@@ -84,15 +84,15 @@ def test_limits_and_hypervisors_are_seen(root):
     (root / "sys/fs/cgroup/memory.max").write_text("8589934592\n")
     (root / "sys/fs/cgroup/cpu.max").write_text("350000 100000\n")
     (root / "proc/cpuinfo").write_text(CPUINFO.format(extra="hypervisor"))
-    host = take_inventory("cpu", root=root).host
+    host = collect_inventory("cpu", root=root).host
     assert (host.cgroup_memory_limit_bytes, host.cgroup_cpu_limit) == (8_589_934_592, 3.5)
     assert host.virtualization == "virtual machine"
     (root / ".dockerenv").touch()
-    assert take_inventory("cpu", root=root).host.virtualization == "container"
+    assert collect_inventory("cpu", root=root).host.virtualization == "container"
 
 
 def test_what_the_kernel_does_not_say_is_a_gap(tmp_path):
-    found = take_inventory("cpu", root=tmp_path)
+    found = collect_inventory("cpu", root=tmp_path)
     assert {gap.pointer for gap in found.gaps} == {
         "/host/cpu_model", "/host/memory_bytes", "/host/socket_count", "/host/numa_node_count"
     }  # fmt: skip
@@ -100,14 +100,14 @@ def test_what_the_kernel_does_not_say_is_a_gap(tmp_path):
 
 
 def test_this_machine_has_an_inventory():
-    found = take_inventory("cpu")
+    found = collect_inventory("cpu")
     assert found.host.cpu_count >= 1
     assert found.host.memory_bytes > 2**28
 
 
 def test_an_accelerator_is_told_by_its_numbers(root, fake_nvml, driver):
     fake_nvml.answers |= answers()
-    found = take_inventory("cuda", root=root)
+    found = collect_inventory("cuda", root=root)
     (accelerator,) = found.accelerators
     assert accelerator.name == "NVIDIA H200"
     assert (accelerator.pci_device_id, accelerator.pci_subsystem_id) == ("233510de", "18be10de")
@@ -129,14 +129,14 @@ def test_an_accelerator_is_told_by_its_numbers(root, fake_nvml, driver):
 
 def test_the_id_of_a_device_leaves_the_node_as_a_digest_only(root, fake_nvml, driver):
     fake_nvml.answers |= answers()
-    found = take_inventory("cuda", root=root)
+    found = collect_inventory("cuda", root=root)
     assert found.accelerators[0].uuid_sha256 == hashlib.sha256(UUID.encode()).hexdigest()
     assert UUID not in found.model_dump_json()
 
 
 def test_what_the_device_does_not_report_is_absent_and_a_gap(root, fake_nvml, driver):
     fake_nvml.answers |= answers()
-    found = take_inventory("cuda", root=root)
+    found = collect_inventory("cuda", root=root)
     written = found.model_dump(mode="json")["accelerators"][0]
     for member in ("sm_clock_application_hz", "vbios_version", "nvlink_count", "numa_node"):
         assert member not in written
@@ -147,13 +147,13 @@ def test_what_the_device_does_not_report_is_absent_and_a_gap(root, fake_nvml, dr
 def test_links_that_are_up_are_counted(root, fake_nvml, driver):
     states = iter([1] * 17 + [0])
     fake_nvml.answers |= answers(nvmlDeviceGetNvLinkState=lambda: next(states, 0))
-    assert take_inventory("cuda", root=root).accelerators[0].nvlink_count == 17
+    assert collect_inventory("cuda", root=root).accelerators[0].nvlink_count == 17
 
 
 def test_without_the_cuda_driver_the_rest_is_still_known(root, fake_nvml, driver):
     fake_nvml.answers |= answers()
     driver.fact("cuInit", 100)
-    found = take_inventory("cuda", root=root)
+    found = collect_inventory("cuda", root=root)
     assert "l2_bytes" not in found.accelerators[0].model_dump(mode="json")
     (gap,) = [gap for gap in found.gaps if gap.pointer == "/accelerators/0/l2_bytes"]
     assert gap.code == "no-cuda"
@@ -161,10 +161,10 @@ def test_without_the_cuda_driver_the_rest_is_still_known(root, fake_nvml, driver
 
 def test_the_same_node_has_the_same_digest(root, fake_nvml, driver):
     fake_nvml.answers |= answers()
-    first = digest(take_inventory("cuda", root=root))
-    assert digest(take_inventory("cuda", root=root)) == first
+    first = compute_digest(collect_inventory("cuda", root=root))
+    assert compute_digest(collect_inventory("cuda", root=root)) == first
     fake_nvml.answers["nvmlDeviceGetEnforcedPowerLimit"] = 500_000
-    assert digest(take_inventory("cuda", root=root)) != first
+    assert compute_digest(collect_inventory("cuda", root=root)) != first
 
 
 def test_a_node_for_cuda_without_a_driver_is_unsupported(root, fake_nvml, monkeypatch):
@@ -173,4 +173,4 @@ def test_a_node_for_cuda_without_a_driver_is_unsupported(root, fake_nvml, monkey
 
     monkeypatch.setattr(fake_nvml, "nvmlInit", missing)
     with pytest.raises(Unsupported, match="NVML: NVML Shared Library Not Found"):
-        take_inventory("cuda", root=root)
+        collect_inventory("cuda", root=root)

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from service.protocol.work import Stream, StridedRead
+from service.protocol.work import StreamWork, StridedReadWork
 from service.worker.cuda import compiler, numbers
 from tests.worker.cuda import host_kernels
 from tests.worker.cuda.host_kernels import KERNELS, counted, run
@@ -38,7 +38,7 @@ def test_each_file_compiles_on_its_own(file, tmp_path):
 @pytest.mark.parametrize("file", FILES)
 def test_each_file_compiles_as_the_worker_does_it(file, architecture):
     number = int(architecture.removeprefix("sm_"))
-    code, said = compiler.compiled(file, number // 10, number % 10, b"--ptxas-options=-v")
+    code, said = compiler.compile_with_log(file, number // 10, number % 10, b"--ptxas-options=-v")
     assert code.startswith(b"\x7fELF")
     for name in host_kernels.names_in(file):
         assert name.encode() in code
@@ -49,14 +49,14 @@ def test_each_file_compiles_as_the_worker_does_it(file, architecture):
 
 
 def test_a_file_is_compiled_once_for_an_architecture():
-    first = compiler.cubin("empty.cu", 9, 0)
-    assert compiler.cubin("empty.cu", 9, 0) is first
-    assert compiler.cubin("empty.cu", 8, 0) != first
+    first = compiler.compile_cubin("empty.cu", 9, 0)
+    assert compiler.compile_cubin("empty.cu", 9, 0) is first
+    assert compiler.compile_cubin("empty.cu", 8, 0) != first
 
 
 def test_an_architecture_that_the_compiler_does_not_know_is_unsupported():
     with pytest.raises(compiler.Unsupported, match=r"empty.cu for sm_123: .+"):
-        compiler.cubin("empty.cu", 12, 3)
+        compiler.compile_cubin("empty.cu", 12, 3)
 
 
 @on_this_processor
@@ -66,7 +66,10 @@ def test_read_sums_every_word_and_touches_each_once(vectors):
     sums = np.full(BLOCKS * THREADS, 0xFFFFFFFF, np.uint32)
     read, written = counted("stream.cu", "stream_read", BLOCKS, THREADS, array, vectors, sums)
     assert sums.sum(dtype=np.uint32) == array.sum(dtype=np.uint32)
-    assert read == (Stream(kind="stream", pattern="read", array_bytes=array.nbytes).amount().moved_bytes, 0)
+    assert read == (
+        StreamWork(kind="stream", pattern="read", array_bytes=array.nbytes).count_work().moved_bytes,
+        0,
+    )
     assert written == (0, sums.nbytes)
 
 
@@ -75,10 +78,10 @@ def test_read_sums_every_word_and_touches_each_once(vectors):
 def test_write_leaves_the_expected_words_and_reads_nothing(vectors):
     array = np.zeros(4 * vectors, np.uint32)
     (touched,) = counted("stream.cu", "stream_write", BLOCKS, THREADS, array, vectors, SEED)
-    assert np.array_equal(array, numbers.written(SEED, np.arange(array.size)))
+    assert np.array_equal(array, numbers.generate_written_words(SEED, np.arange(array.size)))
     assert touched == (
         0,
-        Stream(kind="stream", pattern="write", array_bytes=array.nbytes).amount().moved_bytes,
+        StreamWork(kind="stream", pattern="write", array_bytes=array.nbytes).count_work().moved_bytes,
     )
 
 
@@ -90,7 +93,7 @@ def test_copy_reads_one_array_and_writes_the_other(vectors):
     touched = counted("stream.cu", "stream_copy", BLOCKS, THREADS, target, source, vectors)
     assert np.array_equal(target, source)
     assert touched == [(0, source.nbytes), (source.nbytes, 0)]
-    amount = Stream(kind="stream", pattern="copy", array_bytes=source.nbytes).amount()
+    amount = StreamWork(kind="stream", pattern="copy", array_bytes=source.nbytes).count_work()
     assert sum(map(sum, touched)) == amount.moved_bytes
 
 
@@ -102,7 +105,7 @@ def test_triad_adds_three_times_an_array_to_another(vectors):
     touched = counted("stream.cu", "stream_triad", BLOCKS, THREADS, a, b, c, vectors)
     assert np.array_equal(a, b + np.float32(3) * c)
     assert touched == [(0, a.nbytes), (a.nbytes, 0), (a.nbytes, 0)]
-    amount = Stream(kind="stream", pattern="triad", array_bytes=a.nbytes).amount()
+    amount = StreamWork(kind="stream", pattern="triad", array_bytes=a.nbytes).count_work()
     assert sum(map(sum, touched)) == amount.moved_bytes
 
 
@@ -114,8 +117,8 @@ def test_strided_read_touches_one_word_of_each_stride(count):
     sums = np.full(BLOCKS * THREADS, 0xFFFFFFFF, np.uint32)
     read, _ = counted("strided.cu", "strided_read", BLOCKS, THREADS, array, count, stride, sums)
     assert sums.sum(dtype=np.uint32) == array[::stride].sum(dtype=np.uint32)
-    work = StridedRead(kind="strided_read", stride_bytes=4 * stride, array_bytes=array.nbytes)
-    assert read == (work.amount().moved_bytes, 0)
+    work = StridedReadWork(kind="strided_read", stride_bytes=4 * stride, array_bytes=array.nbytes)
+    assert read == (work.count_work().moved_bytes, 0)
 
 
 @on_this_processor
@@ -166,13 +169,13 @@ def test_random_numbers_of_every_format_are_those_of_numpy(dtype):
     run("random.cu", numbers.FILLS[dtype], BLOCKS, THREADS, held, count, SEED)
     found = held.astype(np.float64)
     if dtype == "bf16":
-        found = numbers.bf16_from_bits(held).astype(np.float64)
+        found = numbers.decode_bf16(held).astype(np.float64)
     if dtype == "fp8_e4m3":
         found = np.array([_value_of_code(code) for code in range(256)])[held]
     places = np.arange(count)
-    assert np.array_equal(found, numbers.normal(dtype, SEED, places))
+    assert np.array_equal(found, numbers.generate_normal(dtype, SEED, places))
     # Any of them without the others.
-    assert np.array_equal(numbers.normal(dtype, SEED, places[[7, 199_999]]), found[[7, 199_999]])
+    assert np.array_equal(numbers.generate_normal(dtype, SEED, places[[7, 199_999]]), found[[7, 199_999]])
     scale = 18.48 if dtype == "int8" else 1.0
     assert abs(found.mean()) < 0.01 * scale
     assert found.std() == pytest.approx(scale, rel=0.01)
@@ -182,31 +185,37 @@ def test_random_numbers_of_every_format_are_those_of_numpy(dtype):
 def test_rounding_is_that_of_ieee_754():
     """Half precision of NumPy is its own; a value is nearest among all codes of fp8 by search."""
     places = np.arange(30_000)
-    single = numbers.normal("fp32", SEED, places).astype(np.float32)
-    assert np.array_equal(numbers.normal("fp16", SEED, places), single.astype(np.float16).astype(np.float64))
+    single = numbers.generate_normal("fp32", SEED, places).astype(np.float32)
+    assert np.array_equal(
+        numbers.generate_normal("fp16", SEED, places), single.astype(np.float16).astype(np.float64)
+    )
     codes = np.array([_value_of_code(code) for code in range(256) if code & 127 != 127])
     distance = np.abs(codes[None, :] - single[:2000, None].astype(np.float64))
-    chosen = np.abs(numbers.normal("fp8_e4m3", SEED, places[:2000]) - single[:2000])
+    chosen = np.abs(numbers.generate_normal("fp8_e4m3", SEED, places[:2000]) - single[:2000])
     assert np.array_equal(chosen, distance.min(axis=1))
-    assert numbers.fp8_e4m3(np.array([1.0625, 1.1875, -0.0029296875])).tolist() == [1.0, 1.25, -0.00390625]
+    assert numbers.round_to_fp8_e4m3(np.array([1.0625, 1.1875, -0.0029296875])).tolist() == [
+        1.0,
+        1.25,
+        -0.00390625,
+    ]
 
 
 @on_this_processor
 def test_stream_arrays_hold_whole_numbers():
     held = np.zeros(100_000, np.float32)
     run("random.cu", "fill_whole", BLOCKS, THREADS, held, held.size, SEED)
-    assert np.array_equal(held, numbers.whole(SEED, np.arange(held.size)))
+    assert np.array_equal(held, numbers.generate_integers(SEED, np.arange(held.size)))
     assert held.max() < 2**22
     assert np.array_equal(held, np.round(held))
     other = np.zeros_like(held)
-    run("random.cu", "fill_whole", BLOCKS, THREADS, other, held.size, numbers.seed_of(SEED, 1))
+    run("random.cu", "fill_whole", BLOCKS, THREADS, other, held.size, numbers.derive_seed(SEED, 1))
     assert np.count_nonzero(held == other) < 10
 
 
 def test_random_bits_are_those_of_the_paper():
     """First outputs of splitmix64 from the state 1234567, as published with its code."""
     known = [6457827717110365317, 3203168211198807973, 9817491932198370423]
-    assert numbers.random_bits(1234567, np.arange(3)).tolist() == known
+    assert numbers.generate_bits(1234567, np.arange(3)).tolist() == known
 
 
 @on_this_processor

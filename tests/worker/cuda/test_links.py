@@ -72,7 +72,7 @@ def test_both_ways_go_at_once_and_both_are_compared(devices, monkeypatch, method
         assert devices.journal[:2] == ["record", "wait"]
         assert devices.journal[-3:] == ["record", "wait", "record"]
         assert timed.check().passed
-        monkeypatch.setattr(timed._ways[1], "queue", lambda: None)
+        monkeypatch.setattr(timed._ways[1], "enqueue_copy", lambda: None)
         assert not timed.check().passed
 
 
@@ -111,21 +111,21 @@ def test_a_collective_is_compared_on_every_rank(library, monkeypatch, operation,
         correctness = timed.check()
         assert correctness.passed
         assert correctness.tolerance == 0
-        target, queue = timed._received[-1], timed._queue
+        target, queue = timed._received[-1], timed._enqueue_collective
 
         def wrong():
             queue()
             ctypes.c_float.from_address(target).value += 1.0
 
-        monkeypatch.setattr(timed, "_queue", wrong)
+        monkeypatch.setattr(timed, "_enqueue_collective", wrong)
         assert not timed.check().passed
-        monkeypatch.setattr(timed, "_queue", lambda: None)
+        monkeypatch.setattr(timed, "_enqueue_collective", lambda: None)
         assert not timed.check().passed
 
 
 def test_the_time_of_a_collective_is_that_of_the_rank_that_ends_last(library, devices, monkeypatch):
     with prepared("collective", operation="all_reduce", devices=3, payload_bytes=MIB) as timed:
-        monkeypatch.setattr(timed, "_queue", lambda: devices.advance(40))
+        monkeypatch.setattr(timed, "_enqueue_collective", lambda: devices.advance(40))
         devices.forget()
         assert timed.execute(5) == 200_000
         assert devices.journal == ["record", *["wait"] * 2, *["record", "wait"] * 2, "record"]
@@ -175,7 +175,7 @@ def test_without_nccl_a_collective_is_unsupported(devices, monkeypatch):
 def test_a_sum_of_many_may_be_off_by_as_much_as_its_order_allows():
     """Eight numbers below 2^22 add up beyond what fp32 counts in whole steps."""
     places, seeds = np.arange(4096), range(8)
-    values = [numbers.whole(seed, places) for seed in seeds]
+    values = [numbers.generate_integers(seed, places) for seed in seeds]
     one_way = sum(values, start=np.zeros(4096, np.float32))
     other = sum(values[::-1], start=np.zeros(4096, np.float32))
     exact = np.sum(np.stack(values).astype(np.float64), axis=0)

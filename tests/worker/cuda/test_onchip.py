@@ -97,13 +97,13 @@ def test_what_the_device_has_no_room_for_is_unsupported(driver, kind, work, reas
 @pytest.mark.parametrize("of_multiprocessor", [64 * 1024, 100 * 1024, 164 * 1024, 228 * 1024])
 @pytest.mark.parametrize(("warps", "blocks", "threads"), [(1, 1, 32), (32, 1, 1024), (48, 2, 768)])
 def test_no_other_block_has_room(of_multiprocessor, warps, blocks, threads):
-    assert occupancy._shape(warps) == (blocks, threads)
-    of_block = occupancy._shared(of_multiprocessor, blocks) + occupancy.RESERVED_BYTES
+    assert occupancy._compute_shape(warps) == (blocks, threads)
+    of_block = occupancy._compute_shared_bytes(of_multiprocessor, blocks) + occupancy.RESERVED_BYTES
     assert of_multiprocessor // of_block == blocks
 
 
 def test_more_warps_than_the_device_has_room_for_are_unsupported(driver, monkeypatch):
-    monkeypatch.setattr(occupancy, "_shared", lambda *_: 0)
+    monkeypatch.setattr(occupancy, "_compute_shared_bytes", lambda *_: 0)
     with (
         pytest.raises(Unsupported, match="8 warps: room for 8 of 1 blocks"),
         prepared("occupancy", resident_warps=8, array_bytes=MIB),

@@ -5,7 +5,7 @@ import time
 import pynvml
 import pytest
 
-from service.protocol.results import Spread
+from service.protocol.results import ReadingSpread
 from service.worker import telemetry
 from service.worker.telemetry import REASONS, watch
 from tests.worker.cuda.fake_nvml import process
@@ -50,7 +50,7 @@ def test_everything_a_device_reports(fake_nvml, monkeypatch):
     assert window.gaps == []
     assert found.sample_count > 2
     assert found.sm_clock_hz.minimum == 345_000_000
-    assert found.temperature_celsius == Spread(minimum=61, median=61, maximum=61)
+    assert found.temperature_celsius == ReadingSpread(minimum=61, median=61, maximum=61)
     assert found.memory_temperature_celsius.median == 74
     assert found.power_watts.median == 652.5
     assert found.energy_joules == 1400.0

@@ -2,43 +2,57 @@
 
 from collections.abc import Callable, Mapping
 
-from service.formats.huggingface.diffusion.convolutional import autoencoder, unet
-from service.formats.huggingface.diffusion.crossing import dit, ltx, pixart, transformer_2d, wan
-from service.formats.huggingface.diffusion.joint import cogvideox, flux, hunyuan_video, mochi, sd3
-from service.formats.huggingface.reader import ConfigReader, Family
+from service.formats.huggingface.diffusion.convolutional import build_autoencoder, build_unet
+from service.formats.huggingface.diffusion.crossing import (
+    build_dit,
+    build_ltx,
+    build_pixart,
+    build_transformer_2d,
+    build_wan,
+)
+from service.formats.huggingface.diffusion.joint import (
+    build_cogvideox,
+    build_flux,
+    build_hunyuan_video,
+    build_mochi,
+    build_sd3,
+)
+from service.formats.huggingface.reader import ConfigReader, ModelFamily
 from service.planning.models.architecture import Architecture
 
 
-def _class(name: str, build: Callable[[ConfigReader, str], Architecture], **defaults: int) -> Family:
-    return Family(name, build, ("",), "", None, defaults)
+def _build_family(
+    name: str, build: Callable[[ConfigReader, str], Architecture], **defaults: int
+) -> ModelFamily:
+    return ModelFamily(name, build, ("",), "", None, defaults)
 
 
 _DIT = {"num_attention_heads": 16, "attention_head_dim": 72, "num_layers": 28, "num_embeds_ada_norm": 1000}
 
 
-FAMILIES: Mapping[str, Family] = {
-    "DiTTransformer2DModel": _class("DiTTransformer2DModel", dit, **_DIT),
-    "PixArtTransformer2DModel": _class(
+FAMILIES: Mapping[str, ModelFamily] = {
+    "DiTTransformer2DModel": _build_family("DiTTransformer2DModel", build_dit, **_DIT),
+    "PixArtTransformer2DModel": _build_family(
         "PixArtTransformer2DModel",
-        pixart,
+        build_pixart,
         num_attention_heads=16,
         attention_head_dim=72,
         num_layers=28,
         cross_attention_dim=1152,
     ),
-    "Transformer2DModel": _class("Transformer2DModel", transformer_2d),
-    "SD3Transformer2DModel": _class(
+    "Transformer2DModel": _build_family("Transformer2DModel", build_transformer_2d),
+    "SD3Transformer2DModel": _build_family(
         "SD3Transformer2DModel",
-        sd3,
+        build_sd3,
         num_layers=18,
         attention_head_dim=64,
         num_attention_heads=18,
         joint_attention_dim=4096,
         pooled_projection_dim=2048,
     ),
-    "FluxTransformer2DModel": _class(
+    "FluxTransformer2DModel": _build_family(
         "FluxTransformer2DModel",
-        flux,
+        build_flux,
         num_layers=19,
         num_single_layers=38,
         attention_head_dim=128,
@@ -46,9 +60,9 @@ FAMILIES: Mapping[str, Family] = {
         joint_attention_dim=4096,
         pooled_projection_dim=768,
     ),
-    "HunyuanVideoTransformer3DModel": _class(
+    "HunyuanVideoTransformer3DModel": _build_family(
         "HunyuanVideoTransformer3DModel",
-        hunyuan_video,
+        build_hunyuan_video,
         num_attention_heads=24,
         attention_head_dim=128,
         num_layers=20,
@@ -57,26 +71,26 @@ FAMILIES: Mapping[str, Family] = {
         text_embed_dim=4096,
         pooled_projection_dim=768,
     ),
-    "CogVideoXTransformer3DModel": _class(
+    "CogVideoXTransformer3DModel": _build_family(
         "CogVideoXTransformer3DModel",
-        cogvideox,
+        build_cogvideox,
         num_attention_heads=30,
         attention_head_dim=64,
         time_embed_dim=512,
         text_embed_dim=4096,
         num_layers=30,
     ),
-    "WanTransformer3DModel": _class(
+    "WanTransformer3DModel": _build_family(
         "WanTransformer3DModel",
-        wan,
+        build_wan,
         num_attention_heads=40,
         attention_head_dim=128,
         ffn_dim=13_824,
         num_layers=40,
     ),
-    "MochiTransformer3DModel": _class(
+    "MochiTransformer3DModel": _build_family(
         "MochiTransformer3DModel",
-        mochi,
+        build_mochi,
         num_attention_heads=24,
         attention_head_dim=128,
         num_layers=48,
@@ -84,15 +98,15 @@ FAMILIES: Mapping[str, Family] = {
         text_embed_dim=4096,
         time_embed_dim=256,
     ),
-    "LTXVideoTransformer3DModel": _class(
+    "LTXVideoTransformer3DModel": _build_family(
         "LTXVideoTransformer3DModel",
-        ltx,
+        build_ltx,
         num_attention_heads=32,
         attention_head_dim=64,
         cross_attention_dim=2048,
         num_layers=28,
         caption_channels=4096,
     ),
-    "UNet2DConditionModel": _class("UNet2DConditionModel", unet),
-    "AutoencoderKL": _class("AutoencoderKL", autoencoder),
+    "UNet2DConditionModel": _build_family("UNet2DConditionModel", build_unet),
+    "AutoencoderKL": _build_family("AutoencoderKL", build_autoencoder),
 }

@@ -3,96 +3,100 @@
 from functools import partial
 
 from service.formats.huggingface.diffusion.parts import (
-    embed,
-    latent_input,
-    modulate,
-    once,
-    only,
-    text_input,
+    build_embedding_layers,
+    build_latent_input,
+    build_modulation,
+    build_sample_part,
+    build_text_input,
+    check_supported_value,
 )
 from service.formats.huggingface.parts import (
-    activation,
-    attend,
-    conv,
-    learned,
-    linear,
-    mlp,
-    norm,
-    numbers,
-    part,
-    unsupported,
-    word,
+    build_activation,
+    build_attention,
+    build_convolution,
+    build_learned_vectors,
+    build_linear,
+    build_mlp,
+    build_norm,
+    build_part,
+    build_unsupported_error,
+    read_choice,
+    read_numbers,
 )
-from service.formats.huggingface.reader import ConfigReader, invalid
-from service.planning.models.architecture import Architecture, Block, Input, Layer
+from service.formats.huggingface.reader import ConfigReader, build_invalid_error
+from service.planning.models.architecture import Architecture, LayerBlock, ModelInputShape, ModelLayer
 from service.planning.models.layers import Resampling, SimpleLayer
 
 _MOST_REPEATS = 32
 
 
-def _residual(channels: int, output: int, condition: int, over: str, *, scaled: bool = False) -> Block:
+def _build_residual(
+    channels: int, output: int, condition: int, over: str, *, scaled: bool = False
+) -> LayerBlock:
     """Two convolutions behind group norms; a condition is added between them."""
-    added = (modulate(condition, output, 2 if scaled else 1),) if condition else ()
-    beside = (conv(channels, output, 1, shortcut=True),) if channels != output else ()
+    added = (build_modulation(condition, output, 2 if scaled else 1),) if condition else ()
+    beside = (build_convolution(channels, output, 1, shortcut=True),) if channels != output else ()
     layers = (
-        norm(channels, "group"),
-        activation(channels),
-        conv(channels, output),
+        build_norm(channels, "group"),
+        build_activation(channels),
+        build_convolution(channels, output),
         *added,
-        norm(output, "group"),
-        activation(output),
-        conv(output, output),
+        build_norm(output, "group"),
+        build_activation(output),
+        build_convolution(output, output),
         *beside,
     )
-    return Block(layers=layers, over=(over,))
+    return LayerBlock(layers=layers, over=(over,))
 
 
-def _spatial(channels: int, heads: int, depth: int, cross: int) -> tuple[Block, ...]:
+def _build_spatial_transformer(channels: int, heads: int, depth: int, cross: int) -> tuple[LayerBlock, ...]:
     """A transformer over the cells of a grid that reads a text, between two matrices."""
-    block = Block(
+    block = LayerBlock(
         layers=(
-            norm(channels),
-            attend(channels, heads, bias=False, heads_field="attention_head_dim"),
-            norm(channels),
-            attend(channels, heads, bias=False, cross=cross, heads_field="attention_head_dim"),
-            norm(channels),
-            mlp(channels, 4 * channels, gated=True),
+            build_norm(channels),
+            build_attention(channels, heads, bias=False, heads_field="attention_head_dim"),
+            build_norm(channels),
+            build_attention(channels, heads, bias=False, cross=cross, heads_field="attention_head_dim"),
+            build_norm(channels),
+            build_mlp(channels, 4 * channels, gated=True),
         ),
         count=depth,
         over=("latent",),
         reads=("text",),
     )
     return (
-        part(norm(channels, "group"), linear(channels, channels), over="latent"),
+        build_part(build_norm(channels, "group"), build_linear(channels, channels), over="latent"),
         block,
-        part(linear(channels, channels), over="latent"),
+        build_part(build_linear(channels, channels), over="latent"),
     )
 
 
-def _each(reader: ConfigReader, name: str, stages: int, default: int) -> tuple[int, ...]:
+def _read_stage_numbers(reader: ConfigReader, name: str, stages: int, default: int) -> tuple[int, ...]:
     """A number for each stage, or one for all."""
     if isinstance(reader.config.get(name), list):
-        values = numbers(reader, name)
+        values = read_numbers(reader, name)
         if len(values) != stages:
-            raise invalid(name, f"{name} must have a number for each of the {stages} stages")
+            raise build_invalid_error(name, f"{name} must have a number for each of the {stages} stages")
         return values
-    return (reader.size_or(name, default),) * stages
+    return (reader.read_size_or(name, default),) * stages
 
 
-def _bounded(name: str, *repeats: int) -> None:
+def _check_repeats(name: str, *repeats: int) -> None:
     """Refuse what would be written out more often than any model is deep."""
     if max(repeats) > _MOST_REPEATS:
-        raise invalid(name, f"{name} must be at most {_MOST_REPEATS}")
+        raise build_invalid_error(name, f"{name} must be at most {_MOST_REPEATS}")
 
 
-def _kinds(reader: ConfigReader, name: str, stages: int, known: tuple[str, str]) -> tuple[bool, ...]:
+def _read_stage_kinds(
+    reader: ConfigReader, name: str, stages: int, known: tuple[str, str]
+) -> tuple[bool, ...]:
     """Whether each stage is of the second kind."""
     value = reader.config.get(name)
     if not isinstance(value, list) or len(value) != stages:
-        raise invalid(name, f"{name} must name a block for each of the {stages} stages")
+        raise build_invalid_error(name, f"{name} must name a block for each of the {stages} stages")
     for kind in value:
         if kind not in known:
-            raise unsupported(name, f"known blocks are {' and '.join(dict.fromkeys(known))}")
+            raise build_unsupported_error(name, f"known blocks are {' and '.join(dict.fromkeys(known))}")
     return tuple(kind == known[1] for kind in value)
 
 
@@ -109,75 +113,77 @@ class _UNet:
     """A U-Net while it is put together: where its skip connections leave and meet again."""
 
     def __init__(self, reader: ConfigReader) -> None:
-        reader.refuse(*_UNET_OFF)
+        reader.refuse_flags(*_UNET_OFF)
         for name in (
             "encoder_hid_dim_type",
             "class_embed_type",
             "cross_attention_norm",
             "num_attention_heads",
         ):
-            only(reader, name, (None,))
-        only(reader, "mid_block_type", ("UNetMidBlock2DCrossAttn",))
-        only(reader, "time_embedding_type", ("positional",))
-        only(reader, "attention_type", ("default",))
-        only(reader, "conv_in_kernel", (3,))
-        only(reader, "conv_out_kernel", (3,))
+            check_supported_value(reader, name, (None,))
+        check_supported_value(reader, "mid_block_type", ("UNetMidBlock2DCrossAttn",))
+        check_supported_value(reader, "time_embedding_type", ("positional",))
+        check_supported_value(reader, "attention_type", ("default",))
+        check_supported_value(reader, "conv_in_kernel", (3,))
+        check_supported_value(reader, "conv_out_kernel", (3,))
         self.reader = reader
-        self.sizes = numbers(reader, "block_out_channels", (320, 640, 1280, 1280))
+        self.sizes = read_numbers(reader, "block_out_channels", (320, 640, 1280, 1280))
         stages = len(self.sizes)
-        self.depths = _each(reader, "layers_per_block", stages, 2)
-        _bounded("block_out_channels", stages)
-        _bounded("layers_per_block", *self.depths)
-        self.heads = _each(reader, "attention_head_dim", stages, 8)
-        self.crossed = _each(reader, "cross_attention_dim", stages, 1280)
-        self.transformers = _each(reader, "transformer_layers_per_block", stages, 1)
-        self.condition = reader.size_or("time_embedding_dim", 4 * self.sizes[0])
-        scaling = word(reader, "resnet_time_scale_shift", "default", "default", "scale_shift")
+        self.depths = _read_stage_numbers(reader, "layers_per_block", stages, 2)
+        _check_repeats("block_out_channels", stages)
+        _check_repeats("layers_per_block", *self.depths)
+        self.heads = _read_stage_numbers(reader, "attention_head_dim", stages, 8)
+        self.crossed = _read_stage_numbers(reader, "cross_attention_dim", stages, 1280)
+        self.transformers = _read_stage_numbers(reader, "transformer_layers_per_block", stages, 1)
+        self.condition = reader.read_size_or("time_embedding_dim", 4 * self.sizes[0])
+        scaling = read_choice(reader, "resnet_time_scale_shift", "default", "default", "scale_shift")
         self.residual = partial(
-            _residual, condition=self.condition, over="latent", scaled=scaling == "scale_shift"
+            _build_residual, condition=self.condition, over="latent", scaled=scaling == "scale_shift"
         )
 
-    def _attention(self, stage: int) -> tuple[Block, ...]:
-        return _spatial(self.sizes[stage], self.heads[stage], self.transformers[stage], self.crossed[stage])
+    def _build_attention(self, stage: int) -> tuple[LayerBlock, ...]:
+        return _build_spatial_transformer(
+            self.sizes[stage], self.heads[stage], self.transformers[stage], self.crossed[stage]
+        )
 
-    def conditions(self) -> Block:
+    def build_conditions(self) -> LayerBlock:
         """Time, and what else the model is told once a sample."""
         reader, size = self.reader, self.condition
-        layers: list[SimpleLayer] = [linear(self.sizes[0], size), linear(size, size)]
-        if reader.states("time_cond_proj_dim"):
-            layers.append(linear(reader.size("time_cond_proj_dim"), self.sizes[0], bias=False))
-        if reader.states("num_class_embeds"):
-            layers.append(learned("tokens", size, reader.size("num_class_embeds")))
-        if word(reader, "addition_embed_type", "", "text_time"):
-            layers += embed(reader.size("projection_class_embeddings_input_dim"), size)
-        return once(*layers)
+        layers: list[SimpleLayer] = [build_linear(self.sizes[0], size), build_linear(size, size)]
+        if reader.has_value("time_cond_proj_dim"):
+            layers.append(build_linear(reader.read_size("time_cond_proj_dim"), self.sizes[0], bias=False))
+        if reader.has_value("num_class_embeds"):
+            layers.append(build_learned_vectors("tokens", size, reader.read_size("num_class_embeds")))
+        if read_choice(reader, "addition_embed_type", "", "text_time"):
+            layers += build_embedding_layers(reader.read_size("projection_class_embeddings_input_dim"), size)
+        return build_sample_part(*layers)
 
-    def down(self) -> list[Layer]:
+    def build_down_blocks(self) -> list[ModelLayer]:
         """From the finest grid to the coarsest."""
         kinds = ("DownBlock2D", "CrossAttnDownBlock2D")
-        attends = _kinds(self.reader, "down_block_types", len(self.sizes), kinds)
-        layers: list[Layer] = []
+        attends = _read_stage_kinds(self.reader, "down_block_types", len(self.sizes), kinds)
+        layers: list[ModelLayer] = []
         channels = self.sizes[0]
         for stage, size in enumerate(self.sizes):
             for _ in range(self.depths[stage]):
                 layers.append(self.residual(channels, size))
-                layers += self._attention(stage) if attends[stage] else ()
+                layers += self._build_attention(stage) if attends[stage] else ()
                 channels = size
             if stage < len(self.sizes) - 1:
-                layers.append(part(conv(size, size, stride=2), over="latent"))
+                layers.append(build_part(build_convolution(size, size, stride=2), over="latent"))
         return layers
 
-    def middle(self) -> list[Layer]:
+    def build_middle_blocks(self) -> list[ModelLayer]:
         """On the coarsest grid."""
         size = self.sizes[-1]
-        return [self.residual(size, size), *self._attention(-1), self.residual(size, size)]
+        return [self.residual(size, size), *self._build_attention(-1), self.residual(size, size)]
 
-    def up(self) -> list[Layer]:
+    def build_up_blocks(self) -> list[ModelLayer]:
         """Back to the finest grid, each block beside the output of one on the way down."""
         kinds = ("UpBlock2D", "CrossAttnUpBlock2D")
         stages = len(self.sizes)
-        attends = _kinds(self.reader, "up_block_types", stages, kinds)
-        layers: list[Layer] = []
+        attends = _read_stage_kinds(self.reader, "up_block_types", stages, kinds)
+        layers: list[ModelLayer] = []
         channels = self.sizes[-1]
         for step in range(stages):
             stage = stages - 1 - step
@@ -186,94 +192,126 @@ class _UNet:
             for index in range(repeats):
                 beside = skipped if index == repeats - 1 else size
                 layers.append(self.residual(channels + beside, size))
-                layers += self._attention(stage) if attends[step] else ()
+                layers += self._build_attention(stage) if attends[step] else ()
                 channels = size
             if step < stages - 1:
-                layers.append(part(Resampling(factor=0.5), conv(size, size), over="latent"))
+                layers.append(
+                    build_part(Resampling(factor=0.5), build_convolution(size, size), over="latent")
+                )
         return layers
 
 
-def unet(reader: ConfigReader, suffix: str) -> Architecture:
+def build_unet(reader: ConfigReader, suffix: str) -> Architecture:
     """The U-Net of latent diffusion."""
     del suffix
     net = _UNet(reader)
     first = net.sizes[0]
-    channels, out = reader.size_or("in_channels", 4), reader.size_or("out_channels", 4)
+    channels, out = reader.read_size_or("in_channels", 4), reader.read_size_or("out_channels", 4)
     return Architecture(
-        inputs=(latent_input(reader, channels), text_input(77)),
+        inputs=(build_latent_input(reader, channels), build_text_input(77)),
         layers=(
-            part(conv(channels, first), over="latent"),
-            net.conditions(),
-            *net.down(),
-            *net.middle(),
-            *net.up(),
-            part(norm(first, "group"), activation(first), conv(first, out), over="latent"),
+            build_part(build_convolution(channels, first), over="latent"),
+            net.build_conditions(),
+            *net.build_down_blocks(),
+            *net.build_middle_blocks(),
+            *net.build_up_blocks(),
+            build_part(
+                build_norm(first, "group"),
+                build_activation(first),
+                build_convolution(first, out),
+                over="latent",
+            ),
         ),
     )
 
 
-def _flat(size: int, over: str, *, attends: bool) -> tuple[Layer, ...]:
+def _build_middle(size: int, over: str, *, attends: bool) -> tuple[ModelLayer, ...]:
     """The middle of an autoencoder, on its coarsest grid."""
-    residual = _residual(size, size, 0, over)
+    residual = _build_residual(size, size, 0, over)
     if not attends:
         return residual, residual
-    return residual, Block(layers=(norm(size, "group"), attend(size, 1)), over=(over,)), residual
+    return (
+        residual,
+        LayerBlock(layers=(build_norm(size, "group"), build_attention(size, 1)), over=(over,)),
+        residual,
+    )
 
 
-def _encoded(reader: ConfigReader, sizes: tuple[int, ...], latent: int, *, attends: bool) -> list[Layer]:
+def _build_encoder(
+    reader: ConfigReader, sizes: tuple[int, ...], latent: int, *, attends: bool
+) -> list[ModelLayer]:
     """From pixels to mean and variance of the latents."""
-    depth, last = reader.size_or("layers_per_block", 1), sizes[-1]
-    layers: list[Layer] = [part(conv(reader.size_or("in_channels", 3), sizes[0]), over="image")]
+    depth, last = reader.read_size_or("layers_per_block", 1), sizes[-1]
+    layers: list[ModelLayer] = [
+        build_part(build_convolution(reader.read_size_or("in_channels", 3), sizes[0]), over="image")
+    ]
     channels = sizes[0]
     for stage, size in enumerate(sizes):
         for _ in range(depth):
-            layers.append(_residual(channels, size, 0, "image"))
+            layers.append(_build_residual(channels, size, 0, "image"))
             channels = size
         if stage < len(sizes) - 1:
-            layers.append(part(conv(size, size, stride=2), over="image"))
-    layers += _flat(last, "image", attends=attends)
-    layers.append(part(norm(last, "group"), activation(last), conv(last, 2 * latent), over="image"))
-    if reader.flag("use_quant_conv", default=True):
-        layers.append(part(conv(2 * latent, 2 * latent, 1), over="image"))
+            layers.append(build_part(build_convolution(size, size, stride=2), over="image"))
+    layers += _build_middle(last, "image", attends=attends)
+    layers.append(
+        build_part(
+            build_norm(last, "group"),
+            build_activation(last),
+            build_convolution(last, 2 * latent),
+            over="image",
+        )
+    )
+    if reader.read_flag("use_quant_conv", default=True):
+        layers.append(build_part(build_convolution(2 * latent, 2 * latent, 1), over="image"))
     return layers
 
 
-def _decoded(reader: ConfigReader, sizes: tuple[int, ...], latent: int, *, attends: bool) -> list[Layer]:
+def _build_decoder(
+    reader: ConfigReader, sizes: tuple[int, ...], latent: int, *, attends: bool
+) -> list[ModelLayer]:
     """From latents back to pixels."""
-    depth, channels = reader.size_or("layers_per_block", 1), sizes[-1]
-    layers: list[Layer] = []
-    if reader.flag("use_post_quant_conv", default=True):
-        layers.append(part(conv(latent, latent, 1), over="latent"))
-    layers += [part(conv(latent, channels), over="latent"), *_flat(channels, "latent", attends=attends)]
+    depth, channels = reader.read_size_or("layers_per_block", 1), sizes[-1]
+    layers: list[ModelLayer] = []
+    if reader.read_flag("use_post_quant_conv", default=True):
+        layers.append(build_part(build_convolution(latent, latent, 1), over="latent"))
+    layers += [
+        build_part(build_convolution(latent, channels), over="latent"),
+        *_build_middle(channels, "latent", attends=attends),
+    ]
     for step, size in enumerate(reversed(sizes)):
         for _ in range(depth + 1):
-            layers.append(_residual(channels, size, 0, "latent"))
+            layers.append(_build_residual(channels, size, 0, "latent"))
             channels = size
         if step < len(sizes) - 1:
-            layers.append(part(Resampling(factor=0.5), conv(size, size), over="latent"))
-    shown = reader.size_or("out_channels", 3)
+            layers.append(build_part(Resampling(factor=0.5), build_convolution(size, size), over="latent"))
+    shown = reader.read_size_or("out_channels", 3)
     return [
         *layers,
-        part(norm(channels, "group"), activation(channels), conv(channels, shown), over="latent"),
+        build_part(
+            build_norm(channels, "group"),
+            build_activation(channels),
+            build_convolution(channels, shown),
+            over="latent",
+        ),
     ]
 
 
-def autoencoder(reader: ConfigReader, suffix: str) -> Architecture:
+def build_autoencoder(reader: ConfigReader, suffix: str) -> Architecture:
     """The autoencoder, from pixels to latents and back."""
     del suffix
-    sizes = numbers(reader, "block_out_channels", (64,))
-    _kinds(reader, "down_block_types", len(sizes), ("DownEncoderBlock2D",) * 2)
-    _kinds(reader, "up_block_types", len(sizes), ("UpDecoderBlock2D",) * 2)
-    _bounded("block_out_channels", len(sizes))
-    _bounded("layers_per_block", reader.size_or("layers_per_block", 1))
-    latent = reader.size_or("latent_channels", 4)
-    attends = reader.flag("mid_block_add_attention", default=True)
-    seen = reader.size_or("in_channels", 3)
-    inner = Input(name="latent", kind="latent", channels=latent, downsampling=2 ** (len(sizes) - 1))
+    sizes = read_numbers(reader, "block_out_channels", (64,))
+    _read_stage_kinds(reader, "down_block_types", len(sizes), ("DownEncoderBlock2D",) * 2)
+    _read_stage_kinds(reader, "up_block_types", len(sizes), ("UpDecoderBlock2D",) * 2)
+    _check_repeats("block_out_channels", len(sizes))
+    _check_repeats("layers_per_block", reader.read_size_or("layers_per_block", 1))
+    latent = reader.read_size_or("latent_channels", 4)
+    attends = reader.read_flag("mid_block_add_attention", default=True)
+    seen = reader.read_size_or("in_channels", 3)
+    inner = ModelInputShape(name="latent", kind="latent", channels=latent, downsampling=2 ** (len(sizes) - 1))
     return Architecture(
-        inputs=(Input(name="image", kind="image", channels=seen), inner),
+        inputs=(ModelInputShape(name="image", kind="image", channels=seen), inner),
         layers=(
-            *_encoded(reader, sizes, latent, attends=attends),
-            *_decoded(reader, sizes, latent, attends=attends),
+            *_build_encoder(reader, sizes, latent, attends=attends),
+            *_build_decoder(reader, sizes, latent, attends=attends),
         ),
     )

@@ -4,40 +4,40 @@ from functools import partial
 
 from service.formats.huggingface.diffusion.parts import (
     FREQUENCIES,
-    caption_projection,
-    embed,
-    latent_input,
-    modulate,
-    once,
-    only,
-    text_input,
-    width_of,
+    build_caption_projection,
+    build_embedding_layers,
+    build_latent_input,
+    build_modulation,
+    build_sample_part,
+    build_text_input,
+    check_supported_value,
+    compute_width,
 )
 from service.formats.huggingface.parts import (
-    attend,
-    learned,
-    linear,
-    mlp,
-    norm,
-    numbers,
-    part,
-    patches,
-    plain_norm,
-    unsupported,
-    word,
+    build_attention,
+    build_learned_vectors,
+    build_linear,
+    build_mlp,
+    build_norm,
+    build_part,
+    build_patch_embedding,
+    build_plain_norm,
+    build_unsupported_error,
+    read_choice,
+    read_numbers,
 )
-from service.formats.huggingface.reader import ConfigReader, invalid
-from service.planning.models.architecture import Architecture, Block
+from service.formats.huggingface.reader import ConfigReader, build_invalid_error
+from service.planning.models.architecture import Architecture, LayerBlock
 from service.planning.models.layers import Convolution, SimpleLayer
 
 
-def dit(reader: ConfigReader, suffix: str) -> Architecture:
+def build_dit(reader: ConfigReader, suffix: str) -> Architecture:
     """DiT: time and class modulate every block."""
     del suffix
-    hidden, heads = width_of(reader), reader.size("num_attention_heads")
-    depth, channels = reader.depth("num_layers"), reader.size_or("in_channels", 4)
-    step, out = reader.size_or("patch_size", 2), reader.size_or("out_channels", channels)
-    only(
+    hidden, heads = compute_width(reader), reader.read_size("num_attention_heads")
+    depth, channels = reader.read_depth("num_layers"), reader.read_size_or("in_channels", 4)
+    step, out = reader.read_size_or("patch_size", 2), reader.read_size_or("out_channels", channels)
+    check_supported_value(
         reader,
         "activation_fn",
         (
@@ -45,61 +45,69 @@ def dit(reader: ConfigReader, suffix: str) -> Architecture:
             "gelu",
         ),
     )
-    only(reader, "norm_elementwise_affine", (False,))
-    bias = reader.flag("attention_bias", default=True)
-    classes = reader.size("num_embeds_ada_norm") + 1
+    check_supported_value(reader, "norm_elementwise_affine", (False,))
+    bias = reader.read_flag("attention_bias", default=True)
+    classes = reader.read_size("num_embeds_ada_norm") + 1
     # Each block embeds time and class anew; one class stands for none.
-    condition = once(*embed(FREQUENCIES, hidden), learned("tokens", hidden, classes), count=depth)
-    block = Block(
+    condition = build_sample_part(
+        *build_embedding_layers(FREQUENCIES, hidden),
+        build_learned_vectors("tokens", hidden, classes),
+        count=depth,
+    )
+    block = LayerBlock(
         layers=(
-            plain_norm(hidden),
-            modulate(hidden, hidden, 6),
-            attend(hidden, heads, bias=bias),
-            plain_norm(hidden),
-            mlp(hidden, 4 * hidden),
+            build_plain_norm(hidden),
+            build_modulation(hidden, hidden, 6),
+            build_attention(hidden, heads, bias=bias),
+            build_plain_norm(hidden),
+            build_mlp(hidden, 4 * hidden),
         ),
         count=depth,
         over=("latent",),
     )
     return Architecture(
-        inputs=(latent_input(reader, channels),),
+        inputs=(build_latent_input(reader, channels),),
         layers=(
-            part(patches(channels, hidden, step), over="latent"),
+            build_part(build_patch_embedding(channels, hidden, step), over="latent"),
             condition,
             block,
-            part(
-                plain_norm(hidden),
-                modulate(hidden, hidden, 2),
-                linear(hidden, step**2 * out),
+            build_part(
+                build_plain_norm(hidden),
+                build_modulation(hidden, hidden, 2),
+                build_linear(hidden, step**2 * out),
                 over="latent",
             ),
         ),
     )
 
 
-def _tabled(  # the block of PixArt, LTX and Wan, which adds a learned table to one shared modulation
+# The block of PixArt, LTX and Wan, which adds a learned table to one shared modulation.
+def _build_modulated_layers(
     hidden: int, *attention: SimpleLayer, inner: int, between: SimpleLayer | None = None
 ) -> tuple[SimpleLayer, ...]:
     own, cross = attention
     return (
-        learned("modulation", hidden, 6),
-        plain_norm(hidden),
+        build_learned_vectors("modulation", hidden, 6),
+        build_plain_norm(hidden),
         own,
         *((between,) if between else ()),
         cross,
-        plain_norm(hidden),
-        mlp(hidden, inner),
+        build_plain_norm(hidden),
+        build_mlp(hidden, inner),
     )
 
 
-def pixart(reader: ConfigReader, suffix: str) -> Architecture:
+def build_pixart(reader: ConfigReader, suffix: str) -> Architecture:
     """PixArt: one shared modulation, and a text that is read."""
     del suffix
-    hidden, heads = width_of(reader), reader.size("num_attention_heads")
-    channels, step = reader.size_or("in_channels", 4), reader.size_or("patch_size", 2)
-    out, bias = reader.size_or("out_channels", channels), reader.flag("attention_bias", default=True)
-    only(reader, "norm_elementwise_affine", (False,))
-    only(
+    hidden, heads = compute_width(reader), reader.read_size("num_attention_heads")
+    channels, step = reader.read_size_or("in_channels", 4), reader.read_size_or("patch_size", 2)
+    out, bias = (
+        reader.read_size_or("out_channels", channels),
+        reader.read_flag("attention_bias", default=True),
+    )
+    check_supported_value(reader, "norm_elementwise_affine", (False,))
+    check_supported_value(
         reader,
         "activation_fn",
         (
@@ -107,81 +115,92 @@ def pixart(reader: ConfigReader, suffix: str) -> Architecture:
             "gelu",
         ),
     )
-    own = attend(hidden, heads, bias=bias)
-    cross = attend(hidden, heads, bias=bias, cross=reader.size("cross_attention_dim"))
-    condition: list[SimpleLayer] = [*embed(FREQUENCIES, hidden), modulate(hidden, hidden, 6)]
+    own = build_attention(hidden, heads, bias=bias)
+    cross = build_attention(hidden, heads, bias=bias, cross=reader.read_size("cross_attention_dim"))
+    condition: list[SimpleLayer] = [
+        *build_embedding_layers(FREQUENCIES, hidden),
+        build_modulation(hidden, hidden, 6),
+    ]
     # The models for 1024 pixels are told height and width and their ratio.
-    if reader.flag("use_additional_conditions", default=reader.config.get("sample_size") == 128):  # noqa: PLR2004
-        condition += [*embed(FREQUENCIES, hidden // 3)] * 2
+    if reader.read_flag("use_additional_conditions", default=reader.config.get("sample_size") == 128):  # noqa: PLR2004
+        condition += [*build_embedding_layers(FREQUENCIES, hidden // 3)] * 2
     return Architecture(
-        inputs=(latent_input(reader, channels), text_input(120)),
+        inputs=(build_latent_input(reader, channels), build_text_input(120)),
         layers=(
-            part(patches(channels, hidden, step), over="latent"),
-            once(*condition),
-            caption_projection(reader.size("caption_channels"), hidden),
-            Block(
-                layers=_tabled(hidden, own, cross, inner=4 * hidden),
-                count=reader.depth("num_layers"),
+            build_part(build_patch_embedding(channels, hidden, step), over="latent"),
+            build_sample_part(*condition),
+            build_caption_projection(reader.read_size("caption_channels"), hidden),
+            LayerBlock(
+                layers=_build_modulated_layers(hidden, own, cross, inner=4 * hidden),
+                count=reader.read_depth("num_layers"),
                 over=("latent",),
                 reads=("text",),
             ),
-            part(
-                learned("modulation", hidden, 2),
-                plain_norm(hidden),
-                linear(hidden, step**2 * out),
+            build_part(
+                build_learned_vectors("modulation", hidden, 2),
+                build_plain_norm(hidden),
+                build_linear(hidden, step**2 * out),
                 over="latent",
             ),
         ),
     )
 
 
-def ltx(reader: ConfigReader, suffix: str) -> Architecture:
+def build_ltx(reader: ConfigReader, suffix: str) -> Architecture:
     """LTX-Video, over latents of 32 pixels and 8 frames."""
     del suffix
-    hidden, heads = width_of(reader), reader.size("num_attention_heads")
-    channels = reader.size_or("in_channels", 128)
-    only(reader, "norm_elementwise_affine", (False,))
-    only(reader, "qk_norm", ("rms_norm_across_heads",))
-    bias, out_bias = (reader.flag(name, default=True) for name in ("attention_bias", "attention_out_bias"))
-    attention = partial(attend, hidden, heads, bias=bias, output_bias=out_bias, query_key_norm="projection")
-    block = _tabled(
-        hidden, attention(), attention(cross=reader.size("cross_attention_dim")), inner=4 * hidden
+    hidden, heads = compute_width(reader), reader.read_size("num_attention_heads")
+    channels = reader.read_size_or("in_channels", 128)
+    check_supported_value(reader, "norm_elementwise_affine", (False,))
+    check_supported_value(reader, "qk_norm", ("rms_norm_across_heads",))
+    bias, out_bias = (
+        reader.read_flag(name, default=True) for name in ("attention_bias", "attention_out_bias")
+    )
+    attention = partial(
+        build_attention, hidden, heads, bias=bias, output_bias=out_bias, query_key_norm="projection"
+    )
+    block = _build_modulated_layers(
+        hidden, attention(), attention(cross=reader.read_size("cross_attention_dim")), inner=4 * hidden
     )
     return Architecture(
-        inputs=(latent_input(reader, channels, downsampling=32, frames=8), text_input(128)),
+        inputs=(build_latent_input(reader, channels, downsampling=32, frames=8), build_text_input(128)),
         layers=(
-            part(linear(channels, hidden), over="latent"),
-            once(*embed(FREQUENCIES, hidden), modulate(hidden, hidden, 6)),
-            caption_projection(reader.size("caption_channels"), hidden),
-            Block(layers=block, count=reader.depth("num_layers"), over=("latent",), reads=("text",)),
-            part(
-                learned("modulation", hidden, 2),
-                plain_norm(hidden),
-                linear(hidden, reader.size_or("out_channels", channels)),
+            build_part(build_linear(channels, hidden), over="latent"),
+            build_sample_part(
+                *build_embedding_layers(FREQUENCIES, hidden), build_modulation(hidden, hidden, 6)
+            ),
+            build_caption_projection(reader.read_size("caption_channels"), hidden),
+            LayerBlock(
+                layers=block, count=reader.read_depth("num_layers"), over=("latent",), reads=("text",)
+            ),
+            build_part(
+                build_learned_vectors("modulation", hidden, 2),
+                build_plain_norm(hidden),
+                build_linear(hidden, reader.read_size_or("out_channels", channels)),
                 over="latent",
             ),
         ),
     )
 
 
-def wan(reader: ConfigReader, suffix: str) -> Architecture:
+def build_wan(reader: ConfigReader, suffix: str) -> Architecture:
     """Wan, over patches of frames, rows and columns."""
     del suffix
-    hidden, heads = width_of(reader), reader.size("num_attention_heads")
-    channels = reader.size_or("in_channels", 16)
-    frames, high, wide = _three(reader, "patch_size", (1, 2, 2))
-    only(reader, "qk_norm", ("rms_norm_across_heads",))
-    only(reader, "image_dim", (None,))
-    only(reader, "added_kv_proj_dim", (None,))
-    attention = partial(attend, hidden, heads, query_key_norm="projection")
-    block = _tabled(
+    hidden, heads = compute_width(reader), reader.read_size("num_attention_heads")
+    channels = reader.read_size_or("in_channels", 16)
+    frames, high, wide = _read_patch_size(reader, "patch_size", (1, 2, 2))
+    check_supported_value(reader, "qk_norm", ("rms_norm_across_heads",))
+    check_supported_value(reader, "image_dim", (None,))
+    check_supported_value(reader, "added_kv_proj_dim", (None,))
+    attention = partial(build_attention, hidden, heads, query_key_norm="projection")
+    block = _build_modulated_layers(
         hidden,
         attention(),
         attention(cross=hidden),
-        inner=reader.size("ffn_dim"),
-        between=norm(hidden) if reader.flag("cross_attn_norm", default=True) else None,
+        inner=reader.read_size("ffn_dim"),
+        between=build_norm(hidden) if reader.read_flag("cross_attn_norm", default=True) else None,
     )
-    out = reader.size_or("out_channels", 16) * frames * high * wide
+    out = reader.read_size_or("out_channels", 16) * frames * high * wide
     stem = Convolution(
         input_channels=channels,
         output_channels=hidden,
@@ -194,29 +213,39 @@ def wan(reader: ConfigReader, suffix: str) -> Architecture:
         padded=False,
     )
     return Architecture(
-        inputs=(latent_input(reader, channels, frames=4), text_input(512)),
+        inputs=(build_latent_input(reader, channels, frames=4), build_text_input(512)),
         layers=(
-            part(stem, over="latent"),
-            once(*embed(reader.size_or("freq_dim", 256), hidden), modulate(hidden, hidden, 6)),
-            caption_projection(reader.size_or("text_dim", 4096), hidden),
-            Block(layers=block, count=reader.depth("num_layers"), over=("latent",), reads=("text",)),
-            part(learned("modulation", hidden, 2), plain_norm(hidden), linear(hidden, out), over="latent"),
+            build_part(stem, over="latent"),
+            build_sample_part(
+                *build_embedding_layers(reader.read_size_or("freq_dim", 256), hidden),
+                build_modulation(hidden, hidden, 6),
+            ),
+            build_caption_projection(reader.read_size_or("text_dim", 4096), hidden),
+            LayerBlock(
+                layers=block, count=reader.read_depth("num_layers"), over=("latent",), reads=("text",)
+            ),
+            build_part(
+                build_learned_vectors("modulation", hidden, 2),
+                build_plain_norm(hidden),
+                build_linear(hidden, out),
+                over="latent",
+            ),
         ),
     )
 
 
-def _three(reader: ConfigReader, name: str, default: tuple[int, int, int]) -> tuple[int, int, int]:
-    values = numbers(reader, name, default)
+def _read_patch_size(reader: ConfigReader, name: str, default: tuple[int, int, int]) -> tuple[int, int, int]:
+    values = read_numbers(reader, name, default)
     if len(values) != 3 or values[1] != values[2]:  # noqa: PLR2004
-        raise invalid(name, f"{name} must be frames, rows and as many columns")
+        raise build_invalid_error(name, f"{name} must be frames, rows and as many columns")
     return values[0], values[1], values[2]
 
 
-def transformer_2d(reader: ConfigReader, suffix: str) -> Architecture:
+def build_transformer_2d(reader: ConfigReader, suffix: str) -> Architecture:
     """The older class of DiT and PixArt, told apart by their norm."""
-    kind = word(reader, "norm_type", "layer_norm")
+    kind = read_choice(reader, "norm_type", "layer_norm")
     if kind == "ada_norm_zero":
-        return dit(reader, suffix)
+        return build_dit(reader, suffix)
     if kind == "ada_norm_single":
-        return pixart(reader, suffix)
-    raise unsupported("norm_type", "known values of norm_type are ada_norm_zero, ada_norm_single")
+        return build_pixart(reader, suffix)
+    raise build_unsupported_error("norm_type", "known values of norm_type are ada_norm_zero, ada_norm_single")

@@ -3,44 +3,49 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from service.formats.huggingface.multimodal.own import gemma4, kimi, llama4, mllama
-from service.formats.huggingface.multimodal.projected import (
-    gemma3,
-    idefics3,
-    internvl,
-    llava,
-    mistral3,
-    paligemma,
+from service.formats.huggingface.multimodal.own import (
+    build_gemma_4_multimodal,
+    build_kimi_k25,
+    build_llama4,
+    build_mllama,
 )
-from service.formats.huggingface.multimodal.qwen import qwen2_vl, qwen3_vl, qwen25_vl
-from service.formats.huggingface.reader import ConfigReader, Family
+from service.formats.huggingface.multimodal.projected import (
+    build_gemma3,
+    build_idefics3,
+    build_internvl,
+    build_llava,
+    build_mistral3,
+    build_paligemma,
+)
+from service.formats.huggingface.multimodal.qwen import build_qwen2_vl, build_qwen3_vl, build_qwen25_vl
+from service.formats.huggingface.reader import ConfigReader, ModelFamily
 from service.planning.models.architecture import Architecture
 
 _CLASSES = ("ForConditionalGeneration", "Model")
 
 
-def _family(prefix: str, build: Callable[[ConfigReader, str], Architecture]) -> Family:
-    return Family(prefix, build, _CLASSES, "ForConditionalGeneration", None, {})
+def _build_family(prefix: str, build: Callable[[ConfigReader, str], Architecture]) -> ModelFamily:
+    return ModelFamily(prefix, build, _CLASSES, "ForConditionalGeneration", None, {})
 
 
-FAMILIES: Mapping[str, Family] = {
-    "llava": _family("Llava", llava),
-    "llava_next": _family("LlavaNext", partial(llava, next_one=True)),
-    "llava_onevision": _family("LlavaOnevision", partial(llava, next_one=True, siglip=True)),
-    "paligemma": _family("PaliGemma", paligemma),
-    "gemma3": _family("Gemma3", gemma3),
-    "gemma4": _family("Gemma4", gemma4),
-    "mistral3": _family("Mistral3", mistral3),
-    "idefics3": _family("Idefics3", idefics3),
-    "smolvlm": _family("SmolVLM", idefics3),
-    "internvl": _family("InternVL", internvl),
-    "qwen2_vl": _family("Qwen2VL", qwen2_vl),
-    "qwen2_5_vl": _family("Qwen2_5_VL", qwen25_vl),
-    "qwen3_vl": _family("Qwen3VL", partial(qwen3_vl, text="qwen3_vl_text")),
-    "qwen3_vl_moe": _family("Qwen3VLMoe", partial(qwen3_vl, text="qwen3_vl_moe_text")),
-    "qwen3_5": _family("Qwen3_5", partial(qwen3_vl, text="qwen3_5_text", deep=())),
-    "qwen3_5_moe": _family("Qwen3_5Moe", partial(qwen3_vl, text="qwen3_5_moe_text", deep=())),
-    "kimi_k25": _family("Kimi_K25", kimi),
-    "mllama": _family("Mllama", mllama),
-    "llama4": _family("Llama4", llama4),
+FAMILIES: Mapping[str, ModelFamily] = {
+    "llava": _build_family("Llava", build_llava),
+    "llava_next": _build_family("LlavaNext", partial(build_llava, next_one=True)),
+    "llava_onevision": _build_family("LlavaOnevision", partial(build_llava, next_one=True, siglip=True)),
+    "paligemma": _build_family("PaliGemma", build_paligemma),
+    "gemma3": _build_family("Gemma3", build_gemma3),
+    "gemma4": _build_family("Gemma4", build_gemma_4_multimodal),
+    "mistral3": _build_family("Mistral3", build_mistral3),
+    "idefics3": _build_family("Idefics3", build_idefics3),
+    "smolvlm": _build_family("SmolVLM", build_idefics3),
+    "internvl": _build_family("InternVL", build_internvl),
+    "qwen2_vl": _build_family("Qwen2VL", build_qwen2_vl),
+    "qwen2_5_vl": _build_family("Qwen2_5_VL", build_qwen25_vl),
+    "qwen3_vl": _build_family("Qwen3VL", partial(build_qwen3_vl, text="qwen3_vl_text")),
+    "qwen3_vl_moe": _build_family("Qwen3VLMoe", partial(build_qwen3_vl, text="qwen3_vl_moe_text")),
+    "qwen3_5": _build_family("Qwen3_5", partial(build_qwen3_vl, text="qwen3_5_text", deep=())),
+    "qwen3_5_moe": _build_family("Qwen3_5Moe", partial(build_qwen3_vl, text="qwen3_5_moe_text", deep=())),
+    "kimi_k25": _build_family("Kimi_K25", build_kimi_k25),
+    "mllama": _build_family("Mllama", build_mllama),
+    "llama4": _build_family("Llama4", build_llama4),
 }

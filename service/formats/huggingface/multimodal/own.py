@@ -2,24 +2,34 @@
 
 from functools import partial
 
-from service.formats.huggingface.multimodal.parts import Seen, Text, in_front_of, text_decoder
-from service.formats.huggingface.parts import (
-    attend,
-    learned,
-    linear,
-    merge,
-    mlp,
-    nested,
-    norm,
-    part,
-    patches,
-    side,
-    unsupported,
-    words,
+from service.formats.huggingface.multimodal.parts import (
+    TextDecoder,
+    VisionTower,
+    build_text_decoder,
+    join_vision_and_text,
 )
-from service.formats.huggingface.reader import ConfigReader, as_blocks, head_size, invalid
-from service.formats.huggingface.vision.transformers import grid_side, image_input
-from service.planning.models.architecture import Architecture, Block, Embeddings, Input
+from service.formats.huggingface.parts import (
+    build_attention,
+    build_language_head,
+    build_learned_vectors,
+    build_linear,
+    build_merge,
+    build_mlp,
+    build_norm,
+    build_part,
+    build_patch_embedding,
+    build_unsupported_error,
+    read_nested,
+    read_side,
+)
+from service.formats.huggingface.reader import (
+    ConfigReader,
+    build_blocks,
+    build_invalid_error,
+    compute_head_size,
+)
+from service.formats.huggingface.vision.transformers import build_image_input, compute_grid_side
+from service.planning.models.architecture import Architecture, LayerBlock, ModelEmbeddings, ModelInputShape
 
 _MLLAMA_VISION = {
     "hidden_size": 1280,
@@ -48,59 +58,63 @@ _MLLAMA_TEXT = {
 _SHAPES_OF_FOUR_TILES = 8
 
 
-def _mllama_tower(reader: ConfigReader) -> Seen:
-    hidden, heads = reader.size("hidden_size"), reader.size("attention_heads")
-    tiles, pixels = reader.size("max_num_tiles"), side(reader, "image_size") or 1
+def _build_mllama_tower(reader: ConfigReader) -> VisionTower:
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("attention_heads")
+    tiles, pixels = reader.read_size("max_num_tiles"), read_side(reader, "image_size") or 1
     ratios = reader.config.get("supported_aspect_ratios")
     shapes = len(ratios) if isinstance(ratios, list) else _SHAPES_OF_FOUR_TILES
-    grid = grid_side(reader) ** 2 + 1
+    grid = compute_grid_side(reader) ** 2 + 1
     # One table of tiles in front and one behind, and one of all positions of all tiles, each with a gate.
-    by_tile = learned("positions", tiles * hidden, shapes + 1)
-    gate = learned("scale", 1)
-    stem = part(
-        patches(reader.size_or("num_channels", 3), hidden, side(reader, "patch_size") or 1, bias=False),
+    by_tile = build_learned_vectors("positions", tiles * hidden, shapes + 1)
+    gate = build_learned_vectors("scale", 1)
+    stem = build_part(
+        build_patch_embedding(
+            reader.read_size_or("num_channels", 3), hidden, read_side(reader, "patch_size") or 1, bias=False
+        ),
         by_tile,
         gate,
-        learned("class_tokens", hidden),
-        learned("positions", hidden, grid),
-        learned("positions", tiles * grid * hidden, shapes + 1),
+        build_learned_vectors("class_tokens", hidden),
+        build_learned_vectors("positions", hidden, grid),
+        build_learned_vectors("positions", tiles * grid * hidden, shapes + 1),
         gate,
-        norm(hidden),
+        build_norm(hidden),
         over="image",
     )
     layers = (
-        norm(hidden),
-        attend(hidden, heads, bias=False, output_bias=False, heads_field="attention_heads"),
-        norm(hidden),
-        mlp(hidden, reader.size("intermediate_size")),
+        build_norm(hidden),
+        build_attention(hidden, heads, bias=False, output_bias=False, heads_field="attention_heads"),
+        build_norm(hidden),
+        build_mlp(hidden, reader.read_size("intermediate_size")),
     )
-    local = Block(layers=layers, count=reader.depth("num_hidden_layers"), over=("image",))
-    everywhere = Block(layers=(*layers, gate, gate), count=reader.depth("num_global_layers"), over=("image",))
-    behind = part(norm(hidden), by_tile, gate, over="image")
-    image = Input(name="image", kind="image", channels=3, height=tiles * pixels, width=pixels)
-    return Seen(image, (stem, local, behind, everywhere), reader.size("vision_output_dim"))
+    local = LayerBlock(layers=layers, count=reader.read_depth("num_hidden_layers"), over=("image",))
+    everywhere = LayerBlock(
+        layers=(*layers, gate, gate), count=reader.read_depth("num_global_layers"), over=("image",)
+    )
+    behind = build_part(build_norm(hidden), by_tile, gate, over="image")
+    image = ModelInputShape(name="image", kind="image", channels=3, height=tiles * pixels, width=pixels)
+    return VisionTower(image, (stem, local, behind, everywhere), reader.read_size("vision_output_dim"))
 
 
-def _mllama_text(reader: ConfigReader, *, generates: bool) -> Text:
-    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
-    vocabulary, each = reader.size("vocab_size"), reader.size("num_key_value_heads")
-    around = norm(hidden, "rms")
-    feed_forward = mlp(hidden, reader.size("intermediate_size"), gated=True, bias=False)
+def _build_mllama_text(reader: ConfigReader, *, generates: bool) -> TextDecoder:
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    vocabulary, each = reader.read_size("vocab_size"), reader.read_size("num_key_value_heads")
+    around = build_norm(hidden, "rms")
+    feed_forward = build_mlp(hidden, reader.read_size("intermediate_size"), gated=True, bias=False)
     attention = partial(
-        attend,
+        build_attention,
         hidden,
         heads,
         key_value_heads=each,
-        head_size=head_size(hidden, heads, "num_attention_heads"),
+        head_size=compute_head_size(hidden, heads, "num_attention_heads"),
         bias=False,
         output_bias=False,
     )
     crossing = (
-        reader.indexes("cross_attention_layers")
-        if reader.states("cross_attention_layers")
+        reader.read_indexes("cross_attention_layers")
+        if reader.has_value("cross_attention_layers")
         else frozenset(range(3, 40, 5))
     )
-    gate = learned("scale", 1)
+    gate = build_learned_vectors("scale", 1)
     own = (around, attention(causal=True), around, feed_forward)
     cross = (
         around,
@@ -110,35 +124,39 @@ def _mllama_text(reader: ConfigReader, *, generates: bool) -> Text:
         feed_forward,
         gate,
     )
-    depth = reader.depth("num_hidden_layers")
-    blocks = as_blocks([cross if index in crossing else own for index in range(depth)])
+    depth = reader.read_depth("num_hidden_layers")
+    blocks = build_blocks([cross if index in crossing else own for index in range(depth)])
     layers = tuple(
-        Block(layers=block.layers, count=block.count, over=("text",), reads=("image",))
+        LayerBlock(layers=block.layers, count=block.count, over=("text",), reads=("image",))
         if block.layers == cross
         else block
         for block in blocks
-        if isinstance(block, Block)
+        if isinstance(block, LayerBlock)
     )
-    tied = generates and reader.flag("tie_word_embeddings")
+    tied = generates and reader.read_flag("tie_word_embeddings")
     if tied:
-        raise unsupported("tie_word_embeddings", "a head tied to the wider table is not supported")
+        raise build_unsupported_error(
+            "tie_word_embeddings", "a head tied to the wider table is not supported"
+        )
     architecture = Architecture(
-        inputs=(Input(name="text", kind="tokens"), Input(name="image", kind="image")),
+        inputs=(ModelInputShape(name="text", kind="tokens"), ModelInputShape(name="image", kind="image")),
         # Eight rows more than the vocabulary, for the image token.
-        embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary + 8),
+        embeddings=ModelEmbeddings(size=hidden, vocabulary_size=vocabulary + 8),
         layers=(*layers, around),
-        heads=(words(hidden, vocabulary),) if generates else (),
+        heads=(build_language_head(hidden, vocabulary),) if generates else (),
     )
-    return Text(architecture, hidden)
+    return TextDecoder(architecture, hidden)
 
 
-def mllama(reader: ConfigReader, suffix: str) -> Architecture:
+def build_mllama(reader: ConfigReader, suffix: str) -> Architecture:
     """Llama 3.2 Vision: the decoder reads the image by cross-attention."""
-    with nested(reader, "vision_config", _MLLAMA_VISION) as vision:
-        seen = _mllama_tower(vision)
-    with nested(reader, "text_config", _MLLAMA_TEXT) as config:
-        text = _mllama_text(config, generates=suffix == "ForConditionalGeneration")
-    return in_front_of(text, seen.image, *seen.layers, part(linear(seen.width, text.width), over="image"))
+    with read_nested(reader, "vision_config", _MLLAMA_VISION) as vision:
+        seen = _build_mllama_tower(vision)
+    with read_nested(reader, "text_config", _MLLAMA_TEXT) as config:
+        text = _build_mllama_text(config, generates=suffix == "ForConditionalGeneration")
+    return join_vision_and_text(
+        text, seen.image, *seen.layers, build_part(build_linear(seen.width, text.width), over="image")
+    )
 
 
 _LLAMA4_VISION = {
@@ -154,38 +172,50 @@ _LLAMA4_VISION = {
 }
 
 
-def llama4(reader: ConfigReader, suffix: str) -> Architecture:
+def build_llama4(reader: ConfigReader, suffix: str) -> Architecture:
     """Llama 4."""
-    with nested(reader, "vision_config", _LLAMA4_VISION) as vision:
-        hidden, heads = vision.size("hidden_size"), vision.size("num_attention_heads")
-        inner = vision.size("intermediate_size")
+    with read_nested(reader, "vision_config", _LLAMA4_VISION) as vision:
+        hidden, heads = vision.read_size("hidden_size"), vision.read_size("num_attention_heads")
+        inner = vision.read_size("intermediate_size")
         ratio = vision.config.get("pixel_shuffle_ratio", 0.5)
         if not isinstance(ratio, float) or not 0 < ratio <= 1 or (1 / ratio) % 1:
-            raise invalid("pixel_shuffle_ratio", "pixel_shuffle_ratio must be one over a whole number")
-        stem = part(
-            patches(vision.size_or("num_channels", 3), hidden, side(vision, "patch_size") or 1, bias=False),
-            learned("class_tokens", hidden),
-            learned("positions", hidden, grid_side(vision) ** 2 + 1),
-            norm(hidden),
+            raise build_invalid_error(
+                "pixel_shuffle_ratio", "pixel_shuffle_ratio must be one over a whole number"
+            )
+        stem = build_part(
+            build_patch_embedding(
+                vision.read_size_or("num_channels", 3),
+                hidden,
+                read_side(vision, "patch_size") or 1,
+                bias=False,
+            ),
+            build_learned_vectors("class_tokens", hidden),
+            build_learned_vectors("positions", hidden, compute_grid_side(vision) ** 2 + 1),
+            build_norm(hidden),
             over="image",
         )
-        block = Block(
-            layers=(norm(hidden), attend(hidden, heads), norm(hidden), mlp(hidden, inner)),
-            count=vision.depth("num_hidden_layers"),
+        block = LayerBlock(
+            layers=(
+                build_norm(hidden),
+                build_attention(hidden, heads),
+                build_norm(hidden),
+                build_mlp(hidden, inner),
+            ),
+            count=vision.read_depth("num_hidden_layers"),
             over=("image",),
         )
-        wide, out = vision.size("projector_input_dim"), vision.size("projector_output_dim")
-        adapter = part(
-            norm(hidden),
-            merge(int(1 / ratio), drops=True),
-            linear(inner, wide, bias=False),
-            linear(out, out, bias=False),
+        wide, out = vision.read_size("projector_input_dim"), vision.read_size("projector_output_dim")
+        adapter = build_part(
+            build_norm(hidden),
+            build_merge(int(1 / ratio), drops=True),
+            build_linear(inner, wide, bias=False),
+            build_linear(out, out, bias=False),
             over="image",
         )
-        given, image = vision.size("vision_output_dim"), image_input(vision)
-    text = text_decoder(reader, suffix, "llama4_text", own_tie=True)
-    projector = part(linear(given, text.width, bias=False), over="image")
-    return in_front_of(text, image, stem, block, adapter, projector)
+        given, image = vision.read_size("vision_output_dim"), build_image_input(vision)
+    text = build_text_decoder(reader, suffix, "llama4_text", own_tie=True)
+    projector = build_part(build_linear(given, text.width, bias=False), over="image")
+    return join_vision_and_text(text, image, stem, block, adapter, projector)
 
 
 _GEMMA4_VISION = {
@@ -201,36 +231,36 @@ _GEMMA4_VISION = {
 }
 
 
-def gemma4(reader: ConfigReader, suffix: str) -> Architecture:
+def build_gemma_4_multimodal(reader: ConfigReader, suffix: str) -> Architecture:
     """Gemma 4."""
-    if reader.states("audio_config"):
-        raise unsupported("audio_config", "the audio tower is not supported")
-    with nested(reader, "vision_config", _GEMMA4_VISION) as vision:
-        vision.refuse("use_clipped_linears", "attention_bias")
-        hidden, around = vision.size("hidden_size"), norm(vision.size("hidden_size"), "rms")
-        attention = attend(
+    if reader.has_value("audio_config"):
+        raise build_unsupported_error("audio_config", "the audio tower is not supported")
+    with read_nested(reader, "vision_config", _GEMMA4_VISION) as vision:
+        vision.refuse_flags("use_clipped_linears", "attention_bias")
+        hidden, around = vision.read_size("hidden_size"), build_norm(vision.read_size("hidden_size"), "rms")
+        attention = build_attention(
             hidden,
-            vision.size("num_attention_heads"),
-            head_size=vision.size("head_dim"),
-            key_value_heads=vision.size("num_key_value_heads"),
+            vision.read_size("num_attention_heads"),
+            head_size=vision.read_size("head_dim"),
+            key_value_heads=vision.read_size("num_key_value_heads"),
             bias=False,
             output_bias=False,
             query_key_norm="head",
         )
-        feed_forward = mlp(hidden, vision.size("intermediate_size"), gated=True, bias=False)
+        feed_forward = build_mlp(hidden, vision.read_size("intermediate_size"), gated=True, bias=False)
         # A table for rows and one for columns.
-        table = learned("positions", hidden, 2 * vision.size("position_embedding_size"))
-        block = Block(
+        table = build_learned_vectors("positions", hidden, 2 * vision.read_size("position_embedding_size"))
+        block = LayerBlock(
             layers=(around, attention, around, around, feed_forward, around),
-            count=vision.depth("num_hidden_layers"),
+            count=vision.read_depth("num_hidden_layers"),
             over=("image",),
         )
-        step, pooled = side(vision, "patch_size") or 1, vision.size("pooling_kernel_size")
-        stem = part(patches(3, hidden, step, bias=False), table, over="image")
-    text = text_decoder(reader, suffix, "gemma4_text", ties=True)
-    image = Input(name="image", kind="image", channels=3)
-    projector = part(merge(pooled), linear(hidden, text.width, bias=False), over="image")
-    return in_front_of(text, image, stem, block, projector)
+        step, pooled = read_side(vision, "patch_size") or 1, vision.read_size("pooling_kernel_size")
+        stem = build_part(build_patch_embedding(3, hidden, step, bias=False), table, over="image")
+    text = build_text_decoder(reader, suffix, "gemma4_text", ties=True)
+    image = ModelInputShape(name="image", kind="image", channels=3)
+    projector = build_part(build_merge(pooled), build_linear(hidden, text.width, bias=False), over="image")
+    return join_vision_and_text(text, image, stem, block, projector)
 
 
 _KIMI_VISION = {
@@ -244,35 +274,39 @@ _KIMI_VISION = {
 }
 
 
-def kimi(reader: ConfigReader, suffix: str) -> Architecture:
+def build_kimi_k25(reader: ConfigReader, suffix: str) -> Architecture:
     """Kimi K2.5."""
-    with nested(reader, "vision_config", _KIMI_VISION) as vision:
-        hidden, heads = vision.size("hidden_size"), vision.size("num_attention_heads")
-        factor = side(vision, "merge_kernel_size", 2) or 2
-        stem = part(
-            patches(vision.size_or("num_channels", 3), hidden, side(vision, "patch_size") or 1),
-            learned("positions", hidden, vision.size("pos_emb_height") * vision.size("pos_emb_width")),
+    with read_nested(reader, "vision_config", _KIMI_VISION) as vision:
+        hidden, heads = vision.read_size("hidden_size"), vision.read_size("num_attention_heads")
+        factor = read_side(vision, "merge_kernel_size", 2) or 2
+        stem = build_part(
+            build_patch_embedding(
+                vision.read_size_or("num_channels", 3), hidden, read_side(vision, "patch_size") or 1
+            ),
+            build_learned_vectors(
+                "positions", hidden, vision.read_size("pos_emb_height") * vision.read_size("pos_emb_width")
+            ),
             over="image",
         )
-        block = Block(
+        block = LayerBlock(
             layers=(
-                norm(hidden),
-                attend(hidden, heads),
-                norm(hidden),
-                mlp(hidden, vision.size("intermediate_size")),
+                build_norm(hidden),
+                build_attention(hidden, heads),
+                build_norm(hidden),
+                build_mlp(hidden, vision.read_size("intermediate_size")),
             ),
-            count=vision.depth("num_hidden_layers"),
+            count=vision.read_depth("num_hidden_layers"),
             over=("image",),
         )
-    text = text_decoder(reader, suffix, "deepseek_v3", ties=True)
+    text = build_text_decoder(reader, suffix, "deepseek_v3", ties=True)
     wide = hidden * factor**2
-    projector = part(
-        norm(hidden),
-        norm(reader.size_or("projection_hidden_size", 1152)),
-        merge(factor),
-        linear(wide, wide),
-        linear(wide, text.width),
+    projector = build_part(
+        build_norm(hidden),
+        build_norm(reader.read_size_or("projection_hidden_size", 1152)),
+        build_merge(factor),
+        build_linear(wide, wide),
+        build_linear(wide, text.width),
         over="image",
     )
-    image = Input(name="image", kind="image", channels=3)
-    return in_front_of(text, image, stem, block, projector)
+    image = ModelInputShape(name="image", kind="image", channels=3)
+    return join_vision_and_text(text, image, stem, block, projector)

@@ -4,21 +4,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from service.formats.huggingface.parts import nested, word
+from service.formats.huggingface.parts import read_choice, read_nested
 from service.formats.huggingface.reader import ConfigReader
 from service.planning.errors import PlanningError
-from service.planning.models.architecture import Architecture, Input, Layer
+from service.planning.models.architecture import Architecture, ModelInputShape, ModelLayer
 
 
-class Seen(NamedTuple):
+class VisionTower(NamedTuple):
     """A vision tower: what it sees, its layers and the width of what it gives."""
 
-    image: Input
-    layers: tuple[Layer, ...]
+    image: ModelInputShape
+    layers: tuple[ModelLayer, ...]
     width: int
 
 
-class Text(NamedTuple):
+class TextDecoder(NamedTuple):
     """The decoder of a vision-language model and its width."""
 
     architecture: Architecture
@@ -67,16 +67,16 @@ _OWN_DEFAULTS: Mapping[str, Mapping[str, int]] = {
 
 
 @contextmanager
-def _text_config(reader: ConfigReader, *, flat: bool) -> Iterator[ConfigReader]:
+def _open_text_config(reader: ConfigReader, *, flat: bool) -> Iterator[ConfigReader]:
     """The text configuration; older files of some families hold its fields at the top."""
-    if flat and not reader.states("text_config"):
+    if flat and not reader.has_value("text_config"):
         yield ConfigReader(reader.config, {})
         return
-    with nested(reader, "text_config", {}) as text:
+    with read_nested(reader, "text_config", {}) as text:
         yield text
 
 
-def text_decoder(
+def build_text_decoder(
     reader: ConfigReader,
     suffix: str,
     default: str,
@@ -84,31 +84,31 @@ def text_decoder(
     ties: bool = False,
     own_tie: bool = False,
     flat: bool = False,
-) -> Text:
+) -> TextDecoder:
     """The decoder that ``text_config`` describes, its head tied as the outer configuration says."""
     from service.formats.huggingface import FAMILIES  # noqa: PLC0415  # it lists this module
 
-    with _text_config(reader, flat=flat) as text:
-        stated = word(text, "model_type", default)
-        name = default if flat and not reader.states("text_config") else stated
+    with _open_text_config(reader, flat=flat) as text:
+        stated = read_choice(text, "model_type", default)
+        name = default if flat and not reader.has_value("text_config") else stated
         family = FAMILIES.get(_ALIASES.get(name, name))
         if family is None:
             raise PlanningError("MODEL_TYPE_UNKNOWN", "/model_type", f"the text decoder {name} is not known")
         config = dict(text.config)
         if not own_tie:
-            config["tie_word_embeddings"] = reader.flag("tie_word_embeddings", default=ties)
-        inner = family.reader(config)
+            config["tie_word_embeddings"] = reader.read_flag("tie_word_embeddings", default=ties)
+        inner = family.build_reader(config)
         inner.defaults = {**inner.defaults, **_OWN_DEFAULTS.get(name, {})}
         made = family.build(inner, "ForCausalLM" if suffix == "ForConditionalGeneration" else "Model")
         reader.defaulted.extend(f"text_config/{field}" for field in inner.defaulted)
-        return Text(made, inner.size("hidden_size"))
+        return TextDecoder(made, inner.read_size("hidden_size"))
 
 
-def in_front_of(text: Text, image: Input, *before: Layer) -> Architecture:
+def join_vision_and_text(text: TextDecoder, image: ModelInputShape, *before: ModelLayer) -> Architecture:
     """Vision and projector in front of the decoder, whose sequence holds the projected positions."""
     decoder = text.architecture
     return Architecture(
-        inputs=(Input(name="text", kind="tokens"), image),
+        inputs=(ModelInputShape(name="text", kind="tokens"), image),
         embeddings=decoder.embeddings,
         layers=(*before, *decoder.layers),
         heads=decoder.heads,

@@ -4,30 +4,30 @@ from collections.abc import Callable, Mapping
 from math import isqrt
 from typing import NamedTuple
 
-from service.formats.huggingface.multimodal.parts import Seen, in_front_of, text_decoder
+from service.formats.huggingface.multimodal.parts import VisionTower, build_text_decoder, join_vision_and_text
 from service.formats.huggingface.parts import (
-    attend,
-    learned,
-    linear,
-    merge,
-    mlp,
-    nested,
-    norm,
-    part,
-    patches,
-    side,
-    word,
+    build_attention,
+    build_learned_vectors,
+    build_linear,
+    build_merge,
+    build_mlp,
+    build_norm,
+    build_part,
+    build_patch_embedding,
+    read_choice,
+    read_nested,
+    read_side,
 )
-from service.formats.huggingface.reader import ConfigReader, invalid
-from service.formats.huggingface.vision.pairs import CLIP_IMAGE, SIGLIP_IMAGE, siglip_tower
+from service.formats.huggingface.reader import ConfigReader, build_invalid_error
+from service.formats.huggingface.vision.pairs import CLIP_IMAGE, SIGLIP_IMAGE, build_siglip_tower
 from service.formats.huggingface.vision.transformers import (
     CLIP_VISION,
     SIGLIP_VISION,
-    grid_side,
-    image_input,
-    vision_transformer,
+    build_image_input,
+    build_vision_transformer,
+    compute_grid_side,
 )
-from service.planning.models.architecture import Architecture, Block
+from service.planning.models.architecture import Architecture, LayerBlock
 from service.planning.models.layers import SimpleLayer
 
 _LLAVA_VISION = {
@@ -60,107 +60,115 @@ _PIXTRAL = {
 }
 
 
-def _pixtral(reader: ConfigReader) -> Seen:
-    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
-    step = side(reader, "patch_size") or 1
-    before = norm(hidden, "rms")
-    stem = (patches(reader.size_or("num_channels", 3), hidden, step, bias=False), before)
-    block = Block(
+def _build_pixtral(reader: ConfigReader) -> VisionTower:
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    step = read_side(reader, "patch_size") or 1
+    before = build_norm(hidden, "rms")
+    stem = (build_patch_embedding(reader.read_size_or("num_channels", 3), hidden, step, bias=False), before)
+    block = LayerBlock(
         layers=(
             before,
-            attend(hidden, heads, bias=False, output_bias=False),
+            build_attention(hidden, heads, bias=False, output_bias=False),
             before,
-            mlp(hidden, reader.size("intermediate_size"), gated=True, bias=False),
+            build_mlp(hidden, reader.read_size("intermediate_size"), gated=True, bias=False),
         ),
-        count=reader.depth("num_hidden_layers"),
+        count=reader.read_depth("num_hidden_layers"),
         over=("image",),
     )
-    return Seen(image_input(reader), (part(*stem, over="image"), block), hidden)
+    return VisionTower(build_image_input(reader), (build_part(*stem, over="image"), block), hidden)
 
 
-def _clip(reader: ConfigReader) -> Seen:
-    return Seen(image_input(reader), vision_transformer(reader, CLIP_VISION), reader.size("hidden_size"))
+def _build_clip(reader: ConfigReader) -> VisionTower:
+    return VisionTower(
+        build_image_input(reader),
+        build_vision_transformer(reader, CLIP_VISION),
+        reader.read_size("hidden_size"),
+    )
 
 
-def _siglip(reader: ConfigReader) -> Seen:
-    return Seen(image_input(reader), siglip_tower(reader), reader.size("hidden_size"))
+def _build_siglip(reader: ConfigReader) -> VisionTower:
+    return VisionTower(build_image_input(reader), build_siglip_tower(reader), reader.read_size("hidden_size"))
 
 
-class Tower(NamedTuple):
+class TowerKind(NamedTuple):
     """How a vision tower is built, and what its configuration class leaves to defaults."""
 
-    build: Callable[[ConfigReader], Seen]
+    build: Callable[[ConfigReader], VisionTower]
     defaults: Mapping[str, int]
 
 
-_TOWERS: Mapping[str, Tower] = {
-    "clip_vision_model": Tower(_clip, CLIP_IMAGE),
-    "siglip_vision_model": Tower(_siglip, SIGLIP_IMAGE),
-    "pixtral": Tower(_pixtral, _PIXTRAL),
+_TOWERS: Mapping[str, TowerKind] = {
+    "clip_vision_model": TowerKind(_build_clip, CLIP_IMAGE),
+    "siglip_vision_model": TowerKind(_build_siglip, SIGLIP_IMAGE),
+    "pixtral": TowerKind(_build_pixtral, _PIXTRAL),
 }
 
 
-def _seen(reader: ConfigReader, default: str, absent: Mapping[str, int]) -> Seen:
+def _build_tower(reader: ConfigReader, default: str, absent: Mapping[str, int]) -> VisionTower:
     """The tower of ``vision_config``; ``absent`` are its sizes where there is none at all."""
     stated = reader.config.get("vision_config")
     defaults = absent
     if isinstance(stated, Mapping):
         tower = _TOWERS.get(str(stated.get("model_type", default)))
         defaults = tower.defaults if tower else {}
-    with nested(reader, "vision_config", defaults) as vision:
-        name = word(vision, "model_type", default, *_TOWERS)
+    with read_nested(reader, "vision_config", defaults) as vision:
+        name = read_choice(vision, "model_type", default, *_TOWERS)
         return _TOWERS[name].build(vision)
 
 
-def _features(reader: ConfigReader) -> int:
+def _count_feature_layers(reader: ConfigReader) -> int:
     """Layers of the tower whose outputs are projected side by side."""
     value = reader.config.get("vision_feature_layer")
     return len(value) if isinstance(value, list) and value else 1
 
 
-def llava(reader: ConfigReader, suffix: str, *, next_one: bool = False, siglip: bool = False) -> Architecture:
+def build_llava(
+    reader: ConfigReader, suffix: str, *, next_one: bool = False, siglip: bool = False
+) -> Architecture:
     """LLaVA: a tower, two matrices and a decoder."""
     kind, absent = (
         ("siglip_vision_model", _ONEVISION_VISION) if siglip else ("clip_vision_model", _LLAVA_VISION)
     )
-    seen = _seen(reader, kind, absent)
-    text = text_decoder(reader, suffix, "qwen2" if siglip else "llama")
-    bias = reader.flag("multimodal_projector_bias", default=True)
-    strategy = word(reader, "vision_feature_select_strategy", "default", "default", "full")
+    seen = _build_tower(reader, kind, absent)
+    text = build_text_decoder(reader, suffix, "qwen2" if siglip else "llama")
+    bias = reader.read_flag("multimodal_projector_bias", default=True)
+    strategy = read_choice(reader, "vision_feature_select_strategy", "default", "default", "full")
     layers: list[SimpleLayer] = [
-        merge(1, drops=strategy == "default"),
-        linear(seen.width * _features(reader), text.width, bias=bias),
-        linear(text.width, text.width, bias=bias),
+        build_merge(1, drops=strategy == "default"),
+        build_linear(seen.width * _count_feature_layers(reader), text.width, bias=bias),
+        build_linear(text.width, text.width, bias=bias),
     ]
     if next_one:
-        layers.append(learned("tokens", text.width))
-    return in_front_of(text, seen.image, *seen.layers, part(*layers, over="image"))
+        layers.append(build_learned_vectors("tokens", text.width))
+    return join_vision_and_text(text, seen.image, *seen.layers, build_part(*layers, over="image"))
 
 
-def mistral3(reader: ConfigReader, suffix: str) -> Architecture:
+def build_mistral3(reader: ConfigReader, suffix: str) -> Architecture:
     """Mistral 3: Pixtral, neighbours merged."""
-    seen = _seen(reader, "pixtral", {**_PIXTRAL, "image_size": 1540, "patch_size": 14})
-    text = text_decoder(reader, suffix, "mistral", ties=True)
-    factor = reader.size_or("spatial_merge_size", 2)
-    bias = reader.flag("multimodal_projector_bias")
-    projector = part(
-        norm(seen.width, "rms"),
-        merge(factor),
-        linear(seen.width * factor**2, seen.width, bias=False),
-        linear(seen.width * _features(reader), text.width, bias=bias),
-        linear(text.width, text.width, bias=bias),
+    seen = _build_tower(reader, "pixtral", {**_PIXTRAL, "image_size": 1540, "patch_size": 14})
+    text = build_text_decoder(reader, suffix, "mistral", ties=True)
+    factor = reader.read_size_or("spatial_merge_size", 2)
+    bias = reader.read_flag("multimodal_projector_bias")
+    projector = build_part(
+        build_norm(seen.width, "rms"),
+        build_merge(factor),
+        build_linear(seen.width * factor**2, seen.width, bias=False),
+        build_linear(seen.width * _count_feature_layers(reader), text.width, bias=bias),
+        build_linear(text.width, text.width, bias=bias),
         over="image",
     )
-    return in_front_of(text, seen.image, *seen.layers, projector)
+    return join_vision_and_text(text, seen.image, *seen.layers, projector)
 
 
-def paligemma(reader: ConfigReader, suffix: str) -> Architecture:
+def build_paligemma(reader: ConfigReader, suffix: str) -> Architecture:
     """PaliGemma: SigLIP and one matrix."""
     absent = {**SIGLIP_IMAGE, **_PALIGEMMA_VISION}
-    seen = _seen(reader, "siglip_vision_model", absent)
-    text = text_decoder(reader, suffix, "gemma", ties=True)
-    width = reader.size_or("projection_dim", 2048)
-    return in_front_of(text, seen.image, *seen.layers, part(linear(seen.width, width), over="image"))
+    seen = _build_tower(reader, "siglip_vision_model", absent)
+    text = build_text_decoder(reader, suffix, "gemma", ties=True)
+    width = reader.read_size_or("projection_dim", 2048)
+    return join_vision_and_text(
+        text, seen.image, *seen.layers, build_part(build_linear(seen.width, width), over="image")
+    )
 
 
 _PALIGEMMA_VISION = {
@@ -172,22 +180,24 @@ _PALIGEMMA_VISION = {
 }
 
 
-def gemma3(reader: ConfigReader, suffix: str) -> Architecture:
+def build_gemma3(reader: ConfigReader, suffix: str) -> Architecture:
     """Gemma 3: SigLIP, pooled to a fixed number of positions."""
-    seen = _seen(reader, "siglip_vision_model", SIGLIP_IMAGE)
-    text = text_decoder(reader, suffix, "gemma3_text", ties=True)
-    pooled = reader.size_or("mm_tokens_per_image", 256)
-    with nested(reader, "vision_config", SIGLIP_IMAGE) as vision:
-        across = grid_side(vision)
+    seen = _build_tower(reader, "siglip_vision_model", SIGLIP_IMAGE)
+    text = build_text_decoder(reader, suffix, "gemma3_text", ties=True)
+    pooled = reader.read_size_or("mm_tokens_per_image", 256)
+    with read_nested(reader, "vision_config", SIGLIP_IMAGE) as vision:
+        across = compute_grid_side(vision)
     if isqrt(pooled) ** 2 != pooled or across % isqrt(pooled):
-        raise invalid("mm_tokens_per_image", "mm_tokens_per_image does not divide the grid of patches")
-    projector = part(
-        merge(across // isqrt(pooled)),
-        norm(seen.width, "rms"),
-        linear(seen.width, text.width, bias=False),
+        raise build_invalid_error(
+            "mm_tokens_per_image", "mm_tokens_per_image does not divide the grid of patches"
+        )
+    projector = build_part(
+        build_merge(across // isqrt(pooled)),
+        build_norm(seen.width, "rms"),
+        build_linear(seen.width, text.width, bias=False),
         over="image",
     )
-    return in_front_of(text, seen.image, *seen.layers, projector)
+    return join_vision_and_text(text, seen.image, *seen.layers, projector)
 
 
 _IDEFICS_VISION = {
@@ -200,15 +210,17 @@ _IDEFICS_VISION = {
 }
 
 
-def idefics3(reader: ConfigReader, suffix: str) -> Architecture:
+def build_idefics3(reader: ConfigReader, suffix: str) -> Architecture:
     """Idefics 3 and SmolVLM: SigLIP, neighbours merged."""
-    with nested(reader, "vision_config", _IDEFICS_VISION) as vision:
-        layers, image = vision_transformer(vision, SIGLIP_VISION), image_input(vision)
-        width = vision.size("hidden_size")
-    text = text_decoder(reader, suffix, "llama")
-    factor = reader.size_or("scale_factor", 2)
-    projector = part(merge(factor), linear(width * factor**2, text.width, bias=False), over="image")
-    return in_front_of(text, image, *layers, projector)
+    with read_nested(reader, "vision_config", _IDEFICS_VISION) as vision:
+        layers, image = build_vision_transformer(vision, SIGLIP_VISION), build_image_input(vision)
+        width = vision.read_size("hidden_size")
+    text = build_text_decoder(reader, suffix, "llama")
+    factor = reader.read_size_or("scale_factor", 2)
+    projector = build_part(
+        build_merge(factor), build_linear(width * factor**2, text.width, bias=False), over="image"
+    )
+    return join_vision_and_text(text, image, *layers, projector)
 
 
 _INTERN_VISION = {
@@ -221,56 +233,58 @@ _INTERN_VISION = {
 }
 
 
-def _intern_tower(reader: ConfigReader) -> Seen:
-    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
-    kind = word(reader, "norm_type", "layer_norm", "layer_norm", "rms_norm")
-    around = norm(hidden, "layer" if kind == "layer_norm" else "rms")
+def _build_intern_tower(reader: ConfigReader) -> VisionTower:
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    kind = read_choice(reader, "norm_type", "layer_norm", "layer_norm", "rms_norm")
+    around = build_norm(hidden, "layer" if kind == "layer_norm" else "rms")
     stem: list[SimpleLayer] = [
-        patches(reader.size_or("num_channels", 3), hidden, side(reader, "patch_size") or 1),
-        learned("class_tokens", hidden),
+        build_patch_embedding(
+            reader.read_size_or("num_channels", 3), hidden, read_side(reader, "patch_size") or 1
+        ),
+        build_learned_vectors("class_tokens", hidden),
     ]
-    if reader.flag("use_mask_token"):
-        stem.append(learned("mask_token", hidden))
-    if reader.flag("use_absolute_position_embeddings", default=True):
-        stem.append(learned("positions", hidden, grid_side(reader) ** 2 + 1))
-    scale = learned("layer_scale", hidden)
-    block = Block(
+    if reader.read_flag("use_mask_token"):
+        stem.append(build_learned_vectors("mask_token", hidden))
+    if reader.read_flag("use_absolute_position_embeddings", default=True):
+        stem.append(build_learned_vectors("positions", hidden, compute_grid_side(reader) ** 2 + 1))
+    scale = build_learned_vectors("layer_scale", hidden)
+    block = LayerBlock(
         layers=(
             around,
-            attend(
+            build_attention(
                 hidden,
                 heads,
-                bias=reader.flag("attention_bias"),
-                query_key_norm="projection" if reader.flag("use_qk_norm") else "none",
+                bias=reader.read_flag("attention_bias"),
+                query_key_norm="projection" if reader.read_flag("use_qk_norm") else "none",
             ),
             scale,
             around,
-            mlp(hidden, reader.size("intermediate_size")),
+            build_mlp(hidden, reader.read_size("intermediate_size")),
             scale,
         ),
-        count=reader.depth("num_hidden_layers"),
+        count=reader.read_depth("num_hidden_layers"),
         over=("image",),
     )
-    pooled = reader.flag("use_mean_pooling", default=True)
-    behind = () if pooled else (part(norm(hidden), over="image"),)
-    return Seen(image_input(reader), (part(*stem, over="image"), block, *behind), hidden)
+    pooled = reader.read_flag("use_mean_pooling", default=True)
+    behind = () if pooled else (build_part(build_norm(hidden), over="image"),)
+    return VisionTower(build_image_input(reader), (build_part(*stem, over="image"), block, *behind), hidden)
 
 
-def internvl(reader: ConfigReader, suffix: str) -> Architecture:
+def build_internvl(reader: ConfigReader, suffix: str) -> Architecture:
     """InternVL: InternViT, neighbours merged."""
-    with nested(reader, "vision_config", _INTERN_VISION) as vision:
-        seen = _intern_tower(vision)
-    text = text_decoder(reader, suffix, "qwen2", ties=True)
+    with read_nested(reader, "vision_config", _INTERN_VISION) as vision:
+        seen = _build_intern_tower(vision)
+    text = build_text_decoder(reader, suffix, "qwen2", ties=True)
     ratio = reader.config.get("downsample_ratio", 0.5)
     if not isinstance(ratio, float) or not 0 < ratio <= 1 or (1 / ratio) % 1:
-        raise invalid("downsample_ratio", "downsample_ratio must be one over a whole number")
+        raise build_invalid_error("downsample_ratio", "downsample_ratio must be one over a whole number")
     factor = int(1 / ratio)
     wide = seen.width * factor**2
-    projector = part(
-        merge(factor, drops=True),
-        norm(wide),
-        linear(wide, text.width),
-        linear(text.width, text.width),
+    projector = build_part(
+        build_merge(factor, drops=True),
+        build_norm(wide),
+        build_linear(wide, text.width),
+        build_linear(text.width, text.width),
         over="image",
     )
-    return in_front_of(text, seen.image, *seen.layers, projector)
+    return join_vision_and_text(text, seen.image, *seen.layers, projector)

@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from functools import partial
 
-from service.formats.huggingface.reader import Family
-from service.formats.huggingface.vision.convolutional import convnext, resnet
+from service.formats.huggingface.reader import ModelFamily
+from service.formats.huggingface.vision.convolutional import build_convnext, build_resnet
 from service.formats.huggingface.vision.pairs import (
     CLIP_IMAGE,
     CLIP_TEXT,
     SIGLIP_IMAGE,
     SIGLIP_TEXT,
-    clip,
-    clip_text,
-    clip_vision,
-    siglip,
-    siglip_text,
-    siglip_vision,
+    build_clip,
+    build_clip_text,
+    build_clip_vision,
+    build_siglip,
+    build_siglip_text,
+    build_siglip_vision,
 )
 from service.formats.huggingface.vision.transformers import (
     CLASSIFICATION,
@@ -24,10 +24,10 @@ from service.formats.huggingface.vision.transformers import (
     DINOV3,
     REGISTERS,
     VIT,
-    Patches,
-    beit,
-    swin,
-    vit,
+    PatchTransformer,
+    build_beit,
+    build_swin,
+    build_vit,
 )
 
 _VIT_SIZES = {**SIGLIP_IMAGE}
@@ -45,20 +45,22 @@ _DINO_SIZES = {
 _CLASSES = ("Model", CLASSIFICATION)
 
 
-def _image_family(prefix: str, kind: Patches, defaults: Mapping[str, int], *more: str) -> Family:
-    return Family(prefix, partial(vit, kind), (*_CLASSES, *more), "Model", None, defaults)
+def _build_image_family(
+    prefix: str, kind: PatchTransformer, defaults: Mapping[str, int], *more: str
+) -> ModelFamily:
+    return ModelFamily(prefix, partial(build_vit, kind), (*_CLASSES, *more), "Model", None, defaults)
 
 
-FAMILIES: Mapping[str, Family] = {
-    "vit": _image_family("ViT", VIT, _VIT_SIZES),
-    "deit": _image_family("DeiT", DEIT, _VIT_SIZES, "ForImageClassificationWithTeacher"),
-    "dinov2": _image_family("Dinov2", DINOV2, _DINO_SIZES),
-    "dinov2_with_registers": _image_family(
+FAMILIES: Mapping[str, ModelFamily] = {
+    "vit": _build_image_family("ViT", VIT, _VIT_SIZES),
+    "deit": _build_image_family("DeiT", DEIT, _VIT_SIZES, "ForImageClassificationWithTeacher"),
+    "dinov2": _build_image_family("Dinov2", DINOV2, _DINO_SIZES),
+    "dinov2_with_registers": _build_image_family(
         "Dinov2WithRegisters", REGISTERS, {**_DINO_SIZES, "patch_size": 16}
     ),
-    "dinov3_vit": Family(
+    "dinov3_vit": ModelFamily(
         "DINOv3ViT",
-        partial(vit, DINOV3),
+        partial(build_vit, DINOV3),
         ("Model",),
         "Model",
         None,
@@ -71,32 +73,36 @@ FAMILIES: Mapping[str, Family] = {
             "image_size": 224,
         },
     ),
-    "beit": Family(
+    "beit": ModelFamily(
         "Beit",
-        beit,
+        build_beit,
         (*_CLASSES, "ForMaskedImageModeling"),
         "Model",
         None,
         {**_VIT_SIZES, "vocab_size": 8192},
     ),
-    "swin": Family(
+    "swin": ModelFamily(
         "Swin",
-        swin,
+        build_swin,
         _CLASSES,
         "Model",
         None,
         {"embed_dim": 96, "window_size": 7, "image_size": 224, "patch_size": 4},
     ),
-    "convnext": Family("ConvNext", convnext, _CLASSES, "Model", None, {"image_size": 224}),
-    "resnet": Family("ResNet", resnet, _CLASSES, "Model", None, {}),
-    "clip": Family("CLIP", clip, ("Model",), "Model", None, {"projection_dim": 512}),
-    "clip_text_model": Family(
-        "CLIPTextModel", clip_text, ("", "WithProjection"), "", "max_position_embeddings", CLIP_TEXT
+    "convnext": ModelFamily("ConvNext", build_convnext, _CLASSES, "Model", None, {"image_size": 224}),
+    "resnet": ModelFamily("ResNet", build_resnet, _CLASSES, "Model", None, {}),
+    "clip": ModelFamily("CLIP", build_clip, ("Model",), "Model", None, {"projection_dim": 512}),
+    "clip_text_model": ModelFamily(
+        "CLIPTextModel", build_clip_text, ("", "WithProjection"), "", "max_position_embeddings", CLIP_TEXT
     ),
-    "clip_vision_model": Family("CLIPVisionModel", clip_vision, ("", "WithProjection"), "", None, CLIP_IMAGE),
-    "siglip": Family("Siglip", siglip, ("Model",), "Model", None, {}),
-    "siglip_text_model": Family(
-        "SiglipText", siglip_text, ("Model",), "Model", "max_position_embeddings", SIGLIP_TEXT
+    "clip_vision_model": ModelFamily(
+        "CLIPVisionModel", build_clip_vision, ("", "WithProjection"), "", None, CLIP_IMAGE
     ),
-    "siglip_vision_model": Family("SiglipVision", siglip_vision, ("Model",), "Model", None, SIGLIP_IMAGE),
+    "siglip": ModelFamily("Siglip", build_siglip, ("Model",), "Model", None, {}),
+    "siglip_text_model": ModelFamily(
+        "SiglipText", build_siglip_text, ("Model",), "Model", "max_position_embeddings", SIGLIP_TEXT
+    ),
+    "siglip_vision_model": ModelFamily(
+        "SiglipVision", build_siglip_vision, ("Model",), "Model", None, SIGLIP_IMAGE
+    ),
 }

@@ -1,69 +1,75 @@
 """Image-text pairs and their towers: CLIP (Radford et al. 2021) and SigLIP (Zhai et al. 2023)."""
 
 from service.formats.huggingface.parts import (
-    attend,
-    classifier,
-    function_named,
-    learned,
-    linear,
-    mlp,
-    nested,
-    norm,
-    part,
+    build_attention,
+    build_classifier,
+    build_learned_vectors,
+    build_linear,
+    build_mlp,
+    build_norm,
+    build_part,
+    read_activation_function,
+    read_nested,
 )
 from service.formats.huggingface.reader import ConfigReader
 from service.formats.huggingface.vision.transformers import (
     CLASSIFICATION,
     CLIP_VISION,
     SIGLIP_VISION,
-    image_input,
-    vision_transformer,
+    build_image_input,
+    build_vision_transformer,
 )
-from service.planning.models.architecture import Architecture, Block, Embeddings, Input, Layer
+from service.planning.models.architecture import (
+    Architecture,
+    LayerBlock,
+    ModelEmbeddings,
+    ModelInputShape,
+    ModelLayer,
+)
 
 
-def text_tower(reader: ConfigReader, *, function: str = "gelu") -> tuple[Layer, ...]:
+def build_text_tower(reader: ConfigReader, *, function: str = "gelu") -> tuple[ModelLayer, ...]:
     """The text side of an image-text pair: norms first, learned positions in the embeddings."""
-    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
-    block = Block(
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    block = LayerBlock(
         layers=(
-            norm(hidden),
-            attend(hidden, heads, dropout=reader.drops("attention_dropout")),
-            norm(hidden),
-            mlp(
+            build_norm(hidden),
+            build_attention(hidden, heads, dropout=reader.has_dropout("attention_dropout")),
+            build_norm(hidden),
+            build_mlp(
                 hidden,
-                reader.size("intermediate_size"),
-                function=function_named(reader, "hidden_act", function),
+                reader.read_size("intermediate_size"),
+                function=read_activation_function(reader, "hidden_act", function),
             ),
         ),
-        count=reader.depth("num_hidden_layers"),
+        count=reader.read_depth("num_hidden_layers"),
         over=("text",),
     )
-    return (block, part(norm(hidden), over="text"))
+    return (block, build_part(build_norm(hidden), over="text"))
 
 
-def _text_embeddings(reader: ConfigReader) -> Embeddings:
-    return Embeddings(
-        size=reader.size("hidden_size"),
-        vocabulary_size=reader.size("vocab_size"),
-        position_count=reader.size("max_position_embeddings"),
+def _build_text_embeddings(reader: ConfigReader) -> ModelEmbeddings:
+    return ModelEmbeddings(
+        size=reader.read_size("hidden_size"),
+        vocabulary_size=reader.read_size("vocab_size"),
+        position_count=reader.read_size("max_position_embeddings"),
     )
 
 
-def text_input(reader: ConfigReader) -> Input:
+def build_text_input(reader: ConfigReader) -> ModelInputShape:
     """Prompts are padded to the positions that there are."""
-    return Input(name="text", kind="tokens", length=reader.size("max_position_embeddings"))
+    return ModelInputShape(name="text", kind="tokens", length=reader.read_size("max_position_embeddings"))
 
 
-def attention_pool(reader: ConfigReader) -> Block:
+def build_attention_pool(reader: ConfigReader) -> LayerBlock:
     """One learned query that attends to all patches, and a feed-forward behind it (SigLIP)."""
-    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
-    return Block(
+    hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
+    return LayerBlock(
         layers=(
-            learned("query_tokens", hidden),
-            attend(hidden, heads, cross=hidden),
-            norm(hidden),
-            mlp(hidden, reader.size("intermediate_size")),
+            build_learned_vectors("query_tokens", hidden),
+            build_attention(hidden, heads, cross=hidden),
+            build_norm(hidden),
+            build_mlp(hidden, reader.read_size("intermediate_size")),
         ),
         over=("image",),
         reads=("image",),
@@ -114,86 +120,101 @@ SIGLIP_IMAGE = {
 }
 
 
-def _once(columns: int, rows: int, over: str, *, bias: bool = False) -> Block:
-    return part(linear(columns, rows, bias=bias), over=over, once=True)
+def _build_projection(columns: int, rows: int, over: str, *, bias: bool = False) -> LayerBlock:
+    return build_part(build_linear(columns, rows, bias=bias), over=over, once=True)
 
 
-def clip_text(reader: ConfigReader, suffix: str) -> Architecture:
+def build_clip_text(reader: ConfigReader, suffix: str) -> Architecture:
     """The text tower of CLIP."""
-    hidden = reader.size("hidden_size")
-    projected = (_once(hidden, reader.size("projection_dim"), "text"),) if "Projection" in suffix else ()
+    hidden = reader.read_size("hidden_size")
+    projected = (
+        (_build_projection(hidden, reader.read_size("projection_dim"), "text"),)
+        if "Projection" in suffix
+        else ()
+    )
     return Architecture(
-        inputs=(text_input(reader),),
-        embeddings=_text_embeddings(reader),
-        layers=(*text_tower(reader, function="quick_gelu"), *projected),
+        inputs=(build_text_input(reader),),
+        embeddings=_build_text_embeddings(reader),
+        layers=(*build_text_tower(reader, function="quick_gelu"), *projected),
     )
 
 
-def clip_vision(reader: ConfigReader, suffix: str) -> Architecture:
+def build_clip_vision(reader: ConfigReader, suffix: str) -> Architecture:
     """The vision tower of CLIP."""
-    hidden = reader.size("hidden_size")
-    projected = (_once(hidden, reader.size("projection_dim"), "image"),) if "Projection" in suffix else ()
+    hidden = reader.read_size("hidden_size")
+    projected = (
+        (_build_projection(hidden, reader.read_size("projection_dim"), "image"),)
+        if "Projection" in suffix
+        else ()
+    )
     return Architecture(
-        inputs=(image_input(reader),), layers=(*vision_transformer(reader, CLIP_VISION), *projected)
+        inputs=(build_image_input(reader),),
+        layers=(*build_vision_transformer(reader, CLIP_VISION), *projected),
     )
 
 
-def clip(reader: ConfigReader, suffix: str) -> Architecture:
+def build_clip(reader: ConfigReader, suffix: str) -> Architecture:
     """Both towers of CLIP and their projections."""
     del suffix
-    width = reader.size("projection_dim")
-    with nested(reader, "text_config", CLIP_TEXT) as text:
-        tower = text_tower(text, function="quick_gelu")
-        table, prompt = _text_embeddings(text), text_input(text)
-        text_size = text.size("hidden_size")
-    with nested(reader, "vision_config", CLIP_IMAGE) as vision:
-        image, picture = vision_transformer(vision, CLIP_VISION), image_input(vision)
-        image_size = vision.size("hidden_size")
+    width = reader.read_size("projection_dim")
+    with read_nested(reader, "text_config", CLIP_TEXT) as text:
+        tower = build_text_tower(text, function="quick_gelu")
+        table, prompt = _build_text_embeddings(text), build_text_input(text)
+        text_size = text.read_size("hidden_size")
+    with read_nested(reader, "vision_config", CLIP_IMAGE) as vision:
+        image, picture = build_vision_transformer(vision, CLIP_VISION), build_image_input(vision)
+        image_size = vision.read_size("hidden_size")
     joint = (
-        _once(text_size, width, "text"),
-        _once(image_size, width, "image"),
-        part(learned("scale", 1), over="text", once=True),
+        _build_projection(text_size, width, "text"),
+        _build_projection(image_size, width, "image"),
+        build_part(build_learned_vectors("scale", 1), over="text", once=True),
     )
     return Architecture(inputs=(prompt, picture), embeddings=table, layers=(*tower, *image, *joint))
 
 
-def siglip_tower(reader: ConfigReader) -> tuple[Layer, ...]:
+def build_siglip_tower(reader: ConfigReader) -> tuple[ModelLayer, ...]:
     """A vision transformer without a class token, and its pooling by attention where there is one."""
-    tower = vision_transformer(reader, SIGLIP_VISION)
-    if reader.flag("vision_use_head", default=True):
-        return (*tower, attention_pool(reader))
+    tower = build_vision_transformer(reader, SIGLIP_VISION)
+    if reader.read_flag("vision_use_head", default=True):
+        return (*tower, build_attention_pool(reader))
     return tower
 
 
-def siglip_vision(reader: ConfigReader, suffix: str) -> Architecture:
+def build_siglip_vision(reader: ConfigReader, suffix: str) -> Architecture:
     """The vision tower of SigLIP."""
-    heads = (classifier(reader.size("hidden_size"), reader.labels()),) if suffix == CLASSIFICATION else ()
-    return Architecture(inputs=(image_input(reader),), layers=siglip_tower(reader), heads=heads)
+    heads = (
+        (build_classifier(reader.read_size("hidden_size"), reader.count_labels()),)
+        if suffix == CLASSIFICATION
+        else ()
+    )
+    return Architecture(inputs=(build_image_input(reader),), layers=build_siglip_tower(reader), heads=heads)
 
 
-def _siglip_head(reader: ConfigReader) -> Block:
-    hidden = reader.size("hidden_size")
-    return _once(hidden, reader.size_or("projection_size", hidden), "text", bias=True)
+def _build_siglip_head(reader: ConfigReader) -> LayerBlock:
+    hidden = reader.read_size("hidden_size")
+    return _build_projection(hidden, reader.read_size_or("projection_size", hidden), "text", bias=True)
 
 
-def siglip_text(reader: ConfigReader, suffix: str) -> Architecture:
+def build_siglip_text(reader: ConfigReader, suffix: str) -> Architecture:
     """The text tower of SigLIP."""
     del suffix
     return Architecture(
-        inputs=(text_input(reader),),
-        embeddings=_text_embeddings(reader),
-        layers=(*text_tower(reader), _siglip_head(reader)),
+        inputs=(build_text_input(reader),),
+        embeddings=_build_text_embeddings(reader),
+        layers=(*build_text_tower(reader), _build_siglip_head(reader)),
     )
 
 
-def siglip(reader: ConfigReader, suffix: str) -> Architecture:
+def build_siglip(reader: ConfigReader, suffix: str) -> Architecture:
     """Both towers of SigLIP."""
     del suffix
-    with nested(reader, "text_config", SIGLIP_TEXT) as text:
-        tower, table = (*text_tower(text), _siglip_head(text)), _text_embeddings(text)
-        prompt = text_input(text)
-    with nested(reader, "vision_config", SIGLIP_IMAGE) as vision:
-        image, picture = siglip_tower(vision), image_input(vision)
+    with read_nested(reader, "text_config", SIGLIP_TEXT) as text:
+        tower, table = (*build_text_tower(text), _build_siglip_head(text)), _build_text_embeddings(text)
+        prompt = build_text_input(text)
+    with read_nested(reader, "vision_config", SIGLIP_IMAGE) as vision:
+        image, picture = build_siglip_tower(vision), build_image_input(vision)
     # The temperature and the bias of the sigmoid loss.
-    joint = part(learned("scale", 1), learned("bias", 1), over="text", once=True)
+    joint = build_part(
+        build_learned_vectors("scale", 1), build_learned_vectors("bias", 1), over="text", once=True
+    )
     return Architecture(inputs=(prompt, picture), embeddings=table, layers=(*tower, *image, joint))

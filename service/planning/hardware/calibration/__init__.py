@@ -12,10 +12,11 @@ from service.planning.hardware.calibration.operators import (
 from service.planning.hardware.calibration.passes import PassCalibration
 from service.planning.hardware.calibration.power import PowerCalibration, PowerQuantity, PowerRates
 from service.planning.hardware.calibration.serving import ServingCalibration, ServingQuantity, ServingRates
-from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.calibration.shares import AchievedShare
 from service.planning.hardware.calibration.steps import StepCalibration, StepQuantity, StepRates
 
 __all__ = [
+    "AchievedShare",
     "Calibration",
     "LinkCalibration",
     "LinkCurves",
@@ -30,7 +31,6 @@ __all__ = [
     "ServingCalibration",
     "ServingQuantity",
     "ServingRates",
-    "Share",
     "StepCalibration",
     "StepQuantity",
     "StepRates",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.calibration.shares import AchievedShare
 
 
 class Cooling(StrEnum):
@@ -27,13 +27,13 @@ class FacilityCurves(NamedTuple):
     ``server_embodied_kg_co2e``; it is in use for a share of its lifetime.
     """
 
-    host: Share
-    host_pooled: Share
-    host_idle: Share
-    fans: Mapping[Cooling, Share]
-    supply_loss: Share
-    supply_rating: Share
-    port_joules_per_byte: Share
-    server_embodied_kg_co2e: Share
-    lifetime_years: Share
-    lifetime_utilization: Share
+    host: AchievedShare
+    host_pooled: AchievedShare
+    host_idle: AchievedShare
+    fans: Mapping[Cooling, AchievedShare]
+    supply_loss: AchievedShare
+    supply_rating: AchievedShare
+    port_joules_per_byte: AchievedShare
+    server_embodied_kg_co2e: AchievedShare
+    lifetime_years: AchievedShare
+    lifetime_utilization: AchievedShare

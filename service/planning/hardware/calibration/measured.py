@@ -16,7 +16,7 @@ from service.planning.precision import NumberFormat
 from service.planning.quantity import Quantity
 
 
-class Scope(NamedTuple):
+class MeasuredScope(NamedTuple):
     """What was measured; None where it is unknown.
 
     ``kind`` is ``cuda`` or ``cpu``: a processor says nothing of an accelerator. ``accelerator_id`` is of the
@@ -65,7 +65,7 @@ class MeasuredLink(NamedTuple):
     """What switches that reduce let through, of the same link."""
 
 
-Operators = Mapping[tuple[OperatorQuantity, NumberFormat | None], MeasuredFigure]
+OperatorFigures = Mapping[tuple[OperatorQuantity, NumberFormat | None], MeasuredFigure]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,8 @@ class DeviceCalibration:
     """One immutable set of figures of one device or node, with the id under which it is kept."""
 
     id: str
-    scope: Scope
-    operators: Operators = field(default_factory=dict)
+    scope: MeasuredScope
+    operators: OperatorFigures = field(default_factory=dict)
     serving: Mapping[ServingQuantity, MeasuredFigure] = field(default_factory=dict)
     power: Mapping[PowerQuantity, MeasuredFigure] = field(default_factory=dict)
     links: Mapping[LinkKind, MeasuredLink] = field(default_factory=dict)

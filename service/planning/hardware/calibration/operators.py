@@ -13,9 +13,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.errors import PlanningError
-from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.calibration.shares import AchievedShare
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, weaker
+from service.planning.quantity import EvidenceBasis, weakest_basis
 
 
 class OperatorQuantity(StrEnum):
@@ -77,34 +77,36 @@ class OperatorRates(NamedTuple):
     attention_head: float
     scan_peak: float
     expert_variation: float
-    basis: Basis
+    basis: EvidenceBasis
     """The evidence behind what was not measured on the device itself."""
-    bases: Mapping[tuple[OperatorQuantity, NumberFormat | None], Basis] = {}
+    bases: Mapping[tuple[OperatorQuantity, NumberFormat | None], EvidenceBasis] = {}
     """That behind what was."""
 
-    def basis_of(self, quantity: OperatorQuantity, number_format: NumberFormat | None = None) -> Basis:
+    def get_basis(
+        self, quantity: OperatorQuantity, number_format: NumberFormat | None = None
+    ) -> EvidenceBasis:
         """The evidence behind one constant."""
-        same = number_format and unit_of(number_format)
+        same = number_format and get_unit_format(number_format)
         return self.bases.get((quantity, same), self.basis)
 
-    def basis_of_work(self, number_format: NumberFormat) -> Basis:
+    def get_work_basis(self, number_format: NumberFormat) -> EvidenceBasis:
         """The evidence behind work that multiplies in a format and streams: the weaker of both."""
         if not self.bases:
             return self.basis
-        matrices = self.basis_of(OperatorQuantity.MATRIX_PEAK, number_format)
-        return weaker(matrices, self.basis_of(OperatorQuantity.BANDWIDTH))
+        matrices = self.get_basis(OperatorQuantity.MATRIX_PEAK, number_format)
+        return weakest_basis(matrices, self.get_basis(OperatorQuantity.BANDWIDTH))
 
 
 _SAME_UNIT = {NumberFormat.FP16: NumberFormat.BF16, NumberFormat.INT8: NumberFormat.FP8}
 """Formats that the same units multiply at the same rate."""
 
 
-def unit_of(number_format: NumberFormat) -> NumberFormat:
+def get_unit_format(number_format: NumberFormat) -> NumberFormat:
     """The format that stands for the units which multiply this one."""
     return _SAME_UNIT.get(number_format, number_format)
 
 
-Key = tuple[OperatorQuantity, str | None, NumberFormat | None]
+OperatorKey = tuple[OperatorQuantity, str | None, NumberFormat | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +118,17 @@ class OperatorCalibration:
     each measured constant in ``bases``.
     """
 
-    constants: Mapping[Key, Share]
+    constants: Mapping[OperatorKey, AchievedShare]
     machines: Mapping[str, MachineFacts]
-    bases: Mapping[Key, Basis] = field(default_factory=dict)
+    bases: Mapping[OperatorKey, EvidenceBasis] = field(default_factory=dict)
     reference: "OperatorCalibration | None" = None
     _known: dict[tuple[str, str], OperatorRates] = field(default_factory=dict, repr=False, compare=False)
 
-    def find(
+    def find_share(
         self, quantity: OperatorQuantity, generation: str, number_format: NumberFormat | None = None
-    ) -> Share:
+    ) -> AchievedShare:
         """The nearest constant: of the generation and format, of one of them, of any device."""
-        same = number_format and unit_of(number_format)
+        same = number_format and get_unit_format(number_format)
         for key in (
             (quantity, generation, same),
             (quantity, generation, None),
@@ -138,37 +140,37 @@ class OperatorCalibration:
                 return share
         raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", f"{quantity} is not known")
 
-    def rates(self, generation: str, end: str = "value") -> OperatorRates:
+    def get_rates(self, generation: str, end: str = "value") -> OperatorRates:
         """The constants of a generation; ``end`` is ``low``, ``value`` or ``high`` of each."""
         known = self._known.get((generation, end))
         if known is None:
-            known = self._known[generation, end] = self._rates(generation, end)
+            known = self._known[generation, end] = self._build_rates(generation, end)
         return known
 
-    def _rates(self, generation: str, end: str) -> OperatorRates:
-        def of(quantity: OperatorQuantity, number_format: NumberFormat | None = None) -> float:
-            share = self.find(quantity, generation, number_format)
+    def _build_rates(self, generation: str, end: str) -> OperatorRates:
+        def read_constant(quantity: OperatorQuantity, number_format: NumberFormat | None = None) -> float:
+            share = self.find_share(quantity, generation, number_format)
             return float(getattr(share, end))
 
         known = (self.reference or self).constants
         own = any(key[0] is OperatorQuantity.MATRIX_PEAK and key[1] == generation for key in known)
         single = {
-            quantity.value: of(quantity)
+            quantity.value: read_constant(quantity)
             for quantity in OperatorQuantity
             if quantity is not OperatorQuantity.MATRIX_PEAK
         }
         return OperatorRates(
-            matrix_peak={each: of(OperatorQuantity.MATRIX_PEAK, each) for each in NumberFormat},
-            basis=Basis.REFERENCE if own else Basis.DATASHEET,
+            matrix_peak={each: read_constant(OperatorQuantity.MATRIX_PEAK, each) for each in NumberFormat},
+            basis=EvidenceBasis.REFERENCE if own else EvidenceBasis.DATASHEET,
             bases={(key[0], key[2]): basis for key, basis in self.bases.items() if key[1] == generation},
             **single,
         )
 
-    def bases_of(self, quantity: OperatorQuantity) -> frozenset[Basis]:
+    def list_bases(self, quantity: OperatorQuantity) -> frozenset[EvidenceBasis]:
         """The evidence behind a constant in every format in which it was measured on a device."""
         return frozenset(basis for key, basis in self.bases.items() if key[0] is quantity)
 
-    def machine(self, accelerator_id: str, generation: str) -> MachineFacts:
+    def find_machine(self, accelerator_id: str, generation: str) -> MachineFacts:
         """Facts of an accelerator, or of its generation."""
         for name in (accelerator_id, generation, ""):
             if name in self.machines:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.calibration.shares import AchievedShare
 
 
 class PassCalibration(NamedTuple):
@@ -14,6 +14,6 @@ class PassCalibration(NamedTuple):
     launches one.
     """
 
-    convolution_share: Share
-    built_kernel_seconds: Share
-    launch_seconds: Share
+    convolution_share: AchievedShare
+    built_kernel_seconds: AchievedShare
+    launch_seconds: AchievedShare

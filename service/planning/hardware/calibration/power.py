@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from service.planning.hardware.calibration.shares import Share, kept, nearest_share
-from service.planning.quantity import Basis, weaker
+from service.planning.hardware.calibration.shares import AchievedShare, find_nearest_share, get_or_build
+from service.planning.quantity import EvidenceBasis, weakest_basis
 
 
 class PowerQuantity(StrEnum):
@@ -55,35 +55,37 @@ class PowerRates(NamedTuple):
     byte_joules: float
 
 
-Key = tuple[PowerQuantity, str | None]
+PowerKey = tuple[PowerQuantity, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerCalibration:
     """Constants by quantity and generation; None stands for any of them."""
 
-    constants: Mapping[Key, Share]
+    constants: Mapping[PowerKey, AchievedShare]
     measured: frozenset[str] = frozenset()
     """Generations whose draw was measured."""
-    bases: Mapping[PowerQuantity, Basis] = field(default_factory=dict)
+    bases: Mapping[PowerQuantity, EvidenceBasis] = field(default_factory=dict)
     """The evidence behind constants that were measured on the device itself."""
     _known: dict[str, PowerRates] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def basis_of_draw(self) -> Basis | None:
+    def basis_of_draw(self) -> EvidenceBasis | None:
         """The evidence behind the draw under load; None where a part of it was not measured on the device."""
         if not self.bases.keys() >= DRAW:
             return None
-        return weaker(*(self.bases[quantity] for quantity in DRAW))
+        return weakest_basis(*(self.bases[quantity] for quantity in DRAW))
 
-    def find(self, quantity: PowerQuantity, generation: str) -> Share:
+    def find_share(self, quantity: PowerQuantity, generation: str) -> AchievedShare:
         """The constant of the generation, else that of any."""
-        return nearest_share(self.constants, ((quantity, generation), (quantity, None)), quantity)
+        return find_nearest_share(self.constants, ((quantity, generation), (quantity, None)), quantity)
 
-    def rates(self, generation: str) -> PowerRates:
+    def get_rates(self, generation: str) -> PowerRates:
         """The constants of a generation."""
-        return kept(
+        return get_or_build(
             self._known,
             generation,
-            lambda: PowerRates(**{each.value: self.find(each, generation).value for each in PowerQuantity}),
+            lambda: PowerRates(
+                **{each.value: self.find_share(each, generation).value for each in PowerQuantity}
+            ),
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.hardware.calibration.shares import Share, kept, nearest_share
+from service.planning.hardware.calibration.shares import AchievedShare, find_nearest_share, get_or_build
 from service.planning.software.engines import EngineName
 
 
@@ -103,36 +103,36 @@ class ServingRates(NamedTuple):
     expert_variety: float
 
 
-Key = tuple[ServingQuantity, EngineName | None, str | None]
+ServingKey = tuple[ServingQuantity, EngineName | None, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingCalibration:
     """Constants by quantity, engine and generation of its versions; None stands for any of them."""
 
-    constants: Mapping[Key, Share]
+    constants: Mapping[ServingKey, AchievedShare]
     _known: dict[tuple[EngineName | None, str | None], ServingRates] = field(
         default_factory=dict, repr=False, compare=False
     )
 
-    def find(
+    def find_share(
         self, quantity: ServingQuantity, engine: EngineName | None, generation: str | None = None
-    ) -> Share:
+    ) -> AchievedShare:
         """The constant of the generation of the engine, else that of the engine, else that of any."""
         keys = (quantity, engine, generation), (quantity, engine, None), (quantity, None, None)
-        return nearest_share(self.constants, keys, quantity)
+        return find_nearest_share(self.constants, keys, quantity)
 
-    def rates(self, engine: EngineName | None, generation: str | None = None) -> ServingRates:
+    def get_rates(self, engine: EngineName | None, generation: str | None = None) -> ServingRates:
         """The constants of an engine."""
-        return kept(
+        return get_or_build(
             self._known,
             (engine, generation),
             lambda: ServingRates(
-                **{each.value: self.find(each, engine, generation).value for each in ServingQuantity}
+                **{each.value: self.find_share(each, engine, generation).value for each in ServingQuantity}
             ),
         )
 
-    def without_engines(self) -> "ServingCalibration":
+    def drop_engines(self) -> "ServingCalibration":
         """The set without the constants of named engines."""
         pooled = {key: share for key, share in self.constants.items() if key[1] is None}
         return replace(self, constants=pooled, _known={})

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import NamedTuple, TypeVar
 
 from service.planning.errors import PlanningError
-from service.planning.quantity import Basis, Quantity
+from service.planning.quantity import EvidenceBasis, Quantity
 
 
-class Share(NamedTuple):
+class AchievedShare(NamedTuple):
     """An achieved share: 10th percentile, median and 90th percentile of ``runs`` measured runs.
 
     Or the extremes and the middle of several fits, as its source says.
@@ -24,7 +24,7 @@ class Share(NamedTuple):
         """Its low end, middle and high end."""
         return self.low, self.value, self.high
 
-    def quantity(self, basis: Basis) -> Quantity:
+    def to_quantity(self, basis: EvidenceBasis) -> Quantity:
         """As a quantity with the given basis."""
         return Quantity(self.value, self.low, self.high, basis)
 
@@ -33,7 +33,9 @@ _Key = TypeVar("_Key")
 _Rates = TypeVar("_Rates")
 
 
-def nearest_share(constants: Mapping[_Key, Share], keys: Iterable[_Key], name: str) -> Share:
+def find_nearest_share(
+    constants: Mapping[_Key, AchievedShare], keys: Iterable[_Key], name: str
+) -> AchievedShare:
     """The constant of the first of ``keys`` that has one, the nearest first.
 
     Raises :class:`PlanningError` (``CALIBRATION_INCOMPLETE``) if none has.
@@ -45,7 +47,7 @@ def nearest_share(constants: Mapping[_Key, Share], keys: Iterable[_Key], name: s
     raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", f"{name} is not known")
 
 
-def kept(known: MutableMapping[_Key, _Rates], key: _Key, made: Callable[[], _Rates]) -> _Rates:
+def get_or_build(known: MutableMapping[_Key, _Rates], key: _Key, made: Callable[[], _Rates]) -> _Rates:
     """What was made for ``key`` before, else what ``made`` makes now."""
     found = known.get(key)
     if found is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.hardware.calibration.shares import Share, kept, nearest_share
+from service.planning.hardware.calibration.shares import AchievedShare, find_nearest_share, get_or_build
 from service.planning.software.frameworks import Framework
 
 
@@ -70,29 +70,31 @@ class StepRates(NamedTuple):
     host_memory: float
 
 
-Key = tuple[StepQuantity, Framework | None]
+StepKey = tuple[StepQuantity, Framework | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCalibration:
     """Constants by quantity and framework; None stands for any of them."""
 
-    constants: Mapping[Key, Share]
+    constants: Mapping[StepKey, AchievedShare]
     _known: dict[Framework, StepRates] = field(default_factory=dict, repr=False, compare=False)
 
-    def find(self, quantity: StepQuantity, framework: Framework) -> Share:
+    def find_share(self, quantity: StepQuantity, framework: Framework) -> AchievedShare:
         """The constant of the framework, else that of any."""
-        return nearest_share(self.constants, ((quantity, framework), (quantity, None)), quantity)
+        return find_nearest_share(self.constants, ((quantity, framework), (quantity, None)), quantity)
 
-    def rates(self, framework: Framework) -> StepRates:
+    def get_rates(self, framework: Framework) -> StepRates:
         """The constants of a framework."""
-        return kept(
+        return get_or_build(
             self._known,
             framework,
-            lambda: StepRates(**{each.value: self.find(each, framework).value for each in StepQuantity}),
+            lambda: StepRates(
+                **{each.value: self.find_share(each, framework).value for each in StepQuantity}
+            ),
         )
 
-    def without_software(self) -> "StepCalibration":
+    def drop_software(self) -> "StepCalibration":
         """The set without the constants of named frameworks."""
         pooled = {key: share for key, share in self.constants.items() if key[1] is None}
         return replace(self, constants=pooled, _known={})

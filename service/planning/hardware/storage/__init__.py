@@ -3,7 +3,7 @@
 from service.planning.hardware.storage.cache import CACHE_FORMATS, BlockFormat, CacheFormat
 from service.planning.hardware.storage.gguf import GGUF_FORMATS
 from service.planning.hardware.storage.named import NAMED_FORMATS, PLAIN_FORMATS
-from service.planning.hardware.storage.scheme import MatrixScheme, ModelFacts, Place, WeightFormat
+from service.planning.hardware.storage.scheme import MatrixPath, MatrixScheme, ModelFacts, WeightFormat
 
 __all__ = [
     "CACHE_FORMATS",
@@ -12,8 +12,8 @@ __all__ = [
     "PLAIN_FORMATS",
     "BlockFormat",
     "CacheFormat",
+    "MatrixPath",
     "MatrixScheme",
     "ModelFacts",
-    "Place",
     "WeightFormat",
 ]

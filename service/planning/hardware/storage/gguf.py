@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from functools import partial
 from typing import Final
 
-from service.planning.hardware.storage.scheme import MatrixScheme, ModelFacts, Place, WeightFormat
+from service.planning.hardware.storage.scheme import MatrixPath, MatrixScheme, ModelFacts, WeightFormat
 from service.planning.precision import NumberFormat
 
 BLOCKS: Final[Mapping[str, tuple[int, int]]] = {
@@ -126,7 +126,7 @@ _FIRST_DOWNS: Final = {
 _MORE_BITS: Final = frozenset({"q4_k_m", "q5_k_m"})
 
 
-def _value(file_type: str, base: str, place: Place, facts: ModelFacts) -> str:
+def _select_value_block(file_type: str, base: str, place: MatrixPath, facts: ModelFacts) -> str:
     """Block format of the attention values."""
     if facts.expert_count == _MIXTRAL_EXPERTS:
         return "q8_0"
@@ -142,7 +142,7 @@ def _value(file_type: str, base: str, place: Place, facts: ModelFacts) -> str:
     return block
 
 
-def _layer_key(file_type: str, layer: int, facts: ModelFacts) -> Hashable:
+def _build_layer_key(file_type: str, layer: int, facts: ModelFacts) -> Hashable:
     """What the block formats of a layer depend on."""
     values, _ = _FIRST_VALUES.get(file_type, (0, ""))
     one_in, _ = _FIRST_DOWNS.get(file_type, (0, ""))
@@ -150,7 +150,7 @@ def _layer_key(file_type: str, layer: int, facts: ModelFacts) -> Hashable:
     return layer < values, is_first_down, file_type in _MORE_BITS and _use_more_bits(layer, facts.depth)
 
 
-def _down(file_type: str, base: str, place: Place) -> str:
+def _select_down_block(file_type: str, base: str, place: MatrixPath) -> str:
     """Block format of the down projection."""
     one_in, first = _FIRST_DOWNS.get(file_type, (0, base))
     if one_in and place.layer < place.depth // one_in:
@@ -160,7 +160,7 @@ def _down(file_type: str, base: str, place: Place) -> str:
     return _DOWNS.get(file_type, base)
 
 
-def _attention_output(file_type: str, base: str, facts: ModelFacts) -> str:
+def _select_output_block(file_type: str, base: str, facts: ModelFacts) -> str:
     if facts.expert_count == _MIXTRAL_EXPERTS and file_type in (
         "q2_k",
         "q3_k_s",
@@ -179,13 +179,13 @@ def _attention_output(file_type: str, base: str, facts: ModelFacts) -> str:
     )
 
 
-def _key(file_type: str, base: str, facts: ModelFacts) -> str:
+def _select_key_block(file_type: str, base: str, facts: ModelFacts) -> str:
     if facts.expert_count == _MIXTRAL_EXPERTS:
         return "q8_0"
     return {"iq3_xxs": "iq2_s", "iq3_xs": "iq3_xxs"}.get(file_type, base)
 
 
-def _fitted(block: str, inputs: int) -> MatrixScheme:
+def _fit_scheme(block: str, inputs: int) -> MatrixScheme:
     """The scheme of the block format, or of the narrower one that the row's length allows."""
     if inputs % BLOCKS[block][1]:
         block = _NARROW_ROWS.get(block, "iq4_nl")
@@ -199,26 +199,26 @@ _DOWN_MODULES: Final = frozenset(
 )
 
 
-def _scheme_of(file_type: str, place: Place, facts: ModelFacts) -> MatrixScheme:
+def _select_scheme(file_type: str, place: MatrixPath, facts: ModelFacts) -> MatrixScheme:
     base = FILE_TYPES[file_type]
     module = place.module
     if module in ("mixture_of_experts.router", "mixture_of_experts.shared_router"):
         return _SCHEMES["f32"]
     if file_type == "mxfp4_moe":
-        return _fitted("mxfp4" if ".expert_" in module else base, place.inputs)
+        return _fit_scheme("mxfp4" if ".expert_" in module else base, place.inputs)
     block = base
     if module.endswith((".value", ".key_value_up")):
-        block = _value(file_type, base, place, facts)
+        block = _select_value_block(file_type, base, place, facts)
     elif module.endswith(".key"):
-        block = _key(file_type, base, facts)
+        block = _select_key_block(file_type, base, facts)
     elif module in _DOWN_MODULES:
-        block = _down(file_type, base, place)
+        block = _select_down_block(file_type, base, place)
     elif module == "attention.output":
-        block = _attention_output(file_type, base, facts)
-    return _fitted(block, place.inputs)
+        block = _select_output_block(file_type, base, facts)
+    return _fit_scheme(block, place.inputs)
 
 
-def _head(file_type: str, facts: ModelFacts, inputs: int) -> MatrixScheme:
+def _select_head_scheme(file_type: str, facts: ModelFacts, inputs: int) -> MatrixScheme:
     del facts
     base = FILE_TYPES[file_type]
     if base in ("f16", "q8_0"):
@@ -232,9 +232,9 @@ def _head(file_type: str, facts: ModelFacts, inputs: int) -> MatrixScheme:
     return _SCHEMES[block]
 
 
-def _table(file_type: str, facts: ModelFacts, inputs: int) -> MatrixScheme:
+def _select_table_scheme(file_type: str, facts: ModelFacts, inputs: int) -> MatrixScheme:
     if facts.tied:
-        return _head(file_type, facts, inputs)
+        return _select_head_scheme(file_type, facts, inputs)
     block = FILE_TYPES[file_type]
     if file_type in ("iq2_s", "iq2_m", "iq3_xxs"):
         block = "iq3_s"
@@ -242,7 +242,7 @@ def _table(file_type: str, facts: ModelFacts, inputs: int) -> MatrixScheme:
         block = "q2_k"
     elif block in ("tq1_0", "tq2_0"):
         block = "q4_k"
-    return _fitted(block, inputs)
+    return _fit_scheme(block, inputs)
 
 
 GGUF_FORMATS: Final[Mapping[str, WeightFormat]] = {
@@ -250,11 +250,11 @@ GGUF_FORMATS: Final[Mapping[str, WeightFormat]] = {
         name=f"gguf_{file_type}",
         compute=NumberFormat.INT4 if base != "f16" else NumberFormat.FP16,
         mean_bits=_SCHEMES[base].element_bits,
-        scheme_of=partial(_scheme_of, file_type),
-        head=partial(_head, file_type),
-        table=partial(_table, file_type),
+        scheme_of=partial(_select_scheme, file_type),
+        head=partial(_select_head_scheme, file_type),
+        table=partial(_select_table_scheme, file_type),
         wide_bits=32.0,
-        layer_key=partial(_layer_key, file_type),
+        layer_key=partial(_build_layer_key, file_type),
     )
     for file_type, base in FILE_TYPES.items()
 }

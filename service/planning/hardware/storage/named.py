@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from service.planning.hardware.storage.scheme import MatrixScheme, ModelFacts, Place, WeightFormat
+from service.planning.hardware.storage.scheme import MatrixPath, MatrixScheme, ModelFacts, WeightFormat
 from service.planning.precision import ELEMENT_BITS, NumberFormat
 
 WIDE: Final = MatrixScheme(16.0)
@@ -22,39 +22,39 @@ ALWAYS_WIDE: Final = frozenset({"mixture_of_experts.router", "mixture_of_experts
 EXPERT_MODULES: Final = frozenset(f"mixture_of_experts.expert_{name}" for name in ("gate", "up", "down"))
 
 
-def gptq(bits: int, group: int) -> MatrixScheme:
+def build_gptq(bits: int, group: int) -> MatrixScheme:
     """Packed integers, a 16-bit scale and a packed zero point a group, and the group of each input."""
     return MatrixScheme(bits, 16.0, bits, max(group, 0), input_bytes=4.0)
 
 
-def awq(bits: int, group: int, *, zero_point: bool = True) -> MatrixScheme:
+def build_awq(bits: int, group: int, *, zero_point: bool = True) -> MatrixScheme:
     """Packed integers, a 16-bit scale and, if asymmetric, a packed zero point a group."""
     return MatrixScheme(bits, 16.0, bits if zero_point else 0.0, max(group, 0))
 
 
-def fp8_tensor(*, static: bool = False) -> MatrixScheme:
+def build_fp8_tensor(*, static: bool = False) -> MatrixScheme:
     """One FP32 scale a matrix, and one of its input where that is static."""
     return MatrixScheme(8.0, matrix_bytes=8.0 if static else 4.0)
 
 
-def scaled_columns(bits: int, scale_bits: float) -> MatrixScheme:
+def build_scaled_columns(bits: int, scale_bits: float) -> MatrixScheme:
     """A scale for every output."""
     return MatrixScheme(bits, scale_bits)
 
 
-def fp8_blocks(inputs: int, outputs: int) -> MatrixScheme:
+def build_fp8_blocks(inputs: int, outputs: int) -> MatrixScheme:
     """One FP32 scale a block."""
     return MatrixScheme(8.0, 32.0, 0.0, inputs, outputs)
 
 
-INT8_COLUMNS: Final = scaled_columns(8, 32.0)
+INT8_COLUMNS: Final = build_scaled_columns(8, 32.0)
 NF4: Final = MatrixScheme(4.0, 32.0, 0.0, 64, matrix_bytes=64.0)
 NF4_DOUBLE: Final = MatrixScheme(4.0, 8.0 + 32.0 / 256.0, 0.0, 64, matrix_bytes=64.0 + 1024.0 + 4.0)
 MXFP4: Final = MatrixScheme(4.0, 8.0, 0.0, 32)
 NVFP4: Final = MatrixScheme(4.0, 8.0, 0.0, 16, matrix_bytes=8.0)
 
 
-def uniform(
+def build_uniform_format(
     name: str,
     scheme: MatrixScheme,
     compute: NumberFormat,
@@ -65,12 +65,12 @@ def uniform(
 ) -> WeightFormat:
     """A format that packs all matrices inside blocks, or all routed experts, alike."""
 
-    def scheme_of(place: Place, facts: ModelFacts) -> MatrixScheme:
+    def select_scheme(place: MatrixPath, facts: ModelFacts) -> MatrixScheme:
         del facts
         packed = place.module in EXPERT_MODULES if experts_only else place.module not in ALWAYS_WIDE
         return scheme if packed else wide
 
-    def outer(facts: ModelFacts, size: int) -> MatrixScheme:
+    def select_outer_scheme(facts: ModelFacts, size: int) -> MatrixScheme:
         del facts, size
         return wide
 
@@ -80,16 +80,16 @@ def uniform(
         name=name,
         compute=compute,
         mean_bits=scheme.element_bits + overhead,
-        scheme_of=scheme_of,
-        head=outer,
-        table=outer,
+        scheme_of=select_scheme,
+        head=select_outer_scheme,
+        table=select_outer_scheme,
         wide_bits=wide.element_bits,
         copies_tied_head=copies_tied_head,
     )
 
 
 PLAIN_FORMATS: Final[Mapping[NumberFormat, WeightFormat]] = {
-    number_format: uniform(
+    number_format: build_uniform_format(
         number_format.value,
         MatrixScheme(float(bits)),
         number_format,
@@ -103,15 +103,15 @@ PADDED_INPUTS: Final = 256
 """Multiple that vLLM's kernels want the inputs of MXFP4 experts to be."""
 
 
-def padded(weight_format: WeightFormat) -> WeightFormat:
+def pad_expert_inputs(weight_format: WeightFormat) -> WeightFormat:
     """The format as an engine lays it out whose kernels want the inputs of experts padded."""
 
-    def scheme_of(place: Place, facts: ModelFacts) -> MatrixScheme:
+    def select_scheme(place: MatrixPath, facts: ModelFacts) -> MatrixScheme:
         scheme = weight_format.scheme_of(place, facts)
         packed = place.module in EXPERT_MODULES and scheme.element_bits < WIDE.element_bits
         return scheme._replace(padded_inputs=PADDED_INPUTS) if packed else scheme
 
-    return replace(weight_format, scheme_of=scheme_of)
+    return replace(weight_format, scheme_of=select_scheme)
 
 
 _F8, _I8, _F4, _I4 = NumberFormat.FP8, NumberFormat.INT8, NumberFormat.FP4, NumberFormat.INT4
@@ -119,20 +119,20 @@ _F8, _I8, _F4, _I4 = NumberFormat.FP8, NumberFormat.INT8, NumberFormat.FP4, Numb
 NAMED_FORMATS: Final[Mapping[str, WeightFormat]] = {
     item.name: item
     for item in (
-        uniform("fp8_tensor", fp8_tensor(), _F8),
-        uniform("fp8_channel", scaled_columns(8, 16.0), _F8),
-        uniform("fp8_block_128", fp8_blocks(128, 128), _F8, copies_tied_head=True),
-        uniform("fbgemm_fp8", scaled_columns(8, 32.0), _F8),
-        uniform("int8_channel", scaled_columns(8, 16.0), _I8),
-        uniform("gptq_int4_g128", gptq(4, 128), _I4),
-        uniform("gptq_int8_g128", gptq(8, 128), _I4),
-        uniform("awq_int4_g128", awq(4, 128), _I4, copies_tied_head=True),
-        uniform("bnb_int8", INT8_COLUMNS, _I8),
-        uniform("bnb_nf4", NF4, _I4),
-        uniform("bnb_nf4_double_quant", NF4_DOUBLE, _I4),
-        uniform("mxfp4", MXFP4, _F4, experts_only=True),
-        uniform("nvfp4", NVFP4, _F4),
+        build_uniform_format("fp8_tensor", build_fp8_tensor(), _F8),
+        build_uniform_format("fp8_channel", build_scaled_columns(8, 16.0), _F8),
+        build_uniform_format("fp8_block_128", build_fp8_blocks(128, 128), _F8, copies_tied_head=True),
+        build_uniform_format("fbgemm_fp8", build_scaled_columns(8, 32.0), _F8),
+        build_uniform_format("int8_channel", build_scaled_columns(8, 16.0), _I8),
+        build_uniform_format("gptq_int4_g128", build_gptq(4, 128), _I4),
+        build_uniform_format("gptq_int8_g128", build_gptq(8, 128), _I4),
+        build_uniform_format("awq_int4_g128", build_awq(4, 128), _I4, copies_tied_head=True),
+        build_uniform_format("bnb_int8", INT8_COLUMNS, _I8),
+        build_uniform_format("bnb_nf4", NF4, _I4),
+        build_uniform_format("bnb_nf4_double_quant", NF4_DOUBLE, _I4),
+        build_uniform_format("mxfp4", MXFP4, _F4, experts_only=True),
+        build_uniform_format("nvfp4", NVFP4, _F4),
     )
 }
 
-MXFP4_ENGINE_FORMAT: Final = padded(NAMED_FORMATS["mxfp4"])
+MXFP4_ENGINE_FORMAT: Final = pad_expert_inputs(NAMED_FORMATS["mxfp4"])

@@ -25,7 +25,7 @@ class MatrixScheme(NamedTuple):
     matrix_bytes: float = 0.0
     padded_inputs: int = 1
 
-    def bytes_of(self, inputs: int, outputs: int) -> float:
+    def compute_bytes(self, inputs: int, outputs: int) -> float:
         """Bytes of one matrix."""
         packed = -(-inputs // self.padded_inputs) * self.padded_inputs
         groups = math.ceil(inputs / (self.group_inputs or inputs)) * math.ceil(
@@ -35,7 +35,7 @@ class MatrixScheme(NamedTuple):
         return bits / 8.0 + inputs * self.input_bytes + self.matrix_bytes
 
 
-class Place(NamedTuple):
+class MatrixPath(NamedTuple):
     """Where a matrix stands: its module, such as ``attention.query``, and its layer of ``depth``."""
 
     module: str
@@ -53,7 +53,7 @@ class ModelFacts(NamedTuple):
     tied: bool
 
 
-SchemeOf = Callable[[Place, ModelFacts], MatrixScheme]
+SchemeOf = Callable[[MatrixPath, ModelFacts], MatrixScheme]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,43 +2,43 @@
 
 from service.planning.models.profile.activations import (
     ActivationTerms,
-    Trained,
+    TrainedMatrices,
     activation_terms,
     block_activations,
 )
 from service.planning.models.profile.attention import AttentionWork
 from service.planning.models.profile.layer_operators import (
-    Choice,
     FusedAttention,
-    Fusion,
-    OperatorBook,
+    KernelChoice,
+    OperatorCatalog,
+    OperatorFusion,
     OperatorKind,
 )
-from service.planning.models.profile.weights import StoredWeights, WeightInventory
-from service.planning.models.profile.whole import (
+from service.planning.models.profile.model import (
     BlockProfile,
-    Profile,
+    ModelProfile,
     StageParameters,
-    profile_of,
-    profile_of_count,
+    build_profile,
+    build_profile_from_count,
 )
+from service.planning.models.profile.weights import StoredWeights, WeightInventory
 
 __all__ = [
     "ActivationTerms",
     "AttentionWork",
     "BlockProfile",
-    "Choice",
     "FusedAttention",
-    "Fusion",
-    "OperatorBook",
+    "KernelChoice",
+    "ModelProfile",
+    "OperatorCatalog",
+    "OperatorFusion",
     "OperatorKind",
-    "Profile",
     "StageParameters",
     "StoredWeights",
-    "Trained",
+    "TrainedMatrices",
     "WeightInventory",
     "activation_terms",
     "block_activations",
-    "profile_of",
-    "profile_of_count",
+    "build_profile",
+    "build_profile_from_count",
 ]

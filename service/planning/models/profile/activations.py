@@ -10,7 +10,7 @@ layer only what other operators need is saved.
 from functools import singledispatch
 from typing import NamedTuple
 
-from service.planning.models.architecture import Block, Layer
+from service.planning.models.architecture import LayerBlock, ModelLayer
 from service.planning.models.layers import (
     Attention,
     FeedForward,
@@ -58,12 +58,12 @@ class ActivationTerms(NamedTuple):
     fused_elements: float = 0.0
     unread_elements: float = 0.0
 
-    def plus(self, other: "ActivationTerms", times: float = 1) -> "ActivationTerms":
+    def add_scaled(self, other: "ActivationTerms", times: float = 1) -> "ActivationTerms":
         """The sum of both, the other taken ``times`` times."""
         return ActivationTerms(*[a + b * times for a, b in zip(self, other, strict=True)])
 
 
-class Trained(NamedTuple):
+class TrainedMatrices(NamedTuple):
     """Which matrices are trained, or stand beside trained ones of ``rank``, and what that keeps of a step.
 
     ``keeps_inputs`` is the way of a kernel that unpacks 4-bit weights and saves its input though the weight
@@ -81,49 +81,49 @@ class Trained(NamedTuple):
     scales: bool = False
     attends_apart: bool = False
 
-    def beside(self, *names: str) -> float:
+    def count_low_rank(self, *names: str) -> float:
         """1 where low-rank matrices stand beside a matrix of these names, else 0."""
         return 1.0 if self.names.intersection(names) else 0.0
 
-    def inputs(self, *names: str) -> float:
+    def count_saved_inputs(self, *names: str) -> float:
         """How often the input of matrices of these names is saved."""
-        beside = self.beside(*names)
+        beside = self.count_low_rank(*names)
         if self.keeps_inputs:
             return 1.0 + beside * self.dropout
         return beside
 
-    def low_rank(self, *names: str) -> float:
+    def count_low_rank_elements(self, *names: str) -> float:
         """Elements per token between the two low-rank matrices beside these."""
         return float(self.rank * sum(name in self.names for name in names))
 
-    def updates(self, **sizes: float) -> float:
+    def count_update_elements(self, **sizes: float) -> float:
         """Elements that an indexed copy puts into a fused result, unless it fills all of it."""
         if not self.copies_updates or self.names >= sizes.keys():
             return 0.0
         return sum(size for name, size in sizes.items() if name in self.names)
 
 
-ALL_TRAINED = Trained(frozenset(), 0)
+ALL_TRAINED = TrainedMatrices(frozenset(), 0)
 """Stands for what adaptations add where all parameters are trained: nothing."""
 
 
-def _inputs(trained: Trained | None, *names: str) -> float:
-    return 1.0 if trained is None else trained.inputs(*names)
+def _count_saved_inputs(trained: TrainedMatrices | None, *names: str) -> float:
+    return 1.0 if trained is None else trained.count_saved_inputs(*names)
 
 
-def _low_rank(trained: Trained | None, *names: str) -> float:
-    return 0.0 if trained is None else trained.low_rank(*names)
+def _count_low_rank_elements(trained: TrainedMatrices | None, *names: str) -> float:
+    return 0.0 if trained is None else trained.count_low_rank_elements(*names)
 
 
 @singledispatch
-def activation_terms(layer: object, trained: Trained | None = None) -> ActivationTerms:
+def activation_terms(layer: object, trained: TrainedMatrices | None = None) -> ActivationTerms:
     """Saved activations of one layer; zero for kinds outside :data:`ACTIVATION_KINDS`."""
     del layer, trained
     return ActivationTerms()
 
 
 @activation_terms.register
-def _(layer: Attention, trained: Trained | None = None) -> ActivationTerms:
+def _(layer: Attention, trained: TrainedMatrices | None = None) -> ActivationTerms:
     value_size = layer.value_head_size or layer.head_size
     query, result = layer.query_heads * layer.head_size, layer.query_heads * value_size
     # Keys and values of an earlier layer are saved there.
@@ -135,13 +135,13 @@ def _(layer: Attention, trained: Trained | None = None) -> ActivationTerms:
     normed += result if layer.output_norm else 0
     dropped = 1.0 if layer.dropout else 0.0
     beside = trained or ALL_TRAINED
-    added = beside.updates(query=query, key=key, value=value) + beside.attends_apart * result
+    added = beside.count_update_elements(query=query, key=key, value=value) + beside.attends_apart * result
     added += beside.scales * (query + key + value + layer.hidden_size)
-    mask = beside.dropout * beside.beside("query", "key", "value")
-    inputs = layer.hidden_size * _inputs(trained, "query", "key", "value")
-    source = (layer.cross_size or 0) * _inputs(trained, "key", "value")
+    mask = beside.dropout * beside.count_low_rank("query", "key", "value")
+    inputs = layer.hidden_size * _count_saved_inputs(trained, "query", "key", "value")
+    source = (layer.cross_size or 0) * _count_saved_inputs(trained, "key", "value")
     return ActivationTerms(
-        whole_elements=inputs + source + _low_rank(trained, "query", "key", "value", "output"),
+        whole_elements=inputs + source + _count_low_rank_elements(trained, "query", "key", "value", "output"),
         split_elements=query + key + value + result + gated + normed + added,
         whole_bytes=layer.hidden_size * (dropped + mask),
         statistics_bytes=4.0 * layer.query_heads,
@@ -155,17 +155,17 @@ def _(layer: Attention, trained: Trained | None = None) -> ActivationTerms:
 
 
 @activation_terms.register
-def _(layer: LatentAttention, trained: Trained | None = None) -> ActivationTerms:
+def _(layer: LatentAttention, trained: TrainedMatrices | None = None) -> ActivationTerms:
     query_key = layer.query_heads * (layer.rotary_head_size + layer.plain_head_size)
     value = layer.query_heads * layer.value_head_size
     ranks = layer.key_value_rank + (layer.query_rank or 0)
-    inputs = layer.hidden_size * _inputs(trained, "query", "query_down", "key_value_down")
-    between = (layer.query_rank or 0) * _inputs(trained, "query_up")
-    between += layer.key_value_rank * _inputs(trained, "key_value_up")
+    inputs = layer.hidden_size * _count_saved_inputs(trained, "query", "query_down", "key_value_down")
+    between = (layer.query_rank or 0) * _count_saved_inputs(trained, "query_up")
+    between += layer.key_value_rank * _count_saved_inputs(trained, "key_value_up")
     names = ("query", "query_down", "query_up", "key_value_down", "key_value_up", "output")
     return ActivationTerms(
         # Input of both compressions, and each compressed vector before and behind its norm.
-        whole_elements=inputs + ranks + between + _low_rank(trained, *names),
+        whole_elements=inputs + ranks + between + _count_low_rank_elements(trained, *names),
         # Query, key with its rotary part, and value as the kernel reads them, and its result.
         split_elements=2 * query_key + 2 * value,
         statistics_bytes=4.0 * layer.query_heads,
@@ -176,12 +176,12 @@ def _(layer: LatentAttention, trained: Trained | None = None) -> ActivationTerms
 
 
 @activation_terms.register
-def _(layer: LinearAttention, trained: Trained | None = None) -> ActivationTerms:
+def _(layer: LinearAttention, trained: TrainedMatrices | None = None) -> ActivationTerms:
     key = layer.key_heads * layer.key_head_size
     value = layer.value_heads * layer.value_head_size
     states = layer.value_heads * layer.key_head_size * layer.value_head_size / CHUNK_TOKENS
-    inputs = layer.hidden_size * _inputs(trained, "query_key_value_gate", "step_and_decay")
-    gated = value * _inputs(trained, "output")
+    inputs = layer.hidden_size * _count_saved_inputs(trained, "query_key_value_gate", "step_and_decay")
+    gated = value * _count_saved_inputs(trained, "output")
     return ActivationTerms(
         whole_elements=inputs,
         # What the convolution reads and gives, the gate, the result before and behind its norm, the state
@@ -200,10 +200,10 @@ def _(layer: LinearAttention, trained: Trained | None = None) -> ActivationTerms
 
 
 @activation_terms.register
-def _(layer: StateSpace, trained: Trained | None = None) -> ActivationTerms:
+def _(layer: StateSpace, trained: TrainedMatrices | None = None) -> ActivationTerms:
     states = layer.groups * layer.state_size
-    inputs = layer.hidden_size * _inputs(trained, "input")
-    scanned = layer.inner_size * _inputs(trained, "output")
+    inputs = layer.hidden_size * _count_saved_inputs(trained, "input")
+    scanned = layer.inner_size * _count_saved_inputs(trained, "output")
     # Fused kernels save what the input projection gives and the result of the scan (Gu and Dao 2023,
     # section 3.3.2: the states are computed again).
     projected = 2 * layer.inner_size + layer.inner_size
@@ -218,19 +218,19 @@ def _(layer: StateSpace, trained: Trained | None = None) -> ActivationTerms:
 
 
 @activation_terms.register
-def _(layer: FeedForward, trained: Trained | None = None) -> ActivationTerms:
-    inputs = layer.hidden_size * _inputs(trained, "gate", "up")
-    product = layer.inner_size * _inputs(trained, "down")
+def _(layer: FeedForward, trained: TrainedMatrices | None = None) -> ActivationTerms:
+    inputs = layer.hidden_size * _count_saved_inputs(trained, "gate", "up")
+    product = layer.inner_size * _count_saved_inputs(trained, "down")
     beside = trained or ALL_TRAINED
     results = layer.inner_size * (2 if layer.gated else 1) + layer.hidden_size
-    mask = beside.dropout * beside.beside("gate", "up")
+    mask = beside.dropout * beside.count_low_rank("gate", "up")
     dropped = layer.inner_dropout
     kept = layer.inner_size * (_KEPT_BY_ACTIVATION[layer.activation] + (2 if layer.gated else 0))
     if layer.activation == "relu" and not layer.gated and (dropped or not product):
         # ReLU keeps its result, which is another tensor than the second matrix reads or the only one kept.
         kept = layer.inner_size
     return ActivationTerms(
-        whole_elements=inputs + _low_rank(trained, "gate", "up", "down"),
+        whole_elements=inputs + _count_low_rank_elements(trained, "gate", "up", "down"),
         split_elements=kept + product + beside.scales * results,
         whole_bytes=layer.hidden_size * ((1.0 if layer.dropout else 0.0) + mask)
         + layer.inner_size * (1.0 if dropped else 0.0),
@@ -241,14 +241,18 @@ def _(layer: FeedForward, trained: Trained | None = None) -> ActivationTerms:
 
 
 @activation_terms.register
-def _(layer: MixtureOfExperts, trained: Trained | None = None) -> ActivationTerms:
+def _(layer: MixtureOfExperts, trained: TrainedMatrices | None = None) -> ActivationTerms:
     routed = layer.experts_per_token * layer.expert_inner_size
     shared = layer.shared_inner_size or 0
     up, down = ("expert_gate", "expert_up"), ("expert_down",)
-    router = layer.hidden_size * _inputs(trained, "router", "shared_router", "shared_gate", "shared_up")
+    router = layer.hidden_size * _count_saved_inputs(
+        trained, "router", "shared_router", "shared_gate", "shared_up"
+    )
     width = layer.latent_size or layer.hidden_size
-    copies = width * layer.experts_per_token * _inputs(trained, *up)
-    products = routed * _inputs(trained, *down) + shared * _inputs(trained, "shared_down")
+    copies = width * layer.experts_per_token * _count_saved_inputs(trained, *up)
+    products = routed * _count_saved_inputs(trained, *down) + shared * _count_saved_inputs(
+        trained, "shared_down"
+    )
     return ActivationTerms(
         # Router input, each expert's copy of its tokens, and each expert's output before weighting.
         whole_elements=router + copies + width * layer.experts_per_token + (layer.latent_size or 0),
@@ -261,14 +265,14 @@ def _(layer: MixtureOfExperts, trained: Trained | None = None) -> ActivationTerm
 
 
 @activation_terms.register
-def _(layer: Normalization, trained: Trained | None = None) -> ActivationTerms:
+def _(layer: Normalization, trained: TrainedMatrices | None = None) -> ActivationTerms:
     del trained
     return ActivationTerms(whole_elements=layer.size, whole_normed=layer.size if layer.norm == "rms" else 0)
 
 
 @activation_terms.register
-def _(layer: Linear, trained: Trained | None = None) -> ActivationTerms:
-    inputs = layer.input_size * _inputs(trained, "weight")
+def _(layer: Linear, trained: TrainedMatrices | None = None) -> ActivationTerms:
+    inputs = layer.input_size * _count_saved_inputs(trained, "weight")
     return ActivationTerms(whole_elements=inputs, whole_inputs=inputs)
 
 
@@ -288,7 +292,7 @@ ACTIVATION_KINDS = frozenset(
 """Kinds whose saved activations are modelled."""
 
 
-def selected_terms(layer: Layer, terms: ActivationTerms) -> ActivationTerms:
+def selected_terms(layer: ModelLayer, terms: ActivationTerms) -> ActivationTerms:
     """What selective recomputation by operator keeps of a layer whose backward pass needs ``terms``.
 
     The result of attention and of every second matrix multiplication; norms, activation functions and
@@ -316,7 +320,7 @@ def selected_terms(layer: Layer, terms: ActivationTerms) -> ActivationTerms:
             )
 
 
-def inner_elements(layer: Layer) -> float:  # noqa: PLR0911 - one kind a case
+def inner_elements(layer: ModelLayer) -> float:  # noqa: PLR0911 - one kind a case
     """Largest live intermediate of a layer; 0 for kinds outside the modelled ones."""
     match layer:
         case Attention():
@@ -337,17 +341,17 @@ def inner_elements(layer: Layer) -> float:  # noqa: PLR0911 - one kind a case
             return 0.0
 
 
-def block_activations(block: Block, trained: Trained | None = None) -> ActivationTerms:
+def block_activations(block: LayerBlock, trained: TrainedMatrices | None = None) -> ActivationTerms:
     """Saved activations of one repetition of a block."""
     terms = ActivationTerms()
     for layer in block.layers:
-        terms = terms.plus(activation_terms(layer, trained), layer.count)
+        terms = terms.add_scaled(activation_terms(layer, trained), layer.count)
     return terms
 
 
-def selected_activations(block: Block, width: float) -> ActivationTerms:
+def selected_activations(block: LayerBlock, width: float) -> ActivationTerms:
     """What selective recomputation by operator keeps of one repetition of a block, its input included."""
     terms = ActivationTerms(whole_elements=width)
     for layer in block.layers:
-        terms = terms.plus(selected_terms(layer, activation_terms(layer)), layer.count)
+        terms = terms.add_scaled(selected_terms(layer, activation_terms(layer)), layer.count)
     return terms

@@ -17,7 +17,7 @@ multiplication and addition, as PyTorch counts them of the plain formulas.
 
 from typing import NamedTuple
 
-from service.planning.models.architecture import Block
+from service.planning.models.architecture import LayerBlock
 from service.planning.models.layers import Attention, LatentAttention, LinearAttention, StateSpace
 
 
@@ -61,7 +61,7 @@ class AttentionWork(NamedTuple):
 _ELEMENT_FLOPS = 6.0
 
 
-def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None:
+def _build_work(layer: object, count: int, *, generates: bool) -> AttentionWork | None:
     match layer:
         case Attention():
             cross = layer.cross_size is not None
@@ -104,8 +104,8 @@ def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None
             state = layer.value_heads * layer.key_head_size * layer.value_head_size
             convolved = 2 * layer.key_heads * layer.key_head_size + layer.value_heads * layer.value_head_size
             if layer.rule == "fixed":
-                return _recurrent(count, layer.value_heads, state, 0, width=1, generates=generates)
-            return _recurrent(
+                return _build_recurrent_work(count, layer.value_heads, state, 0, width=1, generates=generates)
+            return _build_recurrent_work(
                 count, layer.value_heads, state, convolved, width=layer.convolution_width, generates=generates
             )
         case StateSpace():
@@ -114,14 +114,14 @@ def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None
             state = layer.inner_size * layer.state_size
             # Mamba 1 has no heads: its channels are independent.
             heads = layer.heads or layer.inner_size
-            return _recurrent(
+            return _build_recurrent_work(
                 count, heads, state, convolved, width=layer.convolution_width, generates=generates
             )
         case _:
             return None
 
 
-def _recurrent(
+def _build_recurrent_work(
     count: int, heads: int, state: int, convolved: int, *, width: int, generates: bool
 ) -> AttentionWork:
     return AttentionWork(
@@ -140,12 +140,12 @@ def _recurrent(
     )
 
 
-def attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[AttentionWork, ...]:
+def attention_work(blocks: tuple[LayerBlock, ...], *, generates: bool) -> tuple[AttentionWork, ...]:
     """The attention-like layers of all blocks, equal layers together."""
     work: dict[AttentionWork, AttentionWork] = {}
     for block in blocks:
         for layer in block.layers:
-            item = _work(layer, block.count * layer.count, generates=generates)
+            item = _build_work(layer, block.count * layer.count, generates=generates)
             if item is None:
                 continue
             kind = item._replace(layers=1)

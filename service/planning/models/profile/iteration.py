@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from service.planning.models.architecture import Layer
+from service.planning.models.architecture import ModelLayer
 from service.planning.models.layers import (
     Attention,
     FeedForward,
@@ -25,7 +25,7 @@ class LiveElements(NamedTuple):
     """Divided too, but not below ``least``."""
     least: float = 0.0
 
-    def of(self, tensor: int) -> float:
+    def count_device_elements(self, tensor: int) -> float:
         """On a device of a tensor-parallel group."""
         return self.split / tensor + max(self.wide / tensor, self.least)
 
@@ -35,17 +35,17 @@ class IterationElements(NamedTuple):
 
     layers: tuple[LiveElements, ...] = ()
 
-    def of(self, tensor: int) -> float:
+    def count_device_elements(self, tensor: int) -> float:
         """Of the widest layer, on a device of a tensor-parallel group."""
-        return max((layer.of(tensor) for layer in self.layers), default=0.0)
+        return max((layer.count_device_elements(tensor) for layer in self.layers), default=0.0)
 
 
-def iteration_elements(layers: Iterable[Layer]) -> IterationElements:
+def iteration_elements(layers: Iterable[ModelLayer]) -> IterationElements:
     """The live intermediates of ``layers``, equal ones once."""
     return IterationElements(tuple(dict.fromkeys(live_elements(layer) for layer in layers)))
 
 
-def live_elements(layer: Layer) -> LiveElements:
+def live_elements(layer: ModelLayer) -> LiveElements:
     """Largest live intermediates of a layer under inference.
 
     A gated feed-forward holds gate and up and their product (3 f); experts hold the products of all tokens'
@@ -60,10 +60,10 @@ def live_elements(layer: Layer) -> LiveElements:
         if shared > max(wide, outputs) + chosen * inner:
             return LiveElements(shared)
         return LiveElements(chosen * inner, wide, outputs)
-    return LiveElements(_divided(layer))
+    return LiveElements(_count_split_elements(layer))
 
 
-def _divided(layer: Layer) -> float:
+def _count_split_elements(layer: ModelLayer) -> float:
     match layer:
         case Attention():
             sizes = layer.head_size + (layer.value_head_size or layer.head_size)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import singledispatch
 from typing import NamedTuple
 
-from service.planning.models.architecture import Block, Head
+from service.planning.models.architecture import LayerBlock, ModelHead
 from service.planning.models.layers import (
     Activation,
     Attention,
@@ -21,17 +21,17 @@ from service.planning.models.layers import (
     FeedForward,
     Interaction,
     LatentAttention,
+    LayerTensor,
     LearnedVectors,
     LinearAttention,
     MixtureOfExperts,
     Modulation,
     Normalization,
     Resampling,
-    Split,
     StateSpace,
-    Tensor,
+    TensorSplit,
 )
-from service.planning.models.profile.activations import CHUNK_TOKENS, Trained
+from service.planning.models.profile.activations import CHUNK_TOKENS, TrainedMatrices
 
 
 class OperatorKind(StrEnum):
@@ -46,7 +46,7 @@ class OperatorKind(StrEnum):
     GATHER = "gather"
 
 
-class Fusion(StrEnum):
+class OperatorFusion(StrEnum):
     """How memory-bound operators become kernels: each its own, chains by hand, or chains by a compiler."""
 
     EAGER = "eager"
@@ -62,7 +62,7 @@ class FusedAttention(StrEnum):
     NATIVE = "native"
 
 
-class Choice(NamedTuple):
+class KernelChoice(NamedTuple):
     """Which kernels a block is run with. ``trained`` is None where all matrices are.
 
     ``one_norm_kernel`` says that even unfused norms are one kernel, as PyTorch's layer norm is. ``serves``
@@ -74,20 +74,20 @@ class Choice(NamedTuple):
 
     flash: bool = True
     fused: FusedAttention = FusedAttention.SECOND
-    fusion: Fusion = Fusion.FUSED
+    fusion: OperatorFusion = OperatorFusion.FUSED
     rotary: bool = True
     one_norm_kernel: bool = False
-    trained: Trained | None = None
+    trained: TrainedMatrices | None = None
     serves: bool = False
     built: bool = False
 
     @property
     def joins(self) -> bool:
         """Whether matrices that read the same input are one."""
-        return self.fusion is Fusion.FUSED or self.built
+        return self.fusion is OperatorFusion.FUSED or self.built
 
 
-class Matrix(NamedTuple):
+class MatrixTemplate(NamedTuple):
     """A matrix that each token multiplies, ``copies`` of them at once and ``times`` one after the other.
 
     ``rows_of`` says whose positions multiply it.
@@ -96,7 +96,7 @@ class Matrix(NamedTuple):
     name: str
     depth: float
     columns: float
-    split: Split = Split.NONE
+    split: TensorSplit = TensorSplit.NONE
     copies: float = 1.0
     trained: bool = True
     least: float = 0.0
@@ -105,7 +105,7 @@ class Matrix(NamedTuple):
     times: float = 1.0
 
 
-class Experts(NamedTuple):
+class ExpertsTemplate(NamedTuple):
     """Matrices of routed experts; each token multiplies those of ``chosen`` of ``experts``."""
 
     name: str
@@ -119,7 +119,7 @@ class Experts(NamedTuple):
     times: float = 1.0
 
 
-class Core(NamedTuple):
+class AttentionTemplate(NamedTuple):
     """Scores and weighted sum of one attention; FLOPs are per token and token of context."""
 
     name: str
@@ -133,13 +133,13 @@ class Core(NamedTuple):
     flash: bool
     fused: FusedAttention
     index_flops: float = 0.0
-    fusion: Fusion = Fusion.FUSED
+    fusion: OperatorFusion = OperatorFusion.FUSED
     dropout: bool = False
     cross: bool = False
     times: float = 1.0
 
 
-class Scan(NamedTuple):
+class ScanTemplate(NamedTuple):
     """A recurrence over the positions: FLOPs and elements moved per token, divided by tensor parallelism."""
 
     name: str
@@ -148,7 +148,7 @@ class Scan(NamedTuple):
     times: float = 1.0
 
 
-class Filter(NamedTuple):
+class ConvolutionTemplate(NamedTuple):
     """A convolution: at each position behind it, output channels times the depth of the kernel."""
 
     name: str
@@ -160,7 +160,7 @@ class Filter(NamedTuple):
     times: float = 1.0
 
 
-class Pairs(NamedTuple):
+class InteractionTemplate(NamedTuple):
     """Products of every two of ``features`` vectors of a sample."""
 
     name: str
@@ -169,7 +169,7 @@ class Pairs(NamedTuple):
     times: float = 1.0
 
 
-class Lookups(NamedTuple):
+class LookupTemplate(NamedTuple):
     """Rows of an embedding table that a sample looks up and sums."""
 
     name: str
@@ -178,7 +178,7 @@ class Lookups(NamedTuple):
     times: float = 1.0
 
 
-class Traffic(NamedTuple):
+class MovedElements(NamedTuple):
     """Elements (narrow) and FP32 elements (wide) read and written per token, in ``kernels`` kernels.
 
     ``split`` parts are divided by tensor parallelism, ``whole`` ones only under sequence parallelism.
@@ -191,43 +191,54 @@ class Traffic(NamedTuple):
     kernels: float = 0.0
     flops: float = 0.0
 
-    def plus(self, other: "Traffic", times: float = 1.0) -> "Traffic":
+    def add_scaled(self, other: "MovedElements", times: float = 1.0) -> "MovedElements":
         """The sum of both, the other taken ``times`` times."""
-        return Traffic(*[a + b * times for a, b in zip(self, other, strict=True)])
+        return MovedElements(*[a + b * times for a, b in zip(self, other, strict=True)])
 
 
-class Streamed(NamedTuple):
+class StreamedTemplate(NamedTuple):
     """A memory-bound operator, forward and backward."""
 
     name: str
-    forward: Traffic
-    backward: Traffic
+    forward: MovedElements
+    backward: MovedElements
     gathers: float = 0.0
     """Elements of a row where rows are read in random order, else 0."""
 
 
-Template = Matrix | Experts | Core | Scan | Filter | Pairs | Lookups | Streamed
+OperatorTemplate = (
+    MatrixTemplate
+    | ExpertsTemplate
+    | AttentionTemplate
+    | ScanTemplate
+    | ConvolutionTemplate
+    | InteractionTemplate
+    | LookupTemplate
+    | StreamedTemplate
+)
 
 _NORM_FLOPS, _ACTIVATION_FLOPS, _SOFTMAX_FLOPS = 5.0, 8.0, 5.0
 
 
-def _norm(size: float, kind: str, choice: Choice) -> tuple[Traffic, Traffic]:
+def _compute_norm_traffic(
+    size: float, kind: str, choice: KernelChoice
+) -> tuple[MovedElements, MovedElements]:
     """A norm over ``size`` elements: PyTorch has one kernel for all but an RMS norm written out."""
     flops, fusion = _NORM_FLOPS * size, choice.fusion
-    if kind == "rms" and fusion is Fusion.EAGER and not choice.one_norm_kernel:
+    if kind == "rms" and fusion is OperatorFusion.EAGER and not choice.one_norm_kernel:
         return (
-            Traffic(whole=4 * size, whole_wide=7 * size, kernels=6, flops=flops),
-            Traffic(whole=6 * size, whole_wide=12 * size, kernels=9, flops=2 * flops),
+            MovedElements(whole=4 * size, whole_wide=7 * size, kernels=6, flops=flops),
+            MovedElements(whole=6 * size, whole_wide=12 * size, kernels=9, flops=2 * flops),
         )
     reads = 3.0 if kind in ("group", "batch") else 2.0
-    behind = 3.0 if kind == "rms" or fusion is Fusion.COMPILED else 5.0
+    behind = 3.0 if kind == "rms" or fusion is OperatorFusion.COMPILED else 5.0
     return (
-        Traffic(whole=reads * size, kernels=1, flops=flops),
-        Traffic(whole=behind * size, kernels=2, flops=2 * flops),
+        MovedElements(whole=reads * size, kernels=1, flops=flops),
+        MovedElements(whole=behind * size, kernels=2, flops=2 * flops),
     )
 
 
-def _split_part(pair: tuple[Traffic, Traffic]) -> tuple[Traffic, Traffic]:
+def _split_traffic(pair: tuple[MovedElements, MovedElements]) -> tuple[MovedElements, MovedElements]:
     """The same over elements that tensor parallelism divides."""
     first, second = (
         each._replace(split=each.whole, split_wide=each.whole_wide, whole=0.0, whole_wide=0.0)
@@ -236,78 +247,90 @@ def _split_part(pair: tuple[Traffic, Traffic]) -> tuple[Traffic, Traffic]:
     return first, second
 
 
-def _residual(size: float, fusion: Fusion) -> Streamed:
+def _build_residual(size: float, fusion: OperatorFusion) -> StreamedTemplate:
     """The sum of a layer's output and its input; a compiler writes it with the norm behind it."""
-    moved = 2.0 if fusion is Fusion.COMPILED else 3.0
-    kernels = 0.0 if fusion is Fusion.COMPILED else 1.0
-    each = Traffic(whole=moved * size, kernels=kernels, flops=size)
-    return Streamed("residual", each, each)
+    moved = 2.0 if fusion is OperatorFusion.COMPILED else 3.0
+    kernels = 0.0 if fusion is OperatorFusion.COMPILED else 1.0
+    each = MovedElements(whole=moved * size, kernels=kernels, flops=size)
+    return StreamedTemplate("residual", each, each)
 
 
-def _dropout(size: float, fusion: Fusion) -> Streamed:
+def _build_dropout(size: float, fusion: OperatorFusion) -> StreamedTemplate:
     """Elements and a mask of one byte, half an element; fused into the residual where kernels are."""
-    if fusion is Fusion.EAGER:
-        return Streamed("dropout", Traffic(whole=2.5 * size, kernels=1), Traffic(whole=2.5 * size, kernels=1))
-    return Streamed("dropout", Traffic(whole=0.5 * size), Traffic(whole=2.5 * size, kernels=1))
-
-
-def _activation(size: float, choice: Choice, *, gated: bool) -> Streamed:
-    """The activation function, and the product with the gate."""
-    fusion = choice.fusion
-    if choice.built and not gated:
-        return Streamed("activation", Traffic(), Traffic())
-    flops = _ACTIVATION_FLOPS * size
-    if not gated:
-        forward, backward = (2.0, 1.0), (3.0, 1.0)
-    elif fusion is Fusion.EAGER:
-        forward, backward = (5.0, 2.0), (9.0, 3.0)
-    else:
-        forward, backward = (3.0, 1.0), (5.0, 1.0)
-    return Streamed(
-        "activation",
-        Traffic(split=forward[0] * size, kernels=forward[1], flops=flops),
-        Traffic(split=backward[0] * size, kernels=backward[1], flops=2 * flops),
+    if fusion is OperatorFusion.EAGER:
+        return StreamedTemplate(
+            "dropout", MovedElements(whole=2.5 * size, kernels=1), MovedElements(whole=2.5 * size, kernels=1)
+        )
+    return StreamedTemplate(
+        "dropout", MovedElements(whole=0.5 * size), MovedElements(whole=2.5 * size, kernels=1)
     )
 
 
-def _rotary(size: float, fusion: Fusion) -> Streamed:
+def _build_activation(size: float, choice: KernelChoice, *, gated: bool) -> StreamedTemplate:
+    """The activation function, and the product with the gate."""
+    fusion = choice.fusion
+    if choice.built and not gated:
+        return StreamedTemplate("activation", MovedElements(), MovedElements())
+    flops = _ACTIVATION_FLOPS * size
+    if not gated:
+        forward, backward = (2.0, 1.0), (3.0, 1.0)
+    elif fusion is OperatorFusion.EAGER:
+        forward, backward = (5.0, 2.0), (9.0, 3.0)
+    else:
+        forward, backward = (3.0, 1.0), (5.0, 1.0)
+    return StreamedTemplate(
+        "activation",
+        MovedElements(split=forward[0] * size, kernels=forward[1], flops=flops),
+        MovedElements(split=backward[0] * size, kernels=backward[1], flops=2 * flops),
+    )
+
+
+def _build_rotary(size: float, fusion: OperatorFusion) -> StreamedTemplate:
     """Rotation of queries and keys: read and written once, or in five kernels each."""
-    moved, kernels = (10.0, 10.0) if fusion is Fusion.EAGER else (2.0, 2.0)
-    if fusion is Fusion.COMPILED:
+    moved, kernels = (10.0, 10.0) if fusion is OperatorFusion.EAGER else (2.0, 2.0)
+    if fusion is OperatorFusion.COMPILED:
         kernels = 1.0
-    each = Traffic(split=moved * size, kernels=kernels, flops=3.0 * size)
-    return Streamed("rotary", each, each)
+    each = MovedElements(split=moved * size, kernels=kernels, flops=3.0 * size)
+    return StreamedTemplate("rotary", each, each)
 
 
-def _low_rank(tensor: Tensor, choice: Choice, copies: float) -> Iterator[Matrix]:
+def _build_low_rank(tensor: LayerTensor, choice: KernelChoice, copies: float) -> Iterator[MatrixTemplate]:
     """The two matrices of low rank beside a frozen one (Hu et al. 2021)."""
     if choice.trained is None or tensor.name not in choice.trained.names:
         return
     inputs, outputs = tensor.shape[-2:]
-    into = tensor.split if tensor.split is not Split.COLUMN else Split.NONE
-    out = tensor.split if tensor.split is not Split.ROW else Split.NONE
-    yield Matrix("low_rank_in", inputs, choice.trained.rank, into, copies)
-    yield Matrix("low_rank_out", choice.trained.rank, outputs, out, copies)
+    into = tensor.split if tensor.split is not TensorSplit.COLUMN else TensorSplit.NONE
+    out = tensor.split if tensor.split is not TensorSplit.ROW else TensorSplit.NONE
+    yield MatrixTemplate("low_rank_in", inputs, choice.trained.rank, into, copies)
+    yield MatrixTemplate("low_rank_out", choice.trained.rank, outputs, out, copies)
 
 
-def _matrix(tensor: Tensor, choice: Choice, *, least: float = 0.0, rows_of: str = "entering") -> Matrix:
+def _build_matrix(
+    tensor: LayerTensor, choice: KernelChoice, *, least: float = 0.0, rows_of: str = "entering"
+) -> MatrixTemplate:
     """A matrix that every token multiplies; further leading axes are equal diagonal blocks."""
     copies, depth, columns = 1.0, *tensor.shape[-2:]
     for side in tensor.shape[:-2]:
         copies *= side
-    return Matrix(tensor.name, depth, columns, tensor.split, copies, choice.trained is None, least, rows_of)
+    return MatrixTemplate(
+        tensor.name, depth, columns, tensor.split, copies, choice.trained is None, least, rows_of
+    )
 
 
-def _matrices(
-    tensors: Iterable[Tensor], choice: Choice, *, least: float = 0.0, source: frozenset[str] = frozenset()
-) -> Iterator[Matrix]:
+def _build_matrices(
+    tensors: Iterable[LayerTensor],
+    choice: KernelChoice,
+    *,
+    least: float = 0.0,
+    source: frozenset[str] = frozenset(),
+) -> Iterator[MatrixTemplate]:
     for tensor in tensors:
-        if not tensor.multiplied or tensor.split is Split.EXPERT:
+        if not tensor.multiplied or tensor.split is TensorSplit.EXPERT:
             continue
         rows_of = "context" if tensor.name in source else "entering"
         replicated = least if tensor.name in ("key", "value") else 0.0
-        yield _matrix(tensor, choice, least=replicated, rows_of=rows_of)
-        yield from _low_rank(tensor, choice, 1.0)
+        yield _build_matrix(tensor, choice, least=replicated, rows_of=rows_of)
+        yield from _build_low_rank(tensor, choice, 1.0)
 
 
 _JOINED = (
@@ -317,14 +340,14 @@ _JOINED = (
 )
 
 
-def _joined(matrices: Iterable[Matrix], choice: Choice) -> Iterator[Matrix]:
+def _join_matrices(matrices: Iterable[MatrixTemplate], choice: KernelChoice) -> Iterator[MatrixTemplate]:
     """Matrices that read the same input as one, as frameworks with fused kernels store them."""
     rest = list(matrices)
     if not choice.joins:
         yield from rest
         return
     for name, parts in _JOINED:
-        found = [each for each in rest if each.name in parts and each.split is Split.COLUMN]
+        found = [each for each in rest if each.name in parts and each.split is TensorSplit.COLUMN]
         alike = {(each.depth, each.rows_of, each.trained) for each in found}
         if len(found) < 2 or len(alike) > 1:  # noqa: PLR2004
             continue
@@ -334,43 +357,47 @@ def _joined(matrices: Iterable[Matrix], choice: Choice) -> Iterator[Matrix]:
     yield from rest
 
 
-def _bias_gradients(tensors: Iterable[Tensor]) -> Iterator[Streamed]:
+def _build_bias_gradients(tensors: Iterable[LayerTensor]) -> Iterator[StreamedTemplate]:
     """Sums of output gradients over all tokens, one for each bias."""
     for tensor in tensors:
         if tensor.name.endswith("bias") and len(tensor.shape) == 1:
-            split = tensor.split is not Split.NONE
-            each = Traffic(split=tensor.shape[0] * split, whole=tensor.shape[0] * (not split), kernels=1)
-            yield Streamed("bias_gradients", Traffic(), each)
+            split = tensor.split is not TensorSplit.NONE
+            each = MovedElements(
+                split=tensor.shape[0] * split, whole=tensor.shape[0] * (not split), kernels=1
+            )
+            yield StreamedTemplate("bias_gradients", MovedElements(), each)
 
 
 @singledispatch
-def layer_templates(layer: object, choice: Choice) -> Iterator[Template]:
+def layer_templates(layer: object, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     """The operators of one layer; matrices alone for kinds without a case of their own."""
-    tensors = list(layer.tensors())  # type: ignore[attr-defined]
-    yield from _matrices(tensors, choice)
+    tensors = list(layer.list_tensors())  # type: ignore[attr-defined]
+    yield from _build_matrices(tensors, choice)
     if choice.trained is None:
-        yield from _bias_gradients(tensors)
+        yield from _build_bias_gradients(tensors)
 
 
 @layer_templates.register
-def _(layer: Attention, choice: Choice) -> Iterator[Template]:
-    tensors = list(layer.tensors())
+def _(layer: Attention, choice: KernelChoice) -> Iterator[OperatorTemplate]:
+    tensors = list(layer.list_tensors())
     value_size = layer.value_head_size or layer.head_size
     query, result = layer.query_heads * layer.head_size, layer.query_heads * value_size
     heads = 0 if layer.key_value == "shared" else layer.key_value_heads
     cross = layer.cross_size is not None
     source = frozenset({"key", "value"}) if cross else frozenset()
-    matrices = _matrices(tensors, choice, least=layer.head_size, source=source)
-    yield from _joined(matrices, choice)
+    matrices = _build_matrices(tensors, choice, least=layer.head_size, source=source)
+    yield from _join_matrices(matrices, choice)
     if choice.trained is None:
-        yield from _bias_gradients(tensors)
+        yield from _build_bias_gradients(tensors)
     if layer.query_key_norm != "none":
-        yield Streamed("norm", *_split_part(_norm(query + heads * layer.head_size, "rms", choice)))
+        yield StreamedTemplate(
+            "norm", *_split_traffic(_compute_norm_traffic(query + heads * layer.head_size, "rms", choice))
+        )
     if layer.output_norm:
-        yield Streamed("norm", *_split_part(_norm(result, "rms", choice)))
+        yield StreamedTemplate("norm", *_split_traffic(_compute_norm_traffic(result, "rms", choice)))
     if choice.rotary and layer.causal and not cross:
-        yield _rotary(query + heads * layer.head_size, choice.fusion)
-    yield Core(
+        yield _build_rotary(query + heads * layer.head_size, choice.fusion)
+    yield AttentionTemplate(
         "attention",
         layer.query_heads,
         layer.key_value_heads,
@@ -386,25 +413,25 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
         cross=cross,
     )
     if layer.gate != "none":
-        yield _activation(result, choice, gated=True)
+        yield _build_activation(result, choice, gated=True)
     if layer.dropout and not choice.serves:
-        yield _dropout(layer.hidden_size, choice.fusion)
-    yield _residual(layer.output_size or layer.hidden_size, choice.fusion)
+        yield _build_dropout(layer.hidden_size, choice.fusion)
+    yield _build_residual(layer.output_size or layer.hidden_size, choice.fusion)
 
 
 @layer_templates.register
-def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
-    tensors = list(layer.tensors())
-    yield from _joined(_matrices(tensors, choice), choice)
+def _(layer: LatentAttention, choice: KernelChoice) -> Iterator[OperatorTemplate]:
+    tensors = list(layer.list_tensors())
+    yield from _join_matrices(_build_matrices(tensors, choice), choice)
     ranks = layer.key_value_rank + (layer.query_rank or 0)
-    yield Streamed("norm", *_norm(ranks, "rms", choice))
+    yield StreamedTemplate("norm", *_compute_norm_traffic(ranks, "rms", choice))
     rotated = (layer.query_heads + 1) * layer.rotary_head_size
-    yield _rotary(rotated, choice.fusion)
+    yield _build_rotary(rotated, choice.fusion)
     # The rotary key is written behind the rebuilt one of every head.
     keys = layer.query_heads * (layer.plain_head_size + layer.rotary_head_size)
-    joined = Traffic(split=2.0 * keys, kernels=2)
-    yield Streamed("key_assembly", joined, joined)
-    yield Core(
+    joined = MovedElements(split=2.0 * keys, kernels=2)
+    yield StreamedTemplate("key_assembly", joined, joined)
+    yield AttentionTemplate(
         "attention",
         layer.query_heads,
         layer.query_heads,
@@ -419,8 +446,8 @@ def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
         fusion=choice.fusion,
     )
     if layer.gate != "none":
-        yield _activation(layer.query_heads * layer.value_head_size, choice, gated=True)
-    yield _residual(layer.hidden_size, choice.fusion)
+        yield _build_activation(layer.query_heads * layer.value_head_size, choice, gated=True)
+    yield _build_residual(layer.hidden_size, choice.fusion)
 
 
 _ELEMENT_FLOPS = 6.0
@@ -428,167 +455,179 @@ _SCAN_PASSES = 4.0
 
 
 @layer_templates.register
-def _(layer: LinearAttention, choice: Choice) -> Iterator[Template]:
-    yield from _matrices(layer.tensors(), choice)
+def _(layer: LinearAttention, choice: KernelChoice) -> Iterator[OperatorTemplate]:
+    yield from _build_matrices(layer.list_tensors(), choice)
     key = layer.key_heads * layer.key_head_size
     value = layer.value_heads * layer.value_head_size
     state = layer.value_heads * layer.key_head_size * layer.value_head_size
     convolved = 0 if layer.rule == "fixed" else 2 * key + value
     flops = _ELEMENT_FLOPS * state + 2.0 * convolved * layer.convolution_width
     moved = 2.0 * convolved + 2 * key + 2 * value + 2.0 * state / CHUNK_TOKENS
-    yield Scan("linear_attention", flops, moved)
-    yield Streamed("norm", *_split_part(_norm(value, "rms", choice)))
-    yield _activation(value, choice, gated=True)
-    yield _residual(layer.hidden_size, choice.fusion)
+    yield ScanTemplate("linear_attention", flops, moved)
+    yield StreamedTemplate("norm", *_split_traffic(_compute_norm_traffic(value, "rms", choice)))
+    yield _build_activation(value, choice, gated=True)
+    yield _build_residual(layer.hidden_size, choice.fusion)
 
 
 @layer_templates.register
-def _(layer: StateSpace, choice: Choice) -> Iterator[Template]:
-    yield from _matrices(layer.tensors(), choice)
+def _(layer: StateSpace, choice: KernelChoice) -> Iterator[OperatorTemplate]:
+    yield from _build_matrices(layer.list_tensors(), choice)
     states = layer.groups * layer.state_size
     convolved = layer.inner_size + (2 * states if layer.heads else 0)
     state = layer.inner_size * layer.state_size
     flops = _ELEMENT_FLOPS * state + 2.0 * convolved * layer.convolution_width
     chunked = 2.0 * state / CHUNK_TOKENS if layer.heads else 0.0
     moved = 2.0 * convolved + _SCAN_PASSES * layer.inner_size + 2.0 * states + chunked
-    yield Scan("state_space", flops, moved)
+    yield ScanTemplate("state_space", flops, moved)
     if layer.heads and layer.gated_norm:
-        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "rms", choice)))
-    yield _activation(layer.inner_size, choice, gated=True)
-    yield _residual(layer.hidden_size, choice.fusion)
+        yield StreamedTemplate(
+            "norm", *_split_traffic(_compute_norm_traffic(layer.inner_size, "rms", choice))
+        )
+    yield _build_activation(layer.inner_size, choice, gated=True)
+    yield _build_residual(layer.hidden_size, choice.fusion)
 
 
 @layer_templates.register
-def _(layer: FeedForward, choice: Choice) -> Iterator[Template]:
-    tensors = list(layer.tensors())
-    yield from _joined(_matrices(tensors, choice), choice)
+def _(layer: FeedForward, choice: KernelChoice) -> Iterator[OperatorTemplate]:
+    tensors = list(layer.list_tensors())
+    yield from _join_matrices(_build_matrices(tensors, choice), choice)
     if choice.trained is None:
-        yield from _bias_gradients(tensors)
-    yield _activation(layer.inner_size, choice, gated=layer.gated)
+        yield from _build_bias_gradients(tensors)
+    yield _build_activation(layer.inner_size, choice, gated=layer.gated)
     if layer.inner_norm:
-        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "layer", choice)))
+        yield StreamedTemplate(
+            "norm", *_split_traffic(_compute_norm_traffic(layer.inner_size, "layer", choice))
+        )
     if layer.dropout and not choice.serves:
-        yield _dropout(layer.hidden_size, choice.fusion)
-    yield _residual(layer.hidden_size, choice.fusion)
+        yield _build_dropout(layer.hidden_size, choice.fusion)
+    yield _build_residual(layer.hidden_size, choice.fusion)
 
 
-_ROUTING_KERNELS = {Fusion.EAGER: 12.0, Fusion.COMPILED: 8.0, Fusion.FUSED: 6.0}
+_ROUTING_KERNELS = {OperatorFusion.EAGER: 12.0, OperatorFusion.COMPILED: 8.0, OperatorFusion.FUSED: 6.0}
 """Softmax, choice of the largest, counts and order of the tokens of each expert."""
 
 
 @layer_templates.register
-def _(layer: MixtureOfExperts, choice: Choice) -> Iterator[Template]:
-    yield from _joined(_matrices(layer.tensors(), choice), choice)
+def _(layer: MixtureOfExperts, choice: KernelChoice) -> Iterator[OperatorTemplate]:
+    yield from _join_matrices(_build_matrices(layer.list_tensors(), choice), choice)
     width, chosen = layer.latent_size or layer.hidden_size, layer.experts_per_token
     ups = 2.0 if layer.gated else 1.0
     inner, trained = layer.expert_inner_size, choice.trained is None
     count = layer.expert_count
     columns, times = (ups * inner, 1.0) if choice.joins else (inner, ups)
-    yield Experts("expert_up", width, columns, False, count, chosen, trained, times)  # noqa: FBT003
-    yield Experts("expert_down", inner, width, True, count, chosen, trained)  # noqa: FBT003
+    yield ExpertsTemplate("expert_up", width, columns, False, count, chosen, trained, times)  # noqa: FBT003
+    yield ExpertsTemplate("expert_down", inner, width, True, count, chosen, trained)  # noqa: FBT003
     kernels = 2.0 if choice.built else _ROUTING_KERNELS[choice.fusion]
-    routing = Traffic(whole_wide=4.0 * count, kernels=kernels, flops=_SOFTMAX_FLOPS * count)
-    yield Streamed("routing", routing, routing._replace(kernels=kernels / 2.0))
+    routing = MovedElements(whole_wide=4.0 * count, kernels=kernels, flops=_SOFTMAX_FLOPS * count)
+    yield StreamedTemplate("routing", routing, routing._replace(kernels=kernels / 2.0))
     # Each token's copies are written and read; answers come back weighted.
     sent = 1.0 if choice.built else 2.0
-    copies = Traffic(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=sent, flops=2.0 * chosen * width)
-    yield Streamed("dispatch", copies, copies._replace(kernels=3.0), gathers=width)
-    yield _activation(chosen * inner, choice, gated=layer.gated)
+    copies = MovedElements(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=sent, flops=2.0 * chosen * width)
+    yield StreamedTemplate("dispatch", copies, copies._replace(kernels=3.0), gathers=width)
+    yield _build_activation(chosen * inner, choice, gated=layer.gated)
     if layer.shared_inner_size:
-        yield _activation(layer.shared_inner_size, choice, gated=layer.gated)
-    yield _residual(layer.hidden_size, choice.fusion)
+        yield _build_activation(layer.shared_inner_size, choice, gated=layer.gated)
+    yield _build_residual(layer.hidden_size, choice.fusion)
 
 
 @layer_templates.register
-def _(layer: Normalization, choice: Choice) -> Iterator[Template]:
+def _(layer: Normalization, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     if layer.norm == "batch" and choice.serves:
         # A compiler folds shift and scale into the convolution in front and rectifies behind it.
-        if choice.fusion is not Fusion.COMPILED:
-            each = Traffic(whole=2.0 * layer.size, kernels=1, flops=2.0 * layer.size)
-            yield Streamed("norm", each, each)
-            yield Streamed("activation", each, each)
+        if choice.fusion is not OperatorFusion.COMPILED:
+            each = MovedElements(whole=2.0 * layer.size, kernels=1, flops=2.0 * layer.size)
+            yield StreamedTemplate("norm", each, each)
+            yield StreamedTemplate("activation", each, each)
         return
-    yield Streamed("norm", *_norm(layer.size, layer.norm, choice))
+    yield StreamedTemplate("norm", *_compute_norm_traffic(layer.size, layer.norm, choice))
     if layer.norm == "batch":
         # Rectified in a kernel of its own, which no layer stands for.
-        yield _on_whole(_activation(layer.size, choice, gated=False))
+        yield _unsplit_operator(_build_activation(layer.size, choice, gated=False))
 
 
-def _on_whole(streamed: Streamed) -> Streamed:
+def _unsplit_operator(streamed: StreamedTemplate) -> StreamedTemplate:
     """The same work of a layer that tensor parallelism does not divide."""
-    return Streamed(streamed.name, _whole(streamed.forward), _whole(streamed.backward))
+    return StreamedTemplate(
+        streamed.name, _unsplit_traffic(streamed.forward), _unsplit_traffic(streamed.backward)
+    )
 
 
-def _whole(traffic: Traffic) -> Traffic:
+def _unsplit_traffic(traffic: MovedElements) -> MovedElements:
     return traffic._replace(whole=traffic.split, split=0.0)
 
 
 @layer_templates.register
-def _(layer: Activation, choice: Choice) -> Iterator[Template]:
-    yield _on_whole(_activation(layer.size, choice, gated=False))
+def _(layer: Activation, choice: KernelChoice) -> Iterator[OperatorTemplate]:
+    yield _unsplit_operator(_build_activation(layer.size, choice, gated=False))
 
 
 @layer_templates.register
-def _(layer: Resampling, choice: Choice) -> Iterator[Template]:
+def _(layer: Resampling, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     del choice
     if layer.channels:
         # A maximum reads what enters and writes less; backward what entered is written again.
-        moved = Traffic(whole=1.25 * layer.channels, kernels=1)
-        yield Streamed("pooling", moved, moved)
+        moved = MovedElements(whole=1.25 * layer.channels, kernels=1)
+        yield StreamedTemplate("pooling", moved, moved)
 
 
 @layer_templates.register
-def _(layer: Convolution, choice: Choice) -> Iterator[Template]:
+def _(layer: Convolution, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     places = layer.kernel_frames * layer.kernel_height * layer.kernel_width
     depth = layer.input_channels // layer.groups * places
     trained = choice.trained is None
-    yield Filter("convolution", layer.input_channels, layer.output_channels, depth, trained)
+    yield ConvolutionTemplate("convolution", layer.input_channels, layer.output_channels, depth, trained)
     if layer.bias and trained:
-        yield Streamed("bias_gradients", Traffic(), Traffic(whole=layer.output_channels, kernels=1))
+        yield StreamedTemplate(
+            "bias_gradients", MovedElements(), MovedElements(whole=layer.output_channels, kernels=1)
+        )
     if layer.shortcut:
-        yield _residual(layer.output_channels, choice.fusion)
+        yield _build_residual(layer.output_channels, choice.fusion)
 
 
 @layer_templates.register
-def _(layer: Modulation, choice: Choice) -> Iterator[Template]:
-    for matrix in _matrices(layer.tensors(), choice):
+def _(layer: Modulation, choice: KernelChoice) -> Iterator[OperatorTemplate]:
+    for matrix in _build_matrices(layer.list_tensors(), choice):
         yield matrix._replace(rows_of="sample")
     # Of three vectors, two shift and scale behind a norm and one scales what is added to the stream.
-    kernels = 1.0 if choice.fusion is Fusion.EAGER else 0.5
-    moved = (4.0 if choice.fusion is Fusion.EAGER else 2.0) * layer.hidden_size * layer.vectors / 3.0
-    each = Traffic(whole=moved, kernels=kernels * layer.vectors, flops=layer.hidden_size * layer.vectors)
-    yield Streamed("modulation", each, each.plus(each, 0.5))
+    kernels = 1.0 if choice.fusion is OperatorFusion.EAGER else 0.5
+    moved = (4.0 if choice.fusion is OperatorFusion.EAGER else 2.0) * layer.hidden_size * layer.vectors / 3.0
+    each = MovedElements(
+        whole=moved, kernels=kernels * layer.vectors, flops=layer.hidden_size * layer.vectors
+    )
+    yield StreamedTemplate("modulation", each, each.add_scaled(each, 0.5))
 
 
 @layer_templates.register
-def _(layer: Interaction, choice: Choice) -> Iterator[Template]:
+def _(layer: Interaction, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     del choice
-    yield Pairs("interaction", layer.features, layer.size)
+    yield InteractionTemplate("interaction", layer.features, layer.size)
 
 
 @layer_templates.register
-def _(layer: EmbeddingTable, choice: Choice) -> Iterator[Template]:
+def _(layer: EmbeddingTable, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     del choice
-    yield Lookups("embedding_table", layer.lookups_per_sample, layer.size)
+    yield LookupTemplate("embedding_table", layer.lookups_per_sample, layer.size)
 
 
 @layer_templates.register
-def _(layer: LearnedVectors, choice: Choice) -> Iterator[Template]:
+def _(layer: LearnedVectors, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     if layer.purpose in ("positions", "layer_scale"):
-        yield _residual(layer.size, choice.fusion)
+        yield _build_residual(layer.size, choice.fusion)
 
 
-def gathered(templates: Iterable[tuple[Template, float]]) -> tuple[Template, ...]:
+def merge_templates(templates: Iterable[tuple[OperatorTemplate, float]]) -> tuple[OperatorTemplate, ...]:
     """Equal operators as one that occurs more often; memory-bound ones of a name as one."""
-    streamed: dict[tuple[str, float], Streamed] = {}
-    others: dict[Template, Template] = {}
+    streamed: dict[tuple[str, float], StreamedTemplate] = {}
+    others: dict[OperatorTemplate, OperatorTemplate] = {}
     for template, count in templates:
-        if isinstance(template, Streamed):
+        if isinstance(template, StreamedTemplate):
             key = (template.name, template.gathers)
-            known = streamed.get(key) or Streamed(template.name, Traffic(), Traffic(), template.gathers)
+            known = streamed.get(key) or StreamedTemplate(
+                template.name, MovedElements(), MovedElements(), template.gathers
+            )
             streamed[key] = known._replace(
-                forward=known.forward.plus(template.forward, count),
-                backward=known.backward.plus(template.backward, count),
+                forward=known.forward.add_scaled(template.forward, count),
+                backward=known.backward.add_scaled(template.backward, count),
             )
             continue
         alike = template._replace(name="", times=1.0)
@@ -601,9 +640,9 @@ def gathered(templates: Iterable[tuple[Template, float]]) -> tuple[Template, ...
     return (*others.values(), *streamed.values())
 
 
-def block_templates(block: Block, choice: Choice) -> tuple[Template, ...]:
+def block_templates(block: LayerBlock, choice: KernelChoice) -> tuple[OperatorTemplate, ...]:
     """The operators of one repetition of a block, equal ones together."""
-    return gathered(
+    return merge_templates(
         (template, float(layer.count))
         for layer in block.layers
         for template in layer_templates(layer, choice)
@@ -611,20 +650,22 @@ def block_templates(block: Block, choice: Choice) -> tuple[Template, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OperatorBook:
+class OperatorCatalog:
     """The operators of every block of a model, for each choice of kernels that was asked for.
 
     ``loose`` is what stands outside the blocks, in front of the heads: norms and matrices. Of ``heads`` the
     language model's is left out, which tensor parallelism divides and a loss follows.
     """
 
-    blocks: tuple[Block, ...] = ()
-    loose: tuple[Block, ...] = ()
-    heads: tuple[Head, ...] = ()
-    _known: dict[Choice, tuple[tuple[Template, ...], ...]] = field(default_factory=dict, repr=False)
-    _loose: dict[Choice, tuple[Template, ...]] = field(default_factory=dict, repr=False)
+    blocks: tuple[LayerBlock, ...] = ()
+    loose: tuple[LayerBlock, ...] = ()
+    heads: tuple[ModelHead, ...] = ()
+    _known: dict[KernelChoice, tuple[tuple[OperatorTemplate, ...], ...]] = field(
+        default_factory=dict, repr=False
+    )
+    _loose: dict[KernelChoice, tuple[OperatorTemplate, ...]] = field(default_factory=dict, repr=False)
 
-    def of(self, choice: Choice) -> tuple[tuple[Template, ...], ...]:
+    def get_block_templates(self, choice: KernelChoice) -> tuple[tuple[OperatorTemplate, ...], ...]:
         """Templates of one repetition of each block, in order; blocks of the same content share theirs."""
         known = self._known.get(choice)
         if known is None:
@@ -632,7 +673,7 @@ class OperatorBook:
             known = self._known[choice] = tuple(distinct[block] for block in self.blocks)
         return known
 
-    def outside(self, choice: Choice) -> tuple[Template, ...]:
+    def get_outside_templates(self, choice: KernelChoice) -> tuple[OperatorTemplate, ...]:
         """Templates of all that stands outside the blocks."""
         known = self._loose.get(choice)
         if known is None:
@@ -644,9 +685,9 @@ class OperatorBook:
             )
             trained = choice.trained is None
             heads = (
-                (Matrix("head", head.input_size, head.output_size, trained=trained), 1.0)
+                (MatrixTemplate("head", head.input_size, head.output_size, trained=trained), 1.0)
                 for head in self.heads
                 if head.per == "token" and head.kind != "language_model"
             )
-            known = self._loose[choice] = gathered((*found, *heads))
+            known = self._loose[choice] = merge_templates((*found, *heads))
         return known

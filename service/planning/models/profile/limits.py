@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from service.planning.errors import PlanningError
-from service.planning.models.architecture import Architecture, Block, Layer
+from service.planning.models.architecture import Architecture, LayerBlock, ModelLayer
 from service.planning.models.layers import EmbeddingTable, SimpleLayer
 
 MOST_BLOCKS = 10_000
@@ -24,17 +24,17 @@ MOST_PARAMETERS = 2**53
 """Counts above it are not exact as a JSON number."""
 
 
-def layer_count(layer: Layer) -> int:
+def layer_count(layer: ModelLayer) -> int:
     """How many layers this is with all its repetitions."""
-    if isinstance(layer, Block):
+    if isinstance(layer, LayerBlock):
         return layer.count * sum(inner.count for inner in layer.layers)
     return layer.count
 
 
 def check_written(architecture: Architecture) -> None:
     """Refuse more layers than are worked out one by one."""
-    written = [layer.layers if isinstance(layer, Block) else (layer,) for layer in architecture.layers]
-    _check([len(layers) for layers in written], MOST_WRITTEN, "layers, repetitions aside", member="")
+    written = [layer.layers if isinstance(layer, LayerBlock) else (layer,) for layer in architecture.layers]
+    _check_total([len(layers) for layers in written], MOST_WRITTEN, "layers, repetitions aside", member="")
     seen: set[SimpleLayer] = set()
     before = 0
     different = []
@@ -42,21 +42,21 @@ def check_written(architecture: Architecture) -> None:
         seen.update(replace(layer, count=1) for layer in layers if not isinstance(layer, EmbeddingTable))
         different.append(len(seen) - before)
         before = len(seen)
-    _check(different, MOST_DIFFERENT, "different layers", member="")
+    _check_total(different, MOST_DIFFERENT, "different layers", member="")
 
 
 def check_depth(depths: list[int]) -> None:
     """Refuse more than ``MOST_BLOCKS`` units of depth; ``depths`` has those of each layer."""
-    _check(depths, MOST_BLOCKS, "blocks", code="TOO_MANY_BLOCKS")
+    _check_total(depths, MOST_BLOCKS, "blocks", code="TOO_MANY_BLOCKS")
 
 
 def check_layers(architecture: Architecture) -> None:
     """Refuse more than ``MOST_LAYERS`` layers."""
     counts = [layer_count(layer) for layer in architecture.layers]
-    _check(counts, MOST_LAYERS, "layers with their repetitions")
+    _check_total(counts, MOST_LAYERS, "layers with their repetitions")
 
 
-def _check(
+def _check_total(
     counts: list[int], most: int, what: str, *, code: str = "TOO_MANY_LAYERS", member: str = "/count"
 ) -> None:
     """Refuse counts of layers that sum to more than ``most``, with a pointer to where they pass it."""
@@ -69,16 +69,16 @@ def check_parameters(architecture: Architecture, parameter_count: int) -> None:
     """Refuse more than ``MOST_PARAMETERS``, with a pointer to the member by which there are too many."""
     if parameter_count <= MOST_PARAMETERS:
         return
-    pointers, sizes = zip(*_sizes(architecture), strict=True)
+    pointers, sizes = zip(*_list_sizes(architecture), strict=True)
     totals = zip(pointers, accumulate(sizes), strict=True)
     pointer = next((pointer for pointer, total in totals if total > MOST_PARAMETERS), "")
     raise PlanningError("TOO_MANY_PARAMETERS", pointer, f"more than {MOST_PARAMETERS} parameters")
 
 
-def _sizes(architecture: Architecture) -> Iterator[tuple[str, int]]:
+def _list_sizes(architecture: Architecture) -> Iterator[tuple[str, int]]:
     if architecture.embeddings:
-        yield "/embeddings", sum(tensor.size for tensor in architecture.embeddings.tensors())
-    for place, block in enumerate(architecture.blocks()):
-        yield f"/layers/{place}", block.count * sum(tensor.size * n for tensor, n in block.tensors())
+        yield "/embeddings", sum(tensor.size for tensor in architecture.embeddings.list_tensors())
+    for place, block in enumerate(architecture.list_blocks()):
+        yield f"/layers/{place}", block.count * sum(tensor.size * n for tensor, n in block.list_tensors())
     for place, head in enumerate(architecture.heads):
-        yield f"/heads/{place}", sum(tensor.size for tensor in head.tensors())
+        yield f"/heads/{place}", sum(tensor.size for tensor in head.list_tensors())

@@ -9,7 +9,7 @@ from typing import cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-Row = tuple[float, ...]
+SumRow = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,16 @@ class RunningSums:
 
     starts: tuple[int, ...]
     """How many rows stand before each run, and before the end."""
-    before: tuple[Row, ...]
+    before: tuple[SumRow, ...]
     """Their sums."""
-    rows: tuple[Row, ...]
+    rows: tuple[SumRow, ...]
     """The row that each run repeats, and one of nothing behind the last."""
 
     @overload
-    def __getitem__(self, count: int) -> Row: ...
+    def __getitem__(self, count: int) -> SumRow: ...
     @overload
     def __getitem__(self, count: NDArray[np.int64]) -> NDArray[np.float64]: ...
-    def __getitem__(self, count: int | NDArray[np.int64]) -> Row | NDArray[np.float64]:
+    def __getitem__(self, count: int | NDArray[np.int64]) -> SumRow | NDArray[np.float64]:
         """The sums of the first ``count`` rows."""
         if isinstance(count, np.ndarray):
             runs = np.searchsorted(self.starts, count, side="right") - 1
@@ -47,17 +47,17 @@ class RunningSums:
         )
 
 
-def running_sums(runs: Iterable[tuple[Row, int]], width: int) -> RunningSums:
+def running_sums(runs: Iterable[tuple[SumRow, int]], width: int) -> RunningSums:
     """The running sums of rows of ``width`` numbers, each repeated so many times."""
     counted = [(row, count) for row, count in runs if count]
     nothing = (0.0,) * width
 
-    def added(total: Row, run: tuple[Row, int]) -> Row:
+    def add_run(total: SumRow, run: tuple[SumRow, int]) -> SumRow:
         row, count = run
         return tuple(one + count * each for one, each in zip(total, row, strict=True))
 
     return RunningSums(
         starts=tuple(accumulate((count for _, count in counted), initial=0)),
-        before=tuple(accumulate(counted, added, initial=nothing)),
+        before=tuple(accumulate(counted, add_run, initial=nothing)),
         rows=(*(row for row, _ in counted), nothing),
     )

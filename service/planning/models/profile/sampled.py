@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.planning.models.architecture import Architecture, Block
+from service.planning.models.architecture import Architecture, LayerBlock
 from service.planning.models.layers import (
     Activation,
     Attention,
@@ -27,7 +27,7 @@ from service.planning.models.layers import (
     Resampling,
     SimpleLayer,
 )
-from service.planning.models.positions import BlockPositions, LayerPositions, Sample, block_positions
+from service.planning.models.positions import BlockPositions, LayerPositions, SampleShape, block_positions
 from service.planning.models.profile.activations import (
     ActivationTerms,
     activation_terms,
@@ -35,11 +35,17 @@ from service.planning.models.profile.activations import (
     selected_terms,
 )
 from service.planning.models.profile.iteration import STREAM_COPIES, live_elements
-from service.planning.models.profile.saved import NO_TERMS, at_positions, sampled_terms
-from service.planning.models.profile.whole import BlockProfile, Profile, activation_sums, is_loose, width_of
+from service.planning.models.profile.model import (
+    BlockProfile,
+    ModelProfile,
+    activation_sums,
+    get_block_width,
+    is_loose,
+)
+from service.planning.models.profile.saved import NO_TERMS, sampled_terms, scale_to_positions
 
 
-def _passing(  # noqa: PLR0911 - one kind a case
+def _count_passing_elements(  # noqa: PLR0911 - one kind a case
     layer: SimpleLayer, places: LayerPositions
 ) -> tuple[float, float]:
     """Elements that enter and leave one instance of a layer."""
@@ -67,7 +73,7 @@ WRITTEN_OUT = {"quick_gelu": 1, "gelu_new": 2}
 """Tensors beside input and result that a function of several operators holds in a forward pass."""
 
 
-class _Sampled(NamedTuple):
+class _SampledBlock(NamedTuple):
     """One repetition of a block over one sample."""
 
     terms: ActivationTerms
@@ -80,10 +86,10 @@ class _Sampled(NamedTuple):
     """Most that a forward pass alone holds."""
 
 
-def _live(layer: SimpleLayer, places: LayerPositions, stream: float) -> float:
+def _count_live_elements(layer: SimpleLayer, places: LayerPositions, stream: float) -> float:
     """What a forward pass holds while it is in a layer: the stream beside it, what enters and leaves."""
-    enters, leaves = _passing(layer, places)
-    inside = live_elements(layer).of(1) * places.entering
+    enters, leaves = _count_passing_elements(layer, places)
+    inside = live_elements(layer).count_device_elements(1) * places.entering
     if isinstance(layer, Attention) and layer.score_bias:
         seen = min(places.context, layer.window_tokens or places.context)
         inside += 2.0 * layer.query_heads * places.entering * seen
@@ -95,42 +101,46 @@ def _live(layer: SimpleLayer, places: LayerPositions, stream: float) -> float:
     return stream + enters + leaves
 
 
-def _sampled_block(block: Block, positions: BlockPositions) -> _Sampled:
+def _build_sampled_block(block: LayerBlock, positions: BlockPositions) -> _SampledBlock:
     terms = NO_TERMS
-    width = float(width_of(block) * positions.layers[0].entering) if block.layers else 0.0
+    width = float(get_block_width(block) * positions.layers[0].entering) if block.layers else 0.0
     selected = ActivationTerms(whole_elements=width)
     passing = inner = live = 0.0
     beside = width if len(block.layers) > 1 else 0.0
     for layer, places in zip(block.layers, positions.layers, strict=True):
         found = sampled_terms(layer, places)
-        terms = terms.plus(found, layer.count)
-        selected = selected.plus(_selected(layer, places, found), layer.count)
-        passing = max(passing, *_passing(layer, places))
+        terms = terms.add_scaled(found, layer.count)
+        selected = selected.add_scaled(_select_saved_terms(layer, places, found), layer.count)
+        passing = max(passing, *_count_passing_elements(layer, places))
         inner = max(inner, inner_elements(layer) * places.entering)
         if isinstance(layer, Convolution) and layer.shortcut:
             # What the other layers gave waits beside the shortcut and what it takes.
             beside = width + layer.output_channels * places.leaving
-        live = max(live, _live(layer, places, beside))
+        live = max(live, _count_live_elements(layer, places, beside))
     times = positions.instances
-    return _Sampled(
-        NO_TERMS.plus(terms, times),
-        NO_TERMS.plus(selected, times),
+    return _SampledBlock(
+        NO_TERMS.add_scaled(terms, times),
+        NO_TERMS.add_scaled(selected, times),
         *(figure * times for figure in (width, passing, inner, live)),
     )
 
 
-def _selected(layer: SimpleLayer, places: LayerPositions, terms: ActivationTerms) -> ActivationTerms:
+def _select_saved_terms(
+    layer: SimpleLayer, places: LayerPositions, terms: ActivationTerms
+) -> ActivationTerms:
     """What selective recomputation by operator keeps: inputs of convolutions and the like by halves."""
     match layer:
         case Attention() | FeedForward() | Normalization():
-            return at_positions(selected_terms(layer, activation_terms(layer)), places.entering)
+            return scale_to_positions(selected_terms(layer, activation_terms(layer)), places.entering)
         case Activation():
             return NO_TERMS
         case _:
             return selected_terms(layer, terms)
 
 
-def _answered(architecture: Architecture, found: Sequence[BlockPositions]) -> tuple[float, float]:
+def _count_output_elements(
+    architecture: Architecture, found: Sequence[BlockPositions]
+) -> tuple[float, float]:
     """Elements that the heads give for one sample, and those that enter them.
 
     Without a head, what the last block gives: a noise or a picture that is compared with another.
@@ -138,7 +148,7 @@ def _answered(architecture: Architecture, found: Sequence[BlockPositions]) -> tu
     kinds = {item.name: item.kind for item in architecture.inputs}
     first = architecture.inputs[0].name
     tokens = found[-1].leaving if found else 0
-    for block, positions in zip(architecture.blocks(), found, strict=True):
+    for block, positions in zip(architecture.list_blocks(), found, strict=True):
         if kinds[(block.over or (first,))[0]] == "tokens" and block.per == "position":
             tokens = positions.leaving
     given = entered = 0.0
@@ -148,12 +158,12 @@ def _answered(architecture: Architecture, found: Sequence[BlockPositions]) -> tu
         entered += float(head.input_size * places)
     if architecture.heads or not found:
         return given, entered
-    *_, last = architecture.blocks()
+    *_, last = architecture.list_blocks()
     places_of_last = found[-1].layers[-1]
-    return _passing(last.layers[-1], places_of_last)[1] * found[-1].instances, 0.0
+    return _count_passing_elements(last.layers[-1], places_of_last)[1] * found[-1].instances, 0.0
 
 
-def _skipped(architecture: Architecture, found: Sequence[BlockPositions]) -> list[float]:
+def _count_skip_elements(architecture: Architecture, found: Sequence[BlockPositions]) -> list[float]:
     """Elements of earlier blocks that wait beside each block for a later one to take them in.
 
     A block that takes in more channels than the one before it gave has the others from a block on the same
@@ -161,13 +171,13 @@ def _skipped(architecture: Architecture, found: Sequence[BlockPositions]) -> lis
     """
     width: dict[tuple[str, ...], float] = {}
     taken: list[tuple[int, int, float]] = []
-    for index, (block, positions) in enumerate(zip(architecture.blocks(), found, strict=True)):
+    for index, (block, positions) in enumerate(zip(architecture.list_blocks(), found, strict=True)):
         first = block.layers[0]
         before = width.get(block.over, 0.0)
         if isinstance(first, Normalization) and first.norm == "group" and 0.0 < before < first.size:
             entering = positions.layers[0].entering
             taken.append((index, entering, (first.size - before) * entering * positions.instances))
-        after = _channels(block)
+        after = _count_output_channels(block)
         if block.per == "position" and after:
             width[block.over] = after
     waiting = []
@@ -183,7 +193,7 @@ def _skipped(architecture: Architecture, found: Sequence[BlockPositions]) -> lis
     return waiting
 
 
-def _channels(block: Block) -> float:
+def _count_output_channels(block: LayerBlock) -> float:
     """Channels that a block gives, where its layers say."""
     for layer in reversed(block.layers):
         match layer:
@@ -198,10 +208,10 @@ def _channels(block: Block) -> float:
     return 0.0
 
 
-class _Whole(NamedTuple):
+class _SampledModel(NamedTuple):
     """Every block of a model over one sample."""
 
-    blocks: tuple[_Sampled, ...]
+    blocks: tuple[_SampledBlock, ...]
     positions: tuple[BlockPositions, ...]
     waiting: tuple[float, ...]
     answered: float
@@ -209,20 +219,20 @@ class _Whole(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _whole(architecture: Architecture, sample: Sample) -> _Whole:
+def _profile_sample(architecture: Architecture, sample: SampleShape) -> _SampledModel:
     positions = block_positions(architecture, sample)
-    known: dict[tuple[Block, BlockPositions], _Sampled] = {}
+    known: dict[tuple[LayerBlock, BlockPositions], _SampledBlock] = {}
     blocks = []
-    for block, places in zip(architecture.blocks(), positions, strict=True):
+    for block, places in zip(architecture.list_blocks(), positions, strict=True):
         key = (replace(block, count=1), places)
         if key not in known:
-            known[key] = _sampled_block(*key)
+            known[key] = _build_sampled_block(*key)
         blocks.append(known[key])
-    waiting = tuple(_skipped(architecture, positions))
-    return _Whole(tuple(blocks), positions, waiting, *_answered(architecture, positions))
+    waiting = tuple(_count_skip_elements(architecture, positions))
+    return _SampledModel(tuple(blocks), positions, waiting, *_count_output_elements(architecture, positions))
 
 
-def _read(block: Block, positions: BlockPositions) -> ActivationTerms:
+def _compute_cross_terms(block: LayerBlock, positions: BlockPositions) -> ActivationTerms:
     """The tensors that a block's cross-attention reads."""
     size = sum(
         (layer.cross_size or 0) * places.context * positions.instances
@@ -232,7 +242,9 @@ def _read(block: Block, positions: BlockPositions) -> ActivationTerms:
     return ActivationTerms(whole_elements=float(size), whole_inputs=float(size))
 
 
-def _runs(profile: Profile, architecture: Architecture, whole: _Whole) -> list[BlockProfile]:
+def _build_runs(
+    profile: ModelProfile, architecture: Architecture, whole: _SampledModel
+) -> list[BlockProfile]:
     """One profile for each run of equal blocks in order.
 
     What stands between blocks (stems, projectors, resamplings) is kept beside the block before it, or the
@@ -241,7 +253,7 @@ def _runs(profile: Profile, architecture: Architecture, whole: _Whole) -> list[B
     deep = iter(profile.blocks)
     runs: list[BlockProfile] = []
     ahead, read = NO_TERMS, set[tuple[str, ...]]()
-    rows = zip(architecture.layers, architecture.blocks(), whole.blocks, whole.positions, strict=True)
+    rows = zip(architecture.layers, architecture.list_blocks(), whole.blocks, whole.positions, strict=True)
     for layer, block, found, positions in rows:
         if not is_loose(layer):
             known = next(deep)._replace(
@@ -252,41 +264,41 @@ def _runs(profile: Profile, architecture: Architecture, whole: _Whole) -> list[B
             )
             if block.reads not in read and block.per == "position":
                 read.add(block.reads)
-                ahead = ahead.plus(_read(block, positions))
+                ahead = ahead.add_scaled(_compute_cross_terms(block, positions))
             if ahead is not NO_TERMS:
-                first, known = _cut(known, 1)
-                runs.append(_beside(first, ahead))
+                first, known = _split_run(known, 1)
+                runs.append(_add_terms(first, ahead))
                 ahead = NO_TERMS
             runs += [known] * (known.repeats > 0)
         elif runs:
-            others, last = _cut(runs[-1], runs[-1].repeats - 1)
+            others, last = _split_run(runs[-1], runs[-1].repeats - 1)
             runs[-1:] = [others] * (others.repeats > 0)
-            runs.append(_beside(last, NO_TERMS.plus(found.terms, block.count)))
+            runs.append(_add_terms(last, NO_TERMS.add_scaled(found.terms, block.count)))
         else:
-            ahead = ahead.plus(found.terms, block.count)
+            ahead = ahead.add_scaled(found.terms, block.count)
     return runs
 
 
-def _cut(run: BlockProfile, count: int) -> tuple[BlockProfile, BlockProfile]:
+def _split_run(run: BlockProfile, count: int) -> tuple[BlockProfile, BlockProfile]:
     """The first blocks of a run, and the others."""
     return run._replace(repeats=count), run._replace(repeats=run.repeats - count, start=run.start + count)
 
 
-def _beside(block: BlockProfile, terms: ActivationTerms) -> BlockProfile:
+def _add_terms(block: BlockProfile, terms: ActivationTerms) -> BlockProfile:
     return block._replace(
-        activations=block.activations.plus(terms),
-        selected=block.selected.plus(terms),
+        activations=block.activations.add_scaled(terms),
+        selected=block.selected.add_scaled(terms),
         width_elements=block.width_elements + terms.whole_elements + terms.split_elements,
     )
 
 
-def training_profile(profile: Profile, architecture: Architecture, sample: Sample) -> Profile:
+def training_profile(profile: ModelProfile, architecture: Architecture, sample: SampleShape) -> ModelProfile:
     """``profile`` with the activations of one sample in place of those of one token.
 
     Raises :class:`PlanningError` as :func:`block_positions` does.
     """
-    whole = _whole(architecture, sample)
-    runs = _runs(profile, architecture, whole)
+    whole = _profile_sample(architecture, sample)
+    runs = _build_runs(profile, architecture, whole)
     # The first repetition has what stands in front of the model, the last what stands behind it.
     starts = [run.start for run in runs]
     blocks = [
@@ -297,9 +309,9 @@ def training_profile(profile: Profile, architecture: Architecture, sample: Sampl
     ]
     activations = NO_TERMS
     for run in runs:
-        activations = activations.plus(run.activations, run.repeats)
+        activations = activations.add_scaled(run.activations, run.repeats)
     table = architecture.embeddings
-    masks = float(table.size * _tokens(architecture, whole)) if table and table.dropout else 0.0
+    masks = float(table.size * _count_table_tokens(architecture, whole)) if table and table.dropout else 0.0
     return profile._replace(
         sample=sample,
         blocks=tuple(blocks),
@@ -319,12 +331,12 @@ def training_profile(profile: Profile, architecture: Architecture, sample: Sampl
     )
 
 
-def _tokens(architecture: Architecture, whole: _Whole) -> int:
+def _count_table_tokens(architecture: Architecture, whole: _SampledModel) -> int:
     """Positions of the inputs that the token table is looked up for."""
     kinds = {item.name: item.kind for item in architecture.inputs}
     first = architecture.inputs[0].name
     found: dict[tuple[str, ...], int] = {}
-    for block, positions in zip(architecture.blocks(), whole.positions, strict=True):
+    for block, positions in zip(architecture.list_blocks(), whole.positions, strict=True):
         names = block.over or (first,)
         if all(kinds[name] in ("tokens", "source_tokens") for name in names):
             found[names] = positions.entering
@@ -342,16 +354,16 @@ class ForwardPass(NamedTuple):
     """What the decoder's cross-attention reads, if that is no text."""
 
 
-def forward_pass(architecture: Architecture, sample: Sample, *, decodes: bool) -> ForwardPass:
+def forward_pass(architecture: Architecture, sample: SampleShape, *, decodes: bool) -> ForwardPass:
     """What a forward pass over ``sample`` holds, and what of it a decoder's sequence and cache hold.
 
     Raises :class:`PlanningError` as :func:`block_positions` does.
     """
-    whole = _whole(architecture, sample)
+    whole = _profile_sample(architecture, sample)
     kinds = {item.name: item.kind for item in architecture.inputs}
     first = architecture.inputs[0].name
     live, left, read = 0.0, dict[str, int](), None
-    rows = zip(architecture.blocks(), whole.blocks, whole.positions, whole.waiting, strict=True)
+    rows = zip(architecture.list_blocks(), whole.blocks, whole.positions, whole.waiting, strict=True)
     for block, found, positions, waiting in rows:
         names = block.over or (first,)
         if decodes and kinds[names[0]] == "tokens":
@@ -367,7 +379,7 @@ def forward_pass(architecture: Architecture, sample: Sample, *, decodes: bool) -
     return ForwardPass(live, sum(left.values()) if decodes else 0, read)
 
 
-class Tables(NamedTuple):
+class EmbeddingTables(NamedTuple):
     """Embedding tables of a recommender: their parameters, and elements that a sample looks up and sums."""
 
     parameters: int
@@ -375,13 +387,13 @@ class Tables(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def embedding_tables(architecture: Architecture) -> Tables:
+def embedding_tables(architecture: Architecture) -> EmbeddingTables:
     """Tables whose rows are looked up: devices hold some of them each and send what was summed."""
     parameters = pooled = 0
-    for block in architecture.blocks():
+    for block in architecture.list_blocks():
         for layer in block.layers:
             if isinstance(layer, EmbeddingTable):
                 times = layer.count * block.count
                 parameters += layer.rows * layer.size * times
                 pooled += layer.size * times
-    return Tables(parameters, pooled)
+    return EmbeddingTables(parameters, pooled)

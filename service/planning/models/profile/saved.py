@@ -5,7 +5,7 @@ lookups and adaptive norms keep is said at :func:`sampled_terms`. Checked agains
 ``tests/oracles/tower_memory.py``.
 """
 
-from service.planning.models.architecture import Block
+from service.planning.models.architecture import LayerBlock
 from service.planning.models.layers import (
     Activation,
     Attention,
@@ -18,7 +18,7 @@ from service.planning.models.layers import (
     SimpleLayer,
 )
 from service.planning.models.positions import BlockPositions, LayerPositions
-from service.planning.models.profile.activations import ActivationTerms, Trained, activation_terms
+from service.planning.models.profile.activations import ActivationTerms, TrainedMatrices, activation_terms
 
 INDEX_BYTES = 8.0
 """An index into a table or into the cells that a maximum was taken of (64 bit)."""
@@ -26,26 +26,28 @@ INDEX_BYTES = 8.0
 NO_TERMS = ActivationTerms()
 
 
-def at_positions(terms: ActivationTerms, positions: float, seen: float = 0.0) -> ActivationTerms:
+def scale_to_positions(terms: ActivationTerms, positions: float, seen: float = 0.0) -> ActivationTerms:
     """Terms per position taken at each position, scores at each pair of positions."""
     pairs = positions * seen
     scaled = ActivationTerms(*[term * positions for term in terms])
     return scaled._replace(score_elements=terms.score_elements * pairs, score_bytes=terms.score_bytes * pairs)
 
 
-def _attention(layer: Attention, places: LayerPositions, trained: Trained | None) -> ActivationTerms:
+def _compute_attention_terms(
+    layer: Attention, places: LayerPositions, trained: TrainedMatrices | None
+) -> ActivationTerms:
     """Queries and results of each position, keys and values of each position that is read."""
     entering, _, context = places
     terms = activation_terms(layer, trained)
     seen = min(context, layer.window_tokens or context)
     crosses = layer.cross_size is not None
-    found = at_positions(terms, entering, seen)
+    found = scale_to_positions(terms, entering, seen)
     if crosses:
         heads = 0 if layer.key_value == "shared" else layer.key_value_heads
         key = heads * layer.head_size
         read = key + heads * (layer.value_head_size or layer.head_size)
         normed = key if layer.query_key_norm != "none" else 0
-        source = (layer.cross_size or 0) * _needed(trained, "key", "value")
+        source = (layer.cross_size or 0) * _count_saved_inputs(trained, "key", "value")
         elsewhere = context - entering
         found = found._replace(
             # What is read is one tensor for all blocks that read it.
@@ -68,7 +70,7 @@ def _attention(layer: Attention, places: LayerPositions, trained: Trained | None
     )
 
 
-def _modulated(vectors: int) -> int:
+def _count_modulation_tensors(vectors: int) -> int:
     """Tensors that a norm's output or a layer's result is kept as, to learn what multiplies them.
 
     Shift, scale and gate stand in this order; four are two scales and two gates, nine share one norm.
@@ -76,12 +78,12 @@ def _modulated(vectors: int) -> int:
     return {4: 4, 9: 5}.get(vectors, (vectors + 1) // 3 + vectors // 3)
 
 
-def _needed(trained: Trained | None, *names: str) -> float:
-    return 1.0 if trained is None else trained.inputs(*names)
+def _count_saved_inputs(trained: TrainedMatrices | None, *names: str) -> float:
+    return 1.0 if trained is None else trained.count_saved_inputs(*names)
 
 
 def sampled_terms(
-    layer: SimpleLayer, places: LayerPositions, trained: Trained | None = None
+    layer: SimpleLayer, places: LayerPositions, trained: TrainedMatrices | None = None
 ) -> ActivationTerms:
     """What the backward pass of a layer needs of one instance of its block.
 
@@ -92,9 +94,13 @@ def sampled_terms(
     entering, leaving, _ = places
     match layer:
         case Attention():
-            found = _attention(layer, places, trained)
+            found = _compute_attention_terms(layer, places, trained)
         case Convolution():
-            kept = 0.0 if layer.shortcut else layer.input_channels * entering * _needed(trained, "kernel")
+            kept = (
+                0.0
+                if layer.shortcut
+                else layer.input_channels * entering * _count_saved_inputs(trained, "kernel")
+            )
             found = ActivationTerms(whole_elements=kept, whole_inputs=kept)
         case Activation():
             found = ActivationTerms(whole_elements=float(layer.size * entering))
@@ -107,19 +113,23 @@ def sampled_terms(
         case Interaction():
             found = ActivationTerms(whole_elements=float(layer.features * layer.size * entering))
         case Modulation():
-            kept = _modulated(layer.vectors // layer.streams) * layer.hidden_size * entering
+            kept = _count_modulation_tensors(layer.vectors // layer.streams) * layer.hidden_size * entering
             found = ActivationTerms(whole_elements=float(kept + layer.condition_size))
         case LearnedVectors():
-            multiplied = {"layer_scale": 1, "modulation": _modulated(layer.rows)}.get(layer.purpose, 0)
+            multiplied = {"layer_scale": 1, "modulation": _count_modulation_tensors(layer.rows)}.get(
+                layer.purpose, 0
+            )
             found = ActivationTerms(whole_elements=float(multiplied * layer.size * entering))
         case _:
-            found = at_positions(activation_terms(layer, trained), entering, entering)
+            found = scale_to_positions(activation_terms(layer, trained), entering, entering)
     return found
 
 
-def sampled_activations(block: Block, positions: BlockPositions, trained: Trained | None) -> ActivationTerms:
+def sampled_activations(
+    block: LayerBlock, positions: BlockPositions, trained: TrainedMatrices | None
+) -> ActivationTerms:
     """Saved activations of one repetition of a block over its positions of one sample."""
     terms = NO_TERMS
     for layer, places in zip(block.layers, positions.layers, strict=True):
-        terms = terms.plus(sampled_terms(layer, places, trained), layer.count * positions.instances)
+        terms = terms.add_scaled(sampled_terms(layer, places, trained), layer.count * positions.instances)
     return terms

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from service.planning.hardware.storage import MatrixScheme, ModelFacts, Place, WeightFormat
-from service.planning.models.architecture import Architecture, Block
-from service.planning.models.layers import Attention, MixtureOfExperts, Split, Tensor
+from service.planning.hardware.storage import MatrixPath, MatrixScheme, ModelFacts, WeightFormat
+from service.planning.models.architecture import Architecture, LayerBlock
+from service.planning.models.layers import Attention, LayerTensor, MixtureOfExperts, TensorSplit
 
 
 class WeightMatrix(NamedTuple):
@@ -18,7 +18,7 @@ class WeightMatrix(NamedTuple):
     inputs: int
     outputs: int
     copies: int
-    split: Split
+    split: TensorSplit
     runs: tuple[range, ...]
     """The layers, in runs of neighbours."""
     key_value_heads: int = 0
@@ -84,33 +84,33 @@ class WeightInventory:
     """Of a model without shapes; else 0."""
     _known: dict[WeightFormat, StoredWeights] = field(default_factory=dict, repr=False)
 
-    def stored(self, weight_format: WeightFormat) -> StoredWeights:
+    def get_stored_weights(self, weight_format: WeightFormat) -> StoredWeights:
         """Bytes of the weights in ``weight_format``; worked out once for each format."""
         known = self._known.get(weight_format)
         if known is None:
-            known = self._known[weight_format] = self._stored(weight_format)
+            known = self._known[weight_format] = self._compute_stored_weights(weight_format)
         return known
 
-    def _stored(self, weight_format: WeightFormat) -> StoredWeights:
+    def _compute_stored_weights(self, weight_format: WeightFormat) -> StoredWeights:
         if self.parameter_count:
             return _NOTHING._replace(split=self.parameter_count * weight_format.mean_bits / 8.0)
         wide = weight_format.wide_bits / 8.0
         sums = {"split": self.vectors_split * wide, "whole": self.vectors_whole * wide}
         sums["expert"] = self.vectors_expert * wide
         key_value = 0.0
-        alike = _Alike(weight_format, self.facts)
+        alike = _EquallyStoredLayers(weight_format, self.facts)
         for matrix in self.matrices:
-            size = self._matrix_bytes(matrix, weight_format, alike)
-            sums[_part(matrix.split)] += size
+            size = self._compute_matrix_bytes(matrix, weight_format, alike)
+            sums[_classify_split(matrix.split)] += size
             if matrix.key_value_heads:
                 key_value += size
         table = weight_format.table(self.facts, self.table_size)
         head = weight_format.head(self.facts, self.table_size)
-        tied = table.bytes_of(*self.tied) if self.tied else 0.0
+        tied = table.compute_bytes(*self.tied) if self.tied else 0.0
         return StoredWeights(
-            table_split=table.bytes_of(self.table_size, self.table_rows) if self.table_rows else 0.0,
+            table_split=table.compute_bytes(self.table_size, self.table_rows) if self.table_rows else 0.0,
             table_whole=self.table_whole * wide,
-            head_split=sum(head.bytes_of(*shape) for shape in self.heads) + self.head_split * wide,
+            head_split=sum(head.compute_bytes(*shape) for shape in self.heads) + self.head_split * wide,
             head_whole=self.head_whole * wide,
             tied=tied,
             key_value=key_value,
@@ -118,31 +118,33 @@ class WeightInventory:
             **sums,
         )
 
-    def _matrix_bytes(self, matrix: WeightMatrix, weight_format: WeightFormat, alike: "_Alike") -> float:
-        def size(layer: int) -> float:
-            place = Place(matrix.module, layer, self.facts.depth, matrix.inputs)
+    def _compute_matrix_bytes(
+        self, matrix: WeightMatrix, weight_format: WeightFormat, alike: "_EquallyStoredLayers"
+    ) -> float:
+        def compute_layer_bytes(layer: int) -> float:
+            place = MatrixPath(matrix.module, layer, self.facts.depth, matrix.inputs)
             scheme: MatrixScheme = weight_format.scheme_of(place, self.facts)
-            return scheme.bytes_of(matrix.inputs, matrix.outputs)
+            return scheme.compute_bytes(matrix.inputs, matrix.outputs)
 
-        groups = chain.from_iterable(map(alike.groups, matrix.runs))
-        return matrix.copies * sum(count * size(layer) for layer, count in groups)
+        groups = chain.from_iterable(map(alike.list_groups, matrix.runs))
+        return matrix.copies * sum(count * compute_layer_bytes(layer) for layer, count in groups)
 
 
-class _Alike:
+class _EquallyStoredLayers:
     """Layers that a format stores alike, worked out once for each run of layers."""
 
     def __init__(self, weight_format: WeightFormat, facts: ModelFacts) -> None:
         self._key, self._facts = weight_format.layer_key, facts
         self._known: dict[range, tuple[tuple[int, int], ...]] = {}
 
-    def groups(self, run: range) -> tuple[tuple[int, int], ...]:
+    def list_groups(self, run: range) -> tuple[tuple[int, int], ...]:
         """A layer of each group, and how many there are in it."""
         known = self._known.get(run)
         if known is None:
-            known = self._known[run] = tuple(self._found(run))
+            known = self._known[run] = tuple(self._group_layers(run))
         return known
 
-    def _found(self, run: range) -> Iterator[tuple[int, int]]:
+    def _group_layers(self, run: range) -> Iterator[tuple[int, int]]:
         if self._key is None:
             yield 0, len(run)
             return
@@ -153,17 +155,17 @@ class _Alike:
         yield from counts.items()
 
 
-def _part(split: Split) -> str:
-    if split is Split.EXPERT:
+def _classify_split(split: TensorSplit) -> str:
+    if split is TensorSplit.EXPERT:
         return "expert"
-    return "whole" if split is Split.NONE else "split"
+    return "whole" if split is TensorSplit.NONE else "split"
 
 
-def _shape(tensor: Tensor) -> tuple[int, int, int] | None:
+def _get_matrix_shape(tensor: LayerTensor) -> tuple[int, int, int] | None:
     """Copies, inputs and outputs of a matrix; None for what no format packs."""
     if not tensor.multiplied:
         return None
-    if tensor.split is Split.EXPERT and len(tensor.shape) == 3:  # noqa: PLR2004
+    if tensor.split is TensorSplit.EXPERT and len(tensor.shape) == 3:  # noqa: PLR2004
         copies, outer, inner = tensor.shape
         return (copies, inner, outer) if tensor.name.endswith("down") else (copies, outer, inner)
     if len(tensor.shape) == 2:  # noqa: PLR2004
@@ -171,35 +173,35 @@ def _shape(tensor: Tensor) -> tuple[int, int, int] | None:
     return None
 
 
-class _Placed(NamedTuple):
+class _BlockTensor(NamedTuple):
     """A tensor of a block: its module, how often the block has it, and its key-value heads."""
 
     module: str
-    tensor: Tensor
+    tensor: LayerTensor
     repeats: int
     key_value_heads: int
 
 
-def _contents(block: Block) -> tuple[_Placed, ...]:
+def _list_stored_tensors(block: LayerBlock) -> tuple[_BlockTensor, ...]:
     """The tensors of one repetition of ``block`` that take room."""
     if block.reused:
         return ()
     return tuple(
-        _Placed(
+        _BlockTensor(
             f"{layer.kind}.{tensor.name}",
             tensor,
             layer.count,
             layer.key_value_heads if isinstance(layer, Attention) and tensor.name in ("key", "value") else 0,
         )
         for layer in block.layers
-        for tensor in layer.tensors()
+        for tensor in layer.list_tensors()
         if tensor.stored
     )
 
 
-def _placed(blocks: Iterable[Block]) -> Iterator[tuple[_Placed, list[range]]]:
+def _locate_tensors(blocks: Iterable[LayerBlock]) -> Iterator[tuple[_BlockTensor, list[range]]]:
     """Every tensor inside blocks with the layers that have it; blocks of the same layers are one."""
-    known: dict[tuple[int, ...], tuple[Block, list[range]]] = {}
+    known: dict[tuple[int, ...], tuple[LayerBlock, list[range]]] = {}
     start = 0
     for block in blocks:
         # By identity, which is quick to look up: equal layers elsewhere are brought together by shape.
@@ -207,101 +209,101 @@ def _placed(blocks: Iterable[Block]) -> Iterator[tuple[_Placed, list[range]]]:
         known.setdefault(content, (block, []))[1].append(range(start, start + block.count))
         start += block.count
     for block, layers in known.values():
-        for item in _contents(block):
+        for item in _list_stored_tensors(block):
             yield item, layers
 
 
-def _in_order(runs: Iterable[range]) -> tuple[range, ...]:
+def _sort_runs(runs: Iterable[range]) -> tuple[range, ...]:
     return tuple(sorted(runs, key=lambda run: run.start))
 
 
-class _Kind(NamedTuple):
+class _MatrixKind(NamedTuple):
     """What matrices have in common that are stored as one."""
 
     module: str
     inputs: int
     outputs: int
     copies: int
-    split: Split
+    split: TensorSplit
     key_value_heads: int
 
 
-class _Sizes:
+class _SplitSizes:
     """Elements of tensors, by how tensor parallelism divides them."""
 
     def __init__(self) -> None:
         self.split = self.whole = self.expert = 0.0
 
-    def add(self, split: Split, elements: float) -> None:
+    def add(self, split: TensorSplit, elements: float) -> None:
         """Count the elements of a tensor."""
-        part = _part(split)
+        part = _classify_split(split)
         setattr(self, part, getattr(self, part) + elements)
 
 
-def _list_matrices(deep: Iterable[Block]) -> tuple[tuple[WeightMatrix, ...], _Sizes]:
+def _list_matrices(deep: Iterable[LayerBlock]) -> tuple[tuple[WeightMatrix, ...], _SplitSizes]:
     """The matrices of blocks, equal ones together, and the elements of all that is no matrix."""
-    matrices: dict[_Kind, list[range]] = {}
-    vectors = _Sizes()
-    for placed, layers in _placed(deep):
-        tensor, shape = placed.tensor, _shape(placed.tensor)
+    matrices: dict[_MatrixKind, list[range]] = {}
+    vectors = _SplitSizes()
+    for placed, layers in _locate_tensors(deep):
+        tensor, shape = placed.tensor, _get_matrix_shape(placed.tensor)
         if shape is None:
             vectors.add(tensor.split, float(tensor.size * placed.repeats * sum(map(len, layers))))
             continue
         copies, inputs, outputs = shape
         copies *= placed.repeats
-        kind = _Kind(placed.module, inputs, outputs, copies, tensor.split, placed.key_value_heads)
+        kind = _MatrixKind(placed.module, inputs, outputs, copies, tensor.split, placed.key_value_heads)
         matrices.setdefault(kind, []).extend(layers)
-    return tuple(_matrix_of(kind, runs) for kind, runs in matrices.items()), vectors
+    return tuple(_build_weight_matrix(kind, runs) for kind, runs in matrices.items()), vectors
 
 
-def _matrix_of(kind: _Kind, runs: Iterable[range]) -> WeightMatrix:
+def _build_weight_matrix(kind: _MatrixKind, runs: Iterable[range]) -> WeightMatrix:
     return WeightMatrix(
         module=kind.module,
         inputs=kind.inputs,
         outputs=kind.outputs,
         copies=kind.copies,
         split=kind.split,
-        runs=_in_order(runs),
+        runs=_sort_runs(runs),
         key_value_heads=kind.key_value_heads,
     )
 
 
-def _tied_head(architecture: Architecture) -> tuple[int, int] | None:
+def _find_tied_head(architecture: Architecture) -> tuple[int, int] | None:
     """Inputs and outputs of the head that shares its matrix with the table."""
     tied = [
         (head.input_size, head.output_size)
         for head in architecture.heads
-        for tensor in head.tensors()
+        for tensor in head.list_tensors()
         if tensor.name == "weight" and head.kind in architecture.tied
     ]
     return tied[-1] if tied else None
 
 
-def _own_heads(architecture: Architecture) -> tuple[tuple[int, int], ...]:
+def _list_own_heads(architecture: Architecture) -> tuple[tuple[int, int], ...]:
     """Inputs and outputs of the language-model heads that have a matrix of their own."""
     return tuple(
         (head.input_size, head.output_size)
         for head in architecture.heads
-        for tensor in head.tensors()
+        for tensor in head.list_tensors()
         if tensor.name == "weight" and head.kind == "language_model" and head.kind not in architecture.tied
     )
 
 
-def _count_outside(architecture: Architecture, loose: Iterable[Block]) -> _Sizes:
+def _count_outside(architecture: Architecture, loose: Iterable[LayerBlock]) -> _SplitSizes:
     """Elements of other tensors of heads and of what stands outside blocks."""
-    outer = _Sizes()
+    outer = _SplitSizes()
     for head in architecture.heads:
-        for tensor in head.tensors():
+        for tensor in head.list_tensors():
             is_tied = head.kind in architecture.tied
             if tensor.name != "weight" or not (is_tied or head.kind == "language_model"):
                 outer.add(tensor.split, tensor.size)
     for block in loose:
-        for tensor, count in block.tensors():
+        for tensor, count in block.list_tensors():
             outer.add(tensor.split, float(tensor.size * count * block.count))
     return outer
 
 
-def _facts_of(deep: tuple[Block, ...], *, tied: bool) -> ModelFacts:
+def _build_facts(deep: tuple[LayerBlock, ...], *, tied: bool) -> ModelFacts:
     """What recipes of quantisation ask of a model."""
     layers = [layer for block in deep for layer in block.layers]
     ratios = (layer.query_heads / layer.key_value_heads for layer in layers if isinstance(layer, Attention))
@@ -315,12 +317,12 @@ def _facts_of(deep: tuple[Block, ...], *, tied: bool) -> ModelFacts:
 
 
 def weight_inventory(
-    architecture: Architecture, deep: tuple[Block, ...], loose: tuple[Block, ...]
+    architecture: Architecture, deep: tuple[LayerBlock, ...], loose: tuple[LayerBlock, ...]
 ) -> WeightInventory:
     """What ``architecture`` holds, its ``deep`` blocks apart from the ``loose`` layers beside them."""
     matrices, vectors = _list_matrices(deep)
     outer = _count_outside(architecture, loose)
-    table, tied = architecture.embeddings, _tied_head(architecture)
+    table, tied = architecture.embeddings, _find_tied_head(architecture)
     attention = [layer for block in deep for layer in block.layers if isinstance(layer, Attention)]
     return WeightInventory(
         matrices=matrices,
@@ -329,11 +331,11 @@ def weight_inventory(
         vectors_expert=vectors.expert,
         table_rows=table.vocabulary_size if table else 0,
         table_size=table.size if table else 0,
-        table_whole=float(sum(t.size for t in table.tensors() if t.name != "tokens")) if table else 0.0,
-        heads=_own_heads(architecture),
+        table_whole=float(sum(t.size for t in table.list_tensors() if t.name != "tokens")) if table else 0.0,
+        heads=_list_own_heads(architecture),
         head_split=outer.split,
         head_whole=outer.whole + outer.expert,
         tied=tied,
-        facts=_facts_of(deep, tied=tied is not None),
+        facts=_build_facts(deep, tied=tied is not None),
         key_value_heads=min((layer.key_value_heads for layer in attention), default=0),
     )

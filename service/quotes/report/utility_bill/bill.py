@@ -1,11 +1,11 @@
 """The electricity bill: by charge, by kind of charge and by billing period."""
 
-from service.quotes.report.money import break_even_table, lines_picture, lines_table
-from service.quotes.report.numbers import figures, money_figure
-from service.quotes.report.shapes import Block, Figures, Section, shown_blocks
-from service.quotes.report.utility_bill.charges import all_lines, charges_table
-from service.quotes.report.utility_bill.months import kinds_table, periods_picture
-from service.schemas.bill_answers import ElectricityAnswer, UtilityBillAnswer
+from service.quotes.report.money import build_break_even_table, build_lines_picture, build_lines_table
+from service.quotes.report.numbers import build_money_figure, list_figures
+from service.quotes.report.shapes import FigureList, ReportBlock, ReportSection, select_blocks
+from service.quotes.report.utility_bill.charges import build_all_lines_table, build_charges_table
+from service.quotes.report.utility_bill.months import build_kinds_table, build_periods_picture
+from service.schemas.bill_answers import ElectricityBill, UtilityBill
 
 _BILL_TOLD = frozenset(
     {
@@ -22,27 +22,27 @@ _WHOSE = {
 }
 
 
-def bill_section(answer: UtilityBillAnswer) -> Section:
+def build_bill_section(answer: UtilityBill) -> ReportSection:
     """The electricity bill: by charge and by billing period."""
     electricity = answer["electricity"]
     total = electricity.get("total")
     lines = electricity["lines"]
-    blocks: list[Block | None] = []
+    blocks: list[ReportBlock | None] = []
     if electricity.get("periods"):
-        blocks += [periods_picture(electricity), kinds_table(electricity)]
-        blocks += [charges_table(lines), all_lines(lines)]
+        blocks += [build_periods_picture(electricity), build_kinds_table(electricity)]
+        blocks += [build_charges_table(lines), build_all_lines_table(lines)]
     elif lines:
-        picture = lines_picture("electricity", "Electricity by equipment", lines, total)
-        blocks.append(picture or lines_table("Electricity", dict(electricity)))
-    blocks.append(Figures("Rent or buy", figures(answer, without=_BILL_TOLD)))
-    blocks.append(break_even_table(answer.get("break_even", [])))
-    return Section("bill", "Electricity bill", _bill_lead(electricity), shown_blocks(*blocks))
+        picture = build_lines_picture("electricity", "Electricity by equipment", lines, total)
+        blocks.append(picture or build_lines_table("Electricity", dict(electricity)))
+    blocks.append(FigureList("Rent or buy", list_figures(answer, without=_BILL_TOLD)))
+    blocks.append(build_break_even_table(answer.get("break_even", [])))
+    return ReportSection("bill", "Electricity bill", _format_bill_lead(electricity), select_blocks(*blocks))
 
 
-def _bill_lead(electricity: ElectricityAnswer) -> str:
+def _format_bill_lead(electricity: ElectricityBill) -> str:
     if "total" not in electricity:
         return "What the electricity costs is not known."
-    total = money_figure("total", electricity["total"])
+    total = build_money_figure("total", electricity["total"])
     text = f"The electricity costs {total.shown}"
     if total.low:
         text += f" (80% interval {total.low} to {total.high})"

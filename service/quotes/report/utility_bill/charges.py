@@ -4,19 +4,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 
-from service.quotes.report.money import amount_of
-from service.quotes.report.numbers import NOT_KNOWN, counted, money_text, words
-from service.quotes.report.shapes import Table
-from service.quotes.report.utility_bill.months import period_name, summed
-from service.schemas.bill_answers import ElectricityLine
+from service.quotes.report.money import format_amount
+from service.quotes.report.numbers import NOT_KNOWN, format_money, format_quantity, to_title
+from service.quotes.report.shapes import ReportTable
+from service.quotes.report.utility_bill.months import format_period, sum_amounts
+from service.schemas.bill_answers import ElectricityBillLine
 
 _MOST_LINES = 24
 
 
-def _name_of(line: ElectricityLine) -> str:
-    parts = [words(line["name"])]
+def _format_name(line: ElectricityBillLine) -> str:
+    parts = [to_title(line["name"])]
     if "price_period" in line:
-        parts.append(words(line["price_period"]))
+        parts.append(to_title(line["price_period"]))
     if "tier" in line:
         parts.append(f"tier {line['tier']}")
     if line.get("after_run"):
@@ -24,27 +24,29 @@ def _name_of(line: ElectricityLine) -> str:
     return ", ".join(parts)
 
 
-def charges_table(lines: Sequence[ElectricityLine]) -> Table:
+def build_charges_table(lines: Sequence[ElectricityBillLine]) -> ReportTable:
     """Each charge over all billing periods, the largest first."""
-    groups: defaultdict[tuple[str, str], list[ElectricityLine]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str], list[ElectricityBillLine]] = defaultdict(list)
     for line in lines:
-        groups[_name_of(line), line["unit"]].append(line)
+        groups[_format_name(line), line["unit"]].append(line)
     known = all("amount" in line for line in lines)
 
-    def size(item: tuple[tuple[str, str], list[ElectricityLine]]) -> Decimal:
+    def compute_sort_key(item: tuple[tuple[str, str], list[ElectricityBillLine]]) -> Decimal:
         return -abs(sum((Decimal(line["amount"]["amount"]) for line in item[1]), Decimal(0)))
 
-    ordered = sorted(groups.items(), key=size) if known else list(groups.items())
+    ordered = sorted(groups.items(), key=compute_sort_key) if known else list(groups.items())
     rows = [
-        (name, str(len(each)), _prices(each), summed(each, "amount") or NOT_KNOWN)
+        (name, str(len(each)), _format_prices(each), sum_amounts(each, "amount") or NOT_KNOWN)
         for (name, _), each in ordered
     ]
     caption = "Bill by charge, over all billing periods"
     head = ("Charge", "Lines", "Price of one", "Amount")
-    return Table(caption, head, rows, frozenset({1, 2, 3}), ("Together", "", "", summed(lines, "amount")))
+    return ReportTable(
+        caption, head, rows, frozenset({1, 2, 3}), ("Together", "", "", sum_amounts(lines, "amount"))
+    )
 
 
-def _prices(lines: Sequence[ElectricityLine]) -> str:
+def _format_prices(lines: Sequence[ElectricityBillLine]) -> str:
     prices = [line["unit_price"] for line in lines if "unit_price" in line]
     if not prices:
         return ""
@@ -52,21 +54,21 @@ def _prices(lines: Sequence[ElectricityLine]) -> str:
     code = prices[0]["currency_code"]
     unit = lines[0]["unit"].replace("_", " ")
     ends = dict.fromkeys((amounts[0], amounts[-1]))
-    return " to ".join(money_text(amount, code) for amount in ends) + f" per {unit}"
+    return " to ".join(format_money(amount, code) for amount in ends) + f" per {unit}"
 
 
-def all_lines(lines: Sequence[ElectricityLine]) -> Table:
+def build_all_lines_table(lines: Sequence[ElectricityBillLine]) -> ReportTable:
     """Every line of every billing period."""
     rows = [
         (
-            period_name(line["billing_period"]) if "billing_period" in line else "",
-            _name_of(line) + (f" ({line['note']})" if "note" in line else ""),
-            f"{counted(line['quantity'])} {line['unit'].replace('_', ' ')}",
-            money_text(**line["unit_price"]) if "unit_price" in line else "",
-            amount_of(line),
+            format_period(line["billing_period"]) if "billing_period" in line else "",
+            _format_name(line) + (f" ({line['note']})" if "note" in line else ""),
+            f"{format_quantity(line['quantity'])} {line['unit'].replace('_', ' ')}",
+            format_money(**line["unit_price"]) if "unit_price" in line else "",
+            format_amount(line),
         )
         for line in lines
     ]
     head = ("Billing period", "Charge", "Quantity", "Price of one", "Amount")
     caption = f"All {len(rows):,} lines of the bill"
-    return Table(caption, head, rows, frozenset({2, 3, 4}), is_folded=len(rows) > _MOST_LINES)
+    return ReportTable(caption, head, rows, frozenset({2, 3, 4}), is_folded=len(rows) > _MOST_LINES)

@@ -7,85 +7,100 @@ from service.quotes.report.numbers import (
     KG_CO2E,
     KWH,
     PERCENT,
-    digits,
-    figures,
-    quantity_figure,
-    shown,
-    words,
+    build_quantity_figure,
+    format_number,
+    format_value,
+    list_figures,
+    to_title,
 )
-from service.quotes.report.shapes import Figures, Section, Table, shown_blocks
-from service.schemas.bill_answers import UtilityBillAnswer
-from service.schemas.energy_answers import CarbonAnswer
+from service.quotes.report.shapes import FigureList, ReportSection, ReportTable, select_blocks
+from service.schemas.bill_answers import UtilityBill
+from service.schemas.energy_answers import CarbonEmissions
 
 
-def emissions_section(answer: UtilityBillAnswer) -> Section:
+def build_emissions_section(answer: UtilityBill) -> ReportSection:
     """Emissions by method, which do not add up, and water."""
     carbon = answer["carbon"]
     told = [
-        f"{digits(each['value'])} {words(each['name']).lower()}" for each in answer.get("equivalents", [])
+        f"{format_number(each['value'])} {to_title(each['name']).lower()}"
+        for each in answer.get("equivalents", [])
     ]
     lead = "Figures of different methods stand beside each other; they do not add up."
     if told:
         lead += f" The energy may be pictured as {', '.join(told)}: an illustration, no measure."
-    return Section(
+    return ReportSection(
         "emissions",
         "Emissions and water",
         lead,
-        shown_blocks(
-            Figures("Emissions", figures(carbon)),
-            _methods(carbon),
-            _market(carbon),
-            _embodied(carbon),
-            _intensity(carbon),
-            Figures("Water", [*figures(_only(answer, "water_liters")), *figures(answer.get("water", {}))]),
+        select_blocks(
+            FigureList("Emissions", list_figures(carbon)),
+            _build_methods_table(carbon),
+            _build_market_table(carbon),
+            _build_embodied_table(carbon),
+            _build_intensity_table(carbon),
+            FigureList(
+                "Water",
+                [
+                    *list_figures(_select_member(answer, "water_liters")),
+                    *list_figures(answer.get("water", {})),
+                ],
+            ),
         ),
     )
 
 
-def _only(answer: Mapping[str, Any], member: str) -> dict[str, Any]:
+def _select_member(answer: Mapping[str, Any], member: str) -> dict[str, Any]:
     return {member: answer[member]} if member in answer else {}
 
 
-def _methods(carbon: Mapping[str, Any]) -> Table:
+def _build_methods_table(carbon: Mapping[str, Any]) -> ReportTable:
     rows = [
         (
-            words(name.removesuffix("_method")),
-            words(method["emission_rate"]),
-            words(method.get("accounting", "not said")),
+            to_title(name.removesuffix("_method")),
+            to_title(method["emission_rate"]),
+            to_title(method.get("accounting", "not said")),
             "by interval" if method["in_time"] else "mean times energy",
         )
         for name, method in carbon.items()
         if name.endswith("_method")
     ]
-    return Table("What the intensities count", ("Figure", "Rate", "Counted", "Summed"), rows)
+    return ReportTable("What the intensities count", ("Figure", "Rate", "Counted", "Summed"), rows)
 
 
-def _market(carbon: CarbonAnswer) -> Table:
+def _build_market_table(carbon: CarbonEmissions) -> ReportTable:
     rows = [
         (
-            words(line["name"]),
-            shown(line["share"], PERCENT),
-            shown(line["kwh"], KWH),
-            shown(line["kg_co2e"], KG_CO2E),
+            to_title(line["name"]),
+            format_value(line["share"], PERCENT),
+            format_value(line["kwh"], KWH),
+            format_value(line["kg_co2e"], KG_CO2E),
             line["source"],
         )
         for line in carbon.get("market_based_lines", [])
     ]
     head = ("Instrument", "Share", "Energy", "Emissions", "Source")
-    return Table("Market-based emissions by instrument", head, rows, frozenset({1, 2, 3}))
+    return ReportTable("Market-based emissions by instrument", head, rows, frozenset({1, 2, 3}))
 
 
-def _embodied(carbon: CarbonAnswer) -> Table:
+def _build_embodied_table(carbon: CarbonEmissions) -> ReportTable:
     rows = [
-        (words(line["name"]), quantity_figure("kg_co2e", line["kg_co2e"], KG_CO2E).cell, line["source"])
+        (
+            to_title(line["name"]),
+            build_quantity_figure("kg_co2e", line["kg_co2e"], KG_CO2E).cell,
+            line["source"],
+        )
         for line in carbon.get("embodied_lines", [])
     ]
-    return Table("Share of making the machines", ("Machines", "Emissions", "Source"), rows, frozenset({1}))
+    return ReportTable(
+        "Share of making the machines", ("Machines", "Emissions", "Source"), rows, frozenset({1})
+    )
 
 
-def _intensity(carbon: CarbonAnswer) -> Table:
+def _build_intensity_table(carbon: CarbonEmissions) -> ReportTable:
     rows = [
-        (words(each["per"]), quantity_figure("kg_co2e", each["kg_co2e"], KG_CO2E).cell)
+        (to_title(each["per"]), build_quantity_figure("kg_co2e", each["kg_co2e"], KG_CO2E).cell)
         for each in carbon.get("software_carbon_intensity", [])
     ]
-    return Table("Software carbon intensity (ISO/IEC 21031)", ("Per", "Emissions"), rows, frozenset({1}))
+    return ReportTable(
+        "Software carbon intensity (ISO/IEC 21031)", ("Per", "Emissions"), rows, frozenset({1})
+    )

@@ -3,95 +3,99 @@
 from collections.abc import Mapping
 from typing import Any
 
-from service.quotes.report.charts import About, Bar, bars, stacked
+from service.quotes.report.charts import ChartBar, ChartLabel, render_bars, stack_bars
 from service.quotes.report.numbers import (
     KW,
     KWH,
-    Scale,
-    digits,
-    figures,
-    quantity_figure,
-    scale_of,
-    with_unit,
-    words,
+    UnitScale,
+    add_unit,
+    build_quantity_figure,
+    format_number,
+    list_figures,
+    select_scale,
+    to_title,
 )
-from service.quotes.report.rounding import printed
-from service.quotes.report.scaling import linear
-from service.quotes.report.shapes import Figures, Picture, Section, Table, shown_blocks
-from service.quotes.report.utility_bill.load_profile import load_blocks
-from service.schemas.bill_answers import UtilityBillAnswer
-from service.schemas.energy_answers import EnergyAnswer
+from service.quotes.report.rounding import round_to_sum
+from service.quotes.report.scaling import build_linear_axis
+from service.quotes.report.shapes import FigureList, ReportChart, ReportSection, ReportTable, select_blocks
+from service.quotes.report.utility_bill.load_profile import build_load_blocks
+from service.schemas.bill_answers import UtilityBill
+from service.schemas.energy_answers import EnergyEstimate
 
 
-def energy_section(answer: UtilityBillAnswer) -> Section:
+def build_energy_section(answer: UtilityBill) -> ReportSection:
     """Energy, and the course of the power."""
     energy = answer["energy"]
-    rest = figures(energy)
-    return Section(
+    rest = list_figures(energy)
+    return ReportSection(
         "energy",
         "Energy and power",
-        _energy_lead(energy),
-        shown_blocks(
-            _equipment(energy),
-            Figures("Energy and power", rest),
-            *load_blocks(energy.get("load_profile")),
+        _format_energy_lead(energy),
+        select_blocks(
+            _build_equipment_picture(energy),
+            FigureList("Energy and power", rest),
+            *build_load_blocks(energy.get("load_profile")),
         ),
     )
 
 
-def _energy_lead(energy: EnergyAnswer) -> str:
+def _format_energy_lead(energy: EnergyEstimate) -> str:
     if "facility_kwh" in energy:
-        text = f"At the meter of the building: {quantity_figure('kwh', energy['facility_kwh'], KWH).shown}"
+        text = (
+            f"At the meter of the building: {build_quantity_figure('kwh', energy['facility_kwh'], KWH).shown}"
+        )
     elif "it_kwh" in energy:
-        text = f"Drawn by the equipment: {quantity_figure('kwh', energy['it_kwh'], KWH).shown}"
+        text = f"Drawn by the equipment: {build_quantity_figure('kwh', energy['it_kwh'], KWH).shown}"
     else:
         return "The energy of the run is not known."
     if "peak_kw" in energy:
-        text += f", at most {quantity_figure('kw', energy['peak_kw'], KW).shown}"
+        text += f", at most {build_quantity_figure('kw', energy['peak_kw'], KW).shown}"
     return f"{text}."
 
 
-def _equipment(energy: EnergyAnswer) -> Picture | None:
+def _build_equipment_picture(energy: EnergyEstimate) -> ReportChart | None:
     place = "facility_kwh" if any("facility_kwh" in line for line in energy["lines"]) else "it_kwh"
     lines: list[tuple[str, Mapping[str, Any], str]] = [
-        (words(line["name"]), line[place], line["source"])  # type: ignore[literal-required]
+        (to_title(line["name"]), line[place], line["source"])  # type: ignore[literal-required]
         for line in energy["lines"]
         if place in line
     ]
     if not lines or len(lines) < len(energy["lines"]):
         return None
     summed = sum(quantity["value"] for _, quantity, _ in lines)
-    scale = scale_of(KWH, summed)
-    texts = printed([q["value"] / scale.factor for _, q, _ in lines], summed / scale.factor)
-    named = [(name, with_unit(text, scale), q) for (name, q, _), text in zip(lines, texts.parts, strict=True)]
-    rows = stacked([(name, text, q["value"]) for name, text, q in named])
+    scale = select_scale(KWH, summed)
+    texts = round_to_sum([q["value"] / scale.factor for _, q, _ in lines], summed / scale.factor)
+    named = [(name, add_unit(text, scale), q) for (name, q, _), text in zip(lines, texts.parts, strict=True)]
+    rows = stack_bars([(name, text, q["value"]) for name, text, q in named])
     whole = energy.get("facility_kwh") if place == "facility_kwh" else energy.get("it_kwh")
     low, high = (whole["low"], whole["high"]) if whole else (summed, summed)
-    rows.append(Bar("Together", with_unit(texts.whole, scale), 0.0, summed, low, high, is_total=True))
+    rows.append(ChartBar("Together", add_unit(texts.whole, scale), 0.0, summed, low, high, is_total=True))
     where = "at the meter of the building" if place == "facility_kwh" else "that the equipment draws"
     caption = f"Energy {where}, by equipment"
-    axis = linear(*(end for row in rows for end in (row.end, row.high or 0.0)), unit=scale.factor)
+    axis = build_linear_axis(*(end for row in rows for end in (row.end, row.high or 0.0)), unit=scale.factor)
     description = "; ".join(f"{name} {text}" for name, text, _ in named)
-    chart = bars(About("equipment", caption, description), rows, axis, scale)
-    table = Table(
+    chart = render_bars(ChartLabel("equipment", caption, description), rows, axis, scale)
+    table = ReportTable(
         caption,
         ("Equipment", scale.unit, f"80% interval, {scale.unit}", "Where the figure comes from"),
         [
             (
                 name,
                 text,
-                _interval(q, scale),
+                _format_interval(q, scale),
                 source,
             )
             for (name, q, source), text in zip(lines, texts.parts, strict=True)
         ],
         frozenset({1, 2}),
-        ("Together", texts.whole, _interval(whole, scale), ""),
+        ("Together", texts.whole, _format_interval(whole, scale), ""),
     )
-    return Picture(caption, chart, table)
+    return ReportChart(caption, chart, table)
 
 
-def _interval(quantity: Mapping[str, Any] | None, scale: Scale) -> str:
+def _format_interval(quantity: Mapping[str, Any] | None, scale: UnitScale) -> str:
     if quantity is None:
         return ""
-    return f"{digits(quantity['low'] / scale.factor)} to {digits(quantity['high'] / scale.factor)}"
+    return (
+        f"{format_number(quantity['low'] / scale.factor)} to {format_number(quantity['high'] / scale.factor)}"
+    )

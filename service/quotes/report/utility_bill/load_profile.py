@@ -4,72 +4,86 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from service.quotes.report.charts import About, Bar, Slot, bars, course
-from service.quotes.report.numbers import KW, KWH, SECONDS, digits, in_scale, scale_of, shown, words
-from service.quotes.report.scaling import linear
-from service.quotes.report.shapes import Block, Picture, Table
-from service.schemas.energy_answers import LoadProfileAnswer
+from service.quotes.report.charts import ChartBar, ChartLabel, TimeSlot, render_bars, render_time_series
+from service.quotes.report.numbers import (
+    KW,
+    KWH,
+    SECONDS,
+    format_in_scale,
+    format_number,
+    format_value,
+    select_scale,
+    to_title,
+)
+from service.quotes.report.scaling import build_linear_axis
+from service.quotes.report.shapes import ReportBlock, ReportChart, ReportTable
+from service.schemas.energy_answers import LoadProfileEstimate
 
 _MOST_SLOTS = 96
 _HOUR_SECONDS = 3600.0
 
 
-def load_blocks(profile: LoadProfileAnswer | None) -> list[Block | None]:
+def build_load_blocks(profile: LoadProfileEstimate | None) -> list[ReportBlock | None]:
     """The course of the power, as far as it is known."""
     if profile is None:
         return []
-    blocks: list[Block | None] = [_phases(profile)]
+    blocks: list[ReportBlock | None] = [_build_phases_picture(profile)]
     if profile.get("intervals_kw"):
-        blocks.append(_course(profile))
+        blocks.append(_build_power_picture(profile))
     return blocks
 
 
-def _phases(profile: LoadProfileAnswer) -> Picture:
+def _build_phases_picture(profile: LoadProfileEstimate) -> ReportChart:
     """Mean power by phase: an area of one over the other would not say in which order they come."""
     phases = [
         (phase, phase["it_kwh"] / (phase["seconds"] / _HOUR_SECONDS) if phase["seconds"] else 0.0)
         for phase in profile["phases"]
     ]
-    scale = scale_of(KW, max((power for _, power in phases), default=0.0))
+    scale = select_scale(KW, max((power for _, power in phases), default=0.0))
     caption = "Mean power of the equipment by phase of the run"
     rows = [
-        Bar(f"{words(phase['name'])}, {shown(phase['seconds'], SECONDS)}", in_scale(power, scale), 0.0, power)
+        ChartBar(
+            f"{to_title(phase['name'])}, {format_value(phase['seconds'], SECONDS)}",
+            format_in_scale(power, scale),
+            0.0,
+            power,
+        )
         for phase, power in phases
     ]
     description = "; ".join(f"{row.name}: {row.shown}" for row in rows)
-    chart = bars(
-        About("load-phases", caption, description),
+    chart = render_bars(
+        ChartLabel("load-phases", caption, description),
         rows,
-        linear(*(row.end for row in rows), unit=scale.factor),
+        build_linear_axis(*(row.end for row in rows), unit=scale.factor),
         scale,
     )
-    table = Table(
+    table = ReportTable(
         caption,
         ("Phase", "Time", f"Mean power, {scale.unit}", "Energy"),
         [
             (
-                words(phase["name"]),
-                shown(phase["seconds"], SECONDS),
-                digits(power / scale.factor),
-                shown(phase["it_kwh"], KWH),
+                to_title(phase["name"]),
+                format_value(phase["seconds"], SECONDS),
+                format_number(power / scale.factor),
+                format_value(phase["it_kwh"], KWH),
             )
             for phase, power in phases
         ],
         frozenset({1, 2, 3}),
     )
-    note = f"From switching on to switching off: {shown(profile['elapsed_seconds'], SECONDS)}."
+    note = f"From switching on to switching off: {format_value(profile['elapsed_seconds'], SECONDS)}."
     if "highest_interval_kw" in profile:
-        highest = shown(profile["highest_interval_kw"], KW)
+        highest = format_value(profile["highest_interval_kw"], KW)
         note += f" Highest mean of {profile['interval_minutes']} minutes at the meter: {highest}."
-    return Picture(caption, chart, table, note)
+    return ReportChart(caption, chart, table, note)
 
 
-def slots_of(kw: Sequence[float], interval_seconds: float) -> list[Slot]:
+def build_slots(kw: Sequence[float], interval_seconds: float) -> list[TimeSlot]:
     """Intervals in as many stretches as a chart has room for, as equal as whole intervals allow."""
     count = min(len(kw), _MOST_SLOTS)
     bounds = [round(place * len(kw) / count) for place in range(count + 1)]
     return [
-        Slot(
+        TimeSlot(
             begin * interval_seconds,
             end * interval_seconds,
             sum(kw[begin:end]) / (end - begin),
@@ -80,10 +94,10 @@ def slots_of(kw: Sequence[float], interval_seconds: float) -> list[Slot]:
     ]
 
 
-def _course(profile: LoadProfileAnswer) -> Picture:
-    slots = slots_of(profile["intervals_kw"], profile["interval_minutes"] * 60.0)
-    power = scale_of(KW, max(slot.high for slot in slots))
-    time = scale_of(SECONDS, slots[-1].end)
+def _build_power_picture(profile: LoadProfileEstimate) -> ReportChart:
+    slots = build_slots(profile["intervals_kw"], profile["interval_minutes"] * 60.0)
+    power = select_scale(KW, max(slot.high for slot in slots))
+    time = select_scale(SECONDS, slots[-1].end)
     caption = "Power at the meter in time"
     first = profile.get("first_interval_at")
     count = len(profile["intervals_kw"])
@@ -93,31 +107,31 @@ def _course(profile: LoadProfileAnswer) -> Picture:
     if first:
         note += f"; from {first} on"
     description = (
-        f"Mean power between {shown(min(slot.mean for slot in slots), KW)} and "
-        f"{shown(max(slot.mean for slot in slots), KW)} over {in_scale(slots[-1].end, time)}."
+        f"Mean power between {format_value(min(slot.mean for slot in slots), KW)} and "
+        f"{format_value(max(slot.mean for slot in slots), KW)} over {format_in_scale(slots[-1].end, time)}."
     )
-    chart = course(
-        About("course", caption, description),
+    chart = render_time_series(
+        ChartLabel("course", caption, description),
         slots,
         time._replace(unit=f"time since the first interval, {time.unit}"),
         power,
     )
-    table = Table(
+    table = ReportTable(
         caption,
         ("From", *(f"{name}, {power.unit}" for name in ("Mean", "Least", "Most"))),
         [
             (
-                _moment(first, slot.start) if first else in_scale(slot.start, time),
-                *(digits(kw / power.factor) for kw in (slot.mean, slot.low, slot.high)),
+                _format_moment(first, slot.start) if first else format_in_scale(slot.start, time),
+                *(format_number(kw / power.factor) for kw in (slot.mean, slot.low, slot.high)),
             )
             for slot in slots
         ],
         frozenset({1, 2, 3}),
         is_folded=True,
     )
-    return Picture(caption, chart, table, f"{note}.")
+    return ReportChart(caption, chart, table, f"{note}.")
 
 
-def _moment(first: str, seconds: float) -> str:
+def _format_moment(first: str, seconds: float) -> str:
     at = datetime.fromisoformat(first).astimezone(UTC) + timedelta(seconds=seconds)
     return f"{at:%Y-%m-%d %H:%M} UTC"

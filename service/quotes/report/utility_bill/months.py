@@ -6,18 +6,18 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from service.quotes.report.charts import About, Bar, bars
-from service.quotes.report.money import money_ladder
-from service.quotes.report.numbers import digits, money_text, scale_of, words
-from service.quotes.report.rounding import printed
-from service.quotes.report.scaling import linear
-from service.quotes.report.shapes import Picture, Table
-from service.schemas.bill_answers import BillingPeriodAnswer, ElectricityAnswer, ElectricityLine
+from service.quotes.report.charts import ChartBar, ChartLabel, render_bars
+from service.quotes.report.money import build_money_ladder
+from service.quotes.report.numbers import format_money, format_number, select_scale, to_title
+from service.quotes.report.rounding import round_to_sum
+from service.quotes.report.scaling import build_linear_axis
+from service.quotes.report.shapes import ReportChart, ReportTable
+from service.schemas.bill_answers import BillingPeriod, ElectricityBill, ElectricityBillLine
 
 _LONGEST_MONTH = 31
 
 
-def period_name(period: BillingPeriodAnswer) -> str:
+def format_period(period: BillingPeriod) -> str:
     """A calendar month, or its first and last day."""
     first, after = (date.fromisoformat(period[end]) for end in ("start_date", "end_date"))
     if first.day == after.day == 1 and (after - first).days <= _LONGEST_MONTH:
@@ -26,66 +26,66 @@ def period_name(period: BillingPeriodAnswer) -> str:
     return f"{period['start_date']} to {last.isoformat()}"
 
 
-def periods_picture(electricity: ElectricityAnswer) -> Picture:
+def build_periods_picture(electricity: ElectricityBill) -> ReportChart:
     """Totals by billing period."""
     periods = electricity["periods"]
     code = periods[0]["total"]["currency_code"]
     rows = [
-        Bar(
-            period_name(period["billing_period"]) + (", after the run" if period.get("after_run") else ""),
-            money_text(**period["total"]),
+        ChartBar(
+            format_period(period["billing_period"]) + (", after the run" if period.get("after_run") else ""),
+            format_money(**period["total"]),
             0.0,
             float(period["total"]["amount"]),
         )
         for period in periods
     ]
-    scale = scale_of(money_ladder(code), max(abs(row.end) for row in rows))
-    axis = linear(*(row.end for row in rows), unit=scale.factor)
+    scale = select_scale(build_money_ladder(code), max(abs(row.end) for row in rows))
+    axis = build_linear_axis(*(row.end for row in rows), unit=scale.factor)
     caption = "Bill by billing period"
-    chart = bars(
-        About("periods", caption, "; ".join(f"{row.name}: {row.shown}" for row in rows)),
+    chart = render_bars(
+        ChartLabel("periods", caption, "; ".join(f"{row.name}: {row.shown}" for row in rows)),
         rows,
         axis,
         scale,
     )
     energy = [period["energy_kwh"] for period in periods]
-    kwh = printed(energy, sum(energy))
-    table = Table(
+    kwh = round_to_sum(energy, sum(energy))
+    table = ReportTable(
         caption,
         ("Billing period", "Energy, kWh", "Peak, kW", "Amount"),
         [
-            (row.name, text, digits(period["peak_kw"]), row.shown)
+            (row.name, text, format_number(period["peak_kw"]), row.shown)
             for row, text, period in zip(rows, kwh.parts, periods, strict=True)
         ],
         frozenset({1, 2, 3}),
-        ("Together", kwh.whole, "", summed(periods, "total")),
+        ("Together", kwh.whole, "", sum_amounts(periods, "total")),
     )
-    return Picture(caption, chart, table)
+    return ReportChart(caption, chart, table)
 
 
-def summed(items: Sequence[Mapping[str, Any]], member: str) -> str:
+def sum_amounts(items: Sequence[Mapping[str, Any]], member: str) -> str:
     """The sum of amounts, to the last digit of each; empty where they are of several currencies."""
     amounts = [item[member] for item in items if member in item]
     codes = {amount["currency_code"] for amount in amounts}
     if len(codes) != 1:
         return ""
-    return money_text(sum((Decimal(amount["amount"]) for amount in amounts), Decimal(0)), codes.pop())
+    return format_money(sum((Decimal(amount["amount"]) for amount in amounts), Decimal(0)), codes.pop())
 
 
-def kinds_table(electricity: ElectricityAnswer) -> Table:
+def build_kinds_table(electricity: ElectricityBill) -> ReportTable:
     """Amounts by kind of charge, of each billing period."""
     kinds = list(dict.fromkeys(line.get("kind", "energy") for line in electricity["lines"]))
-    cells: defaultdict[tuple[str, str], list[ElectricityLine]] = defaultdict(list)
+    cells: defaultdict[tuple[str, str], list[ElectricityBillLine]] = defaultdict(list)
     for line in electricity["lines"]:
         if "billing_period" in line:
             cells[line["billing_period"]["start_date"], line.get("kind", "energy")].append(line)
     rows = [
         (
-            period_name(period["billing_period"]),
-            *(summed(cells[period["billing_period"]["start_date"], kind], "amount") for kind in kinds),
-            money_text(**period["total"]),
+            format_period(period["billing_period"]),
+            *(sum_amounts(cells[period["billing_period"]["start_date"], kind], "amount") for kind in kinds),
+            format_money(**period["total"]),
         )
         for period in electricity["periods"]
     ]
-    head = ("Billing period", *(words(kind) for kind in kinds), "Together")
-    return Table("Bill by kind of charge and period", head, rows, frozenset(range(1, len(head))))
+    head = ("Billing period", *(to_title(kind) for kind in kinds), "Together")
+    return ReportTable("Bill by kind of charge and period", head, rows, frozenset(range(1, len(head))))

@@ -13,7 +13,7 @@ from typing import Any
 from service.kit.database.engine import Database
 from service.nodes import repository
 from service.nodes.tables import NodeRow
-from service.protocol.nodes import Heartbeat
+from service.protocol.nodes import NodeHeartbeatRequest
 
 HEARTBEAT_SECONDS = 30.0
 BEATS_A_WRITE = 15
@@ -25,7 +25,7 @@ _FORGOTTEN_AFTER = timedelta(hours=1)
 
 
 @dataclass(slots=True)
-class Heard:
+class LastHeartbeat:
     """What a node said last, and how many of its heartbeats are not written."""
 
     tenant_id: str
@@ -34,21 +34,23 @@ class Heard:
     unwritten: int = field(default=0)
 
 
-class Heartbeats:
+class HeartbeatRegistry:
     """The nodes that this process has heard."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._heard: dict[str, Heard] = {}
+        self._heard: dict[str, LastHeartbeat] = {}
         self._lock = threading.Lock()
 
-    def note(self, row: NodeRow, at: datetime, beat: Heartbeat, *, is_written: bool) -> None:
+    def record_heartbeat(
+        self, row: NodeRow, at: datetime, beat: NodeHeartbeatRequest, *, is_written: bool
+    ) -> None:
         """Keep what a node said; what it says first is written at the next occasion."""
         said = {"activity": beat.activity, "spool": beat.spool.model_dump(mode="json")}
         with self._lock:
             before = self._heard.get(row.id)
             unwritten = BEATS_A_WRITE if before is None else before.unwritten + 1
-            self._heard[row.id] = Heard(row.tenant_id, at, said, 0 if is_written else unwritten)
+            self._heard[row.id] = LastHeartbeat(row.tenant_id, at, said, 0 if is_written else unwritten)
 
     def write(self, least: int = BEATS_A_WRITE) -> int:
         """Write down the nodes of which so many heartbeats are not written; their number."""
@@ -58,8 +60,8 @@ class Heartbeats:
             if latest is not None:
                 self._heard = {i: h for i, h in self._heard.items() if latest - h.at < _FORGOTTEN_AFTER}
         if due:
-            with self._database.writing() as session:
-                repository.note_heard(session, due)
+            with self._database.open_writer() as session:
+                repository.record_last_seen(session, due)
             with self._lock:
                 for node_id, heard in due.items():
                     now = self._heard.get(node_id)
@@ -67,7 +69,7 @@ class Heartbeats:
                         now.unwritten -= min(heard.unwritten, now.unwritten)
         return len(due)
 
-    def of(self, row: NodeRow, time: datetime) -> dict[str, Any]:
+    def get_status(self, row: NodeRow, time: datetime) -> dict[str, Any]:
         """What is known of a node: its last sign of life, and what it said then."""
         heard = self._heard.get(row.id)
         if heard is not None and (row.last_seen_at is None or heard.at >= row.last_seen_at):

@@ -12,7 +12,7 @@ unwanted: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVa
 """Set once nobody waits for the work of a context; None where nobody can leave."""
 
 
-def check_wanted() -> None:
+def check_cancelled() -> None:
     """Between two pieces of long work: end it here if nobody waits for it any more."""
     left = unwanted.get()
     if left is not None and left.is_set():

@@ -23,7 +23,7 @@ _PULL: Final = 1e-4
 """Holds what no time tells at its start."""
 
 
-class Range(NamedTuple):
+class ConstantRange(NamedTuple):
     """Where a constant starts, and between what it is plausible; all above zero."""
 
     low: float
@@ -38,25 +38,29 @@ class Range(NamedTuple):
 Residuals = Callable[[Mapping[str, float]], Sequence[float]]
 
 
-def best(ranges: Mapping[str, Range], residuals: Residuals) -> dict[str, float]:
+def fit_values(ranges: Mapping[str, ConstantRange], residuals: Residuals) -> dict[str, float]:
     """The values of least absolute residuals; what nothing tells stays at its start."""
     names = list(ranges)
-    low, start, high = (np.log([getattr(ranges[name], end) for name in names]) for end in Range._fields)
+    low, start, high = (
+        np.log([getattr(ranges[name], end) for name in names]) for end in ConstantRange._fields
+    )
 
-    def left(point: _Vector) -> _Vector:
+    def compute_residuals(point: _Vector) -> _Vector:
         values = dict(zip(names, np.exp(point).tolist(), strict=True))
         return np.array([*residuals(values), *(_PULL * (point - start))])
 
     point, damping = start, _DAMPING
-    found = left(point)
+    found = compute_residuals(point)
     for _ in range(_STEPS):
-        slopes = np.array([(left(point + _STEP * unit) - found) / _STEP for unit in np.eye(len(names))]).T
+        slopes = np.array(
+            [(compute_residuals(point + _STEP * unit) - found) / _STEP for unit in np.eye(len(names))]
+        ).T
         weighed = slopes.T / np.maximum(np.abs(found), _LEAST_RESIDUAL)
         normal = weighed @ slopes
         scale = np.diag(np.diag(normal) + _PULL**2)
         moved = np.clip(point - np.linalg.solve(normal + damping * scale, weighed @ found), low, high)
-        tried = left(moved)
-        if _loss(tried) < _loss(found):
+        tried = compute_residuals(moved)
+        if _compute_loss(tried) < _compute_loss(found):
             point, found, damping = moved, tried, max(damping / 3.0, _PULL**2)
         else:
             damping *= 4.0
@@ -65,7 +69,7 @@ def best(ranges: Mapping[str, Range], residuals: Residuals) -> dict[str, float]:
     return dict(zip(names, np.exp(point).tolist(), strict=True))
 
 
-def _loss(residuals: _Vector) -> float:
+def _compute_loss(residuals: _Vector) -> float:
     """Absolute values, but squares of the smallest: their sum has a slope everywhere."""
     size = np.abs(residuals)
     return float(np.sum(np.where(size > _LEAST_RESIDUAL, size, size**2 / _LEAST_RESIDUAL)))

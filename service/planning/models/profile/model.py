@@ -1,6 +1,6 @@
 """What an architecture costs per token: the coefficients that every estimate multiplies.
 
-Derived once per architecture by :func:`profile_of`; a catalog model keeps its profile.
+Derived once per architecture by :func:`build_profile`; a catalog model keeps its profile.
 """
 
 from collections import Counter
@@ -14,18 +14,18 @@ from service.planning.models.architecture import (
     MODELLED_INPUTS,
     MODELLED_KINDS,
     Architecture,
-    Block,
-    Head,
-    Layer,
+    LayerBlock,
+    ModelHead,
+    ModelLayer,
 )
 from service.planning.models.layers import (
     Attention,
+    LayerTensor,
     Linear,
     MixtureOfExperts,
-    Split,
-    Tensor,
+    TensorSplit,
 )
-from service.planning.models.positions import BlockPositions, Sample
+from service.planning.models.positions import BlockPositions, SampleShape
 from service.planning.models.profile.activations import (
     ACTIVATION_KINDS,
     ActivationTerms,
@@ -35,7 +35,7 @@ from service.planning.models.profile.activations import (
 )
 from service.planning.models.profile.attention import AttentionWork, attention_work
 from service.planning.models.profile.iteration import IterationElements, iteration_elements
-from service.planning.models.profile.layer_operators import OperatorBook
+from service.planning.models.profile.layer_operators import OperatorCatalog
 from service.planning.models.profile.limits import check_depth, check_layers, check_parameters, check_written
 from service.planning.models.profile.runs import RunningSums, running_sums
 from service.planning.models.profile.weights import WeightInventory, weight_inventory
@@ -53,7 +53,7 @@ class BlockProfile(NamedTuple):
     """Elements per token of the block's input, which recomputation keeps."""
     selected: ActivationTerms
     """What selective recomputation by operator keeps."""
-    block: Block
+    block: LayerBlock
     start: int
     """How many single blocks stand before it."""
     positions: BlockPositions | None = None
@@ -73,7 +73,7 @@ class StageParameters(NamedTuple):
     expert: float
 
 
-class Profile(NamedTuple):
+class ModelProfile(NamedTuple):
     """Coefficients of a whole model."""
 
     parameter_count: int
@@ -96,10 +96,10 @@ class Profile(NamedTuple):
     embedding: StageParameters
     head: StageParameters
     """Parameters of the heads, without tied tensors, and of what stands outside blocks."""
-    table_tensors: tuple[Tensor, ...]
-    head_tensors: tuple[tuple[Tensor, int], ...]
+    table_tensors: tuple[LayerTensor, ...]
+    head_tensors: tuple[tuple[LayerTensor, int], ...]
     """Each with how often it occurs."""
-    tied_tensors: tuple[Tensor, ...]
+    tied_tensors: tuple[LayerTensor, ...]
     tied_parameters: int
     vocabulary_size: int
     head_saved_elements: float
@@ -130,7 +130,7 @@ class Profile(NamedTuple):
     unserved_kinds: frozenset[str]
     """Those of them that a decoder of tokens meets: what it is served with is not known."""
     weights: WeightInventory
-    operators: OperatorBook
+    operators: OperatorCatalog
     """What the blocks multiply and move, in their order."""
     iteration_elements: IterationElements = IterationElements()
     """Largest intermediates per token under inference."""
@@ -142,13 +142,13 @@ class Profile(NamedTuple):
     """False for a model of which only the number of parameters is known."""
     sampled: Architecture | None = None
     """What memory is asked of by the sample (``sampled``); None where coefficients per token say it all."""
-    sample: Sample | None = None
+    sample: SampleShape | None = None
     """Of a profile whose one token is one sample: which."""
     passed: Architecture | None = None
     """What is served by forward passes over whole requests; None of a model that decodes."""
 
 
-def width_of(block: Block) -> int:
+def get_block_width(block: LayerBlock) -> int:
     """Elements per position of the input of a block."""
     layer = block.layers[0]
     for name in ("hidden_size", "size", "input_size", "input_channels"):
@@ -158,24 +158,24 @@ def width_of(block: Block) -> int:
     return 0
 
 
-def sizes_of(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
+def count_sizes(counted: Iterable[tuple[LayerTensor, int]]) -> tuple[int, int, int]:
     """Elements of tensors that tensor parallelism splits, of those it does not, and of experts."""
     split = whole = expert = 0
     for tensor, count in counted:
-        if tensor.split is Split.EXPERT:
+        if tensor.split is TensorSplit.EXPERT:
             expert += tensor.size * count
-        elif tensor.split is Split.NONE:
+        elif tensor.split is TensorSplit.NONE:
             whole += tensor.size * count
         else:
             split += tensor.size * count
     return split, whole, expert
 
 
-def _block_profile(block: Block) -> BlockProfile:
-    width = width_of(block)
+def _build_block_profile(block: LayerBlock) -> BlockProfile:
+    width = get_block_width(block)
     return BlockProfile(
         block.count,
-        *sizes_of(block.tensors()),
+        *count_sizes(block.list_tensors()),
         activations=block_activations(block),
         width_elements=width,
         selected=selected_activations(block, width),
@@ -190,44 +190,44 @@ def activation_sums(profiles: Iterable[BlockProfile]) -> RunningSums:
     return running_sums(rows, 2 * len(ActivationTerms._fields) + 1)
 
 
-def _block_profiles(blocks: tuple[Block, ...], starts: Iterable[int]) -> tuple[BlockProfile, ...]:
+def _build_block_profiles(blocks: tuple[LayerBlock, ...], starts: Iterable[int]) -> tuple[BlockProfile, ...]:
     """One profile a block in order; blocks of the same content are worked out once."""
-    known = {replace(block, count=1): _block_profile(block) for block in _distinct(blocks)}
+    known = {replace(block, count=1): _build_block_profile(block) for block in _merge_equal_blocks(blocks)}
     return tuple(
         known[replace(block, count=1)]._replace(repeats=block.count, block=block, start=start)
         for block, start in zip(blocks, starts, strict=False)
     )
 
 
-def _distinct(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+def _merge_equal_blocks(blocks: tuple[LayerBlock, ...]) -> tuple[LayerBlock, ...]:
     """Blocks of the same content as one: a hybrid of a hundred layers has three or four of them."""
-    counts: Counter[Block] = Counter()
+    counts: Counter[LayerBlock] = Counter()
     for block in blocks:
         counts[replace(block, count=1)] += block.count
     return tuple(replace(block, count=count) for block, count in counts.items())
 
 
-def is_loose(layer: Layer) -> bool:
+def is_loose(layer: ModelLayer) -> bool:
     """Whether this is no unit of depth: what stands outside blocks and is a matrix or less."""
-    if isinstance(layer, Block):
+    if isinstance(layer, LayerBlock):
         return not layer.unit
-    return isinstance(layer, Linear) or not any(tensor.multiplied for tensor in layer.tensors())
+    return isinstance(layer, Linear) or not any(tensor.multiplied for tensor in layer.list_tensors())
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _ModelParts:
     """An architecture taken apart: its units of depth, and what stands beside them."""
 
     architecture: Architecture
-    in_order: tuple[Block, ...]
+    in_order: tuple[LayerBlock, ...]
     """The units of depth, one after the other."""
-    loose_in_order: tuple[Block, ...]
+    loose_in_order: tuple[LayerBlock, ...]
     """What stands beside them."""
-    blocks: tuple[Block, ...]
+    blocks: tuple[LayerBlock, ...]
     """All blocks, equal ones together."""
-    deep: tuple[Block, ...]
+    deep: tuple[LayerBlock, ...]
     """Those that are units of depth."""
-    loose: tuple[Block, ...]
+    loose: tuple[LayerBlock, ...]
     """Those that are none."""
 
     @cached_property
@@ -236,132 +236,132 @@ class _Parts:
         return [layer for layer in self.layers if isinstance(layer, MixtureOfExperts)]
 
     @cached_property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[ModelLayer]:
         """One of each of their layers."""
         return [layer for block in self.blocks for layer in block.layers]
 
     @cached_property
-    def tensors(self) -> list[tuple[Tensor, int]]:
+    def tensors(self) -> list[tuple[LayerTensor, int]]:
         """Tensors inside blocks, each with how often it occurs."""
-        return [(tensor, n * block.count) for block in self.blocks for tensor, n in block.tensors()]
+        return [(tensor, n * block.count) for block in self.blocks for tensor, n in block.list_tensors()]
 
     @cached_property
-    def table_tensors(self) -> tuple[Tensor, ...]:
+    def table_tensors(self) -> tuple[LayerTensor, ...]:
         """Tensors of the embeddings."""
         table = self.architecture.embeddings
-        return tuple(table.tensors()) if table else ()
+        return tuple(table.list_tensors()) if table else ()
 
     @cached_property
-    def head_tensors(self) -> list[tuple[Tensor, bool]]:
+    def head_tensors(self) -> list[tuple[LayerTensor, bool]]:
         """Tensors of the heads, each with whether it is tied to the embeddings."""
         return [
             (tensor, head.kind in self.architecture.tied and tensor.name == "weight")
             for head in self.architecture.heads
-            for tensor in head.tensors()
+            for tensor in head.list_tensors()
         ]
 
     @cached_property
-    def tied_tensors(self) -> tuple[Tensor, ...]:
+    def tied_tensors(self) -> tuple[LayerTensor, ...]:
         """Tensors of the heads that are those of the embeddings."""
         return tuple(tensor for tensor, tied in self.head_tensors if tied)
 
     @cached_property
-    def own_tensors(self) -> list[Tensor]:
+    def own_tensors(self) -> list[LayerTensor]:
         """Tensors of the heads that are not tied."""
         return [tensor for tensor, tied in self.head_tensors if not tied]
 
     @cached_property
-    def behind(self) -> tuple[tuple[Tensor, int], ...]:
+    def tail_tensors(self) -> tuple[tuple[LayerTensor, int], ...]:
         """What stands with the heads, each with how often it occurs."""
-        loose = [(tensor, n * block.count) for block in self.loose for tensor, n in block.tensors()]
+        loose = [(tensor, n * block.count) for block in self.loose for tensor, n in block.list_tensors()]
         return (*loose, *((tensor, 1) for tensor in self.own_tensors))
 
     @cached_property
-    def language_heads(self) -> list[Head]:
+    def language_heads(self) -> list[ModelHead]:
         """Heads that give tokens."""
         return [head for head in self.architecture.heads if head.kind == "language_model"]
 
 
-def _take_apart(architecture: Architecture) -> _Parts:
+def _split_architecture(architecture: Architecture) -> _ModelParts:
     """The parts of an architecture; refuses one that is too deep."""
-    blocks = tuple(architecture.blocks())
+    blocks = tuple(architecture.list_blocks())
     placed = tuple(zip(architecture.layers, blocks, strict=True))
     check_depth([0 if is_loose(layer) else block.count for layer, block in placed])
     in_order = tuple(block for layer, block in placed if not is_loose(layer))
     loose = tuple(block for layer, block in placed if is_loose(layer))
-    return _Parts(
+    return _ModelParts(
         architecture=architecture,
         in_order=in_order,
         loose_in_order=loose,
-        blocks=_distinct(blocks),
-        deep=_distinct(in_order),
-        loose=_distinct(loose),
+        blocks=_merge_equal_blocks(blocks),
+        deep=_merge_equal_blocks(in_order),
+        loose=_merge_equal_blocks(loose),
     )
 
 
-def _fixed_parameters(parts: _Parts) -> int:
+def _count_fixed_parameters(parts: _ModelParts) -> int:
     """Parameters of embeddings and heads, a tied tensor once."""
     return sum(tensor.size for tensor in (*parts.table_tensors, *parts.own_tensors))
 
 
-def _parameter_count(parts: _Parts) -> int:
-    return _fixed_parameters(parts) + sum(tensor.size * n for tensor, n in parts.tensors)
+def _count_parameters(parts: _ModelParts) -> int:
+    return _count_fixed_parameters(parts) + sum(tensor.size * n for tensor, n in parts.tensors)
 
 
-def _active_parameter_count(parts: _Parts) -> int:
+def _count_active_parameters(parts: _ModelParts) -> int:
     active = round(sum(tensor.size * tensor.active * n for tensor, n in parts.tensors))
-    return _fixed_parameters(parts) + active
+    return _count_fixed_parameters(parts) + active
 
 
-def _quantisable_parameters(parts: _Parts) -> int:
+def _count_quantisable_parameters(parts: _ModelParts) -> int:
     return sum(
         tensor.size * n * block.count
         for block in parts.deep
-        for tensor, n in block.tensors()
+        for tensor, n in block.list_tensors()
         if tensor.multiplied and tensor.name != "router"
     )
 
 
-def _vocabulary_size(parts: _Parts) -> int:
+def _get_vocabulary_size(parts: _ModelParts) -> int:
     return parts.language_heads[0].output_size if parts.language_heads else 0
 
 
-def _embedding_mask_bytes(architecture: Architecture) -> float:
+def _compute_embedding_mask_bytes(architecture: Architecture) -> float:
     table = architecture.embeddings
     return float(table.size) if table and table.dropout else 0.0
 
 
-def _single(blocks: Iterable[Block]) -> tuple[Block, ...]:
+def _reset_counts(blocks: Iterable[LayerBlock]) -> tuple[LayerBlock, ...]:
     """Each of them once."""
     return tuple(replace(block, count=1) for block in blocks)
 
 
-def _matmul_flops(parts: _Parts) -> float:
+def _count_matmul_flops(parts: _ModelParts) -> float:
     """Forward FLOPs per token of all matrix multiplications with weights."""
     heads = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in parts.head_tensors)
     return heads + sum(2.0 * tensor.elements * tensor.multiplied * n for tensor, n in parts.tensors)
 
 
-def _head_saved_elements(parts: _Parts) -> float:
+def _count_head_saved_elements(parts: _ModelParts) -> float:
     """Elements per token that the backward pass needs behind the last block."""
     heads = parts.language_heads
     own = heads[0].input_size if heads else 0
     return own + sum(block_activations(block).whole_elements * block.count for block in parts.loose)
 
 
-def _activations(profiles: Iterable[BlockProfile]) -> ActivationTerms:
+def _sum_activations(profiles: Iterable[BlockProfile]) -> ActivationTerms:
     """Those of all blocks together."""
     activations = ActivationTerms()
     for profile in profiles:
-        activations = activations.plus(profile.activations, profile.repeats)
+        activations = activations.add_scaled(profile.activations, profile.repeats)
     return activations
 
 
-def _largest(block: BlockProfile) -> float:
+def _count_activation_elements(block: BlockProfile) -> float:
     return block.activations.whole_elements + block.activations.split_elements
 
 
-def _attention(parts: _Parts) -> tuple[AttentionWork, ...]:
+def _build_attention_work(parts: _ModelParts) -> tuple[AttentionWork, ...]:
     """The attention of all blocks; cross-attention alone decodes nothing: its text is read anew."""
     generates = bool(parts.language_heads) or not parts.architecture.heads
     attention = attention_work(parts.blocks, generates=generates)
@@ -370,13 +370,13 @@ def _attention(parts: _Parts) -> tuple[AttentionWork, ...]:
     return tuple(work._replace(caches=False) for work in attention)
 
 
-def _unmodelled_kinds(parts: _Parts) -> frozenset[str]:
+def _list_unmodelled_kinds(parts: _ModelParts) -> frozenset[str]:
     unmodelled = {layer.kind for layer in parts.layers if layer.kind not in MODELLED_KINDS}
     inputs = parts.architecture.inputs
     return frozenset(unmodelled | {item.kind for item in inputs if item.kind not in MODELLED_INPUTS})
 
 
-def _expert_blocks(parts: _Parts) -> int:
+def _count_expert_blocks(parts: _ModelParts) -> int:
     return sum(
         block.count
         for block in parts.deep
@@ -384,7 +384,7 @@ def _expert_blocks(parts: _Parts) -> int:
     )
 
 
-def profile_of(architecture: Architecture) -> Profile:
+def build_profile(architecture: Architecture) -> ModelProfile:
     """The coefficients of ``architecture``.
 
     Parameters are counted as PyTorch counts those of the model's class: a tied tensor once, buffers
@@ -393,57 +393,59 @@ def profile_of(architecture: Architecture) -> Profile:
     ``MOST_LAYERS`` layers or ``MOST_PARAMETERS`` parameters.
     """
     check_written(architecture)
-    parts = _take_apart(architecture)
+    parts = _split_architecture(architecture)
     starts = accumulate((block.count for block in parts.in_order), initial=0)
-    profiles = _block_profiles(parts.in_order, starts)
-    parameter_count = _parameter_count(parts)
+    profiles = _build_block_profiles(parts.in_order, starts)
+    parameter_count = _count_parameters(parts)
     check_parameters(architecture, parameter_count)
     check_layers(architecture)
-    attention = _attention(parts)
+    attention = _build_attention_work(parts)
     generates = any(work.caches for work in attention)
-    return Profile(
+    return ModelProfile(
         parameter_count=parameter_count,
-        active_parameter_count=_active_parameter_count(parts),
+        active_parameter_count=_count_active_parameters(parts),
         blocks=profiles,
         block_count=sum(profile.repeats for profile in profiles),
         prefixes=running_sums(((profile.sizes, profile.repeats) for profile in profiles), 3),
-        activations=_activations(profiles),
+        activations=_sum_activations(profiles),
         activation_prefixes=activation_sums(profiles),
-        deepest=max(profiles, key=_largest, default=None),
+        deepest=max(profiles, key=_count_activation_elements, default=None),
         block_sizes=tuple({profile.sizes for profile in profiles}),
         width_elements=float(sum(profile.width_elements * profile.repeats for profile in profiles)),
-        embedding=StageParameters(*sizes_of((tensor, 1) for tensor in parts.table_tensors)),
-        head=StageParameters(*sizes_of(parts.behind)),
+        embedding=StageParameters(*count_sizes((tensor, 1) for tensor in parts.table_tensors)),
+        head=StageParameters(*count_sizes(parts.tail_tensors)),
         table_tensors=parts.table_tensors,
-        head_tensors=parts.behind,
+        head_tensors=parts.tail_tensors,
         tied_tensors=parts.tied_tensors,
         tied_parameters=sum(tensor.size for tensor in parts.tied_tensors),
-        vocabulary_size=_vocabulary_size(parts),
-        head_saved_elements=_head_saved_elements(parts),
-        embedding_mask_bytes=_embedding_mask_bytes(architecture),
-        matmul_flops_per_token=_matmul_flops(parts),
+        vocabulary_size=_get_vocabulary_size(parts),
+        head_saved_elements=_count_head_saved_elements(parts),
+        embedding_mask_bytes=_compute_embedding_mask_bytes(architecture),
+        matmul_flops_per_token=_count_matmul_flops(parts),
         head_flops_per_token=sum(2.0 * head.input_size * head.output_size for head in parts.language_heads),
         attention=attention,
-        quantisable_parameters=_quantisable_parameters(parts),
-        expert_parameters=sum(tensor.size * n for tensor, n in parts.tensors if tensor.split is Split.EXPERT),
+        quantisable_parameters=_count_quantisable_parameters(parts),
+        expert_parameters=sum(
+            tensor.size * n for tensor, n in parts.tensors if tensor.split is TensorSplit.EXPERT
+        ),
         expert_count=max((layer.expert_count for layer in parts.experts), default=0),
         experts_per_token=max((layer.experts_per_token for layer in parts.experts), default=0),
-        widest_elements=max(map(width_of, parts.deep), default=0),
+        widest_elements=max(map(get_block_width, parts.deep), default=0),
         generates=generates,
         inner_elements=max(map(inner_elements, parts.layers), default=0.0),
-        unmodelled_kinds=_unmodelled_kinds(parts),
-        unserved_kinds=_unserved_kinds(architecture, parts.blocks),
+        unmodelled_kinds=_list_unmodelled_kinds(parts),
+        unserved_kinds=_list_unserved_kinds(architecture, parts.blocks),
         weights=weight_inventory(architecture, parts.in_order, parts.loose_in_order),
-        operators=OperatorBook(_single(parts.in_order), parts.loose, architecture.heads),
+        operators=OperatorCatalog(_reset_counts(parts.in_order), parts.loose, architecture.heads),
         iteration_elements=iteration_elements(parts.layers),
-        expert_blocks=_expert_blocks(parts),
+        expert_blocks=_count_expert_blocks(parts),
         encodes=any(item.kind == "source_tokens" for item in architecture.inputs),
-        sampled=architecture if _by_sample(architecture, parts.blocks) else None,
+        sampled=architecture if _is_sample_based(architecture, parts.blocks) else None,
         passed=None if generates else architecture,
     )
 
 
-def _by_sample(architecture: Architecture, blocks: tuple[Block, ...]) -> bool:
+def _is_sample_based(architecture: Architecture, blocks: tuple[LayerBlock, ...]) -> bool:
     """Whether blocks run over other positions than tokens, or keep what no count per token says."""
     layers = [layer for block in blocks for layer in block.layers]
     return (
@@ -453,7 +455,7 @@ def _by_sample(architecture: Architecture, blocks: tuple[Block, ...]) -> bool:
     )
 
 
-def _unserved_kinds(architecture: Architecture, blocks: tuple[Block, ...]) -> frozenset[str]:
+def _list_unserved_kinds(architecture: Architecture, blocks: tuple[LayerBlock, ...]) -> frozenset[str]:
     """What stands in the way of serving the model's tokens: kinds of layers and of inputs.
 
     A tower beside the decoder, such as that of images, keeps nothing; its weights are known.
@@ -474,7 +476,7 @@ def _unserved_kinds(architecture: Architecture, blocks: tuple[Block, ...]) -> fr
 
 
 _NO_PARAMETERS = StageParameters(0.0, 0.0, 0.0)
-_SHAPELESS = Profile(
+_SHAPELESS = ModelProfile(
     parameter_count=0,
     active_parameter_count=0,
     blocks=(),
@@ -507,12 +509,12 @@ _SHAPELESS = Profile(
     unmodelled_kinds=frozenset(),
     unserved_kinds=frozenset(),
     weights=WeightInventory(),
-    operators=OperatorBook(),
+    operators=OperatorCatalog(),
     shapes_known=False,
 )
 
 
-def profile_of_count(parameter_count: int) -> Profile:
+def build_profile_from_count(parameter_count: int) -> ModelProfile:
     """A model of which only the number of parameters is known: all dense, no attention, no shapes."""
     return _SHAPELESS._replace(
         parameter_count=parameter_count,

@@ -12,46 +12,46 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from service.protocol.base import Hex, Line, Message, Name, Token
+from service.protocol.base import FencingToken, Hex128, Name, ProtocolMessage, SingleLine
 from service.protocol.nodes import DeviceKind
 from service.worker.errors import WorkerError
-from service.worker.files import private_folder, read_private, remove, write
+from service.worker.files import create_private_folder, read_private_file, remove_file, write_file
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _FOR_ALL, _FOR_OWNER = 0o644, 0o600
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=ProtocolMessage)
 
 
-class Installation(Message):
+class Installation(ProtocolMessage):
     """Made before the first attempt to enrol, and kept: enrolled again, the host is the node that it was."""
 
-    installation_id: Hex
+    installation_id: Hex128
 
 
-class Node(Message):
+class Node(ProtocolMessage):
     """Who this host is for its service."""
 
     node_id: Name
-    service: Line
+    service: SingleLine
     """Address of the service: the credential goes nowhere else."""
     device: DeviceKind
 
 
-class HeldLease(Message):
+class HeldLease(ProtocolMessage):
     """The lease that this host holds, so that a worker that starts anew can give it back."""
 
     id: Name
-    fencing_token: Token
+    fencing_token: FencingToken
 
 
-class ClaimRequest(Message):
+class ClaimRequest(ProtocolMessage):
     """The request under which the next lease is claimed, so that a lost answer costs nothing."""
 
-    request_id: Hex
+    request_id: Hex128
 
 
-class Home:
+class StateDirectory:
     """The folder of one worker."""
 
     def __init__(self, folder: Path) -> None:
@@ -60,33 +60,33 @@ class Home:
         Raises:
             WorkerError: it is open to others.
         """
-        self.folder = private_folder(folder.expanduser())
+        self.folder = create_private_folder(folder.expanduser())
         self.credential = self.folder / "credential.json"
         self.spool = self.folder / "spool"
 
-    def load(self, shape: type[M]) -> M | None:
+    def load_state(self, shape: type[M]) -> M | None:
         """What is kept in the file of a shape; None if there is none.
 
         Raises:
             WorkerError: the file is open to others, or not what this version writes.
         """
-        path = self._path(shape)
+        path = self._build_path(shape)
         try:
-            return shape.model_validate_json(read_private(path))
+            return shape.model_validate_json(read_private_file(path))
         except FileNotFoundError:
             return None
         except ValidationError:
             raise WorkerError(f"{path} cannot be understood: move it away") from None
 
-    def keep(self, message: Message) -> None:
+    def save_state(self, message: ProtocolMessage) -> None:
         """Write the file of a shape."""
-        write(self._path(type(message)), message.model_dump_json().encode())
+        write_file(self._build_path(type(message)), message.model_dump_json().encode())
 
-    def forget(self, shape: type[Message]) -> None:
+    def delete_state(self, shape: type[ProtocolMessage]) -> None:
         """Remove the file of a shape."""
-        remove(self._path(shape))
+        remove_file(self._build_path(shape))
 
-    def _path(self, shape: type[Message]) -> Path:
+    def _build_path(self, shape: type[ProtocolMessage]) -> Path:
         return self.folder / f"{shape.__name__.lower()}.json"
 
 
@@ -104,16 +104,16 @@ def lock_host(path: Path) -> int:
     Raises:
         WorkerError: another worker holds it, or it is no file.
     """
-    return _lock(path, _FOR_ALL)
+    return _lock_file(path, _FOR_ALL)
 
 
-def lock_home(home: Home) -> int:
+def lock_home(home: StateDirectory) -> int:
     """The lock of a worker's folder, which whoever changes something in it holds.
 
     Raises:
         WorkerError: another process holds it.
     """
-    return _lock(home.folder / "lock", _FOR_OWNER)
+    return _lock_file(home.folder / "lock", _FOR_OWNER)
 
 
 def is_locked(path: Path) -> bool:
@@ -125,9 +125,9 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def _lock(path: Path, mode: int) -> int:
+def _lock_file(path: Path, mode: int) -> int:
     """A descriptor that holds the lock until every process that has it has ended."""
-    descriptor = _opened(path, mode)
+    descriptor = _open_lock_file(path, mode)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -136,7 +136,7 @@ def _lock(path: Path, mode: int) -> int:
     return descriptor
 
 
-def _opened(path: Path, mode: int) -> int:
+def _open_lock_file(path: Path, mode: int) -> int:
     """The file, made if it is not there; reading is enough to lock it."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

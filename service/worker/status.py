@@ -7,16 +7,16 @@ from typing import Literal
 
 from pydantic import MISSING
 
-from service.protocol.leases import Progress, Step
-from service.protocol.results import Result
-from service.protocol.suites import Suite
-from service.worker.figures import figure_text
+from service.protocol.leases import BenchmarkProgress, LeaseProgress
+from service.protocol.results import BenchmarkResultReport
+from service.protocol.suites import BenchmarkSuite
+from service.worker.figures import format_figures
 
 Activity = Literal["idle", "measuring", "draining"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StatusLine:
     """One benchmark of the suite that runs."""
 
     name: str
@@ -31,11 +31,11 @@ class Line:
     @property
     def text(self) -> str:
         """The figure, or why there is none."""
-        return figure_text(self.figures, self.metric) if self.figures else self.detail
+        return format_figures(self.figures, self.metric) if self.figures else self.detail
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class StatusView:
     """What is shown."""
 
     node: str = ""
@@ -46,24 +46,24 @@ class View:
     attempt: int = 0
     began_at: float = 0.0
     """On the monotonic clock."""
-    lines: tuple[Line, ...] = field(default=())
+    lines: tuple[StatusLine, ...] = field(default=())
     notice: str = ""
     """What somebody has to do."""
 
 
-class Board:
+class WorkerStatus:
     """The one place that every thread of a worker writes to."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._view = View()
+        self._view = StatusView()
 
     @property
-    def view(self) -> View:
+    def view(self) -> StatusView:
         """How things stand."""
         return self._view
 
-    def say(self, **members: str) -> None:
+    def update_status(self, **members: str) -> None:
         """Change what is said of node, service, spool or what somebody has to do."""
         with self._lock:
             self._view = replace(self._view, **members)  # type: ignore[arg-type]  # names of texts
@@ -73,10 +73,10 @@ class Board:
         with self._lock:
             self._view = replace(self._view, activity=activity)
 
-    def begin(self, suite: Suite, attempt: int) -> None:
+    def start_suite(self, suite: BenchmarkSuite, attempt: int) -> None:
         """A suite begins."""
         lines = tuple(
-            Line(benchmark.name, benchmark.metric, benchmark.repeats) for benchmark in suite.benchmarks
+            StatusLine(benchmark.name, benchmark.metric, benchmark.repeats) for benchmark in suite.benchmarks
         )
         with self._lock:
             self._view = replace(
@@ -87,17 +87,17 @@ class Board:
                 lines=lines,
             )
 
-    def running(self, name: str) -> None:
+    def start_repeat(self, name: str) -> None:
         """A benchmark begins its next repeat."""
-        self._change(name, state="running")
+        self._update_line(name, state="running")
 
-    def ended(self, result: Result, *, is_last: bool) -> None:
+    def record_repeat(self, result: BenchmarkResultReport, *, is_last: bool) -> None:
         """A repeat has ended."""
         (line,) = (line for line in self._view.lines if line.name == result.benchmark.name)
         figures, detail = line.figures, line.detail
         measurement, failure = result.measurement, result.failure
         if measurement is not MISSING:
-            figure = result.benchmark.figure(
+            figure = result.benchmark.compute_figure(
                 measurement.values, inner_iterations=measurement.inner_iterations
             )
             figures = (*figures, figure)
@@ -107,9 +107,9 @@ class Board:
         state = "running"
         if is_last:
             state = "done" if figures else "skipped" if result.status == "unsupported" else "failed"
-        self._change(line.name, state=state, ended=line.ended + 1, figures=figures, detail=detail)
+        self._update_line(line.name, state=state, ended=line.ended + 1, figures=figures, detail=detail)
 
-    def _change(self, name: str, **members: object) -> None:
+    def _update_line(self, name: str, **members: object) -> None:
         with self._lock:
             lines = tuple(
                 replace(line, **members) if line.name == name else line  # type: ignore[arg-type]
@@ -118,11 +118,11 @@ class Board:
             self._view = replace(self._view, lines=lines)
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> LeaseProgress:
         """How far the suite is, for the service."""
-        return Progress(steps=[_step(line) for line in self._view.lines])
+        return LeaseProgress(steps=[_build_step(line) for line in self._view.lines])
 
 
-def _step(line: Line) -> Step:
-    step = Step(benchmark=line.name, state=line.state, repeat=line.ended)
+def _build_step(line: StatusLine) -> BenchmarkProgress:
+    step = BenchmarkProgress(benchmark=line.name, state=line.state, repeat=line.ended)
     return step.model_copy(update={"detail": line.text[:500]}) if line.text else step

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from service.planning.hardware.calibration import Calibration
 from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.links import Link
-from service.planning.operators import Machine, machine_of
+from service.planning.operators import DeviceMachine, build_machine
 from service.planning.precision import NumberFormat
 from service.protocol.work import DType
 
@@ -21,7 +21,7 @@ FORMATS: Mapping[DType, NumberFormat] = {
 }
 
 
-class Device(NamedTuple):
+class FittedDevice(NamedTuple):
     """A device with the constants that hold for it until others are drawn.
 
     ``accelerator`` is that of the catalog, None for a processor and for what the catalog does not have: then
@@ -36,11 +36,11 @@ class Device(NamedTuple):
     host_link: Link | None = None
 
     @property
-    def machine(self) -> Machine | None:
+    def machine(self) -> DeviceMachine | None:
         """The device under the reference constants; None where the catalog does not say enough."""
         if self.accelerator is None:
             return None
-        return machine_of(self.accelerator, self.reference.operators)
+        return build_machine(self.accelerator, self.reference.operators)
 
     @property
     def kernel_seconds(self) -> float:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from service.quotes.report.charts import cut
-from service.quotes.report.numbers import TIMES, digits, money_text, plain_words
-from service.quotes.report.shapes import Table
+from service.quotes.report.charts import truncate_name
+from service.quotes.report.numbers import TIMES, format_money, format_number, to_plain_words
+from service.quotes.report.shapes import ReportTable
 
 _LONGEST = 160
 _MOST_LISTED = 6
@@ -13,77 +13,80 @@ _MOST_SETTINGS = 80
 _OPERATIONS = ("utility_bill", "cost", "throughput", "memory")
 
 
-def question_of(requests: Mapping[str, Any]) -> Mapping[str, Any]:
+def get_broadest_question(requests: Mapping[str, Any]) -> Mapping[str, Any]:
     """The broadest question; those of the other estimates are parts of it."""
     return next((requests[name] for name in _OPERATIONS if name in requests), {})
 
 
-def asked_table(question: Mapping[str, Any]) -> Table:
+def build_settings_table(question: Mapping[str, Any]) -> ReportTable:
     """Every setting of a question."""
-    settings = list(_settings(question, ()))
-    rows: list[tuple[str, str]] = [(_path(path), cut(text, _LONGEST)) for path, text in settings]
+    settings = list(_list_settings(question, ()))
+    rows: list[tuple[str, str]] = [
+        (_format_path(path), truncate_name(text, _LONGEST)) for path, text in settings
+    ]
     if len(rows) > _MOST_SETTINGS:
         rows = [
             *rows[:_MOST_SETTINGS],
             (f"and {len(settings) - _MOST_SETTINGS:,} more in the JSON", ""),
         ]
-    return Table("What was asked", ("Setting", "Value"), rows)
+    return ReportTable("What was asked", ("Setting", "Value"), rows)
 
 
-def _path(path: Sequence[str]) -> str:
-    text = " / ".join(plain_words(part) for part in path)
-    return cut(text[:1].upper() + text[1:], _LONGEST)
+def _format_path(path: Sequence[str]) -> str:
+    text = " / ".join(to_plain_words(part) for part in path)
+    return truncate_name(text[:1].upper() + text[1:], _LONGEST)
 
 
-def _settings(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _list_settings(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     if isinstance(value, Mapping) and value.keys() == {"amount", "currency_code"}:
-        yield path, money_text(value["amount"], value["currency_code"])
+        yield path, format_money(value["amount"], value["currency_code"])
     elif isinstance(value, Mapping):
         for name, member in value.items():
-            yield from _settings(member, (*path, str(name)))
+            yield from _list_settings(member, (*path, str(name)))
     elif isinstance(value, list) and (len(value) > _MOST_LISTED or _are_plain(value)):
-        yield path, _listed(value)
+        yield path, _format_list(value)
     elif isinstance(value, list):
         for position, member in enumerate(value, 1):
-            yield from _settings(member, (*path, str(position)))
+            yield from _list_settings(member, (*path, str(position)))
     else:
-        yield path, _plain(value)
+        yield path, _format_plain(value)
 
 
 def _are_plain(values: Sequence[object]) -> bool:
     return not any(isinstance(value, Mapping | list) for value in values)
 
 
-def _listed(values: Sequence[object]) -> str:
+def _format_list(values: Sequence[object]) -> str:
     numbers = [value for value in values if isinstance(value, int | float)]
     if len(values) <= _MOST_LISTED:
-        return ", ".join(_plain(value) for value in values) or "none"
+        return ", ".join(_format_plain(value) for value in values) or "none"
     if len(numbers) == len(values):
-        return f"{len(values):,} numbers from {digits(min(numbers))} to {digits(max(numbers))}"
+        return f"{len(values):,} numbers from {format_number(min(numbers))} to {format_number(max(numbers))}"
     return f"{len(values):,} entries"
 
 
-def _plain(value: object) -> str:
+def _format_plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
-def subject_of(question: Mapping[str, Any]) -> str:
+def format_subject(question: Mapping[str, Any]) -> str:
     """What runs on what, in a line."""
-    parts = [_model(question.get("model", {}))]
+    parts = [_format_model(question.get("model", {}))]
     workload = question.get("workload", {})
     if "kind" in workload:
         parts.append(str(workload["kind"]))
     cluster = question.get("cluster")
     if cluster:
         parts.append(
-            f"on {cluster.get('accelerator_count', 1):,} {TIMES} {_accelerator(cluster['accelerator'])}"
+            f"on {cluster.get('accelerator_count', 1):,} {TIMES} "
+            f"{_format_accelerator(cluster['accelerator'])}"
         )
     return ", ".join(parts)
 
 
-def _model(model: Mapping[str, Any]) -> str:
+def _format_model(model: Mapping[str, Any]) -> str:
     if "parameter_count" in model:
         return f"a model of {model['parameter_count']:,} parameters"
     if "id" in model:
@@ -91,7 +94,7 @@ def _model(model: Mapping[str, Any]) -> str:
     return "a model by its configuration" if "config" in model else "a model by its layers"
 
 
-def _accelerator(accelerator: Mapping[str, Any]) -> str:
+def _format_accelerator(accelerator: Mapping[str, Any]) -> str:
     if "id" in accelerator:
         return str(accelerator["id"])
     return str(accelerator["specification"].get("name", "accelerator by its figures"))

@@ -8,25 +8,25 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from service.calibrations.drawing.device import FORMATS, Device
-from service.calibrations.drawing.observations import (
-    Figure,
-    Observation,
-    having,
-    rests_on,
-    runs_of,
-    solved,
-    source_of,
+from service.calibrations.fitting.device import FORMATS, FittedDevice
+from service.calibrations.fitting.observations import (
+    BenchmarkObservation,
+    FittedFigure,
+    build_rests_on,
+    count_runs,
+    format_source,
+    select_work,
+    solve_figure,
 )
-from service.calibrations.drawing.search import Range, best
-from service.calibrations.sets import name_of
+from service.calibrations.fitting.search import ConstantRange, fit_values
+from service.calibrations.sets import build_name
 from service.planning.hardware.calibration import OperatorQuantity
 from service.planning.hardware.calibration.measured import MeasuredFigure
-from service.planning.hardware.calibration.shares import Share
+from service.planning.hardware.calibration.shares import AchievedShare
 from service.planning.models.profile import FusedAttention
-from service.planning.operators import Machine, Operator, gemm, operator_seconds
+from service.planning.operators import DeviceMachine, OperatorWork, build_gemm, operator_seconds
 from service.planning.precision import NumberFormat
-from service.protocol.work import GEMM_BYTES, Attention, Gemm, Stream
+from service.protocol.work import GEMM_BYTES, AttentionWork, GemmWork, StreamWork
 
 SKINNY_ROWS: Final = 64
 """A product of fewer rows streams its weights, so that it says nothing of multipliers."""
@@ -42,12 +42,12 @@ _PLAUSIBLE: Final = 2.0
 """How far beyond the reference's own interval a fitted constant may lie."""
 
 
-class Product(NamedTuple):
+class MeasuredProduct(NamedTuple):
     """A product that was measured, as planning sees it."""
 
-    observation: Observation
-    work: Gemm
-    operator: Operator
+    observation: BenchmarkObservation
+    work: GemmWork
+    operator: OperatorWork
 
     @property
     def number_format(self) -> NumberFormat:
@@ -55,50 +55,58 @@ class Product(NamedTuple):
         return self.operator.number_format
 
 
-def products(observations: Sequence[Observation]) -> list[Product]:
+def list_products(observations: Sequence[BenchmarkObservation]) -> list[MeasuredProduct]:
     """The products of matrices among observations."""
-    return [Product(one, work, product(work)) for one, work in having(observations, Gemm)]
+    return [
+        MeasuredProduct(one, work, build_operator(work)) for one, work in select_work(observations, GemmWork)
+    ]
 
 
-def product(work: Gemm) -> Operator:
+def build_operator(work: GemmWork) -> OperatorWork:
     """A product as an operator."""
     read, written = GEMM_BYTES[work.dtype]
     shape = (float(work.m), float(work.n), float(work.k))
-    return gemm("gemm", shape, FORMATS[work.dtype], operand=float(read), result=float(written))
+    return build_gemm("gemm", shape, FORMATS[work.dtype], operand=float(read), result=float(written))
 
 
-def with_rates(machine: Machine, **rates: object) -> Machine:
+def replace_rates(machine: DeviceMachine, **rates: object) -> DeviceMachine:
     """A machine some of whose constants are others."""
     return machine._replace(rates=machine.rates._replace(**rates))  # type: ignore[arg-type]
 
 
-def bandwidth(observations: Sequence[Observation], device: Device) -> list[Figure]:
+def compute_bandwidth(
+    observations: Sequence[BenchmarkObservation], device: FittedDevice
+) -> list[FittedFigure]:
     """What streaming kernels reach: copies and triads, which read and write as operators do."""
-    streams = having(observations, Stream)
+    streams = select_work(observations, StreamWork)
     mixed = [one for one, work in streams if work.pattern in ("copy", "triad")]
     beside = device.kernel_seconds
 
-    def rate(one: Observation, seconds: float) -> float | None:
-        return one.work.amount().moved_bytes / (seconds - beside) if seconds > beside else None
+    def solve_rate(one: BenchmarkObservation, seconds: float) -> float | None:
+        return one.work.count_work().moved_bytes / (seconds - beside) if seconds > beside else None
 
-    name = name_of("operators", OperatorQuantity.BANDWIDTH)
+    name = build_name("operators", OperatorQuantity.BANDWIDTH)
     method = "bytes over the time without that of a kernel, the middle of copies and triads"
-    return solved(name, mixed or [one for one, _ in streams], rate, limit=device.bandwidth, method=method)
+    return solve_figure(
+        name, mixed or [one for one, _ in streams], solve_rate, limit=device.bandwidth, method=method
+    )
 
 
-def peaks(observations: Sequence[Observation], machine: Machine | None) -> list[Figure]:
+def compute_peaks(
+    observations: Sequence[BenchmarkObservation], machine: DeviceMachine | None
+) -> list[FittedFigure]:
     """What large multiplications of each format sustain under the power limit.
 
     Of those that nothing else bounds the ones that were warmed longest: a device that is still cool, or that
     has not yet reached its limit, is faster than one that goes on.
     """
-    by_format: dict[NumberFormat, list[Product]] = {}
-    for one in products(observations):
+    by_format: dict[NumberFormat, list[MeasuredProduct]] = {}
+    for one in list_products(observations):
         by_format.setdefault(one.number_format, []).append(one)
     beside = machine.rates.kernel_seconds if machine else 0.0
 
-    def rate(one: Observation, seconds: float) -> float | None:
-        return one.work.amount().flops / (seconds - beside) if seconds > beside else None
+    def solve_rate(one: BenchmarkObservation, seconds: float) -> float | None:
+        return one.work.count_work().flops / (seconds - beside) if seconds > beside else None
 
     found = []
     for number_format, of_format in by_format.items():
@@ -108,20 +116,20 @@ def peaks(observations: Sequence[Observation], machine: Machine | None) -> list[
         warm = [one for one in large if one.observation.warmup_seconds == longest]
         most = max((one.operator.flops for one in warm), default=0.0)
         used = [one.observation for one in warm if one.operator.flops >= most / _AS_LARGE]
-        name = name_of("operators", OperatorQuantity.MATRIX_PEAK, number_format)
+        name = build_name("operators", OperatorQuantity.MATRIX_PEAK, number_format)
         method = "FLOPs over the time without that of a kernel, of large products warmed longest"
-        found += solved(name, used, rate, limit=peak, method=method)
+        found += solve_figure(name, used, solve_rate, limit=peak, method=method)
     return found
 
 
-def _is_large(one: Product, machine: Machine | None) -> bool:
+def _is_large(one: MeasuredProduct, machine: DeviceMachine | None) -> bool:
     """Whether neither tiles nor bytes nor the launch bound a product."""
     work = one.work
     if machine is None:
         return min(work.m, work.n, work.k) >= LARGE_SIDE
     if work.m < SKINNY_ROWS:
         return False
-    unlimited = with_rates(machine, matrix_peak=dict.fromkeys(machine.rates.matrix_peak, 1.0))
+    unlimited = replace_rates(machine, matrix_peak=dict.fromkeys(machine.rates.matrix_peak, 1.0))
     other = operator_seconds(one.operator, unlimited)
     share = machine.rates.matrix_peak[one.number_format]
     sustained = one.operator.flops / (machine.peak_flops_per_second[one.number_format] * share)
@@ -132,7 +140,7 @@ _TENSOR_FORMATS: Final = frozenset({NumberFormat.BF16, NumberFormat.FP16, Number
 """What is multiplied in the tiles that planning counts with."""
 
 
-def _is_tiled(one: Product, machine: Machine) -> bool:
+def _is_tiled(one: MeasuredProduct, machine: DeviceMachine) -> bool:
     """Whether tiles bound a product, and neither what is sustained nor bytes."""
     known = one.number_format in _TENSOR_FORMATS & machine.peak_flops_per_second.keys()
     if not known or one.work.m < SKINNY_ROWS or _is_large(one, machine):
@@ -141,28 +149,30 @@ def _is_tiled(one: Product, machine: Machine) -> bool:
     return time.compute_seconds > time.memory_seconds
 
 
-def kernel_seconds(observations: Sequence[Observation], machine: Machine) -> list[Figure]:
+def compute_kernel_seconds(
+    observations: Sequence[BenchmarkObservation], machine: DeviceMachine
+) -> list[FittedFigure]:
     """What a kernel costs beside its work, of products so small that it is most of their time.
 
     An empty kernel would not say it: this counts first loads and last stores too.
     """
     tiny = []
-    for one in products(observations):
+    for one in list_products(observations):
         if one.number_format in _TENSOR_FORMATS & machine.peak_flops_per_second.keys():
             time = operator_seconds(one.operator, machine)
             if max(time.compute_seconds, time.memory_seconds) < _TINY * machine.rates.kernel_seconds:
                 tiny.append(one.observation)
 
-    def beside(one: Observation, seconds: float) -> float | None:
-        if not isinstance(one.work, Gemm):
+    def solve_overhead(one: BenchmarkObservation, seconds: float) -> float | None:
+        if not isinstance(one.work, GemmWork):
             return None
-        time = operator_seconds(product(one.work), machine)
+        time = operator_seconds(build_operator(one.work), machine)
         left = seconds - max(time.compute_seconds, time.memory_seconds)
         return left if left > 0.0 else None
 
-    name = name_of("operators", OperatorQuantity.KERNEL_SECONDS)
+    name = build_name("operators", OperatorQuantity.KERNEL_SECONDS)
     method = "time of small products without that of their tiles and bytes"
-    return solved(name, tiny, beside, limit=None, method=method)
+    return solve_figure(name, tiny, solve_overhead, limit=None, method=method)
 
 
 SHAPED: Final = (
@@ -172,48 +182,52 @@ SHAPED: Final = (
 )
 
 
-def shapes(
-    observations: Sequence[Observation], machine: Machine, reference: Mapping[OperatorQuantity, Share]
-) -> list[Figure]:
+def fit_shapes(
+    observations: Sequence[BenchmarkObservation],
+    machine: DeviceMachine,
+    reference: Mapping[OperatorQuantity, AchievedShare],
+) -> list[FittedFigure]:
     """How tiles fill, waves end and kernels start: the values that fit products of all shapes best.
 
     Small and middling products show all three at once, so that none is drawn before the others. A value at
     the end of what is plausible is none: something else slowed the products.
     """
-    used = [one for one in products(observations) if _is_tiled(one, machine)]
+    used = [one for one in list_products(observations) if _is_tiled(one, machine)]
     if len({(one.work.m, one.work.n, one.work.k) for one in used}) < _LEAST_SHAPES:
         return []
     ranges = {
-        quantity.value: Range(share.low / _PLAUSIBLE, share.value, share.high * _PLAUSIBLE)
+        quantity.value: ConstantRange(share.low / _PLAUSIBLE, share.value, share.high * _PLAUSIBLE)
         for quantity, share in reference.items()
     }
     tail = ranges[OperatorQuantity.WAVE_TAIL.value]
     ranges[OperatorQuantity.WAVE_TAIL.value] = tail._replace(high=1.0)
 
-    def residuals(values: Mapping[str, float]) -> list[float]:
-        tried = with_rates(machine, **values)
+    def compute_residuals(values: Mapping[str, float]) -> list[float]:
+        tried = replace_rates(machine, **values)
         return [
             math.log(operator_seconds(one.operator, tried).seconds / one.observation.seconds) for one in used
         ]
 
-    found = best(ranges, residuals)
+    found = fit_values(ranges, compute_residuals)
     bounded = (OperatorQuantity.MATRIX_FILL.value, OperatorQuantity.KERNEL_SECONDS.value)
     if not all(ranges[name].is_inside(found[name]) for name in bounded):
         return []
     observed = [one.observation for one in used]
-    runs, source = runs_of(observed), source_of(observed)
-    rest = rests_on(observed, "the values with which the time of products of all shapes is estimated best")
+    runs, source = count_runs(observed), format_source(observed)
+    rest = build_rests_on(
+        observed, "the values with which the time of products of all shapes is estimated best"
+    )
     return [
-        Figure(
-            name_of("operators", quantity),
-            MeasuredFigure(*_around(found[quantity.value], share), runs, None, source),
+        FittedFigure(
+            build_name("operators", quantity),
+            MeasuredFigure(*_build_interval(found[quantity.value], share), runs, None, source),
             rest,
         )
         for quantity, share in reference.items()
     ]
 
 
-def _around(value: float, share: Share) -> tuple[float, float, float]:
+def _build_interval(value: float, share: AchievedShare) -> tuple[float, float, float]:
     """A fitted value with the interval of the reference: shapes of one device do not narrow it."""
     return value * share.low / share.value, value, value * share.high / share.value
 
@@ -226,7 +240,9 @@ _RELEASES: Final[Mapping[str, FusedAttention]] = {
 }
 
 
-def attention(observations: Sequence[Observation], machine: Machine, generation: str) -> list[Figure]:
+def compute_attention(
+    observations: Sequence[BenchmarkObservation], machine: DeviceMachine, generation: str
+) -> list[FittedFigure]:
     """What fused kernels of prompts reach for long rows and wide heads, by the release that they are of.
 
     The worker's own kernel is in no framework, so that it says nothing of what one reaches.
@@ -235,32 +251,36 @@ def attention(observations: Sequence[Observation], machine: Machine, generation:
     if generation in _OLDER:
         native.add(FusedAttention.SECOND)
     return [
-        *_attention(observations, machine, OperatorQuantity.ATTENTION_PEAK, {FusedAttention.SECOND}),
-        *_attention(observations, machine, OperatorQuantity.ATTENTION_NATIVE_PEAK, native),
+        *_compute_attention_rate(
+            observations, machine, OperatorQuantity.ATTENTION_PEAK, {FusedAttention.SECOND}
+        ),
+        *_compute_attention_rate(observations, machine, OperatorQuantity.ATTENTION_NATIVE_PEAK, native),
     ]
 
 
-def _attention(
-    observations: Sequence[Observation],
-    machine: Machine,
+def _compute_attention_rate(
+    observations: Sequence[BenchmarkObservation],
+    machine: DeviceMachine,
     quantity: OperatorQuantity,
     releases: set[FusedAttention],
-) -> list[Figure]:
+) -> list[FittedFigure]:
     peak = machine.peak_flops_per_second.get(NumberFormat.BF16)
     rates = machine.rates
     used = [
         one
-        for one, work in having(observations, Attention)
+        for one, work in select_work(observations, AttentionWork)
         if work.phase == "prefill" and work.dtype == "bf16" and _RELEASES.get(work.back_end) in releases
     ]
 
-    def rate(one: Observation, seconds: float) -> float | None:
-        if not isinstance(one.work, Attention):
+    def solve_rate(one: BenchmarkObservation, seconds: float) -> float | None:
+        if not isinstance(one.work, AttentionWork):
             return None
         left = seconds - rates.kernel_seconds
         short = 1.0 + rates.attention_context / (one.work.context_tokens / 2.0)
         narrow = 1.0 + rates.attention_head / one.work.head_size
-        return one.work.amount().flops / left * short * narrow if left > 0.0 else None
+        return one.work.count_work().flops / left * short * narrow if left > 0.0 else None
 
     method = "FLOPs over the time without that of a kernel, as for endless rows and heads"
-    return solved(name_of("operators", quantity), used if peak else [], rate, limit=peak, method=method)
+    return solve_figure(
+        build_name("operators", quantity), used if peak else [], solve_rate, limit=peak, method=method
+    )

@@ -11,52 +11,52 @@ from pydantic_core import to_jsonable_python
 
 from service.estimates.service import (
     ESTIMATES,
-    NoSoundAnswer,
-    Payable,
-    answer,
-    charges_paid,
-    total_paid,
+    NoSoundEstimate,
+    PaymentQuestions,
+    answer_question,
+    compute_paid_total,
+    list_paid_charges,
 )
 from service.kit.http.problems import FieldError, Unprocessable
-from service.kit.http.web import body_errors
+from service.kit.http.web import build_body_problem
 from service.planning import METHOD_VERSION
-from service.planning.cost.focus import Charge
-from service.planning.cost.prices import last_day
-from service.planning.notes import Notes
+from service.planning.cost.focus import FocusCharge
+from service.planning.cost.prices import parse_last_day
+from service.planning.notes import AnswerNotes
 from service.planning.quantity import Quantity, scaled
 from service.planning.units import HOUR_SECONDS
 from service.quotes.errors import RequestOutdated
 from service.quotes.schemas import QuotedCandidate, QuotedOperation, QuoteHeadlines
 from service.resolve.catalog import CatalogView
-from service.schemas.answer import FigureError, quantity
-from service.schemas.base import AnswerWarning, Gap, Input, MoneyQuantity, Source
-from service.schemas.bill_answers import UtilityBillAnswer
-from service.schemas.cost_answers import CostAnswer
+from service.schemas.answer import FigureError, to_quantity
+from service.schemas.base import AnswerWarning, EstimateGap, EstimateSource, MoneyQuantity, StrictModel
+from service.schemas.bill_answers import UtilityBill
+from service.schemas.cost_answers import CostEstimate
 from service.schemas.estimates import (
-    CostQuestion,
-    MemoryQuestion,
-    ThroughputQuestion,
-    UtilityBillQuestion,
+    CostEstimateRequest,
+    MemoryEstimateRequest,
+    ThroughputEstimateRequest,
+    UtilityBillRequest,
 )
 
-RowsOf = Callable[[Sequence[Source]], Sequence[Mapping[str, Any]]]
+RowReader = Callable[[Sequence[EstimateSource]], Sequence[Mapping[str, Any]]]
 """Gives the catalog rows that sources name."""
 
-QUESTIONS: Final[Mapping[str, type[Input]]] = {
-    "utility_bill": UtilityBillQuestion,
-    "cost": CostQuestion,
-    "throughput": ThroughputQuestion,
-    "memory": MemoryQuestion,
+QUESTIONS: Final[Mapping[str, type[StrictModel]]] = {
+    "utility_bill": UtilityBillRequest,
+    "cost": CostEstimateRequest,
+    "throughput": ThroughputEstimateRequest,
+    "memory": MemoryEstimateRequest,
 }
 """By the names that a quote gives them, the broadest first: each asks for all that the next one does."""
 
 
-class Asked(NamedTuple):
+class QuoteSubject(NamedTuple):
     """What is to be quoted; requests by name, those within the one that is asked for included."""
 
     operation: QuotedOperation
     name: str
-    requests: Mapping[str, Input]
+    requests: Mapping[str, StrictModel]
     owns_devices: bool
     """Whether the electricity of the run is paid beside its devices."""
     cost_center_id: str | None = None
@@ -70,30 +70,30 @@ class Asked(NamedTuple):
     """That earlier version: what is frozen follows it and no other."""
 
 
-class Frozen(NamedTuple):
+class QuoteSnapshot(NamedTuple):
     """All of a quote but its version and validity."""
 
-    asked: Asked
+    asked: QuoteSubject
     catalog_revision: int
     method_version: str
     summary: dict[str, Any]
     """What lists show."""
     document: dict[str, Any]
     """All else that is shown."""
-    charges: Sequence[Charge] | None
+    charges: Sequence[FocusCharge] | None
     """What accountants read; None where a gap says why there is nothing."""
     prices_end_at: datetime | None
     """When the first of its prices ends."""
 
 
-def projected(name: str, question: Input) -> dict[str, Input]:
+def project_questions(name: str, question: StrictModel) -> dict[str, StrictModel]:
     """A question of this name and those that it contains, the broadest first."""
     names = list(QUESTIONS)
     within = names[names.index(name) + 1 :]
-    return {name: question} | {each: _projection(QUESTIONS[each], question) for each in within}
+    return {name: question} | {each: _project_question(QUESTIONS[each], question) for each in within}
 
 
-def _projection(narrow: type[Input], question: Input) -> Input:
+def _project_question(narrow: type[StrictModel], question: StrictModel) -> StrictModel:
     """The members of a broader question that a narrower one has too, those that were said."""
     said = {
         each: getattr(question, each) for each in narrow.model_fields if each in question.model_fields_set
@@ -101,25 +101,29 @@ def _projection(narrow: type[Input], question: Input) -> Input:
     return narrow.model_construct(**said)
 
 
-def owns_devices(question: Input) -> bool:
+def is_owning_devices(question: StrictModel) -> bool:
     """Whether a question of cost says that its devices are bought and not rented."""
-    if not isinstance(question, CostQuestion):
+    if not isinstance(question, CostEstimateRequest):
         return False
     return question.rental is MISSING and question.purchase is not MISSING
 
 
-def freeze(asked: Asked, catalog: CatalogView, rows_of: RowsOf) -> Frozen:
+def build_quote(asked: QuoteSubject, catalog: CatalogView, rows_of: RowReader) -> QuoteSnapshot:
     """Answer everything that is asked; what one of the questions within lacks is a gap."""
-    found = _Freezing(asked, catalog)
+    found = _SnapshotBuilder(asked, catalog)
     found.answer_all()
-    headlines = found.headlines()
-    charges = found.focus_charges()
-    sources = found.sources()
+    headlines = found.build_headlines()
+    charges = found.build_focus_charges()
+    sources = found.list_sources()
     rows = zip(sources, rows_of(sources), strict=True)
     document: dict[str, Any] = {
         "owns_devices": asked.owns_devices,
-        "requests": {name: asked.requests[name].model_dump(mode="json") for name in found.in_order()},
-        "answers": {name: found.answers[name] for name in found.in_order() if name in found.answers},
+        "requests": {
+            name: asked.requests[name].model_dump(mode="json") for name in found.list_request_names()
+        },
+        "answers": {
+            name: found.answers[name] for name in found.list_request_names() if name in found.answers
+        },
         "inputs": [{**source, "row": to_jsonable_python(row)} for source, row in rows],
         "warnings": found.warnings,
         "gaps": found.gaps,
@@ -128,31 +132,33 @@ def freeze(asked: Asked, catalog: CatalogView, rows_of: RowsOf) -> Frozen:
         document["note"] = asked.note
     if asked.plan is not None:
         document["plan"] = asked.plan
-    summary = {"headlines": headlines, **found.devices(), "providers": found.providers()}
+    summary = {"headlines": headlines, **found.build_devices(), "providers": found.list_providers()}
     start = getattr(found.broadest, "starts_at", MISSING)
     if start is not MISSING:
         summary["starts_at"] = f"{start.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return Frozen(asked, catalog.revision, METHOD_VERSION, summary, document, charges, found.prices_end_at())
+    return QuoteSnapshot(
+        asked, catalog.revision, METHOD_VERSION, summary, document, charges, found.compute_prices_end_at()
+    )
 
 
-class _Freezing:
+class _SnapshotBuilder:
     """A quote in the making."""
 
-    def __init__(self, asked: Asked, catalog: CatalogView) -> None:
+    def __init__(self, asked: QuoteSubject, catalog: CatalogView) -> None:
         self.asked = asked
         self.catalog = catalog
         self.answers: dict[str, Any] = {}
         self.warnings: list[AnswerWarning] = []
-        self.gaps: list[Gap] = []
-        self.exchange = Notes()
+        self.gaps: list[EstimateGap] = []
+        self.exchange = AnswerNotes()
         """What the total says of exchange rates."""
 
-    def in_order(self) -> Iterator[str]:
+    def list_request_names(self) -> Iterator[str]:
         """Names of the requests, the narrowest first."""
         return (name for name in reversed(list(QUESTIONS)) if name in self.asked.requests)
 
     @property
-    def broadest(self) -> Input:
+    def broadest(self) -> StrictModel:
         """The request that contains the others."""
         return next(self.asked.requests[name] for name in QUESTIONS if name in self.asked.requests)
 
@@ -161,48 +167,48 @@ class _Freezing:
         for place, (name, request) in enumerate(self.asked.requests.items()):
             estimator = ESTIMATES[name.replace("_", "-")].estimator
             try:
-                self.answers[name] = answer(estimator, request, self.catalog)
-            except NoSoundAnswer as refused:
+                self.answers[name] = answer_question(estimator, request, self.catalog)
+            except NoSoundEstimate as refused:
                 if place == 0 or self.asked.plan is not None:
-                    raise self._refused(refused, name) from refused
+                    raise self._build_refusal(refused, name) from refused
                 for error in refused.errors:
-                    self._gap(f"/answers/{name}", error.code, error.detail)
+                    self._add_gap(f"/answers/{name}", error.code, error.detail)
             else:
-                self._take(name)
+                self._record_notes(name)
 
-    def _refused(self, refused: NoSoundAnswer, name: str) -> Unprocessable:
+    def _build_refusal(self, refused: NoSoundEstimate, name: str) -> Unprocessable:
         at = self.asked.refused_at
         if at is None:
-            return NoSoundAnswer("", *(each._replace(pointer="") for each in refused.errors))
+            return NoSoundEstimate("", *(each._replace(pointer="") for each in refused.errors))
         if self.asked.plan is not None:
             detail = f"{name.replace('_', ' ')}: {refused.errors[0].detail}"
-            return NoSoundAnswer("", FieldError(at, refused.errors[0].code, detail))
-        return NoSoundAnswer("", *(each._replace(pointer=at + each.pointer) for each in refused.errors))
+            return NoSoundEstimate("", FieldError(at, refused.errors[0].code, detail))
+        return NoSoundEstimate("", *(each._replace(pointer=at + each.pointer) for each in refused.errors))
 
-    def _take(self, name: str) -> None:
+    def _record_notes(self, name: str) -> None:
         """Say once what an answer says of its request, and of the figures that it lacks."""
-        said = {(note["code"], note["detail"], _within(note["pointer"])) for note in self.warnings}
+        said = {(note["code"], note["detail"], _strip_pointer(note["pointer"])) for note in self.warnings}
         for note in self.answers[name]["warnings"]:
             if (note["code"], note["detail"], note["pointer"]) not in said:
-                self._warn(note["code"], f"/requests/{name}{note['pointer']}", note["detail"])
-        known = {(gap["code"], gap["detail"], _within(gap["pointer"])) for gap in self.gaps}
+                self._add_warning(note["code"], f"/requests/{name}{note['pointer']}", note["detail"])
+        known = {(gap["code"], gap["detail"], _strip_pointer(gap["pointer"])) for gap in self.gaps}
         for gap in self.answers[name]["gaps"]:
             if (gap["code"], gap["detail"], gap["pointer"]) not in known:
-                self._gap(f"/answers/{name}{gap['pointer']}", gap["code"], gap["detail"])
+                self._add_gap(f"/answers/{name}{gap['pointer']}", gap["code"], gap["detail"])
 
-    def _gap(self, pointer: str, code: str, detail: str) -> None:
+    def _add_gap(self, pointer: str, code: str, detail: str) -> None:
         self.gaps.append({"pointer": pointer, "code": code, "detail": detail})
 
-    def _warn(self, code: str, pointer: str, detail: str) -> None:
+    def _add_warning(self, code: str, pointer: str, detail: str) -> None:
         self.warnings.append({"code": code, "pointer": pointer, "detail": detail})
 
-    def headlines(self) -> QuoteHeadlines:
+    def build_headlines(self) -> QuoteHeadlines:
         """What is decided about."""
         found: dict[str, Any] = {}
-        total = self._total()
+        total = self._build_total()
         if total is not None:
             found["total"] = total
-        found |= self._times()
+        found |= self._build_times()
         memory, bill = self.answers.get("memory", {}), self.answers.get("utility_bill", {})
         places: tuple[tuple[str, Mapping[str, Any]], ...] = (
             ("total_bytes", memory.get("per_device", {})),
@@ -216,7 +222,7 @@ class _Freezing:
         headlines: QuoteHeadlines = found  # type: ignore[assignment]
         return headlines
 
-    def _times(self) -> dict[str, Any]:
+    def _build_times(self) -> dict[str, Any]:
         """How long the run lasts, the interruptions of spot devices counted."""
         cost = self.answers.get("cost", {})
         duration = cost.get("rent", {}).get("interruptions", {}).get("duration_seconds")
@@ -227,40 +233,42 @@ class _Freezing:
         devices: int = self.broadest.cluster.accelerator_count  # type: ignore[attr-defined]
         found = {"duration_seconds": duration}
         try:
-            found["device_hours"] = quantity(scaled(Quantity(**duration), devices / HOUR_SECONDS))
+            found["device_hours"] = to_quantity(scaled(Quantity(**duration), devices / HOUR_SECONDS))
         except FigureError:
-            self._gap("/headlines/device_hours", "OUT_OF_RANGE", "the figure is too large to compute with")
+            self._add_gap(
+                "/headlines/device_hours", "OUT_OF_RANGE", "the figure is too large to compute with"
+            )
         return found
 
-    def _payable(self) -> Payable | None:
+    def _build_payable(self) -> PaymentQuestions | None:
         """The questions of what is paid; None where a part of it is not asked for."""
         cost, bill = self.asked.requests.get("cost"), self.asked.requests.get("utility_bill")
-        cost = cost if isinstance(cost, CostQuestion) else None
+        cost = cost if isinstance(cost, CostEstimateRequest) else None
         if not self.asked.owns_devices:
-            return None if cost is None else Payable(cost, None)
-        if not isinstance(bill, UtilityBillQuestion):
-            return None if self.asked.plan is not None or cost is None else Payable(cost, None)
-        return Payable(cost, bill)
+            return None if cost is None else PaymentQuestions(cost, None)
+        if not isinstance(bill, UtilityBillRequest):
+            return None if self.asked.plan is not None or cost is None else PaymentQuestions(cost, None)
+        return PaymentQuestions(cost, bill)
 
-    def _total(self) -> Mapping[str, Any] | None:
+    def _build_total(self) -> Mapping[str, Any] | None:
         """What has to be paid, as a plan counts it."""
         if not {"cost", "utility_bill"} & self.asked.requests.keys():
             return None
-        payable = self._payable()
+        payable = self._build_payable()
         total = None
         if payable is None:
             detail = "the building of own devices is not given, so their electricity is not known"
-            self._gap("/headlines/total", "SITE_REQUIRED", detail)
+            self._add_gap("/headlines/total", "SITE_REQUIRED", detail)
         else:
             answers = (self.answers.get("cost"), self.answers.get("utility_bill"))
             try:
-                asked = partial(_total, payable, *answers, self.exchange)
-                total = answer(asked, self.broadest, self.catalog)
-            except NoSoundAnswer as refused:
-                self._gap("/headlines/total", refused.errors[0].code, refused.errors[0].detail)
+                asked = partial(_compute_total, payable, *answers, self.exchange)
+                total = answer_question(asked, self.broadest, self.catalog)
+            except NoSoundEstimate as refused:
+                self._add_gap("/headlines/total", refused.errors[0].code, refused.errors[0].detail)
             if self.asked.owns_devices and payable.bill is None:
                 detail = "the total has no electricity: the question of the utility bill asks for it"
-                self._warn("ELECTRICITY_NOT_IN_TOTAL", "/headlines/total", detail)
+                self._add_warning("ELECTRICITY_NOT_IN_TOTAL", "/headlines/total", detail)
         if self.asked.planned is not None:
             self._compare_with_plan(total, self.asked.planned.get("cost"))
         return total
@@ -273,24 +281,24 @@ class _Freezing:
             for each in (total, planned)
         )
         detail = f"the plan says {then}; its requests give {now} under the present catalog"
-        self._warn("DIFFERS_FROM_PLAN", "/headlines/total", detail)
+        self._add_warning("DIFFERS_FROM_PLAN", "/headlines/total", detail)
 
-    def focus_charges(self) -> list[Charge] | None:
+    def build_focus_charges(self) -> list[FocusCharge] | None:
         """What is paid as charges of a period."""
-        payable = self._payable()
+        payable = self._build_payable()
         if payable is None or (payable.cost is None and payable.bill is None):
-            self._gap("/focus_digest", "COST_NOT_ASKED", "nothing asks what the run costs in all")
+            self._add_gap("/focus_digest", "COST_NOT_ASKED", "nothing asks what the run costs in all")
             return None
         try:
-            return answer(partial(_charges, payable), self.broadest, self.catalog)
-        except NoSoundAnswer as refused:
-            self._gap("/focus_digest", refused.errors[0].code, refused.errors[0].detail)
+            return answer_question(partial(_build_charges, payable), self.broadest, self.catalog)
+        except NoSoundEstimate as refused:
+            self._add_gap("/focus_digest", refused.errors[0].code, refused.errors[0].detail)
             return None
 
-    def sources(self) -> list[Source]:
+    def list_sources(self) -> list[EstimateSource]:
         """The catalog rows that the answers rest on, each once."""
-        found: dict[tuple[str, str], Source] = {}
-        cited: dict[str, list[Source]] = {
+        found: dict[tuple[str, str], EstimateSource] = {}
+        cited: dict[str, list[EstimateSource]] = {
             name: given["evidence"]["sources"] for name, given in self.answers.items()
         }
         for name, sources in [*cited.items(), ("utility_bill", self.exchange.sources)]:
@@ -301,10 +309,10 @@ class _Freezing:
                     found.setdefault((source["kind"], source["id"]), placed)
         return list(found.values())
 
-    def _named(self, kind: str) -> list[str]:
-        return [source["id"] for source in self.sources() if source["kind"] == kind]
+    def _list_source_ids(self, kind: str) -> list[str]:
+        return [source["id"] for source in self.list_sources() if source["kind"] == kind]
 
-    def devices(self) -> dict[str, Any]:
+    def build_devices(self) -> dict[str, Any]:
         """Which devices, and how many."""
         cluster = getattr(self.broadest, "cluster", MISSING)
         if cluster is MISSING:
@@ -314,45 +322,47 @@ class _Freezing:
         known = None if named is None else self.catalog.accelerators.get(named)
         return count if known is None else {"accelerator_id": known.accelerator.id, **count}
 
-    def providers(self) -> list[str]:
+    def list_providers(self) -> list[str]:
         """Who rents devices out."""
-        found = {self.catalog.offers[offer_id].provider for offer_id in self._named("offer")}
+        found = {self.catalog.offers[offer_id].provider for offer_id in self._list_source_ids("offer")}
         supply = (self.asked.planned or {}).get("supply", {})
         return sorted(found | ({supply["provider"]} if "provider" in supply else set()))
 
-    def prices_end_at(self) -> datetime | None:
+    def compute_prices_end_at(self) -> datetime | None:
         """When the first of the offers ends: with its last day."""
-        ends = [self.catalog.offers[offer_id].valid_until for offer_id in self._named("offer")]
-        days = [last_day(end) for end in ends if end is not None]
+        ends = [self.catalog.offers[offer_id].valid_until for offer_id in self._list_source_ids("offer")]
+        days = [parse_last_day(end) for end in ends if end is not None]
         return datetime.combine(min(days) + timedelta(days=1), time(), UTC) if days else None
 
 
-def _within(pointer: str) -> str:
+def _strip_pointer(pointer: str) -> str:
     """A pointer into a quote as one into its request or answer."""
     return "/".join(["", *pointer.split("/")[3:]])
 
 
-def _total(
-    payable: Payable,
-    cost: CostAnswer | None,
-    billed: UtilityBillAnswer | None,
-    notes: Notes,
-    _question: Input,
+def _compute_total(
+    payable: PaymentQuestions,
+    cost: CostEstimate | None,
+    billed: UtilityBill | None,
+    notes: AnswerNotes,
+    _question: StrictModel,
     catalog: CatalogView,
 ) -> MoneyQuantity:
-    return total_paid(payable, cost, billed, catalog, notes)
+    return compute_paid_total(payable, cost, billed, catalog, notes)
 
 
-def _charges(payable: Payable, _question: Input, catalog: CatalogView) -> list[Charge]:
-    return charges_paid(payable, catalog)
+def _build_charges(
+    payable: PaymentQuestions, _question: StrictModel, catalog: CatalogView
+) -> list[FocusCharge]:
+    return list_paid_charges(payable, catalog)
 
 
-def request_of(name: str, document: Mapping[str, Any]) -> Input:
+def parse_request(name: str, document: Mapping[str, Any]) -> StrictModel:
     """A request as it was stored; refuses one that this version of the service does not take."""
     text = json.dumps(document).encode()
     try:
         return QUESTIONS[name].model_validate_json(text)
     except ValidationError as error:
-        faults = body_errors(error, text).errors
+        faults = build_body_problem(error, text).errors
         at = f"/requests/{name}"
         raise RequestOutdated("", *(each._replace(pointer=at + each.pointer) for each in faults)) from error

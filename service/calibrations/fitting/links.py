@@ -13,10 +13,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from service.calibrations.drawing.search import Range, best
+from service.calibrations.fitting.search import ConstantRange, fit_values
 from service.planning.hardware.calibration.links import LinkCalibration, LinkShare
 from service.planning.hardware.calibration.measured import MeasuredFigure, MeasuredLink
-from service.planning.hardware.collectives import Algorithm, Collective, Fabric, collective_seconds, rail_of
+from service.planning.hardware.collectives import (
+    ClusterFabric,
+    Collective,
+    CollectiveAlgorithm,
+    build_rail,
+    collective_seconds,
+)
 from service.planning.hardware.links import Link
 
 _LEAST_SIZES: Final = 2
@@ -30,29 +36,29 @@ _FREE: Final = 1e3
 """So many times its rate a link would cost nothing."""
 
 
-class Message(NamedTuple):
+class CollectiveMessage(NamedTuple):
     """One collective as it was measured; bytes as nccl-tests and planning count a message."""
 
     collective: Collective
     devices: int
     message_bytes: float
     seconds: float
-    algorithm: Algorithm | None = None
+    algorithm: CollectiveAlgorithm | None = None
     """None where the library chose."""
 
 
-class Line(NamedTuple):
+class CollectiveLine(NamedTuple):
     """The line through the times of one collective: a start, a rate, and measured over estimated times."""
 
     collective: Collective
     devices: int
-    algorithm: Algorithm | None
+    algorithm: CollectiveAlgorithm | None
     alpha_seconds: float
     beta_bytes_per_second: float
     residuals: tuple[tuple[float, float], ...]
     """Bytes of each message, and its measured time over that of the line."""
 
-    def document(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """As it is kept."""
         named = {"algorithm": str(self.algorithm)} if self.algorithm else {}
         return {
@@ -67,43 +73,45 @@ class Line(NamedTuple):
         }
 
 
-def lines(messages: Sequence[Message]) -> list[Line]:
+def fit_lines(messages: Sequence[CollectiveMessage]) -> list[CollectiveLine]:
     """A line for each collective of which several sizes were measured."""
-    groups: dict[tuple[Collective, int, Algorithm | None], list[Message]] = {}
+    groups: dict[tuple[Collective, int, CollectiveAlgorithm | None], list[CollectiveMessage]] = {}
     for one in messages:
         groups.setdefault((one.collective, one.devices, one.algorithm), []).append(one)
     return [
-        _line(key, sorted(found, key=lambda one: one.message_bytes))
+        _fit_line(key, sorted(found, key=lambda one: one.message_bytes))
         for key, found in groups.items()
         if len({one.message_bytes for one in found}) >= _LEAST_SIZES
     ]
 
 
-def _line(key: tuple[Collective, int, Algorithm | None], messages: Sequence[Message]) -> Line:
+def _fit_line(
+    key: tuple[Collective, int, CollectiveAlgorithm | None], messages: Sequence[CollectiveMessage]
+) -> CollectiveLine:
     shortest = min(one.seconds for one in messages)
     fastest = max(one.message_bytes / one.seconds for one in messages)
 
-    def at(values: Mapping[str, float], one: Message) -> float:
+    def estimate_seconds(values: Mapping[str, float], one: CollectiveMessage) -> float:
         return values["alpha"] + one.message_bytes / values["beta"]
 
-    found = best(
+    found = fit_values(
         {
-            "alpha": Range(shortest * 1e-3, shortest * 0.5, shortest * 2.0),
-            "beta": Range(fastest * 0.5, fastest, fastest * 4.0),
+            "alpha": ConstantRange(shortest * 1e-3, shortest * 0.5, shortest * 2.0),
+            "beta": ConstantRange(fastest * 0.5, fastest, fastest * 4.0),
         },
-        lambda values: [math.log(at(values, one) / one.seconds) for one in messages],
+        lambda values: [math.log(estimate_seconds(values, one) / one.seconds) for one in messages],
     )
-    left = tuple((one.message_bytes, one.seconds / at(found, one)) for one in messages)
-    return Line(*key, found["alpha"], found["beta"], left)
+    left = tuple((one.message_bytes, one.seconds / estimate_seconds(found, one)) for one in messages)
+    return CollectiveLine(*key, found["alpha"], found["beta"], left)
 
 
 _RATE, _HOP, _LAUNCH, _SWITCH = "rate", "hop_seconds", "launch_seconds", "in_network_rate"
 _RATES: Final = frozenset({_RATE, _SWITCH})
-Values = Mapping[str, float]
+ConstantValues = Mapping[str, float]
 
 
-def link_of(
-    messages: Sequence[Message],
+def fit_link(
+    messages: Sequence[CollectiveMessage],
     link: Link,
     reference: LinkCalibration,
     *,
@@ -116,11 +124,11 @@ def link_of(
     ``reference`` holds for what messages do not tell, which is not drawn. A link that states its own latency
     keeps it.
     """
-    fit = _Fit(messages, link, reference, generation)
-    values = fit.values()
+    fit = _LinkFit(messages, link, reference, generation)
+    values = fit.fit_values()
 
-    def figure(name: str) -> MeasuredFigure | None:
-        left = fit.left(values, name)
+    def build_figure(name: str) -> MeasuredFigure | None:
+        left = fit.list_ratios(values, name)
         if not left:
             return None
         limit = link.bytes_per_second if name in _RATES else None
@@ -128,70 +136,70 @@ def link_of(
         value = values[name] * (limit or 1.0)
         return MeasuredFigure(value * low, value, value * high, runs, limit, source)
 
-    rate = figure(_RATE)
+    rate = build_figure(_RATE)
     if rate is None:
         return None
-    return MeasuredLink(rate, figure(_HOP), figure(_LAUNCH), figure(_SWITCH))
+    return MeasuredLink(rate, build_figure(_HOP), build_figure(_LAUNCH), build_figure(_SWITCH))
 
 
-class _Fit:
+class _LinkFit:
     """The constants of one link beside the messages that went over it."""
 
     def __init__(
-        self, messages: Sequence[Message], link: Link, reference: LinkCalibration, generation: str
+        self, messages: Sequence[CollectiveMessage], link: Link, reference: LinkCalibration, generation: str
     ) -> None:
         self._messages, self._link, self._reference = messages, link, reference
         share = reference.links[link.kind]
         switched = reference.in_network.get(generation, reference.in_network_pooled)
-        self._start: Values = {
+        self._start: ConstantValues = {
             _RATE: share.rate,
             _HOP: share.hop_seconds,
             _LAUNCH: reference.launch_seconds,
             _SWITCH: switched,
         }
         self._ranges = {
-            _RATE: Range(_LEAST_SHARE, share.rate, _MOST_SHARE),
-            _LAUNCH: _latency(reference.launch_seconds),
+            _RATE: ConstantRange(_LEAST_SHARE, share.rate, _MOST_SHARE),
+            _LAUNCH: _build_latency_range(reference.launch_seconds),
         }
         if link.latency_seconds is None:
-            self._ranges[_HOP] = _latency(share.hop_seconds)
-        if link.in_network and any(_may_switch(one) for one in messages):
-            self._ranges[_SWITCH] = Range(_LEAST_SHARE, switched, _MOST_SHARE)
+            self._ranges[_HOP] = _build_latency_range(share.hop_seconds)
+        if link.in_network and any(_is_switchable(one) for one in messages):
+            self._ranges[_SWITCH] = ConstantRange(_LEAST_SHARE, switched, _MOST_SHARE)
 
-    def values(self) -> Values:
+    def fit_values(self) -> ConstantValues:
         """The constants under which the times of all messages are estimated best."""
-        return {**self._start, **best(self._ranges, self._residuals)}
+        return {**self._start, **fit_values(self._ranges, self._compute_residuals)}
 
-    def _residuals(self, values: Values) -> list[float]:
+    def _compute_residuals(self, values: ConstantValues) -> list[float]:
         tried = {**self._start, **values}
-        return [math.log(self._estimated(tried, one) / one.seconds) for one in self._messages]
+        return [math.log(self._estimate_seconds(tried, one) / one.seconds) for one in self._messages]
 
-    def left(self, values: Values, name: str) -> list[float]:
+    def list_ratios(self, values: ConstantValues, name: str) -> list[float]:
         """Of the messages that tell a constant, how far off it leaves each; none where it is at an end."""
         if name not in self._ranges or not self._ranges[name].is_inside(values[name]):
             return []
         free = {**values, name: values[name] * _FREE if name in _RATES else 0.0}
         ratios = []
         for one in self._messages:
-            whole = self._estimated(values, one)
-            if whole - self._estimated(free, one) >= _TOLD * whole:
+            whole = self._estimate_seconds(values, one)
+            if whole - self._estimate_seconds(free, one) >= _TOLD * whole:
                 ratios.append(whole / one.seconds if name in _RATES else one.seconds / whole)
         return ratios
 
-    def _estimated(self, values: Values, one: Message) -> float:
+    def _estimate_seconds(self, values: ConstantValues, one: CollectiveMessage) -> float:
         """Seconds of a collective inside one domain under ``values``."""
         link = self._link
         share = LinkShare(values[_RATE], values[_HOP])
         calibration = self._reference._replace(
             links={**self._reference.links, link.kind: share}, launch_seconds=values[_LAUNCH]
         )
-        rail = rail_of(link, calibration)
-        fabric = Fabric(
+        rail = build_rail(link, calibration)
+        fabric = ClusterFabric(
             intra=rail,
             inter=rail,
             domain=one.devices,
             launch_seconds=values[_LAUNCH],
-            in_network=rail_of(link, calibration, values[_SWITCH]) if link.in_network else None,
+            in_network=build_rail(link, calibration, values[_SWITCH]) if link.in_network else None,
         )
         return collective_seconds(
             one.collective,
@@ -203,9 +211,9 @@ class _Fit:
         )
 
 
-def _latency(seconds: float) -> Range:
-    return Range(seconds / _WIDE, seconds, seconds * _WIDE)
+def _build_latency_range(seconds: float) -> ConstantRange:
+    return ConstantRange(seconds / _WIDE, seconds, seconds * _WIDE)
 
 
-def _may_switch(one: Message) -> bool:
-    return one.collective is Collective.ALL_REDUCE and one.algorithm in (None, Algorithm.IN_NETWORK)
+def _is_switchable(one: CollectiveMessage) -> bool:
+    return one.collective is Collective.ALL_REDUCE and one.algorithm in (None, CollectiveAlgorithm.IN_NETWORK)

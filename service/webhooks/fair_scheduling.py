@@ -13,10 +13,10 @@ MOST_AT_ONCE: Final = 64
 MOST_TO_A_WEBHOOK: Final = 4
 """Messages that one webhook is sent at a time; over several processes sometimes some more."""
 
-Key = tuple[str, ...]
+TurnKey = tuple[str, ...]
 
 
-class Ready(NamedTuple):
+class ReadyWebhook(NamedTuple):
     """A webhook for which something is due."""
 
     tenant_id: str
@@ -25,33 +25,33 @@ class Ready(NamedTuple):
     """What it is sent now, by every process."""
 
     @property
-    def tenant(self) -> Key:
+    def tenant(self) -> TurnKey:
         """Its tenant among all who take turns."""
         return (self.tenant_id,)
 
     @property
-    def webhook(self) -> Key:
+    def webhook(self) -> TurnKey:
         """Itself among all who take turns."""
         return (self.tenant_id, self.webhook_id)
 
 
-class Turns:
+class FairScheduler:
     """What one process has under way, and who had a turn when. Used by one thread."""
 
     def __init__(self) -> None:
-        self._under_way: Counter[Key] = Counter()
-        self._last: dict[Key, int] = {}
+        self._under_way: Counter[TurnKey] = Counter()
+        self._last: dict[TurnKey, int] = {}
         self._turn = 0
         self.room = MOST_AT_ONCE
         """How many messages more may be sent."""
 
-    def begin(self, ready: Sequence[Ready], most: int) -> list[Ready]:
-        """Whom to send the next messages, one for each time that a webhook is in it; each has to ``end``."""
+    def begin_sends(self, ready: Sequence[ReadyWebhook], most: int) -> list[ReadyWebhook]:
+        """The webhooks to send the next messages to; each of them has to ``end_send``."""
         known = {key for each in ready for key in (each.tenant, each.webhook)}
         self._last = {key: turn for key, turn in self._last.items() if key in known}
         before = {each.webhook: self._under_way[each.webhook] for each in ready}
-        begun: list[Ready] = []
-        while len(begun) < most and (found := self._next(ready, before)) is not None:
+        begun: list[ReadyWebhook] = []
+        while len(begun) < most and (found := self._select_next(ready, before)) is not None:
             begun.append(found)
             self.room -= 1
             self._turn += 1
@@ -60,8 +60,8 @@ class Turns:
                 self._last[key] = self._turn
         return begun
 
-    def _next(self, ready: Sequence[Ready], before: dict[Key, int]) -> Ready | None:
-        free: dict[Key, list[Ready]] = defaultdict(list)
+    def _select_next(self, ready: Sequence[ReadyWebhook], before: dict[TurnKey, int]) -> ReadyWebhook | None:
+        free: dict[TurnKey, list[ReadyWebhook]] = defaultdict(list)
         for each in ready:
             here = self._under_way[each.webhook]
             anywhere = each.under_way + here - before[each.webhook]
@@ -70,12 +70,12 @@ class Turns:
                 free[each.tenant].append(each)
         if not free:
             return None
-        return min(free[min(free, key=self._rank)], key=lambda each: self._rank(each.webhook))
+        return min(free[min(free, key=self._rank_key)], key=lambda each: self._rank_key(each.webhook))
 
-    def _rank(self, key: Key) -> tuple[int, int]:
+    def _rank_key(self, key: TurnKey) -> tuple[int, int]:
         return self._under_way[key], self._last.get(key, 0)
 
-    def end(self, each: Ready) -> None:
+    def end_send(self, each: ReadyWebhook) -> None:
         """Give a turn back, whatever came of it."""
         self.room += 1
         self._under_way -= Counter((each.tenant, each.webhook))  # which drops what is at nothing

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from datetime import UTC
 from typing import Any, Final
 
-from service.approvals.budgets.money import money
-from service.approvals.repository import Held
+from service.approvals.budgets.money import to_money
+from service.approvals.repository import LoadedApproval
 from service.approvals.tables import ApprovalDecisionRow, ApprovalRow, ApprovalStepRow
-from service.audit.service import columns_of
+from service.audit.service import to_audit_columns
 from service.kit.database.engine import Base, Writer
-from service.kit.jobs.events import emit
-from service.schemas.events import ApprovalEvent, EventType
+from service.kit.jobs.events import emit_event
+from service.schemas.events import ApprovalEvent, WebhookEventType
 
 _SUMMARY: Final = (
     "id",
@@ -37,37 +37,37 @@ _DECISION: Final = (
 _COMMENT: Final = ("written_by", "text", "written_at")
 
 
-def _members(row: object, *names: str) -> dict[str, Any]:
+def _select_members(row: object, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(row, name)) is not None}
 
 
-def shown_summary(row: ApprovalRow) -> dict[str, Any]:
+def to_summary(row: ApprovalRow) -> dict[str, Any]:
     """An approval as lists show it."""
-    return {**_members(row, *_SUMMARY), "headlines": json.loads(row.headlines)}
+    return {**_select_members(row, *_SUMMARY), "headlines": json.loads(row.headlines)}
 
 
-def shown(held: Held) -> dict[str, Any]:
+def to_detail(held: LoadedApproval) -> dict[str, Any]:
     """An approval as callers see it."""
     return {
-        **shown_summary(held.row),
-        **_commitment(held.row),
-        "steps": [_shown_step(held, step) for step in held.steps],
-        "comments": [_members(comment, *_COMMENT) for comment in held.comments],
+        **to_summary(held.row),
+        **_commitment_to_response(held.row),
+        "steps": [_step_to_response(held, step) for step in held.steps],
+        "comments": [_select_members(comment, *_COMMENT) for comment in held.comments],
         "budgets": held.row.budgets,
         "warnings": held.row.warnings,
         "judged": held.row.judged,
     }
 
 
-def _commitment(row: ApprovalRow) -> dict[str, Any]:
+def _commitment_to_response(row: ApprovalRow) -> dict[str, Any]:
     if row.committed_micros is None or row.committed_currency_code is None:
         return {}
-    amount = money(row.committed_micros, row.committed_currency_code)
-    times = _members(row, "committed_at", "due_from", "due_until", "released_at")
+    amount = to_money(row.committed_micros, row.committed_currency_code)
+    times = _select_members(row, "committed_at", "due_from", "due_until", "released_at")
     return {"commitment": {"amount": amount, **times}}
 
 
-def recorded(held: Held) -> dict[str, Any]:
+def to_audit_document(held: LoadedApproval) -> dict[str, Any]:
     """All that is stored of an approval, what nobody is shown included: what the audit holds a digest of."""
     parts: dict[str, Sequence[Base]] = {
         "steps": held.steps,
@@ -76,24 +76,26 @@ def recorded(held: Held) -> dict[str, Any]:
         "comments": held.comments,
     }
     return {
-        "approval": columns_of(held.row),
-        **{name: [columns_of(row) for row in rows] for name, rows in parts.items()},
+        "approval": to_audit_columns(held.row),
+        **{name: [to_audit_columns(row) for row in rows] for name, rows in parts.items()},
     }
 
 
-def _shown_step(held: Held, step: ApprovalStepRow) -> dict[str, Any]:
+def _step_to_response(held: LoadedApproval, step: ApprovalStepRow) -> dict[str, Any]:
     return {
-        **_members(step, *_STEP, *_STEP_TIMES),
-        "approvers": held.approvers_of(step),
-        "decisions": [_shown_decision(decision) for decision in held.decisions_of(step)],
+        **_select_members(step, *_STEP, *_STEP_TIMES),
+        "approvers": held.list_approvers(step),
+        "decisions": [_decision_to_response(decision) for decision in held.list_decisions(step)],
     }
 
 
-def _shown_decision(decision: ApprovalDecisionRow) -> dict[str, Any]:
-    return _members(decision, *_DECISION)
+def _decision_to_response(decision: ApprovalDecisionRow) -> dict[str, Any]:
+    return _select_members(decision, *_DECISION)
 
 
-def tell(session: Writer, held: Held, event: EventType, *, decided_by: str = "") -> None:
+def write_event(
+    session: Writer, held: LoadedApproval, event: WebhookEventType, *, decided_by: str = ""
+) -> None:
     """Write an event of an approval; of its open step, where it has one."""
     row, step = held.row, held.open_step
     data: ApprovalEvent = {
@@ -109,9 +111,9 @@ def tell(session: Writer, held: Held, event: EventType, *, decided_by: str = "")
     if row.cost_center_id is not None:
         data["cost_center_id"] = row.cost_center_id
     if step is not None:
-        data["step"], data["approvers"] = step.name, held.approvers_of(step)
+        data["step"], data["approvers"] = step.name, held.list_approvers(step)
         if step.due_at is not None:
             data["due_at"] = step.due_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if decided_by:
         data["decided_by"] = decided_by
-    emit(session, row.tenant_id, event, data)
+    emit_event(session, row.tenant_id, event, data)

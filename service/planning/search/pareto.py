@@ -10,7 +10,9 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 
-def skyline(seconds: Floats, watts: Floats | None, depth: int, ties: Sequence[NDArray[np.generic]]) -> Places:
+def select_pareto_front(
+    seconds: Floats, watts: Floats | None, depth: int, ties: Sequence[NDArray[np.generic]]
+) -> Places:
     """Places of those that fewer than ``depth`` others are at least as good as in both measures.
 
     In the order of seconds, then watts; equals come in the order of ``ties``, the first of which counts most,
@@ -22,10 +24,10 @@ def skyline(seconds: Floats, watts: Floats | None, depth: int, ties: Sequence[ND
     if watts is None:
         found: Places = np.lexsort((*reversed(ties), seconds))[:depth]
         return found
-    return _swept(np.lexsort((*reversed(ties), watts, seconds)), watts, depth)
+    return _sweep_pareto_front(np.lexsort((*reversed(ties), watts, seconds)), watts, depth)
 
 
-def _swept(order: Places, watts: Floats, depth: int) -> Places:
+def _sweep_pareto_front(order: Places, watts: Floats, depth: int) -> Places:
     """Those of an order by time that fewer than ``depth`` before them draw as little as."""
     # The least draws so far, negated: the root is the depth-th of them.
     least: list[float] = []
@@ -41,7 +43,7 @@ def _swept(order: Places, watts: Floats, depth: int) -> Places:
     return np.array(kept, dtype=np.intp)
 
 
-def not_bettered(seconds: Floats, watts: Floats, depth: int) -> Places:
+def select_nondominated(seconds: Floats, watts: Floats, depth: int) -> Places:
     """Places of those that fewer than ``depth`` others are better than in one measure, no worse in the other.
 
     Equals are not better than each other, so that all of them are found, or none.

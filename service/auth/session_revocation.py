@@ -10,26 +10,26 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from service.audit.service import Change
+from service.audit.service import WriteOutcome
 from service.auth import repository
 from service.auth.errors import TenantNotFound
 from service.auth.records import SESSIONS
 from service.auth.service import revoke_keys_of, set_person_disabled
 from service.kit.clock import now
 from service.kit.database.engine import Writer
-from service.kit.security.identity import canonical_person
+from service.kit.security.identity import normalize_person
 from service.kit.security.keyring import Keyring
-from service.kit.security.subjects import Subject, SubjectKind
+from service.kit.security.principals import Principal, PrincipalKind
 
 SESSION_SECONDS: Final = 3600
 PERSON_ENDED: Final = timedelta(days=400)
 """How long the end of a person is kept: longer than any token of theirs may live."""
 _DISABLED_UNTIL: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _ID_CHARACTERS: Final = 32
-_TOKEN: Final = f"{SubjectKind.TOKEN}:"
+_TOKEN: Final = f"{PrincipalKind.TOKEN}:"
 
 
-class Endings:
+class SessionRevocations:
     """What ends sessions, and what tells which have ended; ``ended_at`` says it of an id of a tenant.
 
     A person has an id that only this service can tell from others: the audit keeps it for ever, and need not
@@ -37,41 +37,43 @@ class Endings:
     """
 
     def __init__(self, keyring: Keyring, ended_at: Callable[[str, str], datetime | None]) -> None:
-        self._key = keyring.key("people of sessions")
+        self._key = keyring.derive_key("people of sessions")
         self._ended_at = ended_at
 
-    def person(self, tenant_id: str, subject_id: str) -> str:
+    def compute_person_id(self, tenant_id: str, subject_id: str) -> str:
         """The id of all that a subject of the issuer acts by."""
-        return self._id(f"{tenant_id} {subject_id}")
+        return self._compute_id(f"{tenant_id} {subject_id}")
 
-    def has_ended(self, subject: Subject, session_id: str, began_at: datetime) -> bool:
+    def has_ended(self, subject: Principal, session_id: str, began_at: datetime) -> bool:
         """Returns true where a session was ended, by itself or with all of its person."""
         if self._ended_at(subject.tenant_id, session_id) is not None:
             return True
         return self.has_ended_person(subject, began_at)
 
-    def has_ended_person(self, subject: Subject, began_at: datetime) -> bool:
+    def has_ended_person(self, subject: Principal, began_at: datetime) -> bool:
         """Returns true where all that a person had begun to act by was ended at that time or later."""
-        ids = self._ids(subject.tenant_id, [subject.id], [subject.person] if subject.person else [])
+        ids = self._list_ended_ids(
+            subject.tenant_id, [subject.id], [subject.person] if subject.person else []
+        )
         ends = (self._ended_at(subject.tenant_id, each) for each in ids)
         return any(ended_at is not None and began_at <= ended_at for ended_at in ends)
 
-    def end(self, session: Writer, tenant_id: str, session_id: str) -> Change:
+    def end_session(self, session: Writer, tenant_id: str, session_id: str) -> WriteOutcome:
         """End one session, whoever holds copies of its cookie."""
-        return _end(session, tenant_id, session_id, timedelta(seconds=SESSION_SECONDS))
+        return _record_end(session, tenant_id, session_id, timedelta(seconds=SESSION_SECONDS))
 
-    def end_sessions(self, session: Writer, tenant_id: str, subject_id: str) -> Change:
+    def end_sessions(self, session: Writer, tenant_id: str, subject_id: str) -> WriteOutcome:
         """End every session and token of a person that has begun by now; their keys work on."""
-        return self._end_all(session, tenant_id, subject_id)[0]
+        return self._end_all_names(session, tenant_id, subject_id)[0]
 
     def end_person(
         self, session: Writer, tenant_id: str, subject_id: str, *, disabled: bool | None = None
-    ) -> Change:
+    ) -> WriteOutcome:
         """End every session, token and key of a person that has begun by now.
 
         A person who is ``disabled`` begins none until that is taken back; None leaves it as it is.
         """
-        change, names = self._end_all(session, tenant_id, subject_id, disabled=disabled)
+        change, names = self._end_all_names(session, tenant_id, subject_id, disabled=disabled)
         keys = revoke_keys_of(session, names)
         key_ids = [key.resource.partition("/")[2] for key in keys]
         moved = []
@@ -81,60 +83,65 @@ class Endings:
         body = {**(change.body or {}), "revoked_key_ids": key_ids}
         return replace(change, body=body, also=(*change.also, *keys, *moved))
 
-    def _end_all(
+    def _end_all_names(
         self, session: Writer, tenant_id: str, subject_id: str, *, disabled: bool | None = None
-    ) -> tuple[Change, list[str]]:
+    ) -> tuple[WriteOutcome, list[str]]:
         """End what is known by each name of a person; the change of the first, and the names."""
-        subjects, people = _names(session, tenant_id, subject_id)
+        subjects, people = _list_person_names(session, tenant_id, subject_id)
         first, *others = [
-            _end(session, tenant_id, each, PERSON_ENDED, disabled=disabled)
-            for each in self._ids(tenant_id, subjects, people)
+            _record_end(session, tenant_id, each, PERSON_ENDED, disabled=disabled)
+            for each in self._list_ended_ids(tenant_id, subjects, people)
         ]
         names = [_TOKEN + each for each in subjects]
-        names += [f"{SubjectKind.PERSON}:{each}" for each in people]
+        names += [f"{PrincipalKind.PERSON}:{each}" for each in people]
         return replace(first, also=tuple(others)), names
 
-    def _ids(self, tenant_id: str, subjects: Iterable[str], people: Iterable[str]) -> Iterator[str]:
-        yield from (self.person(tenant_id, each) for each in subjects)
-        yield from (self._id(f"{tenant_id}\0{each}") for each in people)
+    def _list_ended_ids(
+        self, tenant_id: str, subjects: Iterable[str], people: Iterable[str]
+    ) -> Iterator[str]:
+        yield from (self.compute_person_id(tenant_id, each) for each in subjects)
+        yield from (self._compute_id(f"{tenant_id}\0{each}") for each in people)
 
-    def _id(self, name: str) -> str:
+    def _compute_id(self, name: str) -> str:
         return f"of-{hmac.digest(self._key, name.encode(), 'sha256').hex()[:_ID_CHARACTERS]}"
 
 
-def _names(session: Writer, tenant_id: str, subject_id: str) -> tuple[list[str], list[str]]:
+def _list_person_names(session: Writer, tenant_id: str, subject_id: str) -> tuple[list[str], list[str]]:
     """The subjects of the issuer and the identities of a person, the one that was said first."""
-    people = {canonical_person(subject_id), *repository.people_of(session, tenant_id, [_TOKEN + subject_id])}
-    known = repository.subjects_of(session, tenant_id, people)
+    people = {
+        normalize_person(subject_id),
+        *repository.list_people(session, tenant_id, [_TOKEN + subject_id]),
+    }
+    known = repository.list_subjects(session, tenant_id, people)
     others = {name.removeprefix(_TOKEN) for name in known} - {subject_id}
     return [subject_id, *sorted(others)], sorted(people)
 
 
-def _end(
+def _record_end(
     session: Writer, tenant_id: str, ended_id: str, kept: timedelta, *, disabled: bool | None = None
-) -> Change:
+) -> WriteOutcome:
     # The revision of the tenant rises with it, by which every process sees it within a second.
-    if repository.locked_tenant(session, tenant_id) is None:
+    if repository.lock_tenant(session, tenant_id) is None:
         raise TenantNotFound
     time = now()
-    known = repository.ended_session(session, tenant_id, ended_id)
+    known = repository.get_ended_session(session, tenant_id, ended_id)
     was_disabled = known is not None and known.ended_at == _DISABLED_UNTIL
     until = _DISABLED_UNTIL if disabled or (disabled is None and was_disabled) else time
     ends = _DISABLED_UNTIL if until == _DISABLED_UNTIL else time + kept
-    row = repository.end_sessions(session, tenant_id, ended_id, until, ends)
+    row = repository.store_ended_sessions(session, tenant_id, ended_id, until, ends)
     ended = {"id": ended_id, "ended_at": until}
-    return Change(
+    return WriteOutcome(
         tenant_id=tenant_id,
         resource=f"sessions/{ended_id}",
         body=ended,
         after=ended,
-        state=SESSIONS.state(session, row),
+        state=SESSIONS.build_state(session, row),
     )
 
 
-def expire(session: Writer) -> list[Change]:
+def delete_expired(session: Writer) -> list[WriteOutcome]:
     """Delete what is about sessions that have ended by themselves since."""
     return [
-        Change(tenant_id=row.tenant_id, resource=SESSIONS.resource(row))
+        WriteOutcome(tenant_id=row.tenant_id, resource=SESSIONS.resource(row))
         for row in repository.delete_ended_sessions(session, now())
     ]

@@ -18,7 +18,7 @@ _PAUSE_SECONDS = 1.0
 _logger = logging.getLogger(__name__)
 
 
-class Bell(threading.Event):
+class JobNotifier(threading.Event):
     """Rings when a transaction of this process has asked for work."""
 
     def __init__(self) -> None:
@@ -28,10 +28,10 @@ class Bell(threading.Event):
 
 
 _changing = threading.Lock()
-_bells: WeakSet[Bell] = WeakSet()
+_bells: WeakSet[JobNotifier] = WeakSet()
 
 
-def ring_after_commit(session: Writer) -> None:
+def notify_after_commit(session: Writer) -> None:
     """Ring every bell once the transaction of ``session`` is committed."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_notify(_CHANNEL, "")))
@@ -39,38 +39,38 @@ def ring_after_commit(session: Writer) -> None:
 
 
 @event.listens_for(Writer, "after_commit")
-def _ring(session: Writer) -> None:
+def _notify_on_commit(session: Writer) -> None:
     if session.info.pop(_CHANNEL, False):
-        _ring_all()
+        _notify_all()
 
 
-def _ring_all() -> None:
+def _notify_all() -> None:
     with _changing:
         for bell in _bells:
             bell.set()
 
 
-def listen(database: Database, closed: threading.Event) -> None:
+def listen_for_jobs(database: Database, closed: threading.Event) -> None:
     """Ring every bell at each notification of PostgreSQL, across restarts of the server, until ``closed``.
 
     A notification also lets it see that it is closed.
     """
     while not closed.is_set():
         try:
-            _listen(database, closed)
+            _listen_once(database, closed)
         except Exception as error:  # noqa: BLE001  # whatever ends the connection, the next one is tried
             _logger.warning("not listening for jobs: %s", type(error).__name__)
             closed.wait(_PAUSE_SECONDS)
 
 
-def _listen(database: Database, closed: threading.Event) -> None:
+def _listen_once(database: Database, closed: threading.Event) -> None:
     pooled = database.engine.raw_connection()
     pooled.detach()
     connection: Any = pooled.dbapi_connection
     with connection:
         connection.autocommit = True
         connection.execute(f"LISTEN {_CHANNEL}")
-        _ring_all()
+        _notify_all()
         while not closed.is_set():
             for _ in connection.notifies(timeout=_LISTEN_SECONDS, stop_after=1):
-                _ring_all()
+                _notify_all()

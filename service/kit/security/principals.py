@@ -22,7 +22,7 @@ NODE_SCOPES = frozenset({"leases:claim", "benchmark-results:report"})
 """All that a GPU node may ever do."""
 
 
-class SubjectKind(StrEnum):
+class PrincipalKind(StrEnum):
     """How a subject proves who it is."""
 
     LOCAL = "local"
@@ -35,10 +35,10 @@ class SubjectKind(StrEnum):
     """The service itself, when a deadline passes."""
 
 
-class Subject(NamedTuple):
+class Principal(NamedTuple):
     """Who a request acts for."""
 
-    kind: SubjectKind
+    kind: PrincipalKind
     id: str
     tenant_id: str
     scopes: frozenset[str]
@@ -50,7 +50,7 @@ class Subject(NamedTuple):
         """Kind and id, as policies and approvals name subjects."""
         return f"{self.kind}:{self.id}"
 
-    def may(self, permission: "Permission") -> bool:
+    def has_permission(self, permission: "Permission") -> bool:
         """Whether one of the subject's scopes grants ``permission``."""
         return not permission.granted_by.isdisjoint(self.scopes)
 
@@ -62,7 +62,7 @@ class Permission(NamedTuple):
     granted_by: frozenset[str]
 
 
-def permission(resource: str, action: str) -> Permission:
+def build_permission(resource: str, action: str) -> Permission:
     """The permission to do ``action`` on ``resource``."""
     scope = f"{resource}:{action}"
     granting = {scope, f"{resource}:*"}
@@ -71,21 +71,21 @@ def permission(resource: str, action: str) -> Permission:
     return Permission(scope, frozenset(granting))
 
 
-def covers(held: frozenset[str], scope: str) -> bool:
+def can_grant(held: frozenset[str], scope: str) -> bool:
     """Whether holders of ``held`` may hand ``scope`` on."""
     resource, _, action = scope.partition(":")
-    return not permission(resource, action).granted_by.isdisjoint(held)
+    return not build_permission(resource, action).granted_by.isdisjoint(held)
 
 
-LOCAL = Subject(SubjectKind.LOCAL, "local", DEFAULT_TENANT, ADMIN_SCOPES | OPERATOR_SCOPES)
+LOCAL = Principal(PrincipalKind.LOCAL, "local", DEFAULT_TENANT, ADMIN_SCOPES | OPERATOR_SCOPES)
 """Everybody who calls in open mode, and the command line."""
 
 
-def uncovered(held: frozenset[str], scopes: Iterable[str]) -> list[str]:
+def list_ungrantable_scopes(held: frozenset[str], scopes: Iterable[str]) -> list[str]:
     """The scopes that holders of ``held`` may not hand on."""
-    return [scope for scope in scopes if not covers(held, scope)]
+    return [scope for scope in scopes if not can_grant(held, scope)]
 
 
-def own_subject(tenant_id: str) -> Subject:
+def build_service_subject(tenant_id: str) -> Principal:
     """The service itself, acting for a tenant."""
-    return Subject(SubjectKind.SERVICE, "service", tenant_id, frozenset())
+    return Principal(PrincipalKind.SERVICE, "service", tenant_id, frozenset())

@@ -5,13 +5,13 @@ import random
 import threading
 
 from service import __version__
-from service.protocol.canonical import digest
-from service.protocol.nodes import Heartbeat, HeartbeatAnswer, Inventory
-from service.worker.board import Activity
-from service.worker.client import Refused, Unanswered, Unauthorized
+from service.protocol.canonical import compute_digest
+from service.protocol.nodes import NodeHeartbeatRequest, NodeInstructions, NodeInventory
+from service.worker.client import NoAnswer, RequestRefused, Unauthorized
 from service.worker.retrying import Backoff
-from service.worker.shared import Shared
-from service.worker.uploader import Uploader
+from service.worker.shared import WorkerParts
+from service.worker.status import Activity
+from service.worker.uploader import ResultUploader
 
 HOLD_SECONDS = 300.0
 """How often a node whose credential is refused asks again."""
@@ -22,11 +22,11 @@ _AT_ONCE = 1000
 _logger = logging.getLogger(__name__)
 
 
-class Heart(threading.Thread):
+class HeartbeatSender(threading.Thread):
     """Beats as often as the service asks for, in a thread of its own."""
 
     def __init__(
-        self, shared: Shared, uploader: Uploader, inventory: Inventory, *, boot_id_sha256: str
+        self, shared: WorkerParts, uploader: ResultUploader, inventory: NodeInventory, *, boot_id_sha256: str
     ) -> None:
         super().__init__(name="heart", daemon=True)
         self._shared = shared
@@ -44,70 +44,70 @@ class Heart(threading.Thread):
         while not self._shared.gate.ended.is_set():
             self._due.clear()
             try:
-                seconds = self._beat()
+                seconds = self._send_heartbeat()
             except Exception:  # whatever it was, the node is alive
                 _logger.exception("the heartbeat failed, and goes on")
-                seconds = self._backoff.wait_seconds()
+                seconds = self._backoff.compute_wait_seconds()
             self._due.wait(seconds)
 
-    def beat_now(self) -> None:
+    def trigger_heartbeat(self) -> None:
         """Say at once what has changed."""
         self._due.set()
 
-    def _beat(self) -> float:
+    def _send_heartbeat(self) -> float:
         """One heartbeat; how long to wait for the next."""
         try:
-            answer = self._shared.client.heartbeat(self._shared.node.node_id, self._message())
+            answer = self._shared.client.send_heartbeat(self._shared.node.node_id, self._build_heartbeat())
             self._shared.gate.open()
-            self._do(answer)
+            self._apply_answer(answer)
         except Unauthorized as error:
             self._shared.gate.shut(str(error))
             return HOLD_SECONDS + random.uniform(0.0, HOLD_SECONDS / 10)  # noqa: S311  # spreads load
-        except (Unanswered, Refused) as error:
+        except (NoAnswer, RequestRefused) as error:
             _logger.warning("no heartbeat: %s", error)
-            self._shared.board.say(service=str(error))
+            self._shared.board.update_status(service=str(error))
             self._offered = None  # after a reconnect the service may be another one
-            return self._backoff.wait_seconds(error.retry_after_seconds)
-        self._backoff.succeeded()
+            return self._backoff.compute_wait_seconds(error.retry_after_seconds)
+        self._backoff.reset_failures()
         if self._offered:
             return 0.0
         return max(answer.heartbeat_seconds, SHORTEST_SECONDS) * random.uniform(0.9, 1.0)  # noqa: S311
 
-    def _message(self) -> Heartbeat:
+    def _build_heartbeat(self) -> NodeHeartbeatRequest:
         if self._offered is None:
-            self._offered = self._shared.spool.acknowledged()
-        state = self._shared.spool.state()
-        self._shared.board.say(
-            spool=_spool_text(state.waiting_count, state.rejected_count, is_full=state.is_full)
+            self._offered = self._shared.spool.list_acknowledged()
+        state = self._shared.spool.compute_state()
+        self._shared.board.update_status(
+            spool=_format_spool(state.waiting_count, state.rejected_count, is_full=state.is_full)
         )
-        return Heartbeat(
+        return NodeHeartbeatRequest(
             boot_id_sha256=self._boot_id_sha256,
             worker_version=__version__,
-            inventory_sha256=digest(self.inventory),
-            activity=self._activity(),
+            inventory_sha256=compute_digest(self.inventory),
+            activity=self._resolve_activity(),
             spool=state,
             acknowledged=self._offered[:_AT_ONCE],
         )
 
-    def _activity(self) -> Activity:
+    def _resolve_activity(self) -> Activity:
         activity = self._shared.board.view.activity
         return "draining" if activity == "measuring" and self.state == "draining" else activity
 
-    def _do(self, answer: HeartbeatAnswer) -> None:
+    def _apply_answer(self, answer: NodeInstructions) -> None:
         """What the service asks for."""
         self._offered = (self._offered or [])[_AT_ONCE:]
         if answer.state != self.state:
             _logger.warning("the service says that this node is %s", answer.state)
         self.state = answer.state
-        self._shared.board.say(service=f"{self._shared.client.address}: {answer.state}")
+        self._shared.board.update_status(service=f"{self._shared.client.address}: {answer.state}")
         if answer.missing:
-            count = self._shared.spool.bring_back(answer.missing)
+            count = self._shared.spool.requeue_results(answer.missing)
             _logger.warning("the service misses %d results that it had acknowledged: sent again", count)
             self._uploader.wake()
         if answer.send_inventory:
             self._send_inventory()
         if answer.rotate and self._shared.credentials.is_settled:
-            self._shared.client.rotate(self._shared.node.node_id)
+            self._shared.client.rotate_credential(self._shared.node.node_id)
             _logger.info("the credential is rotated")
             self._due.set()  # the next heartbeat is the first use of the new one
 
@@ -115,11 +115,11 @@ class Heart(threading.Thread):
         """Say what the node is made of; where that is not taken, the node is alive nevertheless."""
         try:
             self._shared.client.send_inventory(self._shared.node.node_id, self.inventory)
-        except (Unanswered, Refused) as error:
+        except (NoAnswer, RequestRefused) as error:
             _logger.warning("the inventory was not taken, the next heartbeat asks again: %s", error)
 
 
-def _spool_text(waiting: int, rejected: int, *, is_full: bool) -> str:
+def _format_spool(waiting: int, rejected: int, *, is_full: bool) -> str:
     text = f"{waiting} waiting"
     text += f", {rejected} rejected" if rejected else ""
     return f"{text}, FULL: nothing new is measured" if is_full else text
