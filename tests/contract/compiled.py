@@ -84,8 +84,10 @@ def generated(generator, folder, options):
     java = tool("java", "install a JDK")
     jar = next(TOOLS.rglob("openapi-generator.jar"))
     parts = "apis,models,supportingFiles,apiTests=false,modelTests=false,apiDocs=false,modelDocs=false"
-    command = (java, "-jar", jar, "generate", "-i", PATH, "-g", generator, "-o", folder, *options)
-    said = output(*command, "--global-property", parts)
+    # The generator reads the path as a URI and refuses a space, which that of a checkout may have.
+    document = PATH.relative_to(ROOT)
+    command = (java, "-jar", jar, "generate", "-i", document, "-g", generator, "-o", folder, *options)
+    said = output(*command, "--global-property", parts, cwd=ROOT)
     complaints = [line for line in said.splitlines() if "WARN" in line or "ERROR" in line]
     strange = [line for line in complaints if not any(known in line for known in _KNOWN)]
     if strange:
