@@ -371,7 +371,7 @@ def page(scored: Sequence[ScoredRow], made: PageProvenance, beside: Sequence[Tex
     if made.held_out:
         parts.append(
             "Each row is estimated with constants fitted without its group (source, model, device): "
-            "`service/evidence/folds.json` is the split.\n"
+            "`accuracy/folds.json` is the split.\n"
         )
     for table in tables(scored):
         parts.append(f"## {table.title[0].upper()}{table.title[1:]}\n")
