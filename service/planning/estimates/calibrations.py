@@ -20,7 +20,7 @@ _ENGINE_ATTENTION = ("cache_bandwidth", "decode_attention")
 MEMORY = ("memory_bytes", "context_bytes")
 
 
-class TimedSubject(NamedTuple):
+class TimedWorkload(NamedTuple):
     """What is timed, and on which devices."""
 
     profile: ModelProfile
@@ -31,10 +31,10 @@ class TimedSubject(NamedTuple):
 
 def note_case(case: TrainingCase | InferenceCase, notes: AnswerNotes) -> None:
     """Name the calibrations behind the time of a case."""
-    note_rates(TimedSubject(case.profile, case.workload, case.layout, case.cluster), case.device, notes)
+    note_rates(TimedWorkload(case.profile, case.workload, case.layout, case.cluster), case.device, notes)
 
 
-def note_rates(timed: TimedSubject, device: DeviceConstants, notes: AnswerNotes) -> None:
+def note_rates(timed: TimedWorkload, device: DeviceConstants, notes: AnswerNotes) -> None:
     """Name the calibrations behind the time of operators, of an engine's kernels and of links."""
     if device.held:
         notes.record_calibrations(device.list_calibration_ids(_list_constants(timed)))
@@ -50,7 +50,7 @@ def note_power(device: DeviceConstants, notes: AnswerNotes) -> None:
     notes.record_calibrations(device.list_calibration_ids(("power.",)))
 
 
-def _list_constants(timed: TimedSubject) -> Iterator[str]:
+def _list_constants(timed: TimedWorkload) -> Iterator[str]:
     """Names of the constants that the time is made of."""
     profile, workload, layout, cluster = timed
     yield from (f"operators.matrix_peak.{each}" for each in _list_formats(workload, cluster))

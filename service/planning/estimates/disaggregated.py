@@ -5,7 +5,7 @@ from functools import cached_property
 
 from service.planning.cases import Disaggregation, ReplicaPool, ServingCase, TokenProposals
 from service.planning.errors import PlanningError
-from service.planning.estimates.calibrations import TimedSubject, note_rates
+from service.planning.estimates.calibrations import TimedWorkload, note_rates
 from service.planning.estimates.devices import get_usable_bytes
 from service.planning.estimates.iterations import build_iterations
 from service.planning.estimates.serving import (
@@ -167,7 +167,7 @@ def _build_side(
     model = build_iterations(alone)
     if model is None:
         return None
-    note_rates(TimedSubject(case.profile, pool.workload, pool.layout, pool.cluster), pool.device, notes)
+    note_rates(TimedWorkload(case.profile, pool.workload, pool.layout, pool.cluster), pool.device, notes)
     limit = get_usable_bytes(pool.cluster, pool.workload)
     held = None if limit is None else count_replica_requests(alone, limit)
     server = build_server(alone, held)._replace(frontend_seconds=model.rates.frontend_seconds)

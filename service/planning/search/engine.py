@@ -126,13 +126,13 @@ class _LayoutSearch:
 
     def __init__(
         self,
-        subject: SearchObjective,
+        objective: SearchObjective,
         shape: SearchShape,
         options: LayoutOptions,
         limits: SearchLimits,
         proofs: frozenset[PruningProof],
     ) -> None:
-        self.subject, self.shape, self.options, self.limits = subject, shape, options, limits
+        self.objective, self.shape, self.options, self.limits = objective, shape, options, limits
         self.proofs = proofs
         self.ruled_out: Counter[str] = Counter()
         self.pruned: Counter[PruningProof] = Counter()
@@ -169,14 +169,14 @@ class _LayoutSearch:
         self.ruled_out += broken
         chosen = chosen.select_rows(left)
         if chosen and PruningProof.STATE in self.proofs and self.limits.usable_bytes is not None:
-            fits = self.subject.compute_least_bytes(chosen, choice) <= self.limits.usable_bytes
+            fits = self.objective.compute_least_bytes(chosen, choice) <= self.limits.usable_bytes
             self.pruned[PruningProof.STATE] += chosen.number - int(np.count_nonzero(fits))
             chosen = chosen.select_rows(fits)
         if not chosen:
             return
         least = np.zeros(chosen.number)
         if self._bounds_time:
-            least = self.subject.compute_least_seconds(chosen, choice)
+            least = self.objective.compute_least_seconds(chosen, choice)
         if PruningProof.DEADLINE in self.proofs and self.limits.seconds is not None:
             early = least <= self.limits.seconds
             self.pruned[PruningProof.DEADLINE] += chosen.number - int(np.count_nonzero(early))
@@ -226,11 +226,11 @@ class _LayoutSearch:
             return task
         if (
             PruningProof.WORK in self.proofs
-            and self.subject.grows_with_batch
+            and self.objective.grows_with_batch
             and task.layouts.number >= _MANY
         ):
             return self._select_fitting_by_batch(task, usable)
-        fits = self.subject.estimate_bytes(task.layouts, task.choice) <= usable
+        fits = self.objective.estimate_bytes(task.layouts, task.choice) <= usable
         self.ruled_out["memory"] += task.layouts.number - int(np.count_nonzero(fits))
         return task.select_rows(fits)
 
@@ -253,21 +253,21 @@ class _LayoutSearch:
         proven = first[many[first]]
         fits = np.zeros(count, dtype=np.bool_)
         known = np.zeros(count, dtype=np.bool_)
-        fits[first] = self.subject.estimate_bytes(layouts.select_rows(first), task.choice) <= usable
+        fits[first] = self.objective.estimate_bytes(layouts.select_rows(first), task.choice) <= usable
         known[first] = True
         full = np.zeros(int(same.max()) + 1, dtype=np.bool_)
         full[same[proven]] = ~fits[proven]
         cut = ~known & many & full[same]
         rest = np.flatnonzero(~known & ~cut)
         if rest.size:
-            fits[rest] = self.subject.estimate_bytes(layouts.select_rows(rest), task.choice) <= usable
+            fits[rest] = self.objective.estimate_bytes(layouts.select_rows(rest), task.choice) <= usable
         self.pruned[PruningProof.WORK] += int(np.count_nonzero(cut))
         self.ruled_out["memory"] += count - int(np.count_nonzero(fits)) - int(np.count_nonzero(cut))
         return task.select_rows(fits)
 
     def _score_task(self, task: _SearchTask) -> None:
         layouts, limits = task.layouts, self.limits
-        seconds, watts = self.subject.estimate_runs(layouts, task.choice)
+        seconds, watts = self.objective.estimate_runs(layouts, task.choice)
         self.scored += layouts.number
         if limits.seconds is not None:
             early = seconds <= limits.seconds
@@ -349,7 +349,7 @@ def _select_entries(column: Floats | None, which: NDArray[np.intp]) -> Floats | 
 
 
 def search_layouts(
-    subject: SearchObjective,
+    objective: SearchObjective,
     shape: SearchShape,
     many: tuple[SearchCluster, ...],
     options: LayoutOptions,
@@ -362,7 +362,7 @@ def search_layouts(
 
     ``rows`` are first and step among the combinations of degrees and micro-batches: a part of them.
     """
-    search = _LayoutSearch(subject, shape, options, limits, proofs)
+    search = _LayoutSearch(objective, shape, options, limits, proofs)
     search.run(
         apply_batch_size(
             build_grid(many, options).select_rows(slice(rows[0], None, rows[1])), shape.global_batch_size
