@@ -1,9 +1,9 @@
-"""What is estimated: a model at work on devices, with every choice made.
+"""Cases: a model at work on devices, with every choice made.
 
 A question becomes one of three cases, in which nothing that physics needs is missing: a model in training
 (:class:`TrainingCase`), one that generates tokens (:class:`ServingCase`), and one whose requests are forward
-passes (:class:`ForwardPassCase`). ``service.resolve`` makes them of requests, a script may make them by hand,
-and ``service.planning.estimates`` answers them. Times are in seconds, sizes in bytes.
+passes (:class:`ForwardPassCase`). ``service.resolve`` builds them from requests, a script may build them by
+hand, and ``service.planning.estimates`` estimates them. Times are in seconds, sizes in bytes.
 """
 
 from dataclasses import dataclass, field
@@ -35,10 +35,11 @@ class AssumedShares(NamedTuple):
 
 
 class Checkpointing(NamedTuple):
-    """How the state of a run is saved; rates in bytes per second, None for what is not known.
+    """Checkpointing of a run; rates are in bytes per second, None where not known.
 
-    ``storage_rate`` is written and ``read_rate`` read by all devices together, ``host_rate`` is copied by one
-    device to its host. At most one interval is given; without one the interval that loses least is taken.
+    ``storage_rate`` is the rate of writes and ``read_rate`` that of reads by all devices together,
+    ``host_rate`` the rate of copies from one device to its host. At most one interval is given; without one
+    the optimal interval is taken.
     """
 
     is_asynchronous: bool = False
@@ -52,7 +53,7 @@ class Checkpointing(NamedTuple):
 
     @property
     def has_interval(self) -> bool:
-        """Whether the question sets the interval."""
+        """True if the question sets the interval."""
         return self.interval_seconds is not None or self.interval_steps is not None
 
 
@@ -64,7 +65,7 @@ class Reliability(NamedTuple):
 
 
 class KnownLearningRate(NamedTuple):
-    """A learning rate that works, and the sequences of a step that it works at."""
+    """A learning rate that works, and the sequences of a step at which it does."""
 
     rate: float
     batch_size: int
@@ -72,52 +73,52 @@ class KnownLearningRate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseCase:
-    """What every case has: a model, laid out on devices, under the constants of these devices."""
+    """Members of every case: a model, laid out on devices, with the constants of these devices."""
 
     profile: ModelProfile
     layout: Parallelism
     layout_chosen: bool
     cluster: Cluster
-    """One device of which nothing is known where a question names none."""
+    """Cluster; a single unknown device where a question names none."""
     device: DeviceConstants
-    """The constants of the cluster's devices, and which of them were measured."""
+    """Constants of the cluster's devices, and which of them were measured."""
     sample: SampleShape | None = None
-    """Of a model that is asked by the sample."""
+    """Sample of a model that is asked by the sample."""
     unknown: PlanningError | None = None
-    """Why a part of the model is not known."""
+    """Reason why a part of the model is not known."""
 
     @property
     def curves(self) -> ReferenceCurves:
-        """The constants of the cluster's devices."""
+        """Constants of the cluster's devices."""
         return self.device.curves
 
     @property
     def accelerator_id(self) -> str | None:
-        """None where the question names no device."""
+        """Id of the accelerator; None where the question names no device."""
         return self.cluster.accelerator.id or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCase(BaseCase):
-    """A model in training. Of a model that is asked by the sample each token stands for one sample."""
+    """A model in training. For a model that is asked by the sample, each token stands for one sample."""
 
     workload: TrainingWorkload
     batch_known: bool = True
-    """Whether the sequences of one step follow from the question."""
+    """True if the sequences of one step follow from the question."""
     total_tokens: float | None = None
-    """Tokens that the run has in all."""
+    """Tokens of the whole run."""
     assumed: AssumedShares | None = None
-    """None where the time is that of operators or of measured runs."""
+    """Assumed shares; None where the time is that of operators or of measured runs."""
     calibration_id: str | None = None
-    """The calibration that a question names."""
+    """Calibration that the question names."""
     time_factor: float | None = None
-    """How many times as long as estimated the devices take."""
+    """Factor of the time that the devices take over the estimated time."""
     data_pipeline: DataPipeline | None = None
     checkpointing: Checkpointing | None = None
     reliability: Reliability | None = None
     learning_rate: KnownLearningRate | None = None
     framework_name: str = ""
-    """As the question names it, in one spelling."""
+    """Name of the framework in the question, in one spelling."""
 
     @property
     def step_sequences(self) -> int:
@@ -131,16 +132,16 @@ class TrainingCase(BaseCase):
 
 
 class TokenProposals(NamedTuple):
-    """Tokens that are proposed at a time, and the probability that one is accepted behind accepted ones."""
+    """Number of tokens proposed at a time, and the probability that one is accepted after accepted ones."""
 
     tokens: int
     acceptance_rate: float
     method: str | None
-    """None where a draft model proposes."""
+    """Method of proposal; None for a draft model."""
 
 
 class RequestLoad(NamedTuple):
-    """What the whole cluster is asked: ``concurrency`` requests at a time, or a rate."""
+    """Load of the whole cluster: ``concurrency`` requests at a time, or a rate."""
 
     inputs: DiscreteLengths
     outputs: DiscreteLengths
@@ -148,20 +149,20 @@ class RequestLoad(NamedTuple):
     rate_per_second: float | None = None
     is_uniform: bool = False
     at_seconds: tuple[float, ...] = ()
-    """Arrivals of a trace."""
+    """Arrival times of a trace."""
     prefix_hit_rate: float = 0.0
     proposals: TokenProposals | None = None
 
 
 class EncoderWork(NamedTuple):
-    """What a request has in front of its decoder, and the engine as the question names it."""
+    """Encoder input of a request before its decoder, and the engine as the question names it."""
 
     sample: SampleShape
     engine: str | None
 
 
 class ResidentModel(NamedTuple):
-    """Model and workload as memory sees them."""
+    """Model and workload for the memory estimate."""
 
     profile: ModelProfile
     workload: InferenceWorkload
@@ -169,31 +170,34 @@ class ResidentModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceCase(BaseCase):
-    """A model that is served; ``workload`` and ``load`` count what pictures and the like add to prompts."""
+    """A served model.
+
+    ``workload`` and ``load`` include the tokens that pictures and the like add to prompts.
+    """
 
     workload: InferenceWorkload
     load: RequestLoad
     resident: ResidentModel
     prompt_tokens: float
-    """Mean tokens of a prompt without what pictures and the like add."""
+    """Mean tokens of a prompt without those of pictures and the like."""
     system: EvidenceSystem
-    """Engine and device, for what was measured of such."""
+    """Engine and device, to find measurements of similar systems."""
     engine: EngineSettings | None = None
     context_tokens: int | None = None
     """Positions that the model was built for."""
     encoding: EncoderWork | None = None
-    """Pictures, sound or a text in front of the decoder."""
+    """Pictures, sound or a text before the decoder."""
     assumed: AssumedShares | None = None
-    """None where the time is that of iterations or passes."""
+    """Assumed shares; None where the time is that of iterations or passes."""
 
     @property
     def replicas(self) -> int:
-        """Equal groups of devices that answer requests by themselves."""
+        """Equal groups of devices that answer requests independently."""
         return self.layout.data // self.layout.expert
 
 
 class Simulation(NamedTuple):
-    """Requests that are followed one by one, so many or for so long."""
+    """Simulation of individual requests, by number or by duration."""
 
     seed: int
     requests: int | None = None
@@ -201,14 +205,14 @@ class Simulation(NamedTuple):
 
 
 class ServiceLevels(NamedTuple):
-    """Limits of what a request may take, and the share of requests that is to keep to them."""
+    """Latency limits of a request, and the share of requests that should meet them."""
 
     limits: LatencyLimits
     share: float
 
 
 class ReplicaPool(NamedTuple):
-    """Replicas that compute prompts, or replicas that generate: ``layout`` is that of one of them."""
+    """Replicas that compute prompts, or replicas that generate; ``layout`` is that of one of them."""
 
     layout: Parallelism
     cluster: Cluster
@@ -219,7 +223,7 @@ class ReplicaPool(NamedTuple):
 
 
 class Disaggregation(NamedTuple):
-    """Prefill and decode on replicas of their own, and the link that takes the cache of a device across."""
+    """Prefill and decode on separate replicas, and the link that transfers the cache of a device."""
 
     prefill: ReplicaPool
     decode: ReplicaPool
@@ -232,13 +236,13 @@ class ServingCase(InferenceCase):
     """A model that generates tokens under a load."""
 
     simulation: Simulation | None = None
-    """None for the formulas of the steady state."""
+    """Simulation settings; None for the formulas of the steady state."""
     levels: ServiceLevels | None = None
     disaggregation: Disaggregation | None = None
 
 
 class PassBatching(NamedTuple):
-    """How a server of passes fills a batch; without ``most_requests`` as full as memory allows."""
+    """Batching of a server of passes; without ``most_requests`` batches are limited by memory."""
 
     most_requests: int | None = None
     delay_seconds: float = 0.0
@@ -249,9 +253,9 @@ class ForwardPassCase(InferenceCase):
     """A model whose requests are forward passes over their samples."""
 
     parts: RequestParts | None
-    """What a request passes; None where that is ``unknown``."""
+    """Parts that a request passes; None if they are ``unknown``."""
     batching: PassBatching = field(default_factory=PassBatching)
 
 
 RunCase = TrainingCase | ServingCase | ForwardPassCase
-"""What has a rate, and with it a duration, a cost and a utility bill."""
+"""Cases with a rate, and so with a duration, a cost and a utility bill."""

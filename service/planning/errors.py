@@ -1,4 +1,4 @@
-"""What planning says when a question has no sound answer."""
+"""Errors of questions without a sound answer."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""Choices between numbers that hold for one number and for NumPy arrays of them alike.
+"""Operations that apply to one number and to NumPy arrays of them alike.
 
 Planning's arithmetic is written once: a formula that takes a float takes an array of floats too, one entry
-for each layout, as long as it decides nothing by an ``if`` on a number.
+for each layout, as long as it does not branch on a number.
 """
 
 import math
@@ -15,52 +15,52 @@ Figure: TypeAlias = float | NDArray[np.float64]
 
 
 def larger(first: Figure, second: Figure) -> float:
-    """The larger of two figures, entry by entry."""
+    """Returns the larger of two figures, entry by entry."""
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         return cast("float", np.maximum(first, second))
     return max(first, second)
 
 
 def smaller(first: Figure, second: Figure) -> float:
-    """The smaller of two figures, entry by entry."""
+    """Returns the smaller of two figures, entry by entry."""
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         return cast("float", np.minimum(first, second))
     return min(first, second)
 
 
 def is_only(figure: Figure, number: float) -> bool:
-    """Whether it is this one number: what follows from it need not be worked out for an array of others."""
+    """Returns true if the figure is this single number, so that arrays of other values need no evaluation."""
     return not isinstance(figure, np.ndarray) and figure == number
 
 
 def is_zero(figure: Figure) -> bool:
-    """Whether it is 0, in every entry of an array."""
+    """Returns true if the figure is 0, in every entry of an array."""
     return not (figure.any() if isinstance(figure, np.ndarray) else figure)
 
 
 def rounded_up(figure: Figure) -> float:
-    """The least whole number that is not below ``figure``."""
+    """Returns the least whole number that is not below ``figure``."""
     if isinstance(figure, np.ndarray):
         return cast("float", np.ceil(figure))
     return float(-(-figure // 1))
 
 
 def rounded_down(figure: Figure) -> float:
-    """The greatest whole number that is not above ``figure``."""
+    """Returns the greatest whole number that is not above ``figure``."""
     if isinstance(figure, np.ndarray):
         return cast("float", np.floor(figure))
     return float(figure // 1)
 
 
 def square_root(figure: Figure) -> float:
-    """The square root, entry by entry."""
+    """Returns the square root, entry by entry."""
     if isinstance(figure, np.ndarray):
         return cast("float", np.sqrt(figure))
     return math.sqrt(figure)
 
 
 def exponential_growth(exponent: Figure) -> float:
-    """E to the power of ``exponent``, less 1, exact for small exponents.
+    """Returns e to the power of ``exponent``, less 1, exact for small exponents.
 
     Raises :class:`OverflowError` for a number beyond the range of floats; an array has infinity there.
     """
@@ -71,19 +71,19 @@ def exponential_growth(exponent: Figure) -> float:
 
 
 def natural_log(figure: Figure) -> float:
-    """The natural logarithm."""
+    """Returns the natural logarithm."""
     if isinstance(figure, np.ndarray):
         return cast("float", np.log(figure))
     return math.log(figure)
 
 
 def doublings(count: Figure) -> float:
-    """The least number of doublings that reach ``count`` from 1."""
+    """Returns the least number of doublings that reach ``count`` from 1."""
     if isinstance(count, np.ndarray):
         return cast("float", np.ceil(np.log2(count)))
     return float(math.ceil(math.log2(count)))
 
 
 def power_of_two(exponent: Figure) -> float:
-    """2 to a whole power."""
+    """Returns 2 to a whole power."""
     return cast("float", 2.0**exponent)

@@ -1,4 +1,4 @@
-"""What an answer says beside its figures: warnings, gaps, and what it rests on."""
+"""Notes of an answer beside its figures: warnings, gaps, and sources."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class AnswerWarning(TypedDict):
-    """Something in a question that the reader of its answer should know of."""
+    """A remark about a question for the reader of its answer."""
 
     code: str
     pointer: str
@@ -14,7 +14,7 @@ class AnswerWarning(TypedDict):
 
 
 class FigureGap(TypedDict):
-    """A figure that is absent, and why."""
+    """An absent figure with the reason."""
 
     pointer: str
     code: str
@@ -46,7 +46,7 @@ class RowSource(TypedDict):
 
 @dataclass(slots=True)
 class AnswerNotes:
-    """Warnings, gaps and sources of one answer, collected while it is worked out.
+    """Warnings, gaps and sources of one answer, collected while it is computed.
 
     Pointers of warnings and sources are JSON Pointers into the question, those of gaps into the answer.
     """
@@ -55,24 +55,24 @@ class AnswerNotes:
     gaps: list[FigureGap] = field(default_factory=list)
     sources: list[RowSource] = field(default_factory=list)
     calibration_ids: list[str] = field(default_factory=list)
-    """Calibrations that moved a figure of the answer."""
+    """Calibrations that changed a figure of the answer."""
 
     def warn(self, code: str, pointer: str, detail: str) -> None:
-        """Tell the reader of the answer about the question."""
+        """Adds a warning about the question."""
         self.warnings.append({"code": code, "pointer": pointer, "detail": detail})
 
     def add_gap(self, pointer: str, code: str, detail: str) -> None:
-        """Name a figure of the answer that is absent."""
+        """Adds a gap for an absent figure of the answer."""
         self.gaps.append({"pointer": pointer, "code": code, "detail": detail})
 
     def copy(self) -> "AnswerNotes":
-        """The same notes, to which others may be added."""
+        """Returns a copy, to which others may be added."""
         return AnswerNotes(
             list(self.warnings), list(self.gaps), list(self.sources), list(self.calibration_ids)
         )
 
     def merge(self, notes: "AnswerNotes") -> None:
-        """Add what ``notes`` say that is not said yet: one of a code for a member is enough."""
+        """Adds the notes that are not present yet: one of a code for a member is enough."""
         said = {(note["code"], note["pointer"]) for note in (*self.warnings, *self.gaps)}
         self.warnings += [note for note in notes.warnings if (note["code"], note["pointer"]) not in said]
         self.gaps += [note for note in notes.gaps if (note["code"], note["pointer"]) not in said]
@@ -80,11 +80,11 @@ class AnswerNotes:
         self.record_calibrations(notes.calibration_ids)
 
     def cite(self, source: RowSource, pointer: str) -> None:
-        """Name a row that the answer rests on."""
+        """Cites a row that the answer rests on."""
         self.sources.append({**source, "pointer": pointer})
 
     def cite_reference(self, pointer: str, citation: str) -> None:
-        """Name what the reference set says of a member of the question."""
+        """Cites the reference set for a member of the question."""
         self.sources.append(
             {
                 "pointer": pointer,
@@ -97,5 +97,5 @@ class AnswerNotes:
         )
 
     def record_calibrations(self, ids: Iterable[str]) -> None:
-        """Name calibrations that moved a figure of the answer, each once."""
+        """Records calibrations that changed a figure of the answer, each once."""
         self.calibration_ids += [one for one in dict.fromkeys(ids) if one not in self.calibration_ids]

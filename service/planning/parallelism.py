@@ -1,8 +1,8 @@
-"""How a workload is laid out on the devices of a cluster.
+"""Layout of a workload on the devices of a cluster.
 
-Tensor parallelism follows Shoeybi et al. 2019, sequence parallelism Korthikanti et al. 2022,
-pipeline schedules Huang et al. 2019 (GPipe) and Narayanan et al. 2021 (1F1B, interleaved), sharding
-of the training state Rajbhandari et al. 2020 (ZeRO 1 to 3).
+Tensor parallelism follows Shoeybi et al. 2019, sequence parallelism Korthikanti et al. 2022, pipeline
+schedules Huang et al. 2019 (GPipe) and Narayanan et al. 2021 (1F1B, interleaved), sharding of the training
+state Rajbhandari et al. 2020 (ZeRO 1 to 3).
 """
 
 from enum import StrEnum
@@ -16,13 +16,13 @@ from service.planning.figures import larger, rounded_down, smaller
 
 @lru_cache(maxsize=4096)
 def list_divisors(number: int) -> tuple[int, ...]:
-    """Whole numbers that divide ``number``, ascending."""
+    """Returns the whole numbers that divide ``number``, ascending."""
     small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
     return (*small, *(number // d for d in reversed(small) if d * d != number))
 
 
 class Sharding(StrEnum):
-    """Which part of the training state is spread over the data-parallel devices."""
+    """Part of the training state that is sharded over the data-parallel devices."""
 
     NONE = "none"
     ZERO_1 = "zero_1"
@@ -32,7 +32,7 @@ class Sharding(StrEnum):
 
 
 class PipelineSchedule(StrEnum):
-    """In which order the micro-batches of a step pass the pipeline."""
+    """Order in which the micro-batches of a step pass the pipeline."""
 
     GPIPE = "gpipe"
     ONE_F_ONE_B = "one_f_one_b"
@@ -41,7 +41,7 @@ class PipelineSchedule(StrEnum):
 
 
 class ShardCounts(NamedTuple):
-    """Over how many devices each part of the training state is spread."""
+    """Number of devices over which each part of the training state is sharded."""
 
     weights: float
     gradients: float
@@ -67,8 +67,10 @@ class Parallelism(NamedTuple):
     pipeline_schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
     virtual_stages: int = 1
     expert_tensor: int | None = None
-    """Devices that each expert of a served model is cut over, of the tensor x expert that hold all; None for
-    ``tensor``."""
+    """Devices that each expert of a served model is split over, of the tensor x expert that hold all.
+
+    None for ``tensor``.
+    """
 
     @property
     def devices(self) -> int:
@@ -81,7 +83,7 @@ class Parallelism(NamedTuple):
         return self.data * self.context
 
     def compute_shards(self, replicas: int) -> ShardCounts:
-        """How the state of weights held by ``replicas`` devices is spread over them."""
+        """Returns the sharding of the state of weights held by ``replicas`` devices."""
         match self.sharding:
             case Sharding.NONE:
                 return ShardCounts(1.0, 1.0, 1.0)
@@ -96,13 +98,12 @@ class Parallelism(NamedTuple):
                 return ShardCounts(group, group, group)
 
     def micro_batches_in_flight(self, micro_batches: int, stage: int) -> float:
-        """Micro-batches whose activations ``stage`` (0 is the first) holds at its peak.
+        """Returns the micro-batches whose activations ``stage`` (0 is the first) holds at its peak.
 
-        GPipe holds all of them. 1F1B holds one for each stage from here to the end (Narayanan et
-        al. 2021, section 2.2); zero-bubble H1 (Qi et al. 2023) keeps that bound. Interleaved, a stage
-        holds 2 (p - 1 - stage) + (v - 1) p + 1 of its v p model chunks (the warm-up of Megatron-LM),
-        which is p (1 + (p - 1) / (p v)) micro-batches on the first stage (Korthikanti et al. 2022,
-        section 4.2.3).
+        GPipe holds all of them. 1F1B holds one for each stage from here to the end (Narayanan et al. 2021,
+        section 2.2); zero-bubble H1 (Qi et al. 2023) keeps that bound. Interleaved, a stage holds 2 (p - 1 -
+        stage) + (v - 1) p + 1 of its v p model chunks (the warm-up of Megatron-LM), which is p (1 + (p - 1) /
+        (p v)) micro-batches on the first stage (Korthikanti et al. 2022, section 4.2.3).
         """
         behind = self.pipeline - 1 - stage
         match self.pipeline_schedule:
@@ -115,19 +116,19 @@ class Parallelism(NamedTuple):
                 return 1.0 * smaller(behind + 1, micro_batches)
 
     def idle_chunks(self, micro_batches: float) -> float:
-        """Chunks for which a stage waits in a step because its last group of micro-batches is a small one.
+        """Returns the chunks for which a stage waits in a step whose last group of micro-batches is small.
 
-        Interleaved, micro-batches pass each chunk in groups of p, so that a stage is done with a group when
-        that comes back for the next chunk. A group of r < p comes back p - r chunks later, v - 1 times.
-        Schedules of Megatron-LM and of Narayanan et al. 2021 are for whole groups alone.
+        Interleaved, micro-batches pass each chunk in groups of p, so that a stage finishes a group when it
+        returns for the next chunk. A group of r < p returns p - r chunks later, v - 1 times. Schedules of
+        Megatron-LM and of Narayanan et al. 2021 are for whole groups alone.
         """
         return (self.virtual_stages - 1.0) * (-micro_batches % self.pipeline)
 
     def bubble_share(self, micro_batches: int) -> float:
-        """Share of a step in which a stage waits for others, communication aside.
+        """Returns the share of a step in which a stage waits for others, communication aside.
 
-        (p - 1) / (m v + p - 1) with m micro-batches on p stages of v chunks (Narayanan et al. 2021,
-        section 2.2), where p divides m; zero-bubble H1 leaves a third of the wait (Qi et al. 2023).
+        (p - 1) / (m v + p - 1) with m micro-batches on p stages of v chunks (Narayanan et al. 2021, section
+        2.2), where p divides m; zero-bubble H1 leaves a third of the wait (Qi et al. 2023).
         """
         waiting = self.pipeline - 1 + self.idle_chunks(micro_batches)
         if self.pipeline_schedule is PipelineSchedule.ZERO_BUBBLE:
@@ -136,7 +137,7 @@ class Parallelism(NamedTuple):
 
 
 class DeviceGroup(NamedTuple):
-    """Devices that exchange with one another, and how many of them share a domain."""
+    """A group of communicating devices, and the number of them in each domain."""
 
     devices: float
     per_domain: float
@@ -165,16 +166,16 @@ class GroupPlacement(NamedTuple):
 
 
 def _build_group(devices: float, stride: float, per_domain: float) -> DeviceGroup:
-    """A group of devices ``stride`` apart: those of them that fall into a domain."""
+    """Builds a group of devices ``stride`` apart, with the number of them in a domain."""
     return DeviceGroup(1.0 * devices, larger(1.0, smaller(1.0 * devices, rounded_down(per_domain / stride))))
 
 
 def build_placement(layout: Parallelism, per_domain: float) -> GroupPlacement:
-    """Where the groups of a layout lie, on domains of ``per_domain`` devices.
+    """Places the groups of a layout on domains of ``per_domain`` devices.
 
-    Ranks are numbered as in Megatron-Core: tensor innermost, then context, data, and pipeline
-    outermost; experts take theirs from context and data, innermost first (order tp-cp-ep-dp-pp of its
-    rank generators, of which the experts' one has no context).
+    Ranks are numbered as in Megatron-Core: tensor innermost, then context, data, and pipeline outermost;
+    experts take theirs from context and data, innermost first (order tp-cp-ep-dp-pp of its rank generators,
+    of which the experts' one has no context).
     """
     tensor, replicas = 1.0 * layout.tensor, 1.0 * layout.replicas
     stage = tensor * replicas
@@ -201,13 +202,13 @@ def build_placement(layout: Parallelism, per_domain: float) -> GroupPlacement:
 
 
 def _build_pair(stages: float, distance: float, per_domain: float) -> DeviceGroup:
-    """Two devices ``distance`` apart; one where there is one stage."""
+    """Builds two devices ``distance`` apart; one where there is one stage."""
     devices = smaller(1.0 * stages, 2.0)
     return DeviceGroup(devices, smaller(devices, 1.0 + (distance < per_domain)))
 
 
 def check_layout(layout: Parallelism, *, device_count: int, pointer: str = "/parallelism") -> None:
-    """Refuse a layout that does not fit the cluster or contradicts itself.
+    """Refuses a layout that does not fit the cluster or contradicts itself.
 
     Raises :class:`PlanningError` naming the field at fault.
     """

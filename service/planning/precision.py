@@ -1,10 +1,9 @@
-"""Number formats, and which format each part of the training state is kept in.
+"""Number formats, and the format of each part of the training state.
 
-Widths are the storage widths of IEEE 754 and of the OCP 8-bit and 4-bit formats; TF32 is a compute
-mode of FP32 storage. The recipes follow mixed-precision training (Micikevicius et al. 2018): 16-bit
-weights and gradients, an FP32 master copy, FP32 optimizer states. Together with Adam's two moments
-that is 2 + 2 + 4 + 8 = 16 bytes per parameter, as is pure FP32 with 4 + 4 + 8. Frameworks differ from
-that in what ``frameworks`` lists.
+Widths are the storage widths of IEEE 754 and of the OCP 8-bit and 4-bit formats; TF32 is a compute mode of
+FP32 storage. The recipes follow mixed-precision training (Micikevicius et al. 2018): 16-bit weights and
+gradients, an FP32 master copy, FP32 optimizer states. Together with Adam's two moments that is 2 + 2 + 4 + 8
+= 16 bytes per parameter, as is pure FP32 with 4 + 4 + 8. ``frameworks`` lists the deviations of frameworks.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from enum import StrEnum
 
 
 class NumberFormat(StrEnum):
-    """How one element is stored, or in which mode it is multiplied."""
+    """Storage format of an element, or mode in which it is multiplied."""
 
     FP64 = "fp64"
     FP32 = "fp32"
@@ -49,15 +48,15 @@ COMPUTE_FORMATS = {
     NumberFormat.FP4: (NumberFormat.FP4, NumberFormat.FP8, NumberFormat.BF16, NumberFormat.FP16),
     NumberFormat.INT4: (NumberFormat.BF16, NumberFormat.FP16),
 }
-"""In which mode weights of a format are multiplied: the first that the accelerator has.
+"""Modes in which weights of a format are multiplied: the first that the accelerator has.
 
-A device without the narrow unit widens the weights first (weight-only quantisation); INT4 has no
-dense unit in the current generations and is always widened.
+A device without the narrow unit widens the weights first (weight-only quantisation); INT4 has no dense unit
+in the current generations and is always widened.
 """
 
 
 class LowPrecision(StrEnum):
-    """How a recipe scales: per tensor from a history, or per block (OCP MX: 32 elements, NVFP4: 16)."""
+    """Scaling of a recipe: per tensor from a history, or per block (OCP MX: 32 elements, NVFP4: 16)."""
 
     DELAYED = "delayed"
     BLOCKWISE = "blockwise"
@@ -69,9 +68,9 @@ class LowPrecision(StrEnum):
 class TrainingRecipe:
     """Formats of the training state and of the multiplication; ``master`` is None without a copy.
 
-    ``accumulated_gradients`` are kept beside the gradients and spread like them, ``main_gradients`` beside
-    the master weights and spread like those. ``casts`` says that weights are stored wide and multiplied
-    from a narrow copy, ``low`` that matrices are multiplied from scaled FP8 copies.
+    ``accumulated_gradients`` are held beside the gradients and sharded like them, ``main_gradients`` beside
+    the master weights and sharded like those. ``casts`` is true if weights are stored wide and multiplied
+    from a narrow copy; ``low`` is the scaling of FP8 copies that matrices are multiplied from.
     """
 
     weights: NumberFormat
@@ -131,7 +130,7 @@ a delayed recipe is of tensors, not elements."""
 
 
 class Optimizer(StrEnum):
-    """Optimizers by the state that they keep."""
+    """Optimizers by their state."""
 
     SGD = "sgd"
     MOMENTUM = "momentum"
@@ -163,8 +162,10 @@ OPTIMIZER_STATES = {
     Optimizer.LAMB: 2,
     Optimizer.LARS: 1,
 }
-"""State elements per parameter of the optimizers that keep equally many for each: velocity; squared
-gradient; first and second moment. The others go by the shape of each tensor."""
+"""State elements per parameter of the optimizers with equal states for each: velocity; squared
+
+gradient; first and second moment. The states of the others depend on the shape of each tensor.
+"""
 
 PAGED = frozenset({Optimizer.PAGED_ADAMW, Optimizer.PAGED_ADAMW_8BIT})
 """Optimizers whose states are managed memory, which the driver moves to the host when the device is full."""

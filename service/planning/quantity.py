@@ -1,8 +1,8 @@
-"""A number, its 80% interval and the evidence it rests on.
+"""A number, its 80% interval and its evidence.
 
-This is the one place where intervals are made. A formula computes point values; :func:`combine`
-evaluates it at the low, middle and high value of its inputs, and :meth:`IntervalFactors.around` widens a
-point by what is known of the formula's own error.
+Intervals are made in this module only. A formula computes point values; :func:`combine` evaluates it at the
+low, middle and high value of its inputs, and :meth:`IntervalFactors.around` widens a point by the known error
+of the formula.
 """
 
 import math
@@ -26,7 +26,7 @@ class EvidenceBasis(StrEnum):
 CALIBRATED = frozenset(
     {EvidenceBasis.CALIBRATED_NODE, EvidenceBasis.CALIBRATED_SKU, EvidenceBasis.CALIBRATED_GENERATION}
 )
-"""Evidence of devices of one's own."""
+"""Evidence of a tenant's own devices."""
 
 _RANK = {basis: rank for rank, basis in enumerate(EvidenceBasis)}
 
@@ -43,8 +43,8 @@ class Quantity(NamedTuple):
 class IntervalFactors(NamedTuple):
     """Low, high and middle as factors of a formula's value, with the source of the factors.
 
-    The middle is other than 1 where runs of the same kind were measured beside the formula: these are the
-    better evidence, with a ``basis`` of their own, and ``calibration_ids`` name them.
+    The middle differs from 1 where runs of the same kind were measured: these are the better evidence, with a
+    separate ``basis``, and ``calibration_ids`` name them.
     """
 
     low: float
@@ -55,39 +55,39 @@ class IntervalFactors(NamedTuple):
     calibration_ids: tuple[str, ...] = ()
 
     def around(self, value: float, basis: EvidenceBasis) -> Quantity:
-        """The interval of a formula whose error is this spread."""
+        """Returns the interval of a formula whose error is this spread."""
         return Quantity(value * self.middle, value * self.low, value * self.high, self.basis_over(basis))
 
     def basis_over(self, basis: EvidenceBasis) -> EvidenceBasis:
-        """The stronger of the evidence of the formula and that of the spread's own runs."""
+        """Returns the stronger of the evidence of the formula and that of the spread's own runs."""
         return basis if self.basis is None else min(basis, self.basis, key=_RANK.__getitem__)
 
 
 def exact(value: float) -> Quantity:
-    """A figure that follows from the question alone."""
+    """Returns a figure that follows from the question alone."""
     return Quantity(value, value, value, EvidenceBasis.EXACT)
 
 
 def assumed(value: float) -> Quantity:
-    """A figure that the caller gave."""
+    """Returns a figure that the caller gave."""
     return Quantity(value, value, value, EvidenceBasis.ASSUMED)
 
 
 def scaled(quantity: Quantity, factor: float) -> Quantity:
-    """``quantity`` times a factor above zero that is known exactly."""
+    """Returns ``quantity`` times an exactly known factor above zero."""
     value, low, high, basis = quantity
     return Quantity(value * factor, low * factor, high * factor, basis)
 
 
 def weakest_basis(*bases: EvidenceBasis) -> EvidenceBasis:
-    """The weakest of some evidence."""
+    """Returns the weakest of several bases."""
     return max(bases, key=_RANK.__getitem__)
 
 
 def weakest(first: Quantity, *rest: Quantity) -> EvidenceBasis:
-    """The basis of a figure made of these.
+    """Returns the basis of a figure derived from these.
 
-    The weakest evidence among those that bring an interval; where none does, the weakest of all.
+    The weakest evidence among those with an interval; where none has one, the weakest of all.
     """
     basis, has_interval = first.basis, first.low != first.high
     for quantity in rest:
@@ -100,11 +100,11 @@ def weakest(first: Quantity, *rest: Quantity) -> EvidenceBasis:
 
 
 def combine(formula: Callable[..., float], *inputs: Quantity) -> Quantity:
-    """``formula`` at the low, middle and high value of all ``inputs``.
+    """Evaluates ``formula`` at the low, middle and high value of all ``inputs``.
 
-    The formula must grow with every input or fall with every input; :func:`inverted` turns an input
-    round where it does not. Taking every input at its end at once is wider than independent errors
-    would be, which is the side to err on.
+    The formula must grow with every input or fall with every input; :func:`inverted` exchanges the ends of an
+    input where it does not. All inputs at their ends at once give a wider interval than independent errors
+    would, which is the safe side.
     """
     values, lows, highs, _ = zip(*inputs, strict=True)
     basis = weakest(*inputs)
@@ -118,7 +118,7 @@ def combine(formula: Callable[..., float], *inputs: Quantity) -> Quantity:
 
 
 def inverted(quantity: Quantity) -> Quantity:
-    """The same quantity with its ends exchanged, for a formula that falls with it."""
+    """Returns the quantity with its ends exchanged, for a formula that falls with it."""
     return Quantity(quantity.value, quantity.high, quantity.low, quantity.basis)
 
 
@@ -126,10 +126,10 @@ _STANDARD_DEVIATIONS_OF_80_PERCENT = 1.2815515655446004
 
 
 def probability_at_most(quantity: Quantity, limit: Quantity) -> float:
-    """Probability in 0..1 that ``quantity`` does not exceed ``limit``.
+    """Returns the probability in 0..1 that ``quantity`` does not exceed ``limit``.
 
-    Both are read as normal around their value, with the distance to low and high as the 10th and
-    90th percentile on either side; the side that faces the other quantity counts.
+    Both are taken as normal around their value, with the distance to low and high as the 10th and 90th
+    percentile on either side; the side that faces the other quantity counts.
     """
     margin = limit.value - quantity.value
     if margin >= 0:
@@ -149,26 +149,26 @@ class LogReach(NamedTuple):
     up: float
 
     def subtract(self, part: "LogReach") -> "LogReach":
-        """What is left once a part of the doubt is taken out; ends are those of all parts at once."""
+        """Returns the reach without a part of the uncertainty; ends are those of all parts at once."""
         return LogReach(max(0.0, self.down - part.down), max(0.0, self.up - part.up))
 
     def limit_to(self, whole: "LogReach") -> "LogReach":
-        """No more of it than of another."""
+        """Returns the reach, limited to another."""
         return LogReach(min(self.down, whole.down), min(self.up, whole.up))
 
 
 def compute_log_reach(quantity: Quantity) -> LogReach:
-    """The interval of a figure whose low end is above 0, in logarithms."""
+    """Returns the interval of a figure whose low end is above 0, in logarithms."""
     value, low, high, _ = quantity
     return LogReach(math.log(value / low), math.log(high / value))
 
 
 def compute_ratio_reach(first: LogReach, second: LogReach, correlation: float) -> float:
-    """Upper end of the 80% interval of ln(first / second) over its middle, for errors so correlated.
+    """Returns the upper end of the 80% interval of ln(first / second) over its middle, for correlated errors.
 
-    The error is a part that moves both alike, to the same side of their intervals, and one of each alone:
-    with the same intervals the variance is the sum of both less twice what they share, and where all is
-    shared nothing of the ratio is in doubt.
+    The error is a part that moves both to the same side of their intervals, and a part of each alone: with
+    the same intervals the variance is the sum of both less twice the shared part, and where all is shared the
+    ratio is certain.
     """
     alone = math.hypot(first.up, second.down)
     alike = max(0.0, first.up - second.up, second.down - first.down)

@@ -1,4 +1,4 @@
-"""What a model is asked to do, with every choice made."""
+"""Workload of a model, with every choice made."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -11,17 +11,18 @@ from service.planning.software.frameworks import Framework
 
 
 class AttentionKernel(StrEnum):
-    """Whether the kernel stores the score matrix (standard) or not (flash; Dao et al. 2022)."""
+    """Attention kernel that stores the score matrix (standard) or does not (flash; Dao et al. 2022)."""
 
     STANDARD = "standard"
     FLASH = "flash"
 
 
 class Recomputation(StrEnum):
-    """Which activations the backward pass computes again.
+    """Activations that the backward pass recomputes.
 
-    ``selective`` keeps what is dear to compute, ``full`` each block's input, ``every_k`` the input of every
-    k-th block, ``sqrt`` of every block whose distance is the square root of the depth (Chen et al. 2016).
+    ``selective`` saves activations that are expensive to compute, ``full`` each block's input, ``every_k``
+    the input of every k-th block, ``sqrt`` of blocks whose distance is the square root of the depth (Chen et
+    al. 2016).
     """
 
     NONE = "none"
@@ -32,11 +33,11 @@ class Recomputation(StrEnum):
 
 
 WHOLE_BLOCKS = frozenset({Recomputation.FULL, Recomputation.EVERY_K, Recomputation.SQRT})
-"""Strategies that compute whole blocks again."""
+"""Strategies that recompute whole blocks."""
 
 
 class AdaptationKind(StrEnum):
-    """Which parameters are trained: all, or small ones beside frozen weights."""
+    """Parameters that are trained: all, or small ones beside frozen weights."""
 
     FULL = "full"
     LORA = "lora"
@@ -49,7 +50,7 @@ class AdaptationKind(StrEnum):
 
 
 class FrozenWeightFormat(StrEnum):
-    """How frozen weights are kept: as wide as the activations, or matrices in NF4."""
+    """Format of frozen weights: as wide as the activations, or matrices in NF4."""
 
     PLAIN = "plain"
     NF4 = "nf4"
@@ -57,9 +58,9 @@ class FrozenWeightFormat(StrEnum):
 
 
 class Adaptation(NamedTuple):
-    """``rank`` is that of the low-rank matrices or the width of an adapter, ``tokens`` are virtual ones.
+    """Adaptation; ``rank`` is that of low-rank matrices or an adapter's width, ``tokens`` are virtual ones.
 
-    ``targets`` names the matrices that low-rank matrices stand beside.
+    ``targets`` names the matrices that low-rank matrices adapt.
     """
 
     kind: AdaptationKind = AdaptationKind.FULL
@@ -70,7 +71,7 @@ class Adaptation(NamedTuple):
 
 
 class TrainingObjective(StrEnum):
-    """What the loss is taken on, which decides how many copies of a model are held."""
+    """Objective of the loss, which decides how many copies of a model are held."""
 
     PRETRAINING = "pretraining"
     SUPERVISED = "supervised"
@@ -83,19 +84,19 @@ class TrainingObjective(StrEnum):
 
 
 PAIRED = frozenset({TrainingObjective.DPO, TrainingObjective.SIMPO, TrainingObjective.ORPO})
-"""Objectives of which a sample is a pair of sequences, chosen and rejected."""
+"""Objectives with a pair of sequences per sample, chosen and rejected."""
 
 GENERATING = frozenset({TrainingObjective.PPO, TrainingObjective.GRPO})
 """Objectives whose sequences the policy generates itself."""
 
 
 class Rollout(NamedTuple):
-    """How the sequences of a policy are generated.
+    """Generation of a policy's sequences.
 
     A sequence begins with ``prompt_tokens`` that are given, ``samples`` of them with the same; the longest
-    response has ``longest_tokens``, None for as many as all. A rollout makes the sequences of ``steps``
-    optimizer steps, each of which is taken ``epochs`` times. ``devices`` generate and do nothing else, 0 for
-    those that train. One that is ``ahead`` is made while the one before is trained on. The engine takes
+    response has ``longest_tokens``, None for equal lengths. A rollout makes the sequences of ``steps``
+    optimizer steps, each of which is taken ``epochs`` times. ``devices`` only generate; 0 for the training
+    devices. A rollout that is ``ahead`` is generated while the one before is trained on. The engine takes
     ``memory_fraction`` of a device and spreads a replica over ``tensor`` of them, None for as few as hold it.
     """
 
@@ -111,7 +112,7 @@ class Rollout(NamedTuple):
 
 
 class TrainingStateLocation(StrEnum):
-    """Where a part of the training state lies."""
+    """Location of a part of the training state."""
 
     NONE = "none"
     CPU = "cpu"
@@ -127,7 +128,7 @@ class Offload(NamedTuple):
 
 
 class LossImplementation(StrEnum):
-    """How logits become a loss: in FP32, at the width of the activations, in chunks, or never stored."""
+    """Computation of the loss from logits: in FP32, at the activations' width, in chunks, or never stored."""
 
     FP32 = "fp32"
     NARROW = "narrow"
@@ -136,10 +137,11 @@ class LossImplementation(StrEnum):
 
 
 class GradientCompressionKind(StrEnum):
-    """What replicas send in place of their gradients.
+    """Data that replicas send in place of their gradients.
 
     ``fp16`` and ``int8`` narrow each element, ``one_bit`` sends its sign and a scale, ``top_k`` the largest
-    elements with their places, ``random_k`` those that a common seed draws, ``power_sgd`` two thin matrices.
+    elements with their indices, ``random_k`` those that a common seed selects, ``power_sgd`` two thin
+    matrices.
     """
 
     FP16 = "fp16"
@@ -151,9 +153,10 @@ class GradientCompressionKind(StrEnum):
 
 
 class Compression(NamedTuple):
-    """``kept_share`` of the elements is sent under top_k and random_k, ``rank`` is that of power_sgd.
+    """Compression.
 
-    ``error_feedback`` keeps what was not sent and adds it to the next gradient.
+    ``kept_share`` of elements is sent under top_k and random_k, ``rank`` is that of power_sgd.
+    ``error_feedback`` holds the unsent part and adds it to the next gradient.
     """
 
     kind: GradientCompressionKind
@@ -167,9 +170,9 @@ class TrainingWorkload(NamedTuple):
 
     ``interval`` is the k of ``every_k``. ``teacher_parameters`` is the size of the frozen model of a
     distillation, ``reward_parameters`` and ``critic_parameters`` are those of the models beside a policy;
-    None for one as large as the model, and under GRPO for a reward without a model. ``weight_average`` keeps
-    a moving average in FP32.
-    ``steps_in_backward`` updates each block as soon as its gradients are there, which then go.
+    None for one as large as the model, and under GRPO for a reward without a model. ``weight_average`` holds
+    a moving average in FP32. ``steps_in_backward`` updates each block as soon as its gradients are computed,
+    which are then freed.
     """
 
     sequence_length: int
@@ -190,12 +193,14 @@ class TrainingWorkload(NamedTuple):
     optimizer_rank: int = 128
     steps_in_backward: bool = False
     fusion: OperatorFusion | None = None
-    """How operators without a multiplication become kernels; None for the framework's own way. Compiled
-    blocks keep nothing that their backward pass does not read."""
+    """Fusion of operators without a multiplication into kernels; None for the framework's default. Compiled
+
+    blocks save nothing that their backward pass does not read.
+    """
     compression: Compression | None = None
-    """Of gradients between replicas."""
+    """Compression of gradients between replicas."""
     rollout: Rollout | None = None
-    """Of PPO and GRPO; None where nothing is generated."""
+    """Rollout of PPO and GRPO; None where nothing is generated."""
     reward_parameters: int | None = None
     critic_parameters: int | None = None
 
@@ -211,17 +216,17 @@ class TrainingWorkload(NamedTuple):
 
     @property
     def compiled(self) -> bool:
-        """Whether a compiler makes the blocks."""
+        """True if a compiler builds the blocks."""
         return self.fusion is OperatorFusion.COMPILED
 
     @property
     def measured_recomputation(self) -> Recomputation:
-        """The strategy among ``none`` and ``full`` that was measured and comes closest to this one."""
+        """Measured strategy among ``none`` and ``full`` that comes closest to this one."""
         return Recomputation.FULL if self.recomputation in WHOLE_BLOCKS else Recomputation.NONE
 
 
 class HorizonUnit(StrEnum):
-    """In what the length of a service is counted."""
+    """Unit of the length of a service."""
 
     DURATION = "duration_seconds"
     REQUESTS = "total_requests"
@@ -229,14 +234,14 @@ class HorizonUnit(StrEnum):
 
 
 class Horizon(NamedTuple):
-    """How long a service runs."""
+    """Length of a service."""
 
     unit: HorizonUnit
     amount: float
 
 
 class DraftModel(NamedTuple):
-    """A smaller model beside the served one, that proposes ``tokens`` at a time (speculative decoding)."""
+    """A smaller model beside the served one, which proposes ``tokens`` at a time (speculative decoding)."""
 
     profile: ModelProfile
     stored: WeightFormat
@@ -261,11 +266,11 @@ _PLAIN_BITS = 16.0
 
 
 class InferenceWorkload(NamedTuple):
-    """A served model with so many requests at a time over the whole cluster; lengths are means.
+    """A served model with so many concurrent requests over the whole cluster; lengths are means.
 
-    ``batched_tokens`` is the most that one iteration of the engine processes, ``most_requests`` the most
-    requests that a replica takes at a time. ``weight_format`` is what the weights are multiplied from,
-    ``stored`` how they are packed where that is more than a width.
+    ``batched_tokens`` is the maximum that one iteration of the engine processes, ``most_requests`` the
+    maximum of concurrent requests of a replica. ``weight_format`` is the format that weights are multiplied
+    from, ``stored`` their packing where that is more than a width.
     """
 
     weight_format: NumberFormat
@@ -280,7 +285,7 @@ class InferenceWorkload(NamedTuple):
     horizon: Horizon | None = None
     stored: WeightFormat | None = None
     state_format: NumberFormat = NumberFormat.BF16
-    """Of recurrent states."""
+    """Format of recurrent states."""
     rules: EngineRules = EngineRules()
     buffers: EngineBuffers = EngineBuffers()
     least_buffers: EngineBuffers = EngineBuffers()
@@ -288,35 +293,35 @@ class InferenceWorkload(NamedTuple):
     """Ends of the interval of ``buffers``."""
     cuda_graphs: bool = True
     warmed_up: bool = True
-    """Whether kernels were compiled and chosen before the first request."""
+    """True if kernels were compiled and chosen before the first request."""
     graph_requests: int = 0
     """Requests that captured graphs hold a buffer of FP32 logits for."""
     position_tokens: int = 0
-    """Positions that the model knows, where the engine holds tables of them."""
+    """Positions that the model supports, where the engine holds tables of them."""
     draft: DraftModel | None = None
     adapters: Adapters | None = None
     companions: tuple[CompanionModel, ...] = ()
     reserved_tokens: int = 0
-    """Tokens that a request takes at least, where the cache is no paged one."""
+    """Least tokens that a request takes, where the cache is not paged."""
     device_layers: int | None = None
-    """Blocks that lie on the device; the others on the host. None for all."""
+    """Blocks on the device; the others are on the host. None for all."""
     pass_elements: float = 0.0
-    """Most that a forward pass over one request holds: of a model that decodes nothing, or of a tower."""
+    """Maximum elements of a forward pass over one request, for a model without decoding, or for a tower."""
     source_tokens: float | None = None
     """Positions that cross-attention reads, where they are not those of the input."""
     chunks_prefill: bool = True
-    """Whether a prompt may be computed in several iterations."""
+    """True if a prompt may be computed in several iterations."""
     is_static: bool = False
-    """Whether a batch is served until its last request ends."""
+    """True if a batch is served until its last request ends."""
 
     @property
     def storage(self) -> WeightFormat:
-        """How the weights are stored."""
+        """Storage format of the weights."""
         return self.stored or PLAIN_FORMATS[self.weight_format]
 
     @property
     def is_low_precision(self) -> bool:
-        """Whether weights are stored below 16 bits: they are scaled or unpacked when they multiply."""
+        """True if weights are stored below 16 bits: they are scaled or unpacked when they multiply."""
         return self.storage.mean_bits < _PLAIN_BITS
 
     @property
@@ -326,15 +331,15 @@ class InferenceWorkload(NamedTuple):
         return float(-(-tokens // self.block_tokens) * self.block_tokens)
 
     def requests_per_replica(self, replicas: int) -> int:
-        """Requests at a time on the busiest of ``replicas`` copies of the model."""
+        """Returns the concurrent requests on the busiest of ``replicas`` copies of the model."""
         requests = -(-self.concurrency // replicas)
         return requests if self.most_requests is None else min(requests, self.most_requests)
 
     def busy_replicas(self, replicas: int) -> int:
-        """Replicas that have a request at a time."""
+        """Returns the replicas that have a request at a time."""
         return min(replicas, self.concurrency)
 
     def mean_requests(self, replicas: int) -> float:
-        """Requests at a time on a busy replica, on average."""
+        """Returns the mean concurrent requests on a busy replica."""
         requests = self.concurrency / self.busy_replicas(replicas)
         return requests if self.most_requests is None else min(requests, float(self.most_requests))

@@ -136,7 +136,7 @@ def test_what_a_sample_leaves_out_is_named(inputs, sample, pointer):
 
 
 def test_an_image_smaller_than_a_patch_is_refused():
-    with pytest.raises(PlanningError, match="nothing of the sample"):
+    with pytest.raises(PlanningError, match="leaves no position of the sample"):
         block_positions(vision(), SampleShape(height=13))
 
 

@@ -75,5 +75,5 @@ def test_the_way_is_divided_in_equal_ratios():
 
 @pytest.mark.parametrize("end", [0.0, -1.0, 1.0, math.nan])
 def test_there_is_no_way_to_nowhere(end):
-    with pytest.raises(ValueError, match="no way leads"):
+    with pytest.raises(ValueError, match="no factors lead"):
         build_factor_steps(end, 2)

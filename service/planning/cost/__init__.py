@@ -1,4 +1,4 @@
-"""What a plan costs: rent, ownership, break-even, shares of tokens, and cost rows for accountants."""
+"""Costs of a plan: rent, ownership, break-even, shares of tokens, and cost rows for accountants."""
 
 from service.planning.cost.break_even import (
     PurchaseSaving,

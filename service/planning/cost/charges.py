@@ -1,4 +1,4 @@
-"""Charges: quantities at unit prices, and what they amount to at the ends of their intervals."""
+"""Charges: quantities at unit prices, and their amounts at the ends of their intervals."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -8,15 +8,15 @@ from service.planning.cost.money import compute_charge
 from service.planning.quantity import EvidenceBasis, Quantity, weakest
 
 GIVEN = "given with the question"
-"""Source of a price that no catalog states."""
+"""Source of a price that no catalog gives."""
 UNIT_PRICE_DIGITS = Decimal("0.000001")
-"""A price per unit is finer than the minor unit of its currency."""
+"""Digits of a price per unit, finer than the minor unit of its currency."""
 REQUEST_PRICE_DIGITS = Decimal("0.000000001")
 ChargeCategoryName = Literal["usage", "purchase", "tax", "credit"]
 
 
 class UnitPrice(NamedTuple):
-    """A unit price, where it comes from and, where it is not one number, its ends."""
+    """A unit price with its source and, where it is not one number, its ends."""
 
     amount: Decimal
     currency_code: str
@@ -32,7 +32,7 @@ class UnitPrice(NamedTuple):
         return self.amount, low, self.amount if self.high is None else self.high
 
     def times(self, factor: float) -> "UnitPrice":
-        """The price multiplied by a factor, which its source then names."""
+        """Returns the price multiplied by a factor, which its source then names."""
         amount, low, high = (end * Decimal(repr(factor)) for end in self.ends)
         return self._replace(amount=amount, low=low, high=high, source=f"{self.source}, times {factor:.6g}")
 
@@ -58,7 +58,7 @@ class ChargeLine(NamedTuple):
     currency_code: str
     source: str
     category: ChargeCategoryName | None = None
-    """By use where it is None."""
+    """Category of the charge; None for usage."""
 
 
 class CurrencyCharges(NamedTuple):
@@ -73,22 +73,22 @@ class CurrencyCharges(NamedTuple):
 
     @property
     def total(self) -> Money:
-        """The headline amount."""
+        """Sum of the lines."""
         return Money(*self[1:])
 
     @property
     def quantity(self) -> Quantity:
-        """The sum as a number, for ratios."""
+        """Sum of the lines as a number, for ratios."""
         return Quantity(float(self.amount), float(self.low), float(self.high), self.basis)
 
     def per_million(self, count: Quantity) -> Money:
-        """What a million of ``count`` units costs."""
+        """Returns the cost of a million of ``count`` units."""
         return self.per(count, 1_000_000)
 
     def per(
         self, count: Quantity, units: int = 1, share: float = 1.0, digits: Decimal = UNIT_PRICE_DIGITS
     ) -> Money:
-        """What ``units`` of ``count`` cost, where they bear a ``share`` of the sum."""
+        """Returns the cost of ``units`` of ``count``, where they bear a ``share`` of the sum."""
         amounts = (self.amount, self.low, self.high)
         counts = (count.value, count.high, count.low)
         part = Decimal(units) if share == 1.0 else Decimal(units) * Decimal(share)
@@ -102,9 +102,9 @@ class CurrencyCharges(NamedTuple):
 def charge_quantities(
     price: UnitPrice, unit: str, *quantities: tuple[str, Quantity], category: ChargeCategoryName | None = None
 ) -> CurrencyCharges:
-    """One line for each named quantity at one unit price.
+    """Builds one line for each named quantity at one unit price.
 
-    The ends of a quantity are those at the ends of what it follows from, in either order.
+    The ends of a quantity correspond to the ends of its inputs, in either order.
     """
     currency = price.currency_code
     lines: list[ChargeLine] = []
@@ -130,12 +130,12 @@ def _sum_lines(
     lines: tuple[ChargeLine, ...], totals: Sequence[Decimal], currency: str, basis: EvidenceBasis
 ) -> CurrencyCharges:
     amount, low, high = totals
-    # Lines round on their own, so that nearly equal ends may pass each other by a minor unit.
+    # Lines round separately, so that nearly equal ends may cross by a minor unit.
     return CurrencyCharges(lines, amount, min(low, amount), max(high, amount), currency, basis)
 
 
 def add_charges(first: CurrencyCharges, *rest: CurrencyCharges | None) -> CurrencyCharges:
-    """All lines and their sum. Charges are in one currency."""
+    """Adds all lines. Charges are in one currency."""
     known = [first, *(part for part in rest if part)]
     lines = tuple(line for part in known for line in part.lines)
     ends = [(part.amount, part.low, part.high) for part in known]
@@ -145,6 +145,6 @@ def add_charges(first: CurrencyCharges, *rest: CurrencyCharges | None) -> Curren
 
 
 def sum_charges(parts: Iterable[CurrencyCharges | None]) -> CurrencyCharges | None:
-    """All lines and their sum; None where there are none. Charges are in one currency."""
+    """Adds all lines; None where there are none. Charges are in one currency."""
     known = [part for part in parts if part]
     return add_charges(*known) if known else None

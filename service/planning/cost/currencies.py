@@ -12,14 +12,14 @@ from service.planning.notes import AnswerNotes
 
 
 class TotalCurrency(NamedTuple):
-    """The currency of the totals, at the rates of a day; None leaves each price in its own."""
+    """Currency of the totals, at the rates of a day; None leaves each price in its own."""
 
     code: str | None = None
     rates: ExchangeRates = ExchangeRates()
     on: date = date.min
 
     def exchange_price(self, price: UnitPrice, gap_at: str, notes: AnswerNotes) -> UnitPrice | None:
-        """``price`` in the currency of the totals; without a rate None, and ``gap_at`` is a gap."""
+        """Returns ``price`` in the currency of the totals; without a rate None, and ``gap_at`` is a gap."""
         if self.code is None or price.currency_code == self.code:
             return price
         pair = f"{price.currency_code} to {self.code}"
@@ -42,7 +42,7 @@ class TotalCurrency(NamedTuple):
     def exchange_total(
         self, charged: CurrencyCharges, gap_at: str, notes: AnswerNotes
     ) -> CurrencyCharges | None:
-        """The sum of ``charged`` in the currency of the totals, without its lines."""
+        """Returns the sum of ``charged`` in the currency of the totals, without its lines."""
         amount, low, high, currency, basis = charged.total
         price = self.exchange_price(UnitPrice(amount, currency, "", basis, low, high), gap_at, notes)
         if price is None:
@@ -52,7 +52,7 @@ class TotalCurrency(NamedTuple):
 
 
 def _cite_rates(found: Conversion, notes: AnswerNotes) -> None:
-    """Name each rate once."""
+    """Cites each rate once."""
     cited = {(source["kind"], source["id"]) for source in notes.sources}
     for rate in found.rates:
         if rate.row and ("exchange_rate", rate.row["id"]) not in cited:

@@ -1,6 +1,6 @@
-"""Exchange rates as dated facts, and amounts converted by them.
+"""Exchange rates as dated facts, and conversion of amounts.
 
-A rate holds from its day until a newer one of the same pair. An amount is converted on a day by the newest
+A rate applies from its day until a newer one of the same pair. An amount is converted on a day by the newest
 rate that is not after it: that of the pair, the inverse of the opposite pair, or two rates through one
 currency that both sides have a rate with. Where none is known there is no conversion.
 """
@@ -17,7 +17,7 @@ from service.planning.notes import RowSource
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
-    """On ``on`` one unit of ``from_code`` was worth ``rate`` units of ``to_code``."""
+    """Rate of a day: on ``on`` one unit of ``from_code`` was worth ``rate`` units of ``to_code``."""
 
     from_code: str
     to_code: str
@@ -25,19 +25,19 @@ class ExchangeRate:
     on: date
     source: str
     row: RowSource | None = None
-    """The catalog row that states it."""
+    """Catalog row of the rate."""
 
 
 class Conversion(NamedTuple):
-    """An amount in another currency, not rounded, with the rates that made it."""
+    """An amount in another currency, not rounded, with the rates behind it."""
 
     amount: Decimal
     rate: Decimal
-    """Units of the currency asked for that one unit of the other is worth."""
+    """Units of the target currency that one unit of the source currency is worth."""
     rates: tuple[ExchangeRate, ...]
-    """As they are stated: none for one currency, two for a crossed rate."""
+    """Rates as stated: none for a single currency, two for a crossed rate."""
     on: date
-    """The day that was asked for."""
+    """Requested day."""
 
     @property
     def oldest_on(self) -> date:
@@ -46,7 +46,7 @@ class Conversion(NamedTuple):
 
     @property
     def age_days(self) -> int:
-        """Days from the oldest rate to the day that was asked for."""
+        """Days from the oldest rate to the requested day."""
         return (self.on - self.oldest_on).days
 
 
@@ -62,13 +62,13 @@ class _RatePath(NamedTuple):
 
 
 class ExchangeRates:
-    """Dated rates; of two for one pair and day the later given counts."""
+    """Dated rates; of two for one pair and day, the later one in order counts."""
 
     def __init__(self, rates: Iterable[ExchangeRate] = ()) -> None:
         by_pair: dict[tuple[str, str], dict[date, ExchangeRate]] = {}
         for rate in rates:
             if rate.rate <= 0:
-                raise ValueError("an exchange rate is above zero")
+                raise ValueError("an exchange rate must be above zero")
             by_pair.setdefault((rate.from_code, rate.to_code), {})[rate.on] = rate
         self._rates = {pair: [dated[on] for on in sorted(dated)] for pair, dated in by_pair.items()}
         self.newest_on = max((dated[-1].on for dated in self._rates.values()), default=None)
@@ -79,20 +79,20 @@ class ExchangeRates:
             self._partners.setdefault(second, set()).add(first)
 
     def __iter__(self) -> Iterator[ExchangeRate]:
-        """Every rate, by pair and day."""
+        """Yields every rate, by pair and day."""
         return (rate for pair in sorted(self._rates) for rate in self._rates[pair])
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same rates."""
+        """Returns true if both have the same rates."""
         return isinstance(other, ExchangeRates) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     def convert(self, amount: Decimal, from_code: str, to_code: str, on: date) -> Conversion | None:
-        """``amount`` in ``to_code`` by the newest rates not after ``on``; None without them.
+        """Converts ``amount`` to ``to_code`` by the newest rates not after ``on``; None without them.
 
-        A rate of the pair, as stated or inverted, goes before a crossed one. Of crossed ones the one whose
-        older rate is newest counts, then the first by the common currency's code.
+        A rate of the pair, as stated or inverted, takes precedence over a crossed one. Of crossed rates, the
+        one whose older rate is newest counts, then the first by the common currency's code.
         """
         if from_code == to_code:
             return Conversion(amount, Decimal(1), (), on)

@@ -1,9 +1,9 @@
 """Cost rows for accountants: the columns of the FinOps Open Cost and Usage Specification, FOCUS 1.2.
 
-A charge is one row for each month (UTC) of its period, in proportion to time, and one where it is paid
-once. Billed costs are rounded amounts, the last row taking what rounding leaves, so that rows add up to
-their charge; list and contracted cost are unit price times pricing quantity, exactly. Absent values are
-empty fields. Times are UTC, numbers plain decimals.
+A charge is one row for each month (UTC) of its period, in proportion to time, and one row if it is paid once.
+Billed costs are rounded amounts; the last row takes the rest of rounding, so that rows add up to their
+charge; list and contracted cost are unit price times pricing quantity, exactly. Absent values are empty
+fields. Times are UTC, numbers plain decimals.
 """
 
 import json
@@ -31,7 +31,7 @@ COLUMNS: Final = (
     "ServiceCategory", "ServiceName", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceDetails",
     "SkuPriceId", "SubAccountId", "SubAccountName", "SubAccountType", "Tags", "x_LineName", "x_PriceSource",
 )  # fmt: skip
-"""All columns of version 1.2 in order of the alphabet, and two of our own."""
+"""All columns of version 1.2 in alphabetical order, and two custom ones."""
 
 COMMITTED_UNIT: Final = "Device-Hours"
 _QUANTITY_DIGITS: Final = Decimal("0.000000001")
@@ -49,7 +49,7 @@ class ChargeCategory(StrEnum):
 
 
 class PricingCategory(StrEnum):
-    """By what kind of price a charge is made."""
+    """Kind of price of a charge."""
 
     STANDARD = "Standard"
     DYNAMIC = "Dynamic"
@@ -58,7 +58,7 @@ class PricingCategory(StrEnum):
 
 
 class ChargeFrequency(StrEnum):
-    """How often a charge is made."""
+    """Frequency of a charge."""
 
     ONCE = "One-Time"
     RECURRING = "Recurring"
@@ -66,7 +66,7 @@ class ChargeFrequency(StrEnum):
 
 
 class ServiceCategory(NamedTuple):
-    """What kind of service a charge is for: category, subcategory and name."""
+    """Service of a charge: category, subcategory and name."""
 
     category: str
     subcategory: str
@@ -76,7 +76,8 @@ class ServiceCategory(NamedTuple):
 class ChargeCommitment(NamedTuple):
     """A commitment that a charge belongs to.
 
-    ``used`` is None for its purchase, which has the ``hours`` that it buys; others have their own quantity.
+    ``used`` is None for its purchase, which has the ``hours`` that it buys; other charges have their own
+    quantity.
     """
 
     commitment_id: str
@@ -87,8 +88,8 @@ class ChargeCommitment(NamedTuple):
 class FocusCharge(NamedTuple):
     """One charge over a period; a tax has no quantity, unit or price.
 
-    ``effective`` differs from ``billed`` where one charge pays for what others use: 0 for the payment, and
-    its share for those.
+    ``effective`` differs from ``billed`` where one charge pays for the use of others: it is 0 for the
+    payment, and their share for those.
     """
 
     name: str
@@ -112,11 +113,11 @@ class FocusCharge(NamedTuple):
     zone: str | None = None
     commitment: ChargeCommitment | None = None
     tags: Mapping[str, str] = MappingProxyType({})
-    """Of this charge, beside those of its account."""
+    """Tags of this charge, beside those of its account."""
 
 
 class BillingAccount(NamedTuple):
-    """Who is charged, and tags that every row bears."""
+    """Account that is charged, and tags of every row."""
 
     account_id: str
     name: str
@@ -124,17 +125,17 @@ class BillingAccount(NamedTuple):
 
 
 def pricing_quantity(quantity: float) -> Decimal:
-    """A quantity with nine decimals, so that what is multiplied with it is written whole."""
+    """Returns a quantity with nine decimals, so that its products are written in full."""
     return Decimal(repr(quantity)).quantize(_QUANTITY_DIGITS)
 
 
 def build_focus_rows(
     charges: Iterable[FocusCharge], account: BillingAccount
 ) -> Iterator[list[str | Decimal | None]]:
-    """The rows of ``charges``, each in the order of ``COLUMNS``; None where a value is absent.
+    """Builds the rows of ``charges``, each in the order of ``COLUMNS``; None where a value is absent.
 
     Source: FOCUS 1.2, https://focus.finops.org/focus-specification/v1-2/. Range: no corrections, one billing
-    currency a charge, list price and contracted price alike.
+    currency per charge, list price equal to contracted price.
     """
     for charge in charges:
         with localcontext(prec=_PRECISION):
@@ -143,7 +144,7 @@ def build_focus_rows(
 
 
 def _build_rows(charge: FocusCharge, account: BillingAccount) -> Iterator[dict[str, str | Decimal]]:
-    """One row for each month of the period of a charge; one where it is paid once."""
+    """Yields one row for each month of the period of a charge, or a single row if it is paid once."""
     periods = list(_split_months(charge))
     seconds = (charge.end - charge.start).total_seconds()
     left = charge
@@ -225,7 +226,7 @@ def _build_row(charge: FocusCharge, account: BillingAccount) -> dict[str, str | 
 
 
 def _build_commitment_columns(charge: FocusCharge) -> dict[str, object]:
-    """Quantities of a commitment; without one, what is used is what is priced."""
+    """Returns the quantities of a commitment; without one, the consumed quantity is the pricing quantity."""
     usage = charge.category is ChargeCategory.USAGE
     if charge.commitment is None:
         return {"ConsumedQuantity": charge.quantity, "ConsumedUnit": charge.unit} if usage else {}
@@ -250,5 +251,5 @@ def _format_value(value: object) -> str | Decimal:
 
 
 def _format_time(time: datetime) -> str:
-    """RFC 3339 in whole seconds of UTC."""
+    """Formats a time as RFC 3339 in whole seconds of UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

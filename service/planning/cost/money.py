@@ -1,7 +1,7 @@
-"""Money, exact: amounts of lines, rounded once, and what a year's cost is made of.
+"""Exact money: amounts of lines, rounded once.
 
-Amounts are decimals. A line is rounded once, half to even, to the minor unit of its currency
-(ISO 4217), and a total is the sum of its rounded lines, so that lines always add up.
+Amounts are decimals. A line is rounded once, half to even, to the minor unit of its currency (ISO 4217), and
+a total is the sum of its rounded lines, so that lines always add up.
 """
 
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -18,10 +18,10 @@ _QUANTA: Final = {code: Decimal(1).scaleb(-digits) for code, digits in _MINOR_DI
 
 
 def round_amount(amount: Decimal, currency_code: str) -> Decimal:
-    """``amount`` to the minor unit of its currency, half to even."""
+    """Rounds ``amount`` to the minor unit of its currency, half to even."""
     return amount.quantize(_QUANTA.get(currency_code, _TWO_DIGITS), ROUND_HALF_EVEN)
 
 
 def compute_charge(quantity: float, unit_price: Decimal, currency_code: str) -> Decimal:
-    """The amount of one line: quantity times unit price, rounded once."""
+    """Returns the amount of one line: quantity times unit price, rounded once."""
     return round_amount(Decimal(quantity) * unit_price, currency_code)

@@ -1,8 +1,8 @@
-"""What owning costs each year, and what of it a run bears.
+"""Yearly cost of ownership, and the share of it that a run bears.
 
-Straight-line depreciation, an annuity for what is financed, maintenance as a share of the purchase. Years
-are Julian (8766 hours). Source of the annuity: equal payments at the end of each year whose present value,
-with that of the residual, is the purchase.
+Straight-line depreciation, an annuity for the financing, maintenance as a share of the purchase. Years are
+Julian (8766 hours). Source of the annuity: equal payments at the end of each year whose present value, with
+that of the residual, is the purchase.
 """
 
 import math
@@ -10,14 +10,17 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 YEAR_HOURS: Final = 8766.0
-"""365.25 days."""
+"""Hours of a year of 365.25 days."""
 MONTH_HOURS: Final = YEAR_HOURS / 12.0
 _LEAST_RATE: Final = 1e-12
-"""Below it interest is lost in the digits of a float."""
+"""Rate below which interest is lost in the digits of a float."""
 
 
 class OwnershipTerms(NamedTuple):
-    """How a purchase becomes a yearly cost: years above 0, shares and the rate per year from 0 to 1."""
+    """Terms that turn a purchase into a yearly cost.
+
+    Years above 0, shares and the yearly rate from 0 to 1.
+    """
 
     years: float
     residual_share: float = 0.0
@@ -35,7 +38,7 @@ class YearlyCost(NamedTuple):
 
 
 def compute_annuity(purchase: Decimal, residual: Decimal, rate: float, years: float) -> Decimal:
-    """Equal yearly payment that pays ``purchase`` off but for ``residual``, with interest.
+    """Returns the equal yearly payment that pays off ``purchase`` except ``residual``, with interest.
 
     (C - S v) i / (1 - v) with v = (1 + i)^-n, which is (C - S) i / (1 - v) + S i; (C - S) / n without
     interest.
@@ -47,7 +50,7 @@ def compute_annuity(purchase: Decimal, residual: Decimal, rate: float, years: fl
 
 
 def yearly_cost(purchase: Decimal, terms: OwnershipTerms) -> YearlyCost:
-    """What a purchase costs each year beside electricity, staff and space."""
+    """Returns the yearly cost of a purchase without electricity, staff and space."""
     residual = purchase * Decimal(str(terms.residual_share))
     depreciation = (purchase - residual) / Decimal(str(terms.years))
     payment = compute_annuity(purchase, residual, terms.interest_rate, terms.years)
@@ -56,10 +59,10 @@ def yearly_cost(purchase: Decimal, terms: OwnershipTerms) -> YearlyCost:
 
 
 def used_device_hours(devices: float, utilization: float) -> float:
-    """Device-hours of a year in which something runs."""
+    """Returns the device-hours of a year in which something runs."""
     return devices * YEAR_HOURS * utilization
 
 
 def share_of_year(device_hours: float, devices: float, utilization: float) -> float:
-    """The run's share of a year's cost: its device-hours over those used in a year."""
+    """Returns the run's share of a year's cost: its device-hours over those used in a year."""
     return device_hours / used_device_hours(devices, utilization)

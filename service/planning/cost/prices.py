@@ -1,7 +1,7 @@
-"""What a rented device costs an hour, and how old a price is.
+"""Hourly price of a rented device, and the age of prices.
 
-A price list states an instance; a question asks about devices. A term spreads what is paid up front over its
-hours, so that offers on different terms stand side by side. Amounts are decimals of one currency.
+A price list states an instance; a question asks about devices. A term spreads its upfront payment over its
+hours, so that offers on different terms are comparable. Amounts are decimals of one currency.
 """
 
 from calendar import monthrange
@@ -13,13 +13,15 @@ from service.planning.errors import PlanningError
 
 DAY_HOURS: Final = 24
 STALE_DAYS: Final = 90
-"""Age in days above which a price is doubted. A choice, not a law: list prices move seldom, but far (AWS
-p5.48xlarge on demand from 98.32 to 55.04 USD in 2025), and spot prices move daily."""
+"""Age in days above which a price counts as stale. A choice: list prices change seldom, but by much (AWS
+
+p5.48xlarge on demand from 98.32 to 55.04 USD in 2025), and spot prices change daily.
+"""
 _PRICE_DIGITS: Final = Decimal("0.000000001")
 
 
 class CommitmentTerm(NamedTuple):
-    """What is agreed before the first hour, for one instance.
+    """Commitment that is agreed before the first hour, for one instance.
 
     ``upfront`` is paid at the start for the whole term, ``hourly`` for each of its hours whether used or not;
     both are None where only their sum over the term is published. ``minimum_instances`` and
@@ -39,16 +41,16 @@ class CommitmentTerm(NamedTuple):
 
 
 def compute_effective_price(stated: Decimal | None, term: CommitmentTerm | None) -> Decimal:
-    """Price of an instance for an hour: as stated, or upfront / hours + hourly part of its term.
+    """Returns the hourly price of an instance: as stated, or upfront / hours + hourly part of its term.
 
-    A price says one or the other. Nothing is free: an amount of 0 is an unknown price and is refused.
+    A price gives one or the other. An amount of 0 is an unknown price and is refused.
     """
     parts = [] if term is None else [part for part in (term.upfront, term.hourly) if part is not None]
     if (stated is None) == (not parts):
         raise PlanningError(
             "PRICE_PARTS",
             "/price_per_instance_hour",
-            "give the price of an hour, or what a commitment costs up front and hourly",
+            "give the price of an hour, or the upfront and hourly parts of a commitment",
         )
     price = stated
     if price is None and term is not None:
@@ -59,23 +61,23 @@ def compute_effective_price(stated: Decimal | None, term: CommitmentTerm | None)
 
 
 def device_price(instance_price: Decimal, accelerator_count: int) -> Decimal:
-    """Price of one device for an hour: that of its instance over the devices of the instance."""
+    """Returns the hourly price of one device: that of its instance over the devices of the instance."""
     return instance_price / accelerator_count
 
 
 def format_price(price: Decimal) -> str:
-    """``price`` as plain text of at most nine decimals, without trailing zeros."""
+    """Returns ``price`` as plain text of at most nine decimals, without trailing zeros."""
     return f"{price.quantize(_PRICE_DIGITS).normalize():f}"
 
 
 def parse_first_day(text: str) -> date:
-    """The first day of a year, a month or a day as text; ValueError for what no calendar has."""
+    """Returns the first day of a year, a month or a day as text; ValueError for an invalid date."""
     year, month, day = _parse_date_parts(text)
     return date(year, 1 if month is None else month, 1 if day is None else day)
 
 
 def parse_last_day(text: str) -> date:
-    """The last day of a year, a month or a day as text; ValueError for what no calendar has."""
+    """Returns the last day of a year, a month or a day as text; ValueError for an invalid date."""
     year, month, day = _parse_date_parts(text)
     month = 12 if month is None else month
     return date(year, month, monthrange(year, month)[1] if day is None else day)
@@ -88,20 +90,23 @@ def _parse_date_parts(text: str) -> tuple[int, int | None, int | None]:
 
 
 def age_days(as_of: str, on: date) -> int:
-    """Days since a price held, at least: a month or a year counts from its last day; never negative."""
+    """Returns the least days since a price held: a month or a year counts from its last day.
+
+    Never negative.
+    """
     return max(0, (on - parse_last_day(as_of)).days)
 
 
 def is_stale(as_of: str, on: date) -> bool:
-    """Whether a price is older than ``STALE_DAYS``."""
+    """Returns true if a price is older than ``STALE_DAYS``."""
     return age_days(as_of, on) > STALE_DAYS
 
 
 def is_expired(valid_until: str | None, on: date) -> bool:
-    """Whether the last day of a price is over."""
+    """Returns true if the last day of a price is over."""
     return valid_until is not None and on > parse_last_day(valid_until)
 
 
 def is_early(valid_from: str | None, on: date) -> bool:
-    """Whether the first day of a price is still to come."""
+    """Returns true if the first day of a price is still to come."""
     return valid_from is not None and on < parse_first_day(valid_from)

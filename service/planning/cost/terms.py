@@ -1,4 +1,4 @@
-"""On what terms devices are rented or bought, and data are kept and sent: prices with every choice made."""
+"""Terms of rental, purchase, storage and egress: prices with every choice made."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from service.planning.quantity import Quantity
 
 
 class SpotTerms(NamedTuple):
-    """Devices that the provider may take back: how often it takes one instance, on average.
+    """Spot terms: mean rate at which the provider interrupts one instance.
 
     ``restart_seconds`` is None for that of the run, or that of published runs.
     """
@@ -20,22 +20,22 @@ class SpotTerms(NamedTuple):
 
 
 class RentalTerms(NamedTuple):
-    """The terms of a rental; None where none is stated."""
+    """Terms of a rental; a member is None where it is not stated."""
 
     price: UnitPrice
-    """Of one device for an hour."""
+    """Price of one device for an hour."""
     option: str | None = None
-    """Such as on_demand or spot."""
+    """Purchase option, such as on_demand or spot."""
     devices_per_instance: int = 1
     increment_seconds: float | None = None
     minimum_seconds: float = 0.0
     term_hours: float | None = None
     upfront: UnitPrice | None = None
-    """Of a device and term."""
+    """Upfront payment per device and term."""
     idle_share: float | None = None
     least_instances: int = 1
     least_spend_per_hour: UnitPrice | None = None
-    """The least that a commitment costs in each of its hours."""
+    """Minimum spend of a commitment in each of its hours."""
     block_hours: float | None = None
     spot: SpotTerms | None = None
     offer_id: str | None = None
@@ -44,13 +44,13 @@ class RentalTerms(NamedTuple):
     zone: str | None = None
 
     def count_instances(self, devices: int) -> int:
-        """Whole instances that hold so many devices."""
+        """Returns the whole instances that hold so many devices."""
         paid = count_paid_devices(devices, self.devices_per_instance, self.least_instances)
         return paid // self.devices_per_instance
 
 
 class PurchasedPart(NamedTuple):
-    """What is bought: so many at a price."""
+    """A purchased item: a number of units at a price."""
 
     name: str
     price: UnitPrice
@@ -59,7 +59,7 @@ class PurchasedPart(NamedTuple):
 
 
 class OwnershipTerms(NamedTuple):
-    """How a purchase becomes a cost of each year; ``utilization`` is the share of its hours that are used."""
+    """Terms that turn a purchase into a yearly cost; ``utilization`` is the used share of its hours."""
 
     yearly: YearlyTerms
     utilization: float = 1.0
@@ -68,16 +68,16 @@ class OwnershipTerms(NamedTuple):
 
 
 class PurchaseTerms(NamedTuple):
-    """What is bought, the devices first; without ``ownership`` the purchase is only a total."""
+    """Purchased items, the devices first; without ``ownership`` the purchase is only a total."""
 
     parts: tuple[PurchasedPart, ...]
     ownership: OwnershipTerms | None = None
 
 
 class StorageTerms(NamedTuple):
-    """What is kept, and the price of a gigabyte and month.
+    """Stored data, and the price of a gigabyte and month.
 
-    None for the data set and the checkpoints of the run, and for as long as it lasts.
+    None stands for the data set, the checkpoints and the duration of the run.
     """
 
     price: UnitPrice
@@ -88,7 +88,7 @@ class StorageTerms(NamedTuple):
 
 
 class EgressTerms(NamedTuple):
-    """What leaves over the whole run, or in each of its seconds, and the price of a gigabyte."""
+    """Data transferred out over the whole run, or per second, and the price of a gigabyte."""
 
     price: UnitPrice
     bytes: float | None = None
@@ -96,7 +96,7 @@ class EgressTerms(NamedTuple):
 
 
 class CostTerms(NamedTuple):
-    """All that is paid for a run: how its devices are had, and what it keeps and sends."""
+    """All costs of a run: rental or purchase of its devices, storage and egress."""
 
     currencies: TotalCurrency = TotalCurrency()
     rental: RentalTerms | None = None

@@ -1,4 +1,4 @@
-"""Costs of the same work: two ways of doing it, a request, a million tokens, what is stored and sent."""
+"""Costs of equal work: two ways of doing it, a request, a million tokens, storage and egress."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from service.planning.units import GIGABYTE_BYTES, HOUR_SECONDS
 
 
 class EqualWork(NamedTuple):
-    """One way of doing a piece of work against another: each figure is this one's over that one's."""
+    """Ratios of one way of doing a piece of work to another."""
 
     time: float
     device_hours: float
@@ -17,23 +17,23 @@ class EqualWork(NamedTuple):
 def compare_equal_work(
     cost: float, device_hours: float, seconds: float, *, against: tuple[float, float, float]
 ) -> EqualWork:
-    """Compares what the same work costs; ``against`` is cost, device-hours and seconds of the other way.
+    """Compares the cost of the same work; ``against`` is cost, device-hours and seconds of the other way.
 
-    Hours on fewer devices are cheaper and more of them are needed: only whole runs compare.
+    Hours on fewer devices are cheaper but more of them are needed: only whole runs compare.
     """
     other_cost, other_hours, other_seconds = against
     return EqualWork(seconds / other_seconds, device_hours / other_hours, cost / other_cost)
 
 
 def gigabyte_months(kept_bytes: float, seconds: float) -> float:
-    """Gigabytes (1e9 bytes) times months (730.5 hours)."""
+    """Returns gigabytes (1e9 bytes) times months (730.5 hours)."""
     return kept_bytes / GIGABYTE_BYTES * seconds / (MONTH_HOURS * HOUR_SECONDS)
 
 
 def apportion_by_tokens(
     prefill_share: float, input_tokens: float, output_tokens: float
 ) -> tuple[float, float]:
-    """Shares of a total that one input and one output token bear.
+    """Returns the shares of a total that one input and one output token bear.
 
     Prompts bear the share of the devices' busy time in which they are computed, generated tokens the rest;
     idle time follows the same shares. A model that generates nothing has all of it on its inputs.

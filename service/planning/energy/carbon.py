@@ -1,10 +1,10 @@
 """Carbon of electricity and of machines, in kg CO2-equivalent.
 
-Location-based: the average intensity of the grid at the place, of the year or of each hour. Market-based:
-that of the electricity that was bought, and of the residual mix for the rest (GHG Protocol Scope 2
-Guidance, 2015). The marginal intensity says what one kWh more or less changes; it is a figure of its own
-and enters neither. Embodied emissions are spread over the hours in which a machine is used in its life. The
-software carbon intensity is (O + M) per R (SCI, ISO/IEC 21031:2024), with O location-based.
+Location-based: the average intensity of the grid at the place, of the year or of each hour. Market-based: the
+intensity of the contracted electricity, and of the residual mix for the rest (GHG Protocol Scope 2 Guidance,
+2015). The marginal intensity is the effect of one kWh more or less; it is a separate figure and enters
+neither. Embodied emissions are spread over the hours in which a machine is used in its life. The software
+carbon intensity is (O + M) per R (SCI, ISO/IEC 21031:2024), with O location-based.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ _MINUTES_PER_HOUR = 60
 _HOURS_PER_DAY = 24
 _YEAR_HOURS = 8760.0
 _FEBRUARY_28 = 58
-"""Day of the year before which 29 February would stand, from 0."""
+"""Day of the year, from 0, before which 29 February stands."""
 HOUSEHOLD_MONTH_KWH = 900.0
-"""What a household of the United States takes in a month, about."""
+"""Monthly energy of a household of the United States, approximately."""
 
 
 class HoursOfYearIntensity(NamedTuple):
     """Intensity in kg per kWh of the hours of a year from its first on, by the clock of ``zone``.
 
-    They may end before the year. 29 February repeats the day before.
+    The values may end before the year. 29 February repeats the day before.
     """
 
     zone: ZoneInfo
@@ -39,14 +39,14 @@ class HoursOfYearIntensity(NamedTuple):
 
 
 class MonthHoursIntensity(NamedTuple):
-    """kg per kWh by month and hour of the day, by the clock of ``zone``: 12 by 24."""
+    """Intensity in kg per kWh by month and hour of the day, by the clock of ``zone``: 12 by 24."""
 
     zone: ZoneInfo
     values: NDArray[np.float64]
 
 
 class IntervalIntensity(NamedTuple):
-    """kg per kWh of consecutive intervals, the first from ``start``."""
+    """Intensity in kg per kWh of consecutive intervals, the first from ``start``."""
 
     start: datetime
     interval_minutes: int
@@ -57,14 +57,14 @@ IntensitySeries = HoursOfYearIntensity | MonthHoursIntensity | IntervalIntensity
 
 
 def location_based_kg_co2e(facility_kwh: float, intensity_kg_co2e_per_kwh: float) -> float:
-    """Emissions of a mean intensity for the energy taken from the grid."""
+    """Returns the emissions of a mean intensity for the energy taken from the grid."""
     return facility_kwh * intensity_kg_co2e_per_kwh
 
 
 def _local_hours(
     zone: ZoneInfo, minutes: NDArray[np.int64]
 ) -> tuple[NDArray[np.datetime64], NDArray[np.int64]]:
-    """Local day and hour of UTC minutes."""
+    """Returns local day and hour of UTC minutes."""
     offsets = build_clock(zone, int(minutes[0]), int(minutes[-1]) + 1).get_offset(minutes)
     local = minutes + offsets
     days = (local // (_MINUTES_PER_HOUR * _HOURS_PER_DAY)).astype("datetime64[D]")
@@ -72,7 +72,7 @@ def _local_hours(
 
 
 def sample_intensities(series: IntensitySeries, load: MeteredLoad) -> NDArray[np.float64]:
-    """Kg per kWh at the start of each interval of a load; NaN where the series has none."""
+    """Returns kg per kWh at the start of each interval of a load; NaN where the series has none."""
     minutes = to_utc_minute(load.start) + np.arange(len(load.kw), dtype=np.int64) * load.interval_minutes
     if isinstance(series, IntervalIntensity):
         place = (minutes - to_utc_minute(series.start)) // series.interval_minutes
@@ -90,14 +90,14 @@ def sample_intensities(series: IntensitySeries, load: MeteredLoad) -> NDArray[np
 
 
 class HourlyEmissions(NamedTuple):
-    """Emissions by the hour, and the share of the energy for which the series has an intensity."""
+    """Hourly emissions, and the share of the energy for which the series has an intensity."""
 
     kg_co2e: float
     covered_share: float
 
 
 def compute_emissions(series: IntensitySeries, load: MeteredLoad) -> HourlyEmissions:
-    """Sum of energy times intensity of each interval in which something is drawn."""
+    """Returns the sum of energy times intensity over the intervals with power."""
     kwh = load.kw * (load.interval_minutes * MINUTE_SECONDS / HOUR_SECONDS)
     rates = sample_intensities(series, load)
     known = ~np.isnan(rates)
@@ -107,7 +107,7 @@ def compute_emissions(series: IntensitySeries, load: MeteredLoad) -> HourlyEmiss
 
 
 class ContractedSupply(NamedTuple):
-    """A share of the electricity that was bought at an intensity of its own."""
+    """A share of the electricity that was contracted at a separate intensity."""
 
     share: float
     intensity_kg_co2e_per_kwh: float
@@ -116,7 +116,7 @@ class ContractedSupply(NamedTuple):
 def market_based_kg_co2e(
     facility_kwh: float, contracts: Sequence[ContractedSupply], residual_kg_co2e_per_kwh: float
 ) -> float:
-    """Emissions of contracts by their shares, and of the residual mix for what they leave."""
+    """Returns the emissions of contracts by their shares, and of the residual mix for the rest."""
     bought = sum(contract.share for contract in contracts)
     rate = sum(contract.share * contract.intensity_kg_co2e_per_kwh for contract in contracts)
     return facility_kwh * (rate + max(0.0, 1.0 - bought) * residual_kg_co2e_per_kwh)
@@ -125,18 +125,18 @@ def market_based_kg_co2e(
 def embodied_kg_co2e(
     device_hours: float, kg_co2e_per_device: float, lifetime_years: float, utilization: float
 ) -> float:
-    """What making the machines of a run emitted, for the hours of their useful life that it takes.
+    """Returns the embodied emissions of the machines for the hours of their useful life that a run takes.
 
-    ``kg_co2e_per_device`` counts the share of the server that holds it.
+    ``kg_co2e_per_device`` includes the share of the server that holds it.
     """
     return device_hours * kg_co2e_per_device / (lifetime_years * _YEAR_HOURS * utilization)
 
 
 def software_carbon_intensity(operational_kg: float, embodied_kg: float, units: float) -> float:
-    """(O + M) / R in kg for each functional unit."""
+    """Returns (O + M) / R in kg per functional unit."""
     return (operational_kg + embodied_kg) / units
 
 
 def household_months(kwh: float) -> float:
-    """Months that a household would take the same energy, as the source documents count them."""
+    """Returns the months that a household would take the same energy, as the source documents count them."""
     return kwh / HOUSEHOLD_MONTH_KWH

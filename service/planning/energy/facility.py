@@ -1,17 +1,17 @@
-"""From the draw of accelerators to the power of the machines around them, in watts.
+"""Power of the machines around accelerators, from the accelerators' draw, in watts.
 
     hosts     = H (i + (1 - i) u)                        processors, memory, interfaces, switches in the node
-    fans      = f (accelerators + hosts)                 of what they cool; none in immersion
+    fans      = f (accelerators + hosts)                 of the equipment that they cool; none in immersion
     DC        = accelerators + hosts + fans
-    supplies  = k DC (1 / eta(DC / rating) - 1)          what power supplies lose
+    supplies  = k DC (1 / eta(DC / rating) - 1)          loss of power supplies
     fabric    = devices x B x p(devices) x w             switches and optics between nodes
 
-H is the draw of a node beside its accelerators at full load, i the share of it that an idle host draws, u
-the share of their dynamic power that the accelerators use. eta is the efficiency that a supply of the
-Titanium class keeps at a share of its rating (80 PLUS, 230 V, redundant). B is the bandwidth that a device
-has to other nodes, p the switch ports on the way of a device in a non-blocking fat tree (Leiserson 1985), w
-the power of a port and its optics for each byte per second. Cooling of the room and distribution are the
-building's: they are in its power usage effectiveness.
+H is the draw of a node beside its accelerators at full load, i the share of it that an idle host draws, u the
+share of their dynamic power that the accelerators use. eta is the efficiency of a supply of the Titanium
+class at a share of its rating (80 PLUS, 230 V, redundant). B is the bandwidth of a device to other nodes, p
+the switch ports on the way of a device in a non-blocking fat tree (Leiserson 1985), w the power of a port and
+its optics for each byte per second. Cooling of the room and distribution belong to the building: they are in
+its power usage effectiveness.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,7 @@ EQUIPMENT = ("accelerators", "hosts", "fans", "power_supplies", "fabric")
 
 _SUPPLY_LOADS = (0.1, 0.2, 0.5, 1.0)
 _SUPPLY_EFFICIENCIES = (0.90, 0.94, 0.96, 0.91)
-"""Titanium at 230 V, redundant."""
+"""Efficiencies of the Titanium class at 230 V, redundant."""
 
 _RADIX = 64
 """Ports of a switch."""
@@ -37,7 +37,7 @@ _SWITCHED = frozenset({LinkKind.INFINIBAND, LinkKind.ROCE, LinkKind.EFA, LinkKin
 
 
 class NodeRates(NamedTuple):
-    """The constants of one node as numbers: watts, shares and what its supplies are rated for."""
+    """Constants of one node as numbers: watts, shares and the rating of its supplies."""
 
     host_watts: float
     host_idle: float
@@ -55,14 +55,14 @@ class NodeDraw(NamedTuple):
 
 
 def supply_loss_watts(dc_watts: float, rating_watts: float) -> float:
-    """What supplies of the Titanium class lose to deliver ``dc_watts``; below 10% of the rating as at 10%."""
+    """Returns the loss of Titanium supplies at ``dc_watts``; below 10% of the rating as at 10%."""
     load = dc_watts / rating_watts
     efficiency = float(np.interp(load, _SUPPLY_LOADS, _SUPPLY_EFFICIENCIES))
     return dc_watts * (1.0 / efficiency - 1.0)
 
 
 def compute_node_draw(accelerator_watts: float, load: float, rates: NodeRates) -> NodeDraw:
-    """Draw of a node beside accelerators that draw ``accelerator_watts`` together, ``load`` within 0 and 1.
+    """Returns the draw of a node beside accelerators that draw ``accelerator_watts``, ``load`` from 0 to 1.
 
     With the accelerators it grows with both; the loss of the supplies alone falls near their best load.
     """
@@ -73,16 +73,16 @@ def compute_node_draw(accelerator_watts: float, load: float, rates: NodeRates) -
 
 
 def dynamic_share(watts: float, idle_watts: float, limit_watts: float) -> float:
-    """Share of the power above idle that a device uses."""
+    """Returns the share of the power above idle that a device uses."""
     return min(1.0, max(0.0, (watts - idle_watts) / (limit_watts - idle_watts)))
 
 
 def host_watts(cluster: Cluster, curves: FacilityCurves) -> Quantity | None:
-    """Electronics of a node beside its accelerators at full load, in watts.
+    """Returns the power of a node's electronics beside its accelerators at full load, in watts.
 
-    The measured share of what the vendor's reference server may draw beside its accelerators at their limit,
-    scaled to the accelerators of a node; without a reference server, the pooled ratio of host to accelerator
-    power. None where the accelerator's limit is unknown.
+    The measured share of the most that the vendor's reference server may draw beside its accelerators at
+    their limit, scaled to the accelerators of a node; without a reference server, the pooled ratio of host to
+    accelerator power. None where the accelerator's limit is unknown.
     """
     server, limit = cluster.accelerator.server, cluster.accelerator.power_limit_watts
     if limit is None:
@@ -105,7 +105,7 @@ def host_watts(cluster: Cluster, curves: FacilityCurves) -> Quantity | None:
 def build_node_rates(
     cluster: Cluster, cooling: Cooling, curves: FacilityCurves
 ) -> tuple[NodeRates, NodeRates, NodeRates] | None:
-    """The constants of a node at their middle, low and high draw; None where the limit is unknown."""
+    """Returns the constants of a node at their value, low and high draw; None where the limit is unknown."""
     hosts, limit = host_watts(cluster, curves), cluster.accelerator.power_limit_watts
     if hosts is None or limit is None:
         return None
@@ -126,10 +126,10 @@ def build_node_rates(
 
 
 def count_fabric_ports(devices: int) -> int:
-    """Switch ports on the way of each device of a non-blocking fat tree of 64-port switches.
+    """Returns the switch ports on the way of each device of a non-blocking fat tree of 64-port switches.
 
-    One switch joins up to 64 devices; every further level adds a port up and one down, and joins 32 times
-    as many.
+    One switch joins up to 64 devices; every further level adds a port up and one down, and joins 32 times as
+    many.
     """
     ports, reach = 1, _RADIX
     while reach < devices:
@@ -138,7 +138,7 @@ def count_fabric_ports(devices: int) -> int:
 
 
 def fabric_watts(cluster: Cluster, curves: FacilityCurves) -> Quantity | None:
-    """Switches and optics between the nodes of a cluster, in watts; None where no switch joins them."""
+    """Returns the power of switches and optics between nodes, in watts; None where no switch joins them."""
     link = cluster.inter_node_link
     if cluster.domain >= cluster.accelerator_count or link.kind not in _SWITCHED:
         return None

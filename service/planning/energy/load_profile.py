@@ -1,14 +1,14 @@
-"""Power of a run in time: its phases, and the mean at the meter in each interval of the clock.
+"""Power of a run over time: its phases, and the mean at the meter in each interval of the clock.
 
 A run is phases of constant power that follow each other and repeat: steps until a checkpoint, the checkpoint,
-steps again, a restart now and then. Energy up to a moment is a sum over whole cycles and the part of one that
-has begun, so that a year of it needs no list of its phases:
+steps again, and occasional restarts. Energy up to a moment is a sum over whole cycles and a part of the
+current one, so that a year of it needs no list of its phases:
 
     E(t) = floor(t / p) E(p) + E(t - p floor(t / p))        p seconds of a cycle
 
-A pause (a maintenance window) stops the run and draws a power of its own. The meter of the building sees the
+A pause (a maintenance window) stops the run and has a separate power. The meter of the building reads the
 power of the equipment times the power usage effectiveness (PUE, ISO/IEC 30134-2) of the month. The mean of an
-interval is the difference of E at its ends over its length: what the intervals add up to is E of the whole.
+interval is the difference of E at its ends over its length, so that the intervals add up to E of the whole.
 """
 
 import math
@@ -28,13 +28,13 @@ from service.planning.units import DAY_SECONDS, HOUR_SECONDS, KILOWATT_HOUR_JOUL
 
 INTERVAL_MINUTES = (5, 15, 30, 60)
 MOST_INTERVALS = 1_000_000
-"""Of one load: 28 years of quarter hours."""
+"""Maximum intervals of one load: 28 years of quarter hours."""
 _MONTHS = 12
 _LONGEST_SECONDS = 40 * 366 * DAY_SECONDS
 
 
 class PhaseName(StrEnum):
-    """What a run does in a phase."""
+    """Activity of a run in a phase."""
 
     RAMP = "ramp"
     STEADY = "steady"
@@ -53,7 +53,7 @@ class PowerPhase(NamedTuple):
 
 
 class PowerCycle(NamedTuple):
-    """Parts that follow each other, again and again, until ``seconds`` are over."""
+    """Parts that follow each other repeatedly, until ``seconds`` are over."""
 
     parts: tuple["ProfilePart", ...]
     seconds: float
@@ -63,14 +63,14 @@ ProfilePart = PowerPhase | PowerCycle
 
 
 class PowerPause(NamedTuple):
-    """The run stands still from ``after_seconds`` of the clock since its start on."""
+    """Pause of the run that starts ``after_seconds`` of the clock since its start."""
 
     after_seconds: float
     phase: PowerPhase
 
 
 class LoadProfile(NamedTuple):
-    """Power of a run in time: ``parts`` follow each other, and ``pauses``, in order of time, interrupt them.
+    """Power of a run over time: ``parts`` in order, interrupted by ``pauses`` in order of time.
 
     ``pue`` is one value, or one for each month of the year.
     """
@@ -82,12 +82,12 @@ class LoadProfile(NamedTuple):
 
     @property
     def running_seconds(self) -> float:
-        """Time of the parts."""
+        """Seconds of the parts."""
         return sum(part.seconds for part in self.parts)
 
     @property
     def effective_pauses(self) -> tuple[PowerPause, ...]:
-        """The pauses that begin before the run is over."""
+        """Pauses that begin before the run is over."""
         left, kept = self.running_seconds, []
         paused = 0.0
         for pause in self.pauses:
@@ -99,12 +99,12 @@ class LoadProfile(NamedTuple):
 
     @property
     def elapsed_seconds(self) -> float:
-        """Time by the clock, with pauses."""
+        """Seconds by the clock, with pauses."""
         return self.running_seconds + sum(pause.phase.seconds for pause in self.effective_pauses)
 
     @property
     def is_seasonal(self) -> bool:
-        """Whether the energy at the meter depends on when the run starts."""
+        """True if the energy at the meter depends on the start of the run."""
         return len(set(self.pue)) > 1
 
 
@@ -137,7 +137,7 @@ def _clip_seconds(at: float, seconds: float) -> float:
 
 
 def _integrate_part(part: ProfilePart, at: float, pick: _PhasePower) -> float:
-    """The integral of ``pick`` over the first ``at`` seconds of a part, a number or many."""
+    """Returns the integral of ``pick`` over the first ``at`` seconds of a part, for a number or an array."""
     at = _clip_seconds(at, part.seconds)
     if isinstance(part, PowerPhase):
         return at * pick(part)
@@ -151,7 +151,7 @@ def _integrate_part(part: ProfilePart, at: float, pick: _PhasePower) -> float:
 
 
 def _integrate_parts(parts: Sequence[ProfilePart], at: float, pick: _PhasePower) -> float:
-    """The same over parts that follow each other."""
+    """Returns the integral over parts that follow each other."""
     total, begun = 0.0 * at, 0.0
     for part in parts:
         total = total + _integrate_part(part, at - begun, pick)
@@ -160,7 +160,7 @@ def _integrate_parts(parts: Sequence[ProfilePart], at: float, pick: _PhasePower)
 
 
 def _integrate_profile(profile: LoadProfile, at: float, pick: _PhasePower = _sum_watts) -> float:
-    """The integral of ``pick`` over the first ``at`` seconds by the clock."""
+    """Returns the integral of ``pick`` over the first ``at`` seconds by the clock."""
     paused, standing = 0.0 * at, 0.0 * at
     for after, phase in profile.effective_pauses:
         within = _clip_seconds(at - after, phase.seconds)
@@ -174,12 +174,12 @@ def _integrate_total(profile: LoadProfile, pick: _PhasePower) -> float:
 
 
 def it_kwh(profile: LoadProfile) -> float:
-    """Energy of all equipment."""
+    """Returns the energy of all equipment, in kWh."""
     return _integrate_total(profile, _sum_watts) / KILOWATT_HOUR_JOULES
 
 
 def equipment_kwh(profile: LoadProfile) -> dict[str, float]:
-    """Energy of each kind of equipment, inside the building."""
+    """Returns the energy of each kind of equipment, inside the building, in kWh."""
     return {
         name: _integrate_total(profile, _select_equipment(place)) / KILOWATT_HOUR_JOULES
         for place, name in enumerate(profile.equipment)
@@ -187,14 +187,14 @@ def equipment_kwh(profile: LoadProfile) -> dict[str, float]:
 
 
 class PhaseShare(NamedTuple):
-    """What a run spends in all phases of one name; energy inside the building."""
+    """Seconds and energy of a run in all phases of one name; energy inside the building."""
 
     seconds: float
     it_kwh: float
 
 
 def phase_shares(profile: LoadProfile) -> dict[PhaseName, PhaseShare]:
-    """Time and energy by phase, of those that take time."""
+    """Returns time and energy by phase, for phases that take time."""
     shares = {}
     for name in PhaseName:
         seconds = _integrate_total(profile, _select_phase(name, lambda _: 1.0))
@@ -206,16 +206,16 @@ def phase_shares(profile: LoadProfile) -> dict[PhaseName, PhaseShare]:
 
 def _check_length(profile: LoadProfile) -> None:
     if profile.elapsed_seconds > _LONGEST_SECONDS:
-        detail = "the run lasts longer than 40 years, which no load profile reaches"
+        detail = "the run lasts longer than the 40 years that a load profile covers"
         raise PlanningError("RUN_TOO_LONG", "/workload", detail)
 
 
 def _list_pue_changes(profile: LoadProfile, starts_at: datetime | None) -> list[tuple[float, float]]:
-    """Seconds since the start at which the PUE changes, and the PUE from then on; the first is the start."""
+    """Returns seconds since the start at which the PUE changes, with the new PUE; the first is the start."""
     if not profile.is_seasonal:
         return [(0.0, profile.pue[0])]
     if starts_at is None:
-        detail = "the power usage effectiveness differs by month: say when the run starts"
+        detail = "the power usage effectiveness differs by month: give `starts_at` of the run"
         raise PlanningError("STARTS_AT_REQUIRED", "/starts_at", detail)
     _check_length(profile)
     found = [(0.0, profile.pue[(starts_at.month - 1) % len(profile.pue)])]
@@ -230,12 +230,12 @@ def _list_pue_changes(profile: LoadProfile, starts_at: datetime | None) -> list[
 
 
 def _compute_metered_joules(profile: LoadProfile, starts_at: datetime | None, edges: _Times) -> _Times:
-    """Joules at the meter between each two ``edges``, in seconds since the start."""
+    """Returns joules at the meter between consecutive ``edges``, in seconds since the start."""
     changes = _list_pue_changes(profile, starts_at)
     ends = [begins for begins, _ in changes[1:]] + [profile.elapsed_seconds]
     total = np.zeros(len(edges) - 1)
     for (begins, pue), ends_at in zip(changes, ends, strict=True):
-        # Outside of these the edges are clipped to one moment, between which nothing is drawn.
+        # Outside of these, edges are clipped to one moment, between which no energy is drawn.
         first = max(int(np.searchsorted(edges, begins, side="right")) - 1, 0)
         last = min(int(np.searchsorted(edges, ends_at)), len(edges) - 1)
         inside = np.clip(edges[first : last + 1], begins, ends_at)
@@ -245,7 +245,7 @@ def _compute_metered_joules(profile: LoadProfile, starts_at: datetime | None, ed
 
 
 def peak_kw(profile: LoadProfile, starts_at: datetime | None = None) -> float:
-    """Power at the meter in the phase that draws most, in the month of the highest PUE that the run touches.
+    """Returns the power at the meter in the phase that draws most, at the highest PUE of the run's months.
 
     No mean of an interval is above it. ``starts_at`` as for :func:`facility_kwh`.
     """
@@ -257,24 +257,24 @@ def peak_kw(profile: LoadProfile, starts_at: datetime | None = None) -> float:
 
 
 def facility_kwh(profile: LoadProfile, starts_at: datetime | None = None) -> float:
-    """Energy at the meter of the building.
+    """Returns the energy at the meter of the building, in kWh.
 
-    ``starts_at`` is needed where the PUE differs by month, in the local time of the building;
-    without it that is refused with ``STARTS_AT_REQUIRED``.
+    ``starts_at``, in the local time of the building, is needed where the PUE differs by month; without it the
+    call is refused with ``STARTS_AT_REQUIRED``.
     """
     edges = np.array([0.0, profile.elapsed_seconds])
     return float(_compute_metered_joules(profile, starts_at, edges)[0]) / KILOWATT_HOUR_JOULES
 
 
 def build_load_series(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> MeteredLoad:
-    """Mean kW at the meter in each interval of the clock that the run touches.
+    """Returns the mean kW at the meter in each interval of the clock that the run touches.
 
     Intervals begin at whole multiples of ``interval_minutes`` (5, 15, 30 or 60) of the day in the zone of
-    ``starts_at``; what the first and the last of them have outside the run is no load. Energy is that of
+    ``starts_at``; the parts of the first and the last one outside the run have no load. Energy is that of
     :func:`facility_kwh`, and no interval is above the profile's peak.
     """
     if interval_minutes not in INTERVAL_MINUTES:
-        detail = f"one of {', '.join(map(str, INTERVAL_MINUTES))} minutes"
+        detail = f"must be one of {', '.join(map(str, INTERVAL_MINUTES))} minutes"
         raise PlanningError("INTERVAL_MINUTES", "/interval_minutes", detail)
     width = interval_minutes * MINUTE_SECONDS
     of_day = starts_at.hour * HOUR_SECONDS + starts_at.minute * MINUTE_SECONDS
@@ -293,7 +293,7 @@ def build_load_series(profile: LoadProfile, starts_at: datetime, interval_minute
 
 
 class TimeUse(NamedTuple):
-    """Time of a run by what it is spent on, in seconds; ``working`` counts lost work too.
+    """Time of a run by use, in seconds; ``working`` includes lost work.
 
     ``interval`` is the work between checkpoints, ``failures`` the expected number of restarts.
     """
@@ -313,10 +313,10 @@ class EquipmentPower(NamedTuple):
 
 
 def build_run_parts(spent: TimeUse, draws: EquipmentPower) -> tuple[ProfilePart, ...]:
-    """Phases of a run that is checkpointed and restarted as expected.
+    """Builds the phases of a run with its expected checkpoints and restarts.
 
-    Checkpoints and restarts are spread evenly, as many as whole ones come closest to what is expected, and
-    take together the time that they are expected to take.
+    Checkpoints and restarts are spread evenly, in the whole number that is closest to the expected one, and
+    take together their expected time.
     """
     if spent.checkpoints == 0.0 and spent.restarts == 0.0:
         return (PowerPhase(PhaseName.STEADY, spent.working, draws.working),)
@@ -335,7 +335,7 @@ def build_run_parts(spent: TimeUse, draws: EquipmentPower) -> tuple[ProfilePart,
 def build_daily_parts(
     watts_by_hour: Sequence[tuple[float, ...]], seconds: float, *, from_second_of_day: float
 ) -> tuple[ProfilePart, ...]:
-    """Phases of a service whose load follows the hour of the day, by the clock as it stands at the start.
+    """Builds the phases of a service whose load follows the hour of the day, by the clock at its start.
 
     ``watts_by_hour`` are the 24 hours from midnight on.
     """
@@ -350,7 +350,7 @@ def build_daily_parts(
 def build_regular_pauses(
     every_seconds: float, phase: PowerPhase, running_seconds: float, *, first_after_seconds: float
 ) -> tuple[PowerPause, ...]:
-    """Pauses at equal distances by the clock, from start to start, as far as the run reaches."""
+    """Builds pauses at equal distances by the clock, from start to start, until the end of the run."""
     found: list[PowerPause] = []
     after = first_after_seconds
     while after - len(found) * phase.seconds < running_seconds:

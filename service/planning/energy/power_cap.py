@@ -1,7 +1,7 @@
-"""A power limit that is set below a device's own: which clock is left, and what time the work then takes.
+"""Power cap below a device's own limit: the remaining clock, and the time of the work under it.
 
-A device under a limit lowers its clock, and its voltage with it, until it draws no more. Of what it draws
-while kernels run, one part follows the clock and one does not:
+A device under a cap lowers its clock, and its voltage with it, until it draws no more. Of its draw while
+kernels run, one part scales with the clock and one does not:
 
     busy(f) = fixed + clocked(f)                                                       W
     fixed      idle power, communication, and energy of a byte times bytes / b(f)
@@ -10,15 +10,15 @@ while kernels run, one part follows the clock and one does not:
 
 with f the share of the clock that the work has under the device's own limit, b the seconds in which kernels
 run there, m those of them in which the multipliers would be busy alone: only they take longer. Switched
-capacitance times voltage squared times clock is dynamic power (Chandrakasan, Sheng and Brodersen 1992).
-The voltage falls with the clock to a floor, below which only the clock falls:
+capacitance times voltage squared times clock is dynamic power (Chandrakasan, Sheng and Brodersen 1992). The
+voltage falls with the clock to a floor, below which only the clock falls:
 
     v(f) = max(floor, f)                                        floor 0.82
 
-Read off clocks, times and energies of A100 SXM in a pass of GPT-3 175B (Chung et al. 2024, Perseus:
-published profiles): dynamic power falls as the cube of the clock to 0.82 of it and in proportion below.
-docs/methods/utility-bill.md sets the model beside what was measured on A100, V100 and A40. A device that its
-own limit slows down already counts as at f = 1 there.
+The floor is read off clocks, times and energies of A100 SXM in a pass of GPT-3 175B (Chung et al. 2024,
+Perseus: published profiles): dynamic power falls as the cube of the clock to 0.82 of it and in proportion
+below. docs/methods/utility-bill.md compares the model with measurements of A100, V100 and A40. A device that
+its own limit slows down counts as f = 1 there.
 """
 
 from collections.abc import Sequence
@@ -29,15 +29,15 @@ from service.planning.errors import PlanningError
 from service.planning.hardware.calibration.power import PowerRates
 
 VOLTAGE_FLOOR: Final = 0.82
-"""Share of the voltage at the full clock that no lower clock goes below; 0.75 to 0.9 in what was measured."""
+"""Lowest share of the voltage at the full clock at any lower clock; 0.75 to 0.9 in measurements."""
 LOWEST_CLOCK: Final = 0.15
-"""About 210 of 1,410 MHz (A100) and 345 of 1,980 (H100): the lowest clocks that drivers list."""
+"""Lowest share of the clock: about 210 of 1,410 MHz (A100) and 345 of 1,980 (H100), as drivers list."""
 _ROUNDS: Final = 48
 _LEAST_SECONDS: Final = 1e-12
 
 
 class CappedWork(NamedTuple):
-    """A part of the work under a cap: its seconds, mean watts over them, and the share of the clock left."""
+    """A part of the work under a cap: its seconds, mean watts over them, and its share of the clock."""
 
     seconds: float
     watts: float
@@ -48,7 +48,7 @@ class CappedRun(NamedTuple):
     """Works that follow each other under a cap."""
 
     slowdown: float
-    """Time over that without the cap."""
+    """Time over the time without the cap."""
     watts: float
     """Mean draw of a device."""
     clock: float
@@ -58,9 +58,9 @@ class CappedRun(NamedTuple):
 def apply_power_cap(
     works: Sequence[DeviceWork], cap_watts: float, limit_watts: float, rates: PowerRates
 ) -> CappedRun:
-    """Time and mean draw of ``works`` on a device of ``limit_watts`` that may draw ``cap_watts``.
+    """Returns time and mean draw of ``works`` on a device of ``limit_watts`` that may draw ``cap_watts``.
 
-    A part in which the device only waits for others takes as much longer as the work between. Refuses a cap
+    A part in which the device only waits for others lengthens like the work around it. Refuses a cap
     that no clock keeps (POWER_CAP_TOO_LOW), at /power_cap.
     """
     parts = [_cap_work(work, cap_watts, limit_watts, rates) for work in works if work.seconds > 0.0]
@@ -80,7 +80,7 @@ def apply_power_cap(
 
 
 def _is_only_waiting(work: DeviceWork) -> bool:
-    """Whether a kernel spins for other devices, which are as slow as this one."""
+    """Returns true if a kernel spins for other devices, which are as slow as this one."""
     return work.busy_seconds > 0.0 and not (
         work.matrix_seconds or work.moved_bytes or work.communication_seconds
     )
@@ -114,9 +114,9 @@ def _busy_seconds(work: DeviceWork, clock: float) -> float:
 
 
 def _compute_busy_watts(work: DeviceWork, clock: float, limit_watts: float, rates: PowerRates) -> float:
-    """Watts while kernels run at a share of the clock; at 1 those of the device's own limit."""
+    """Returns the watts while kernels run at a share of the clock; at 1 those of the device's own limit."""
     fixed, clocked = _split_power(work, 1.0, limit_watts, rates)
-    # Where its own limit slows the device, what follows the clock is what that limit leaves of it.
+    # Where the device's own limit slows it, the clocked part is what that limit leaves.
     factor = min(1.0, (limit_watts - fixed) / clocked)
     fixed, clocked = _split_power(work, clock, limit_watts, rates)
     return fixed + factor * clocked * clock * max(VOLTAGE_FLOOR, clock) ** 2
@@ -125,7 +125,7 @@ def _compute_busy_watts(work: DeviceWork, clock: float, limit_watts: float, rate
 def _split_power(
     work: DeviceWork, clock: float, limit_watts: float, rates: PowerRates
 ) -> tuple[float, float]:
-    """What does not follow the clock, and what does, before clock and voltage."""
+    """Returns the fixed and the clocked part of the power, before clock and voltage."""
     seconds = _busy_seconds(work, clock)
     used = min(work.matrix_seconds, work.busy_seconds) / (clock * seconds)
     fixed = rates.idle_share + rates.communication_share * work.communication_seconds / seconds

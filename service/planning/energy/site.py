@@ -1,4 +1,4 @@
-"""Where a run takes place, the course of its power, and what was measured of it.
+"""Site of a run, its power over time, and its measured energy.
 
 Watts and kWh are of the machines of the run; intensities are in kg CO2e and water in litres per kWh.
 """
@@ -12,7 +12,7 @@ from service.planning.quantity import EvidenceBasis, Quantity, scaled
 
 
 class GridIntensity(NamedTuple):
-    """Carbon intensity of a grid: its mean, its course in time where that is known, and what it counts."""
+    """Carbon intensity of a grid: its mean, its series over time where known, and its accounting."""
 
     mean: Quantity | None = None
     in_time: IntensitySeries | None = None
@@ -20,7 +20,7 @@ class GridIntensity(NamedTuple):
     emission_rate: str = "average"
 
     def scale(self, factor: float) -> "GridIntensity":
-        """The intensity multiplied by a factor."""
+        """Returns the intensity multiplied by a factor."""
         mean, in_time = self.mean, self.in_time
         return self._replace(
             mean=mean and scaled(mean, factor),
@@ -29,7 +29,7 @@ class GridIntensity(NamedTuple):
 
 
 class ContractInstrument(NamedTuple):
-    """Electricity that was bought at an intensity of its own; ``source`` is the document that says so."""
+    """Electricity that was contracted at a separate intensity; ``source`` is the document that proves it."""
 
     kind: str
     share: float
@@ -39,7 +39,7 @@ class ContractInstrument(NamedTuple):
 
 
 class Maintenance(NamedTuple):
-    """Windows at equal distances in which the run stands still, in seconds."""
+    """Maintenance windows at equal distances, which pause the run, in seconds."""
 
     every_seconds: float
     duration_seconds: float
@@ -48,19 +48,19 @@ class Maintenance(NamedTuple):
 
 
 class LoadCourse(NamedTuple):
-    """The course of a run's power in time, by the interval of its meter."""
+    """Power of a run over time, by the interval of its meter."""
 
     interval_minutes: int = 15
     ramp_seconds: float = 0.0
     idle_seconds: float = 0.0
     maintenance: Maintenance | None = None
     daily_shape: tuple[float, ...] = ()
-    """Of a service: its load in each hour of the day over the mean of all; empty for a constant one."""
+    """Load of a service in each hour of the day over the mean of all; empty for a constant one."""
     include_intervals: bool = False
 
 
 class MeasuredEnergy(NamedTuple):
-    """What a run was measured to take, at the meter of the building or at the supply of its machines."""
+    """Measured energy of a run, at the meter of the building or at the supply of its machines."""
 
     energy_kwh: float
     duration_seconds: float
@@ -75,21 +75,21 @@ class Site(NamedTuple):
     """
 
     is_given: bool = False
-    """Whether the question names a building."""
+    """True if the question names a building."""
     pues: tuple[float, ...] | None = None
     pue_basis: EvidenceBasis = EvidenceBasis.ASSUMED
     cooling: Cooling = Cooling.AIR
     fabric_watts_per_device: float | None = None
-    """Of switches and optics; None where they follow from the bandwidth between nodes."""
+    """Power of switches and optics; None where it follows from the bandwidth between nodes."""
     grid: GridIntensity = GridIntensity()
     marginal: GridIntensity | None = None
     instruments: tuple[ContractInstrument, ...] = ()
-    """Electricity that was bought at intensities of its own."""
+    """Electricity that was contracted at separate intensities."""
     residual_mix: ContractInstrument | None = None
-    """For what the instruments leave."""
+    """Residual mix for the electricity without instruments."""
     onsite_water_liters_per_kwh: Quantity | None = None
     offsite_water_liters_per_kwh: Quantity | None = None
     load: LoadCourse = LoadCourse()
     starts_at: datetime | None = None
-    """In the local time of the building."""
+    """Start of the run in the local time of the building."""
     measured: MeasuredEnergy | None = None

@@ -1,4 +1,4 @@
-"""Answers to the questions that a case asks: its rates, its memory, its power, and changes worth trying."""
+"""Estimates of a case: rates, memory, power, costs, and changes worth trying."""
 
 from collections.abc import Callable
 
@@ -15,10 +15,10 @@ __all__ = ["ForwardPassRun", "Run", "ServingRun", "TrainingRun", "estimate_run"]
 def estimate_run(
     case: RunCase, notes: AnswerNotes | None = None, between: Callable[[], None] = do_nothing
 ) -> Run:
-    """The rates of a case and how long it lasts; what is not known is named in the notes of the run.
+    """Estimates the rates and duration of a case; the notes of the run name each figure that is not known.
 
-    ``between`` is called now and then in long work, which it ends by raising.
-    Raises :class:`PlanningError` for a case that has no sound answer.
+    ``between`` is called repeatedly during long work and ends it by raising an exception. Raises
+    :class:`PlanningError` for a case that has no sound answer.
     """
     notes = AnswerNotes() if notes is None else notes
     if isinstance(case, TrainingCase):

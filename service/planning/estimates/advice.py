@@ -1,10 +1,13 @@
-"""A change worth trying."""
+"""A recommended change of a case."""
 
 from typing import NamedTuple
 
 
 class Advice(NamedTuple):
-    """A change and what it does; ``gain_share`` of the time is what it saves, where that is known."""
+    """A change and its effect.
+
+    ``gain_share`` is the share of the time that it saves, None where not known.
+    """
 
     code: str
     detail: str

@@ -1,4 +1,4 @@
-"""After how many runs and months bought devices have paid themselves back against the rent."""
+"""Runs and months after which bought devices have paid themselves back against the rent."""
 
 import math
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from service.planning.notes import AnswerNotes
 from service.planning.quantity import Quantity, combine, inverted, weakest
 
 BreakEvenPart = Literal["purchase", "running_costs", "financing", "electricity"]
-"""What is set against the rent."""
+"""Parts of the cost of ownership that are set against the rent."""
 
 
 class BreakEven(NamedTuple):
-    """When a purchase has paid itself back, under an assumption; None where it may never."""
+    """Runs and months until a purchase has paid itself back, under an assumption; None where it may never."""
 
     counts: tuple[BreakEvenPart, ...]
     utilization: float
@@ -25,7 +25,10 @@ class BreakEven(NamedTuple):
 
 
 def find_incomparable(rent: CurrencyCharges | None, other: CurrencyCharges | None) -> tuple[str, str] | None:
-    """Why the rent cannot be set against another amount, if so."""
+    """Returns code and detail of the reason why the rent and the other amount do not compare.
+
+    None if they do.
+    """
     if not rent or not other:
         return None
     if rent.currency_code != other.currency_code:
@@ -36,16 +39,16 @@ def find_incomparable(rent: CurrencyCharges | None, other: CurrencyCharges | Non
 
 
 def estimate_break_even_runs(rent: CurrencyCharges, bought: CurrencyCharges) -> Quantity:
-    """Purchase over rent."""
+    """Returns the number of runs whose rent equals the purchase: purchase over rent."""
     return combine(lambda r, b: break_even_runs(b, r), inverted(rent.quantity), bought.quantity)
 
 
 def estimate_saving(
     hours: Quantity, rent: CurrencyCharges, electricity: CurrencyCharges, facility_kw: Quantity
 ) -> Quantity:
-    """What a device-hour on bought devices saves: its rent less its electricity.
+    """Returns the saving of a device-hour on bought devices: its rent less its electricity.
 
-    Both grow with the same hours, so what is unsure of them is the power alone.
+    Both grow with the same hours, so that the power alone makes the saving uncertain.
     """
     rent_per_hour = rent.quantity.value / hours.value
     paid_per_hour = combine(
@@ -55,7 +58,7 @@ def estimate_saving(
 
 
 def estimate_runs_of_saving(hours: Quantity, saved_per_hour: Quantity, bought: CurrencyCharges) -> Quantity:
-    """Runs of so many device-hours that save the purchase; what each hour saves is above 0."""
+    """Returns the runs of so many device-hours that save the purchase; the saving of an hour is above 0."""
     saved = combine(lambda h, s: h * s, hours, saved_per_hour)
     return combine(lambda s, b: break_even_runs(b, s), inverted(saved), bought.quantity)
 
@@ -78,10 +81,10 @@ def estimate_break_even(
     owned: OwnershipCost | None = None,
     electricity: CurrencyCharges | None = None,
 ) -> tuple[BreakEven, ...]:
-    """Runs and months under each assumption that the terms make, one added to the other.
+    """Returns runs and months under each assumption of the terms; each assumption adds one cost to the last.
 
-    Amounts are in one currency and the rent is not 0 (:func:`find_incomparable`). ``electricity`` is that of
-    a run. What never pays back is a gap.
+    Amounts are in one currency and the rent is not 0 (:func:`find_incomparable`). ``electricity`` is the cost
+    of the electricity of one run. An assumption under which the purchase never pays back is a gap.
     """
     found: list[BreakEven] = []
     for place, assumption in enumerate(_list_assumptions(terms, owned, electricity)):
@@ -110,7 +113,7 @@ def estimate_break_even(
 def _list_assumptions(
     terms: OwnershipTerms | None, owned: OwnershipCost | None, electricity: CurrencyCharges | None
 ) -> Iterator[_UtilizationAssumption]:
-    """The purchase alone on busy devices; then at the given utilization, with all that owning costs."""
+    """Yields the purchase alone on busy devices, then each further assumption added to the ones before."""
     yield _UtilizationAssumption(("purchase",), 1.0)
     found = _UtilizationAssumption(("purchase",), 1.0 if terms is None else terms.utilization)
     if terms is not None and owned is not None:
@@ -130,7 +133,10 @@ def _list_assumptions(
 def _count_months(
     duration: Quantity, rent: CurrencyCharges, bought: CurrencyCharges, assumption: _UtilizationAssumption
 ) -> tuple[float, float, float]:
-    """Months at the middle, at the best and at the worst of all ends; infinite where never."""
+    """Returns months at the middle, best and worst of all ends.
+
+    Infinite where the purchase never pays back.
+    """
     seconds, shortest, longest, _ = duration
     running = assumption.running
     yearly = (0.0,) * 3 if running is None else (running.quantity.value, *running.quantity[1:3])
@@ -151,9 +157,9 @@ def _count_months(
 
 
 def _find_power_cost(electricity: CurrencyCharges | None, duration: Quantity) -> tuple[float, float, float]:
-    """Electricity of a run of middle length, of the longest at the least power, of the shortest at the most.
+    """Returns the electricity of a run at the value, at its longest with least power, and the reverse.
 
-    Its own ends are those of the shortest run at the least power and of the longest at the most.
+    The ends of ``electricity`` are the shortest run at the least power and the longest run at the most.
     """
     if electricity is None:
         return 0.0, 0.0, 0.0

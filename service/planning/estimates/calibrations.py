@@ -1,4 +1,4 @@
-"""Which calibrations an answer names: those that a constant of its figures was read from."""
+"""Calibrations that an answer names: those from which a constant of its figures was read."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -21,7 +21,7 @@ MEMORY = ("memory_bytes", "context_bytes")
 
 
 class TimedWorkload(NamedTuple):
-    """What is timed, and on which devices."""
+    """A workload with the model, layout and cluster that it is timed on."""
 
     profile: ModelProfile
     workload: TrainingWorkload | InferenceWorkload
@@ -30,28 +30,28 @@ class TimedWorkload(NamedTuple):
 
 
 def note_case(case: TrainingCase | InferenceCase, notes: AnswerNotes) -> None:
-    """Name the calibrations behind the time of a case."""
+    """Records the calibrations behind the time of a case."""
     note_rates(TimedWorkload(case.profile, case.workload, case.layout, case.cluster), case.device, notes)
 
 
 def note_rates(timed: TimedWorkload, device: DeviceConstants, notes: AnswerNotes) -> None:
-    """Name the calibrations behind the time of operators, of an engine's kernels and of links."""
+    """Records the calibrations behind the time of operators, of an engine's kernels and of links."""
     if device.held:
         notes.record_calibrations(device.list_calibration_ids(_list_constants(timed)))
 
 
 def note_memory(device: DeviceConstants, notes: AnswerNotes, *, has_context: bool) -> None:
-    """Name the calibrations behind what a device has and what its context holds."""
+    """Records the calibrations behind the memory of a device and of its context."""
     notes.record_calibrations(device.list_calibration_ids(MEMORY if has_context else MEMORY[:1]))
 
 
 def note_power(device: DeviceConstants, notes: AnswerNotes) -> None:
-    """Name the calibrations behind the draw of a device."""
+    """Records the calibrations behind the power of a device."""
     notes.record_calibrations(device.list_calibration_ids(("power.",)))
 
 
 def _list_constants(timed: TimedWorkload) -> Iterator[str]:
-    """Names of the constants that the time is made of."""
+    """Yields the names of the constants that the time depends on."""
     profile, workload, layout, cluster = timed
     yield from (f"operators.matrix_peak.{each}" for each in _list_formats(workload, cluster))
     yield from (f"operators.{name}" for name in _DEVICE)
@@ -72,7 +72,7 @@ def _list_constants(timed: TimedWorkload) -> Iterator[str]:
 
 
 def _list_formats(workload: TrainingWorkload | InferenceWorkload, cluster: Cluster) -> set[NumberFormat]:
-    """Formats that are multiplied in: that of the workload, and a wider one beside a narrow one."""
+    """Returns the formats of matrix products: the workload's own, and a wider one if that is narrow."""
     found, peak = compute_peak(cluster, workload)[0], cluster.accelerator.find_peak
     wide = peak(NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
     is_narrow = ELEMENT_BITS[found] < ELEMENT_BITS[NumberFormat.BF16]
@@ -80,7 +80,7 @@ def _list_formats(workload: TrainingWorkload | InferenceWorkload, cluster: Clust
 
 
 def _is_communicating(workload: TrainingWorkload | InferenceWorkload, layout: Parallelism) -> bool:
-    """Whether devices wait for one another: replicas of a served model do not."""
+    """Returns true if devices wait for each other; replicas of a served model do not."""
     if isinstance(workload, InferenceWorkload):
         return layout.tensor * layout.pipeline * layout.expert > 1
     return layout.devices > 1

@@ -1,4 +1,4 @@
-"""Whether compressed gradients pay."""
+"""Effect of compressed gradients on a training step."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,10 @@ from service.planning.training.modelled import ModelledTime
 
 
 class CompressionEffect(NamedTuple):
-    """What compressing gradients saves and costs in a step; ``ratio`` is of the bytes that are sent."""
+    """Time that compressed gradients save and cost in a step.
+
+    ``ratio`` is the share of the bytes still sent.
+    """
 
     ratio: float
     compression_seconds: Quantity
@@ -19,7 +22,7 @@ class CompressionEffect(NamedTuple):
 
 
 def estimate_compression(run: TrainingRun) -> CompressionEffect | None:
-    """The effect of the case's compression; None without one, or without a modelled step."""
+    """Returns the effect of the case's compression; None without one, or without a modelled step."""
     case, time = run.case, run.computing
     if case.workload.compression is None or not isinstance(time, ModelledTime):
         return None

@@ -1,4 +1,4 @@
-"""What a run costs: rent, its share of own devices or their purchase, what it keeps and what leaves."""
+"""Cost of a run: rent, its share of owned devices or their purchase, storage and egress."""
 
 from typing import NamedTuple
 
@@ -19,22 +19,26 @@ from service.planning.quantity import Quantity
 
 
 class RunCost(NamedTuple):
-    """What a run costs. ``total`` is None where some of it is not known, which is a gap.
+    """Cost of a run. ``total`` is None where a part of it is not known, which is a gap.
 
-    The total is the rent, else the run's share of own devices, else their purchase; with storage and egress.
+    The total is the rent, else the run's share of owned devices, else their purchase; plus storage and
+    egress.
     """
 
     rent: Rent | None = None
     purchase: CurrencyCharges | None = None
     ownership: OwnershipCost | None = None
     break_even_runs: Quantity | None = None
-    """Purchase over rent."""
+    """Runs whose rent equals the purchase: purchase over rent."""
     break_even: tuple[BreakEven, ...] = ()
     total: CurrencyCharges | None = None
 
 
 def estimate_run_cost(run: Run, terms: CostTerms) -> RunCost:
-    """What a run costs on some terms. Refuses a case that does not say how long the run lasts."""
+    """Estimates the cost of a run on the given terms.
+
+    Refuses a case that does not give the duration of the run.
+    """
     found, currencies = RunCost(), terms.currencies
     if terms.rental is not None:
         found = found._replace(rent=estimate_rent(run, terms.rental, currencies))
@@ -59,7 +63,7 @@ def _add_purchase(found: RunCost, run: Run, terms: PurchaseTerms, currencies: To
 
 
 def _add_break_even(found: RunCost, run: Run, terms: OwnershipTerms | None) -> RunCost:
-    """After how many runs the purchase has paid itself back."""
+    """Adds the number of runs after which the purchase has paid itself back."""
     rent, bought, duration = found.rent and found.rent.charges, found.purchase, run.duration_seconds
     refusal = find_incomparable(rent, bought)
     if refusal or not (rent and bought and duration):
@@ -74,7 +78,7 @@ def _add_break_even(found: RunCost, run: Run, terms: OwnershipTerms | None) -> R
 
 
 def _choose_devices(found: RunCost, run: Run, terms: CostTerms) -> CurrencyCharges | None:
-    """What the devices cost: their rent, else the run's share of own ones, else their purchase."""
+    """Returns the cost of the devices: rent, else the run's share of owned ones, else their purchase."""
     if terms.rental is None:
         if terms.purchase is not None and terms.purchase.ownership is not None:
             return found.ownership and found.ownership.run
@@ -88,7 +92,7 @@ def _choose_devices(found: RunCost, run: Run, terms: CostTerms) -> CurrencyCharg
 def _sum_total(
     run: Run, terms: CostTerms, devices: CurrencyCharges | None, kept: list[CurrencyCharges | None]
 ) -> CurrencyCharges | None:
-    """What the run costs in all; None where that is not known, which is a gap."""
+    """Returns the total cost of the run; None where it is not known, which is a gap."""
     parts = [devices, *kept]
     reason = None
     if devices is None:
@@ -106,7 +110,7 @@ def _sum_total(
 
 
 def _explain_devices(run: Run, terms: CostTerms) -> tuple[str, str]:
-    """Code and detail of what keeps the cost of the devices from being known."""
+    """Returns code and detail of the reason why the cost of the devices is not known."""
     if terms.rental is None and terms.purchase is None:
         return "PRICE_REQUIRED", "no rental or purchase price is given"
     for gap in run.notes.gaps:

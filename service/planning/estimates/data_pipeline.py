@@ -1,4 +1,4 @@
-"""How the data keeps up with the devices of a training run."""
+"""Time of a training step with the supply of its data."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from service.planning.training.data_pipeline import (
 
 
 class DataPipelineTime(NamedTuple):
-    """A step with its data: ``computing`` without, ``step`` with, ``exposed`` the difference."""
+    """Time of a step: ``computing`` without its data, ``step`` with it, ``exposed`` the difference."""
 
     pipeline: DataPipeline
     stages: StageSeconds
@@ -26,13 +26,13 @@ class DataPipelineTime(NamedTuple):
 
     @property
     def bound(self) -> bool:
-        """Whether the data, not the devices, sets the time of a step."""
+        """True if the data, not the devices, set the time of a step."""
         needed = self.stages.slowest if self.pipeline.prefetched else self.stages.total
         return needed > self.computing.value
 
 
 def estimate_data_time(case: TrainingCase, pipeline: DataPipeline, computing: Quantity) -> DataPipelineTime:
-    """What a step that computes for ``computing`` seconds waits for data."""
+    """Returns the time of a step that computes for ``computing`` seconds and waits for its data."""
     workload, layout = case.workload, case.layout
     held = float(workload.micro_batch_size * workload.micro_batches)
     nodes = float(case.cluster.node_count)
@@ -46,7 +46,7 @@ def estimate_data_time(case: TrainingCase, pipeline: DataPipeline, computing: Qu
 
 
 def note_unknown_stages(pipeline: DataPipeline, notes: AnswerNotes) -> None:
-    """Name the stages whose time is not known, which then take none."""
+    """Adds a gap for each stage whose time is not known; such a stage takes no time."""
     storage = pipeline.storage_rate if pipeline.node_rate is None else pipeline.node_rate
     needed = {
         "stored_bytes_per_sample": pipeline.stored_bytes,
@@ -56,5 +56,5 @@ def note_unknown_stages(pipeline: DataPipeline, notes: AnswerNotes) -> None:
     }
     for name, value in needed.items():
         if value is None:
-            detail = f"without {name} its stage takes no time here"
+            detail = f"the stage takes no time: {name} is not known"
             notes.add_gap("/data_pipeline/stages", "STAGE_UNKNOWN", detail)

@@ -1,4 +1,4 @@
-"""How many hours of devices a run takes."""
+"""Device-hours of a run."""
 
 from service.planning.errors import PlanningError
 from service.planning.estimates.runs import Run, TrainingRun
@@ -7,7 +7,10 @@ from service.planning.units import HOUR_SECONDS
 
 
 def estimate_device_hours(run: Run) -> Quantity | None:
-    """Hours of all devices together; refuses a case that does not say how long the run lasts."""
+    """Returns the hours of all devices together; None where the duration is not known.
+
+    Refuses a case that does not give the duration of the run.
+    """
     if isinstance(run, TrainingRun):
         if run.case.total_tokens is None:
             detail = "give total_tokens, total_steps or total_samples"

@@ -1,4 +1,4 @@
-"""What a case finds on its devices: a rate, the memory that it may use, and how its engine starts."""
+"""Devices of a case: their rate, their usable memory, and the settings that an engine starts with."""
 
 from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Accelerator, Cluster
@@ -7,11 +7,11 @@ from service.planning.software.engines import EngineSettings
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 
 _A100 = "a100"
-"""vLLM takes small batches on devices whose name contains it, whatever their memory."""
+"""Part of device names on which vLLM takes small batches, whatever their memory."""
 
 
 def get_usable_bytes(cluster: Cluster, workload: TrainingWorkload | InferenceWorkload) -> float | None:
-    """Bytes of one device that the workload may use; None where the capacity is unknown."""
+    """Returns the bytes of one device that the workload may use; None where the capacity is unknown."""
     capacity = cluster.accelerator.capacity_bytes
     if capacity is None:
         return None
@@ -22,7 +22,7 @@ def get_usable_bytes(cluster: Cluster, workload: TrainingWorkload | InferenceWor
 def compute_peak(
     cluster: Cluster, workload: TrainingWorkload | InferenceWorkload
 ) -> tuple[NumberFormat, float]:
-    """The format that the workload multiplies in on the accelerator, and its dense rate in FLOP/s.
+    """Returns the format in which the workload multiplies on the accelerator, and its dense rate in FLOP/s.
 
     Raises :class:`PlanningError` where the accelerator has no known rate of such a format.
     """
@@ -51,9 +51,9 @@ def start_engine(
     accelerator: Accelerator,
     devices: int,
 ) -> InferenceWorkload:
-    """The workload within the bounds of its engine, as set or as the engine sets them on so many devices.
+    """Returns the workload within the bounds of its engine, as given or as the engine sets them.
 
-    ``context_tokens`` are those that the model was built for, ``devices`` those of one replica.
+    ``context_tokens`` is the length that the model was built for, ``devices`` the number of one replica.
     """
     if engine is None:
         return workload

@@ -1,4 +1,4 @@
-"""Prefill and decode on replicas of their own, and what the cache takes from one to the other."""
+"""Disaggregated serving: prefill and decode on separate replicas, and the cache transfer between them."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,7 +32,7 @@ from service.planning.operators import TimeBound, TimedPhase
 
 @dataclass(frozen=True, kw_only=True)
 class DisaggregatedServing(ServingEstimate):
-    """A disaggregated system as one server, with its two sides."""
+    """A disaggregated system as one server, with its prefill and its decode side."""
 
     sides: DisaggregatedRates
     transfer: CacheTransfer
@@ -40,16 +40,16 @@ class DisaggregatedServing(ServingEstimate):
     prefill_tokens: float
     """Most tokens of one iteration of a prefill replica."""
     devices: tuple[int, int]
-    """Of all replicas of each side."""
+    """Devices of all replicas of the prefill and the decode side."""
 
     @property
     def prefilling(self) -> IterationModel:
-        """Of the side that computes prompts."""
+        """Iterations of the side that computes prompts."""
         return self.prefill_model
 
     @cached_property
     def prefill_iteration(self) -> IterationTime:
-        """An iteration of a prefill replica with one prompt, or as much of it as it takes."""
+        """An iteration of a prefill replica with one prompt, cut to the tokens of an iteration."""
         load, prompt = self.load, self.load.computed_tokens
         tokens = min(prompt, self.prefill_tokens)
         return self.prefill_model.compute_time(
@@ -58,7 +58,7 @@ class DisaggregatedServing(ServingEstimate):
 
     @property
     def computing(self) -> tuple[tuple[float, IterationTime], ...]:
-        """Shares of the time of all devices, and the iteration that fills each: of both sides."""
+        """Shares of the time of all devices of both sides, with the iteration that fills each."""
         prefill, decode = (devices / sum(self.devices) for devices in self.devices)
         sides = self.sides
         return (
@@ -67,7 +67,7 @@ class DisaggregatedServing(ServingEstimate):
         )
 
     def apply_corrections(self, spreads: ServingSpreads) -> ServingSpreads:
-        """As it is: what was measured of replicas that do both says little of two sides."""
+        """Returns the spreads unchanged: runs of replicas that do both say little of two sides."""
         return spreads
 
     @property
@@ -77,7 +77,7 @@ class DisaggregatedServing(ServingEstimate):
 
     @property
     def phases(self) -> tuple[TimedPhase, ...]:
-        """Where the time of a request goes: its wait, its prompt, the cache's way, its further tokens."""
+        """Phases of a request's time: waiting, prefill, transfer of the cache, decode."""
         seconds = self.served.time_to_first_token_seconds.mean
         whole = self.served.request_seconds.mean
         rate = self.served.requests_per_second
@@ -103,7 +103,7 @@ class DisaggregatedServing(ServingEstimate):
 
     @property
     def limit(self) -> str:
-        """What keeps the rate where it is: the load, or a side."""
+        """Limit of the rate: the concurrency, the arrivals, or a side."""
         if not self.served.saturated and not self.sides.is_reached(self.served.requests_per_second):
             return "concurrency" if self.load.rate_per_second is None else "arrivals"
         return self.sides.limit
@@ -111,7 +111,7 @@ class DisaggregatedServing(ServingEstimate):
 
 @dataclass(frozen=True, slots=True)
 class _DisaggregatedPool:
-    """A pool as one server, and the requests that a replica of it holds."""
+    """A pool as one server, and the requests that one of its replicas holds."""
 
     pool: ServerPool
     model: IterationModel
@@ -121,7 +121,7 @@ class _DisaggregatedPool:
 def serve_disaggregated(
     case: ServingCase, pools: Disaggregation, notes: AnswerNotes
 ) -> DisaggregatedServing | None:
-    """What the whole system does; None where a device does not say enough."""
+    """Estimates the whole system; None where the data of a device do not suffice."""
     prefill = _build_side(case, pools.prefill, None, notes)
     decode = _build_side(case, pools.decode, case.load.proposals, notes)
     if prefill is None or decode is None:

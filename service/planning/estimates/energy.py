@@ -1,4 +1,4 @@
-"""Energy of a run on its site: accelerators and what is around them, each by itself."""
+"""Energy of a run on its site: accelerators and each kind of equipment around them."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from service.planning.units import MINUTE_SECONDS
 
 _ENDS = ("value", "low", "high")
 MOST_INTERVALS = 10_000
-"""Of the power that an answer lists: 104 days of quarters of an hour."""
+"""Maximum number of intervals whose power an answer lists: 104 days of quarters of an hour."""
 
 
 def _to_point(value: float, basis: EvidenceBasis) -> Quantity:
@@ -34,7 +34,7 @@ def _to_point(value: float, basis: EvidenceBasis) -> Quantity:
 
 
 class EquipmentEnergy(NamedTuple):
-    """Energy of one kind of equipment, at the meter where the PUE is known."""
+    """Energy of one kind of equipment, at the building's meter too where the PUE is known."""
 
     name: str
     it_kwh: Quantity | None
@@ -43,10 +43,10 @@ class EquipmentEnergy(NamedTuple):
 
 
 class RunEnergy(NamedTuple):
-    """All equipment of a run; the sums are None where a part of them is unknown.
+    """Energy of all equipment of a run; a sum is None where a part of it is unknown.
 
-    ``profiles`` are the course of the power at the ends of power and duration; their energy at the meter is
-    ``facility_kwh``.
+    ``profiles`` hold the power over time at the value, low and high end of power and duration; their energy
+    at the meter is ``facility_kwh``.
     """
 
     equipment: tuple[EquipmentEnergy, ...] = ()
@@ -65,14 +65,14 @@ def _order_ends(value: float, low: float, high: float, basis: EvidenceBasis) -> 
 def build_machines(
     cluster: Cluster, site: Site, curves: ReferenceCurves, drawn: Quantity, limit: float
 ) -> list[MachinePower]:
-    """The machines of a cluster whose devices draw ``drawn``, at the middle, low and high end."""
+    """Returns the power of the machines at each end of ``drawn``, the watts of a device."""
     node, fabric = (
         build_node_rates(cluster, site.cooling, curves.facility),
         fabric_watts(cluster, curves.facility),
     )
     hosts = cluster.host_power_watts
     if hosts is not None:
-        # What is given is everything beside the accelerators.
+        # The given power covers all equipment beside the accelerators.
         node = fabric = None
     if site.fabric_watts_per_device is not None:
         fabric = assumed(site.fabric_watts_per_device * cluster.accelerator_count)
@@ -96,7 +96,7 @@ def build_machines(
 
 
 def _describe_sources(run: Run, site: Site, draw: DevicePower | None) -> dict[str, str]:
-    """Where the power of each kind of equipment comes from."""
+    """Returns the source of the power of each kind of equipment."""
     server, given = run.case.cluster.accelerator.server, "given with the question"
     host = (
         f"share of what {server.name} may draw beside its accelerators"
@@ -117,9 +117,9 @@ def _describe_sources(run: Run, site: Site, draw: DevicePower | None) -> dict[st
 
 
 def estimate_energy(run: Run, site: Site, draw: DevicePower | None) -> RunEnergy:
-    """Energy of accelerators and of the machines around them.
+    """Estimates the energy of accelerators and of the machines around them.
 
-    Without the draw of a device the value is its power limit, with measured loads as its interval.
+    Without the draw of a device, the value is its power limit, and measured loads give its interval.
     """
     cluster, duration, curves = run.case.cluster, run.duration_seconds, run.case.curves
     limit = cluster.accelerator.power_limit_watts
@@ -147,14 +147,12 @@ def estimate_energy(run: Run, site: Site, draw: DevicePower | None) -> RunEnergy
 
 
 def _note_intervals(notes: AnswerNotes, energy: RunEnergy) -> None:
-    """Why the power of every interval is not listed, where it was asked for."""
+    """Adds a gap with the reason why the power of every interval is not listed, if it was requested."""
     pointer, profiles = "/energy/load_profile/intervals_kw", energy.profiles
     if not energy.load.include_intervals or profiles is None:
         return
     if energy.starts_at is None:
-        notes.add_gap(
-            pointer, "STARTS_AT_REQUIRED", "intervals are those of a clock: say when the run starts"
-        )
+        notes.add_gap(pointer, "STARTS_AT_REQUIRED", "intervals follow a clock: give `starts_at` of the run")
     elif energy.facility_kwh is None:
         notes.add_gap(pointer, "PUE_REQUIRED", "the PUE of the site is not given")
     elif profiles.value.elapsed_seconds > MOST_INTERVALS * energy.load.interval_minutes * MINUTE_SECONDS:
@@ -162,10 +160,10 @@ def _note_intervals(notes: AnswerNotes, energy: RunEnergy) -> None:
 
 
 def _take_measured(run: Run, site: Site, limit: float | None, measured: MeasuredEnergy) -> RunEnergy:
-    """What was measured, in place of an estimate."""
+    """Returns the measured energy in place of an estimate."""
     curves = run.case.curves
     if limit is None:
-        detail = "the power limit of the accelerator is not known: nothing bounds what was measured"
+        detail = "the measured energy is not checked: the power limit of the accelerator is not known"
         run.notes.warn("MEASURED_UNCHECKED", "/measured/energy_kwh", detail)
     else:
         drawn = curves.accelerator_power.around(limit, EvidenceBasis.DATASHEET)

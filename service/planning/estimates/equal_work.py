@@ -1,4 +1,4 @@
-"""What the same work costs in two ways."""
+"""Comparison of the cost of the same work done in two ways."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from service.planning.quantity import Quantity, weakest
 
 
 class RunTotal(NamedTuple):
-    """A run, what it costs in all and how long it lasts."""
+    """A run with its total cost and its duration."""
 
     run: Run
     total: CurrencyCharges
@@ -17,7 +17,7 @@ class RunTotal(NamedTuple):
 
 
 class CostRatios(NamedTuple):
-    """Time, device-hours and cost of one way over those of another."""
+    """Ratios of time, device-hours and cost of the first run to the second."""
 
     time: Quantity
     device_hours: Quantity
@@ -25,7 +25,7 @@ class CostRatios(NamedTuple):
 
 
 def compare_costs_of_runs(first: RunTotal, second: RunTotal) -> CostRatios:
-    """One way over another that does the same work; totals are in one currency, the second above 0."""
+    """Returns the ratios of two runs of the same work; totals are in one currency, the second above 0."""
     value, low, high = (_compare_ends(first, one, second, other) for one, other in ((0, 0), (1, 2), (2, 1)))
     basis = weakest(first.total.quantity, second.total.quantity, first.duration, second.duration)
     return CostRatios(
@@ -36,7 +36,7 @@ def compare_costs_of_runs(first: RunTotal, second: RunTotal) -> CostRatios:
 
 
 def _compare_ends(first: RunTotal, one: int, second: RunTotal, other: int) -> EqualWork:
-    """One way at one end of its cost and time, the other at another end."""
+    """Compares the first run at one end of its cost and time with the second at another end."""
     (cost, seconds, devices), (against, lasting, others) = (
         (each.total.quantity[:3][end], each.duration[:3][end], each.run.case.cluster.accelerator_count)
         for each, end in ((first, one), (second, other))

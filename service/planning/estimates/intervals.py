@@ -1,4 +1,4 @@
-"""Intervals of whole answers, from what rows outside of their fit were off by."""
+"""Intervals of whole answers, from the residuals of measured rows that were held out of the fit."""
 
 import math
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ _UNNAMED = frozenset({"", "generic"})
 
 
 def widen_memory(total: Quantity, family: str, software: str, curves: ReferenceCurves) -> Quantity:
-    """The memory with the interval of measured rows of the same software; as it is where there are none.
+    """Returns the memory with the interval of measured rows of the same software.
 
-    A workload that names no ``software`` takes the interval over all. One that names other software keeps the
-    interval of its own constants.
+    Unchanged where there are none. A workload that names no ``software`` takes the interval over all
+    software. A workload that names software without measured rows keeps the interval of its own constants.
     """
     name = family if software in _UNNAMED else f"{family}/{software}"
     spread = curves.residuals.get((name, total.basis))
@@ -35,10 +35,11 @@ def find_step_spread(
     compute_format: NumberFormat,
     waiting_share: float = 0.0,
 ) -> IntervalFactors:
-    """Measured over modelled seconds of a step under this software, else under any, else as it ships.
+    """Returns measured over modelled seconds of a step: of the software, else of any, else the shipped ones.
 
-    On a generation without measured kernels it is wider by the range of what kernels reach of any device, and
-    over links without a measured collective by their range, on the share of the step that waits for them.
+    On a generation without measured kernels the interval widens by the range of kernel efficiencies over all
+    devices. Over links without a measured collective it widens by their range, on the share of the step that
+    waits for them.
     """
     generation, spread = cluster.accelerator.generation, curves.training_step
     for family in (f"training_step/{framework.value}", "training_step"):
@@ -68,9 +69,10 @@ def add_device_spread(
     quantity: OperatorQuantity,
     number_format: NumberFormat | None = None,
 ) -> IntervalFactors:
-    """A spread of times with the range that a constant was measured in; as it is where it was not measured.
+    """Widens a spread of times by the measured range of a constant.
 
-    What software adds and what devices differ by are independent: their logarithms add as squares.
+    Returns it unchanged without measurements. Deviations of software and of devices are independent: their
+    logarithms add as squares.
     """
     operators = curves.calibration.operators
     if operators.get_rates(generation).get_basis(quantity, number_format) not in CALIBRATED:
@@ -108,10 +110,10 @@ def _add_link_spread(
 def find_serving_spreads(
     curves: ReferenceCurves, families: Iterable[str], system: EvidenceSystem, parameter_count: int | None
 ) -> list[IntervalFactors]:
-    """Measured over modelled latency, rate, power or energy of serving, by the nearest measured system.
+    """Returns measured over modelled figures of serving, by the nearest measured system.
 
-    ``families`` are of serving_tpot, serving_ttft, serving_throughput, serving_power and serving_energy, with
-    "/burst" behind one whose requests are all there from the start.
+    ``families`` are serving_tpot, serving_ttft, serving_throughput, serving_power and serving_energy,
+    followed by "/burst" for a load whose requests all arrive at the start.
     """
     level = curves.serving_evidence.resolve_level(system, parameter_count)
     shipped = {"serving_power": curves.served_power}

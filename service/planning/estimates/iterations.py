@@ -1,4 +1,4 @@
-"""The iterations of a served model, behind the encoder of its pictures, sound or text where it has one."""
+"""Iterations of a served model, preceded by its encoder of pictures, sound or text where it has one."""
 
 from service.planning.cases import InferenceCase
 from service.planning.hardware.collectives import build_fabric
@@ -18,7 +18,7 @@ from service.planning.precision import ELEMENT_BITS
 
 
 def build_iterations(case: InferenceCase) -> IterationModel | None:
-    """The iterations on one replica; None where the device does not say enough."""
+    """Builds the iterations on one replica; None where the data of the device do not suffice."""
     architecture, cluster, calibration = case.profile.sampled, case.cluster, case.curves.calibration
     profile = case.profile if architecture is None else build_decoder_profile(architecture)
     decoder = build_iteration_model(

@@ -1,4 +1,4 @@
-"""A training run on many layouts at once, each as a single estimate has it."""
+"""Estimates of a training run on many layouts at once, by the formulas of a single estimate."""
 
 from functools import cached_property
 from typing import NamedTuple, cast
@@ -54,30 +54,31 @@ from service.planning.workload import AdaptationKind, Offload, TrainingWorkload
 Floats = NDArray[np.float64]
 
 _WHOLE_BYTES = 16.0
-"""What the parts of an answered memory are rounded by together, at most."""
+"""Bytes by which rounding the parts of an answered memory may change their sum, at most."""
 
 
 class OpenTrainingCase(NamedTuple):
     """A model in training whose layout, micro-batches and recomputation are open.
 
-    ``cluster`` may stand for others that differ in their number of devices alone, where as many as one fast
-    link joins are part of each. Of a model that is asked by the sample each token stands for one sample.
+    ``cluster`` may stand for others that differ in their number of devices alone, provided that each of them
+    is at least as large as the domain of a fast link. For a model that is asked by the sample, a token stands
+    for a sample.
     """
 
     profile: ModelProfile
     workload: TrainingWorkload
     step_sequences: int
-    """Of one optimizer step over all replicas."""
+    """Sequences of one optimizer step over all replicas."""
     total_tokens: float
-    """Tokens that the run has in all."""
+    """Tokens of the whole run."""
     cluster: Cluster
     device: DeviceConstants
-    """The constants of the cluster's devices, and which of them were measured."""
+    """Constants of the cluster's devices, and which of them were measured."""
     data_pipeline: DataPipeline | None = None
 
     @property
     def curves(self) -> ReferenceCurves:
-        """The constants of the cluster's devices."""
+        """Constants of the cluster's devices."""
         return self.device.curves
 
     @property
@@ -104,18 +105,18 @@ class TrainingLayouts:
 
     @property
     def training_count(self) -> int:
-        """Devices of the cluster that train; others generate."""
+        """Number of devices of the cluster that train; the others generate."""
         return training_cluster(self._cluster, self._workload.rollout).accelerator_count
 
     @property
     def usable_bytes(self) -> float | None:
-        """Bytes of a device; None where they are not known."""
+        """Usable bytes of a device; None where they are not known."""
         usable = get_usable_bytes(self._cluster, self._workload)
         return None if usable is None else usable - _WHOLE_BYTES
 
     @cached_property
     def is_timed(self) -> bool:
-        """Whether the time of the run is known in its precision on this device."""
+        """True if the time of the run is known in its precision on this device."""
         accelerator = self._cluster.accelerator
         if accelerator.find_peak(self._workload.recipe.compute) is None:
             return False
@@ -126,13 +127,13 @@ class TrainingLayouts:
     # --- memory -------------------------------------------------------------------------------------------
 
     def estimate_bytes(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
-        """Of the fullest device."""
+        """Returns the memory of the fullest device in bytes, for each layout."""
         workload, layout = self._apply_layouts(layouts, choice)
         found = estimate_layout_memory(self._profile, workload, layout, self._curves.training_memory.overhead)
         return self._correct_bytes(found, layouts, choice)
 
     def compute_least_bytes(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
-        """No more than these."""
+        """Returns a lower bound of the memory of the fullest device in bytes, for each layout."""
         workload, layout = self._apply_layouts(layouts, choice)
         return self._correct_bytes(least_state_bytes(self._profile, workload, layout), layouts, choice)
 
@@ -144,10 +145,10 @@ class TrainingLayouts:
 
     @cached_property
     def grows_with_batch(self) -> bool:
-        """Whether larger micro-batches never take less memory, beyond one a stage.
+        """True if larger micro-batches never take less memory, beyond one per stage.
 
-        Not under what own runs held, which may have held less of larger ones, nor where a framework keeps
-        the logits of all other micro-batches, of which there are fewer.
+        False under a correction by a tenant's own runs, which may have held less of larger ones, and where a
+        framework keeps the logits of all other micro-batches, of which there are fewer.
         """
         keeps = TRAITS[self._workload.framework].keeps_all_outputs
         return not keeps and self._find_group_correction("training_memory") is None
@@ -174,7 +175,7 @@ class TrainingLayouts:
         )
 
     def estimate_runs(self, layouts: LayoutArray, choice: LayoutChoice) -> LayoutTimes:
-        """Productive seconds of the whole run, waits for data among them, and mean watts of a device."""
+        """Returns productive seconds of the run, waits for data included, and mean watts of a device."""
         if self._workload.compression is not None:
             # One replica sends no gradients: it has none to compress.
             alone = layouts.data * layouts.context == 1
@@ -212,9 +213,9 @@ class TrainingLayouts:
         return LayoutTimes(_to_column(seconds * self._steps, layouts), watts)
 
     def compute_least_seconds(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
-        """No longer than the run.
+        """Returns a lower bound of the seconds of the run, for each layout.
 
-        What is generated and fed to it only adds, and what own runs say of its layout multiplies both.
+        Generation and data supply only add time, and corrections by own runs of the layout multiply both.
         """
         workload, layout = self._apply_layouts(layouts, choice)
         if self._machine is None:
@@ -224,7 +225,7 @@ class TrainingLayouts:
         return _to_column(step * self._compute_factor(layouts, choice) * self._steps, layouts)
 
     def _compute_least_block(self, machine: DeviceMachine, recomputing: RecomputationChoice) -> float:
-        """Seconds of the cheapest block under a strategy, worked out once."""
+        """Returns the seconds of the cheapest block under a strategy, computed once."""
         if recomputing not in self._least_blocks:
             workload = self._workload._replace(recomputation=recomputing.strategy)
             self._least_blocks[recomputing] = least_block_seconds(
@@ -235,7 +236,7 @@ class TrainingLayouts:
     def _estimate_by_share(
         self, layouts: LayoutArray, workload: TrainingWorkload, layout: Parallelism
     ) -> Floats:
-        """At a measured share of the peak rate, of a device whose bandwidth is not known."""
+        """Returns seconds at a measured share of the peak rate, for a device whose bandwidth is not known."""
         alone = workload._replace(micro_batch_size=1, micro_batches=1)
         efficiency = find_measured_efficiency(self._curves, self._cluster, alone)
         seconds = iron_law_seconds(
@@ -247,7 +248,7 @@ class TrainingLayouts:
         return _to_column(self._add_data_time(seconds, layouts) * self._steps, layouts)
 
     def _add_data_time(self, computing: Figure, layouts: LayoutArray) -> Figure:
-        """Seconds of a step with its data."""
+        """Returns the seconds of a step with its data."""
         pipeline = self.run.data_pipeline
         if pipeline is None:
             return computing
@@ -283,7 +284,7 @@ class TrainingLayouts:
     # --- what own runs say --------------------------------------------------------------------------------
 
     def _compute_factor(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
-        """What the time of a step is multiplied by."""
+        """Returns the factor that the time of a step is multiplied by."""
         return self._middle * self._compute_corrections("training_step", layouts, choice)
 
     @cached_property
@@ -296,15 +297,15 @@ class TrainingLayouts:
         return None if local is None else local.compute_correction(family, setting)
 
     def _build_setting(self, workload: TrainingWorkload, layout: Parallelism, count: int) -> RunSetting:
-        """What the run is of, as measured runs are told apart, on so many devices."""
+        """Returns the setting by which measured runs are told apart, on so many devices."""
         device = self._cluster.accelerator.id or None
         return build_training_setting(self._profile, workload, layout, device, count)
 
     def _compute_corrections(self, family: str, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
-        """What own runs nearby make of an estimate, of each layout.
+        """Returns the correction factor of an estimate by own runs nearby, for each layout.
 
-        They share the layout with few; the others differ in the size of the micro-batch and in the number of
-        devices alone.
+        Few layouts are those of own runs; for the others, the factor depends only on the size of the
+        micro-batch and on the number of devices.
         """
         found = np.ones(layouts.number)
         local = self._curves.local
@@ -333,13 +334,16 @@ class TrainingLayouts:
         return found
 
     def _count_devices(self, layouts: LayoutArray) -> NDArray[np.int64]:
-        """Devices of the clusters, those that generate among them."""
+        """Returns the devices of the clusters, generating ones included."""
         return layouts.devices + (self._workload.rollout.devices if self._workload.rollout else 0)
 
     def _apply_layouts(
         self, layouts: LayoutArray, choice: LayoutChoice
     ) -> tuple[TrainingWorkload, Parallelism]:
-        """The workload on the layouts; gradients that nobody else has, or that are spread, are sent whole."""
+        """Returns the workload on the layouts.
+
+        Gradients that are sharded or not shared are sent uncompressed.
+        """
         workload, replicas = self._workload, layouts.data * layouts.context
         whole = choice.sharding is Sharding.NONE and workload.adaptation.kind is AdaptationKind.FULL
         workload = workload._replace(
@@ -353,7 +357,7 @@ class TrainingLayouts:
 
 
 _NO_LAYOUT = Parallelism(tensor=0)
-"""Of no run."""
+"""A layout that no run has."""
 
 
 def _to_column(found: Figure, layouts: LayoutArray) -> Floats:
@@ -361,7 +365,7 @@ def _to_column(found: Figure, layouts: LayoutArray) -> Floats:
 
 
 def _merge_runs(mask: NDArray[np.bool_], first: LayoutTimes, second: LayoutTimes) -> LayoutTimes:
-    """Entries of the first where the mask is set, of the second elsewhere."""
+    """Returns the entries of the first where the mask is set, of the second elsewhere."""
 
     def merge_columns(one: Floats, other: Floats) -> Floats:
         found = np.empty(mask.size)
@@ -374,7 +378,7 @@ def _merge_runs(mask: NDArray[np.bool_], first: LayoutTimes, second: LayoutTimes
 
 
 def _match_layout(layouts: LayoutArray, layout: Parallelism, choice: LayoutChoice) -> NDArray[np.bool_]:
-    """Which entries are this layout."""
+    """Returns a mask of the entries that equal this layout."""
     found = np.full(
         layouts.number,
         (choice.sharding, choice.group_size, choice.schedule, choice.sequence_parallel)

@@ -1,4 +1,4 @@
-"""What providers ask for the tokens that a served model takes and makes."""
+"""Cost of the tokens of a served model at the list prices of providers."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from service.planning.units import MILLION
 
 
 class TokenPrices(NamedTuple):
-    """Prices of a million tokens, and of those that a prefix cache holds where that is another."""
+    """Prices of a million tokens; ``cached_inputs`` is that of tokens in a prefix cache, if it differs."""
 
     inputs: UnitPrice
     outputs: UnitPrice
@@ -18,11 +18,11 @@ class TokenPrices(NamedTuple):
 
 
 class ListCost(NamedTuple):
-    """What the tokens of a run cost by a list."""
+    """Cost of the tokens of a run at list prices."""
 
     total: CurrencyCharges
     ratio: Quantity | None = None
-    """What they cost here over it; None where the two do not compare."""
+    """Cost of the run over the list cost; None where the two do not compare."""
 
 
 def estimate_list_cost(
@@ -32,7 +32,10 @@ def estimate_list_cost(
     currencies: TotalCurrency,
     gap_at: str,
 ) -> ListCost | None:
-    """What the tokens of the run cost by a list, against ``total``; None where that is not known."""
+    """Returns the cost of the run's tokens at list prices, compared with ``total``.
+
+    None where it is not known.
+    """
     listed = _charge_tokens(run, prices, currencies, gap_at)
     if listed is None:
         return None
@@ -45,7 +48,7 @@ def estimate_list_cost(
 def _charge_tokens(
     run: ServingRun | ForwardPassRun, prices: TokenPrices, currencies: TotalCurrency, gap_at: str
 ) -> CurrencyCharges | None:
-    """Tokens at the prices of a list; those found in a prefix cache at their own."""
+    """Charges the tokens at list prices; those found in a prefix cache at their own price."""
     case, cached = run.case, prices.cached_inputs
     if run.requests is None:
         return None

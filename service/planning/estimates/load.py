@@ -1,4 +1,4 @@
-"""The course of a run's power in time, at the low, middle and high end of power and duration."""
+"""Power of a run over time, at the low, middle and high end of power and duration."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ _SHAPE_TOLERANCE = 1e-3
 
 
 class ProfileBounds(NamedTuple):
-    """A profile at the middle, low and high end."""
+    """A load profile at the value, low and high end."""
 
     value: LoadProfile
     low: LoadProfile
@@ -37,8 +37,8 @@ class ProfileBounds(NamedTuple):
 class MachinePower(NamedTuple):
     """Watts of the machines of a run at one end of their intervals.
 
-    ``device`` is the mean draw of one while the run works, ``idle`` without work. Without ``node`` everything
-    beside the accelerators of a node draws ``hosts``, whatever they do.
+    ``device`` is the mean draw of one device while the run works, ``idle`` its draw without work. Without
+    ``node``, everything beside the accelerators of a node draws ``hosts`` constantly.
     """
 
     devices: float
@@ -51,7 +51,7 @@ class MachinePower(NamedTuple):
     fabric: float
 
     def compute_watts(self, device: float) -> tuple[float, ...]:
-        """Watts of each kind of equipment while every device draws ``device``."""
+        """Returns the watts of each kind of equipment while every device draws ``device``."""
         accelerators = self.devices * device
         if self.node is None:
             return (accelerators, self.hosts * self.nodes, 0.0, 0.0, self.fabric)
@@ -61,18 +61,18 @@ class MachinePower(NamedTuple):
 
     @property
     def draws(self) -> EquipmentPower:
-        """Of work and of waiting."""
+        """Power of the equipment while the run works and while it waits."""
         return EquipmentPower(self.compute_watts(self.device), self.compute_watts(self.idle))
 
 
 def pick_end(quantity: Quantity, end: str) -> float:
-    """One end of a quantity."""
+    """Returns one end of a quantity: "value", "low" or "high"."""
     figure: float = getattr(quantity, end)
     return figure
 
 
 def split_time(run: Run, duration: Quantity, end: str) -> TimeUse:
-    """What the run spends its time on, at one end of its duration."""
+    """Returns the phases that the run spends its time in, at one end of its duration."""
     if not isinstance(run, TrainingRun):
         return TimeUse(pick_end(duration, end))
     found = run.interruptions
@@ -96,9 +96,12 @@ def split_time(run: Run, duration: Quantity, end: str) -> TimeUse:
 def _shape_by_day(
     shape: tuple[float, ...], machines: MachinePower, seconds: float, *, begins: float, checked: bool
 ) -> list[ProfilePart]:
-    """A service that follows the hours of the day; refuses a load that no device can take."""
+    """Returns the parts of a service that follows the hours of the day.
+
+    Refuses a load that no device can take.
+    """
     if abs(sum(shape) / len(shape) - 1.0) > _SHAPE_TOLERANCE:
-        detail = "the 24 hours have a mean of 1"
+        detail = "the mean of the 24 values must be 1"
         raise PlanningError("LOAD_SHAPE", "/load_profile/daily_shape", detail)
     dynamic = machines.device - machines.idle
     drawn = [machines.idle + share * dynamic for share in shape]
@@ -116,10 +119,10 @@ def _build_pauses(given: Maintenance, running: float, watts: tuple[float, ...]) 
     every, lasts = given.every_seconds, given.duration_seconds
     if lasts >= every:
         pointer = "/load_profile/maintenance/duration_seconds"
-        raise PlanningError("MAINTENANCE", pointer, "a window ends before the next begins")
+        raise PlanningError("MAINTENANCE", pointer, "a window must end before the next begins")
     if running / (every - lasts) > _MOST_PAUSES:
         pointer = "/load_profile/maintenance/every_seconds"
-        raise PlanningError("MAINTENANCE", pointer, f"at most {_MOST_PAUSES} windows")
+        raise PlanningError("MAINTENANCE", pointer, f"at most {_MOST_PAUSES} windows are allowed")
     drawn = watts if given.draws_idle_power else (0.0,) * len(EQUIPMENT)
     window = PowerPhase(PhaseName.MAINTENANCE, lasts, drawn)
     return build_regular_pauses(every, window, running, first_after_seconds=given.first_after_seconds)
@@ -135,7 +138,7 @@ def build_profile(
     pue: tuple[float, ...],
     begins: float,
 ) -> LoadProfile:
-    """The profile at one end; ``begins`` is the second of the day at which the run starts."""
+    """Builds the profile at one end; ``begins`` is the second of the day at which the run starts."""
     draws, spent = machines.draws, split_time(run, duration, end)
     parts: list[ProfilePart] = []
     if load.ramp_seconds:
@@ -157,7 +160,7 @@ def build_profile(
 
 
 def check_load(run: Run, load: LoadCourse) -> LoadCourse:
-    """The load without a shape that does not apply to what runs."""
+    """Returns the load without a daily shape if the run does not follow the hours of the day."""
     if not load.daily_shape or not isinstance(run, TrainingRun):
         return load
     run.notes.warn(
@@ -167,5 +170,5 @@ def check_load(run: Run, load: LoadCourse) -> LoadCourse:
 
 
 def compute_second_of_day(hour: int, minute: int, second: int) -> float:
-    """Seconds since midnight."""
+    """Returns the seconds since midnight."""
     return hour * HOUR_SECONDS + minute * MINUTE_SECONDS + second

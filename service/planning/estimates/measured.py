@@ -1,4 +1,4 @@
-"""What a run was measured to take, within what its machines can draw."""
+"""Measured energy of a run, checked against the energy that its machines can draw."""
 
 import math
 from datetime import datetime
@@ -13,13 +13,13 @@ from service.planning.quantity import Quantity
 from service.planning.units import KILOWATT_HOUR_JOULES
 
 _HIGHEST_PUE = 2.0
-"""Where the building's is not known: above every fleet of the catalog and the mean of the industry, 1.58."""
+"""PUE of an unknown building: above all fleets of the catalog and the mean of the industry, 1.58."""
 _SAME_DURATION = 0.1
-"""Share by which a measured duration may differ from the estimated one without a word."""
+"""Share by which a measured duration may differ from the estimated one without a warning."""
 
 
 class MachineEnergyBounds(NamedTuple):
-    """Least and most that machines draw in kWh: without work, and at the limit of every device."""
+    """Least and most energy that machines draw, in kWh: without work, and at the limit of every device."""
 
     idle_kwh: float
     most_kwh: float
@@ -28,7 +28,7 @@ class MachineEnergyBounds(NamedTuple):
 def compute_bounds(
     run: Run, least: MachinePower, most: MachinePower, measured: MeasuredEnergy, pues: tuple[float, ...]
 ) -> MachineEnergyBounds:
-    """Of as many devices for as long as measured, on the side of the meter that was read."""
+    """Returns the bounds for the measured devices and duration, on the side of the meter that was read."""
     count = float(measured.device_count)
     nodes = float(math.ceil(count / run.case.cluster.accelerators_per_node))
     lowest, highest = (min(pues), max(pues)) if measured.is_at_facility else (1.0, 1.0)
@@ -48,7 +48,7 @@ def check_measured(
     measured: MeasuredEnergy,
     pues: tuple[float, ...] | None,
 ) -> None:
-    """Refuse more than the machines can draw; warn of less than they draw without work."""
+    """Refuses more energy than the machines can draw; warns of less than they draw without work."""
     found = compute_bounds(run, least, most, measured, pues or (1.0, _HIGHEST_PUE))
     if measured.energy_kwh > found.most_kwh:
         detail = (
@@ -62,19 +62,19 @@ def check_measured(
 
 
 def note_other_run(run: Run, duration: Quantity | None, measured: MeasuredEnergy) -> None:
-    """Say where what was measured is not the run that is asked for."""
+    """Warns if the measured run is not the run of the question."""
     if measured.device_count != run.case.cluster.accelerator_count:
-        detail = "measured on another number of devices than the cluster's: taken as it is"
+        detail = "another number of devices than the cluster's was measured: the energy is not scaled"
         run.notes.warn("MEASURED_ELSEWHERE", "/measured/device_count", detail)
     if duration and abs(measured.duration_seconds / duration.value - 1.0) > _SAME_DURATION:
-        detail = "measured over another time than the estimated one: the energy is that of the measured time"
+        detail = "the measured duration is not the estimated one: the energy is that of the measured one"
         run.notes.warn("MEASURED_ELSEWHERE", "/measured/duration_seconds", detail)
 
 
 def build_measured_profile(
     measured: MeasuredEnergy, pues: tuple[float, ...], starts_at: datetime | None
 ) -> LoadProfile:
-    """The measured energy as a constant power; its energy at the meter is what was measured there."""
+    """Returns a profile of constant power whose energy, at the meter that was read, is the measured one."""
     even = PowerPhase(PhaseName.STEADY, measured.duration_seconds, (1.0,))
     profile = LoadProfile(("measured",), (even,), pues)
     each = facility_kwh(profile, starts_at) if measured.is_at_facility else it_kwh(profile)

@@ -1,4 +1,4 @@
-"""Does it fit? The memory of the fullest device, how far it goes, and what would bring it below its limit."""
+"""Memory of the fullest device, the limits of each dimension, and changes that make a case fit."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -74,18 +74,18 @@ class MemoryPart(NamedTuple):
 
 
 class DimensionLimits(NamedTuple):
-    """How far each dimension goes before the device is full, the others as they are; None where not known."""
+    """Largest value of each dimension that still fits, the others unchanged; None where not known."""
 
     max_micro_batch_size: int | None = None
     max_concurrency: int | None = None
-    """Requests at a time over the whole cluster."""
+    """Concurrent requests over the whole cluster."""
     kv_cache_tokens: int | None = None
-    """Of the whole cluster, as the engine counts them."""
+    """Tokens of the whole cluster's cache, as the engine counts them."""
     max_sequence_length: int | None = None
 
 
 class RequestCache(NamedTuple):
-    """The KV cache of one request on the fullest device, which it takes in blocks."""
+    """KV cache of one request on the fullest device."""
 
     is_paged: bool
     block_tokens: int
@@ -93,49 +93,49 @@ class RequestCache(NamedTuple):
 
 
 class OffloadedBytes(NamedTuple):
-    """What a training step keeps outside of each device."""
+    """Bytes that a training step keeps outside of each device."""
 
     memory: float
     nvme: float
 
 
 class MemoryFootprint(NamedTuple):
-    """The memory of the fullest device; None for what is not known, or does not apply."""
+    """Memory of the fullest device. A member is None where it is not known or does not apply."""
 
     components: tuple[MemoryPart, ...]
     known_bytes: int
-    """Sum of the components."""
+    """Sum of the components, in bytes."""
     total: Quantity | None = None
     """None where a component is not known."""
     limits: DimensionLimits = DimensionLimits()
     capacity: Quantity | None = None
-    """What the driver of the device reports."""
+    """Memory that the driver of the device reports, in bytes."""
     usable_bytes: float | None = None
     headroom_bytes: int | None = None
-    """Below 0 where it does not fit."""
+    """Usable bytes less the total; below 0 where the case does not fit."""
     fits: bool | None = None
     fit_probability: float | None = None
     stored_weight_bytes: float | None = None
-    """Of a served model."""
+    """Bytes of the stored weights of a served model."""
     cache: RequestCache | None = None
-    """Of a served model that keeps one."""
+    """Cache of a request, for a served model that keeps one."""
     trained_parameter_count: int | None = None
-    """Of a model in training."""
+    """Number of trained parameters, for a model in training."""
     host: OffloadedBytes | None = None
-    """None where nothing leaves the device."""
+    """Bytes outside of the device; None where nothing leaves it."""
     advice: tuple[Advice, ...] = ()
-    """Changes that make it fit: for training one set, for serving several to choose from."""
+    """Changes that make the case fit: for training one set, for serving several alternatives."""
 
 
 def estimate_memory(case: TrainingCase | InferenceCase, notes: AnswerNotes) -> MemoryFootprint:
-    """Memory of the fullest device, the verdict, and how far it goes."""
+    """Estimates the memory of the fullest device, whether the case fits, and the limits of each dimension."""
     if isinstance(case, TrainingCase):
         return _estimate_training(case, notes)
     return _estimate_inference(estimate_concurrency(case, notes), notes)
 
 
 def estimate_concurrency(case: InferenceCase, notes: AnswerNotes) -> InferenceCase:
-    """The case with as many requests at a time as there are on average where they arrive at a rate."""
+    """Returns the case with its mean number of concurrent requests where they arrive at a rate."""
     if case.load.concurrency is not None:
         return case
     serving, profile = None, case.profile
@@ -143,12 +143,12 @@ def estimate_concurrency(case: InferenceCase, notes: AnswerNotes) -> InferenceCa
         serving = estimate_serving(case)
         note_case(case, notes)
     if serving is None:
-        detail = "how many requests there are at a time is not known: one of each replica is counted"
+        detail = "the number of concurrent requests is not known: one per replica is counted"
         notes.warn("CONCURRENCY_UNKNOWN", "/workload/request_rate_per_second", detail)
         requests = case.layout.data
     else:
         requests = math.ceil(serving.requests_inside) * case.layout.data
-        detail = f"{requests} requests at a time are counted: as many as there are on average"
+        detail = f"{requests} concurrent requests are counted: the mean number of the load"
         notes.warn("CONCURRENCY_ESTIMATED", "/workload/request_rate_per_second", detail)
     resident = case.resident
     return replace(
@@ -159,7 +159,7 @@ def estimate_concurrency(case: InferenceCase, notes: AnswerNotes) -> InferenceCa
 
 
 def find_setting(case: TrainingCase | InferenceCase) -> RunSetting:
-    """What the memory of a case is of, as measured runs of one's own are told apart."""
+    """Returns the setting of a case by which a tenant's own measured runs are told apart."""
     return build_case_setting(case) if isinstance(case, TrainingCase) else build_memory_setting(case)
 
 
@@ -176,7 +176,7 @@ def _estimate_training(case: TrainingCase, notes: AnswerNotes) -> MemoryFootprin
     note_memory(case.device, notes, has_context=True)
     if not unknown:
         total = case.curves.training_memory.total.around(float(estimate.known_bytes), EvidenceBasis.REFERENCE)
-        # Which framework trains is not known: it may keep gradients in FP32.
+        # The framework is not known: it may keep gradients in FP32.
         total = total._replace(high=total.high + _count_high_precision_gradients(fullest, workload))
         estimate = estimate._replace(total=_correct_total(case, total, notes))
     estimate = _judge_fit(estimate._replace(limits=limits), case.cluster, usable, notes)
@@ -233,14 +233,14 @@ _SERVING_UNKNOWN = frozenset({"kv_cache", "state", "workspace"})
 def _find_unknown(
     case: TrainingCase | InferenceCase, profile: ModelProfile, names: frozenset[str], notes: AnswerNotes
 ) -> frozenset[str]:
-    """Those of the components called ``names`` that the description of model and sample does not give."""
+    """Returns those of ``names`` that the description of model and sample does not determine."""
     missing, is_training = case.unknown, isinstance(case, TrainingCase)
     if not profile.shapes_known:
         code, detail = "ARCHITECTURE_REQUIRED", "a parameter count says nothing of shapes"
     elif missing is not None and not is_training and not profile.unserved_kinds:
         detail = (
-            "input_tokens are all that the decoder reads, those of images and the like with them; what a "
-            f"tower takes while it runs is not counted: {missing.detail}"
+            "input_tokens are all tokens that the decoder reads, those of images included; the memory of a "
+            f"tower while it runs is not counted: {missing.detail}"
         )
         notes.warn("TOKENS_ALONE_COUNTED", missing.pointer, detail)
         return frozenset()
@@ -250,7 +250,7 @@ def _find_unknown(
         detail = f"{missing.detail}: give {missing.pointer}" if is_named else missing.detail
     else:
         if case.sample is not None and is_training:
-            detail = "no measured row is of a model like this: the interval is that of decoders"
+            detail = "no measured row is of a model like this: the interval of decoders is used"
             notes.warn("INTERVAL_OF_DECODERS", "/per_device/total_bytes", detail)
         return frozenset()
     listed = " and ".join(sorted(names - {"state"}))
@@ -259,14 +259,14 @@ def _find_unknown(
 
 
 _STATE = frozenset({"weights", "gradients", "master_weights", "optimizer_states"})
-"""Components of a training step that are named even where they take nothing."""
+"""Components of a training step that are listed even if they take no memory."""
 _TRANSIENT = frozenset(
     {"activations", "logits", "gathered_weights", "gradient_buffers", "workspace", "fragmentation"}
 )
 
 
 def _list_training_components(stage: StageMemory, unknown: frozenset[str]) -> Iterator[tuple[str, float]]:
-    """The components of the fullest moment; where activations are unknown, what does not come and go."""
+    """Yields the components of the fullest moment; without transient ones where activations are unknown."""
     for name, size in stage.components.items():
         if not (unknown and name in _TRANSIENT) and (size or name in _STATE):
             yield name, size
@@ -292,7 +292,7 @@ def _list_serving_components(memory: ServingMemory) -> Iterator[tuple[str, float
 
 
 def _sum_components(sizes: Iterable[tuple[str, float]], unknown: frozenset[str]) -> MemoryFootprint:
-    """The components that are known, in whole bytes."""
+    """Returns the known components, in whole bytes."""
     parts = tuple(MemoryPart(name, _round_bytes(size)) for name, size in sizes if name not in unknown)
     return MemoryFootprint(parts, sum(part.size_bytes for part in parts))
 
@@ -306,20 +306,20 @@ def _round_bytes(size: float) -> int:
 def _add_serving_interval(
     estimate: MemoryFootprint, between: ServingRange, workload: InferenceWorkload, curves: ReferenceCurves
 ) -> Quantity:
-    """The total with the interval of what the engine takes."""
+    """Returns the total with the interval of the engine's memory."""
     known = estimate.known_bytes
     if workload.rules.name is not None:
         low = min(between.least.total_bytes, known)
         high = max(between.most.total_bytes, known)
         return Quantity(float(known), low, high, EvidenceBasis.REFERENCE)
-    # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
+    # Engines take the cache in blocks of exact size; the memory that they take beside it is uncertain.
     cache = sum(part.size_bytes for part in estimate.components if part.name in ("kv_cache", "state"))
     rest = curves.inference_memory.around(float(known - cache), EvidenceBasis.DATASHEET)
     return combine(lambda size: size + cache, rest)
 
 
 def _correct_total(case: TrainingCase | InferenceCase, total: Quantity, notes: AnswerNotes) -> Quantity:
-    """The total in the interval of measured rows, and under what measured runs of one's own took."""
+    """Returns the total in the interval of measured rows, corrected by a tenant's own measured runs."""
     if isinstance(case, TrainingCase):
         family, software = "training_memory", case.framework_name
     else:
@@ -359,10 +359,10 @@ def _compute_training_limits(
 def _compute_pass_limits(
     case: InferenceCase, memory: ServingMemory, usable: float | None, notes: AnswerNotes
 ) -> DimensionLimits:
-    """Of a model that keeps nothing of a request that has ended: the requests of one forward pass."""
+    """Returns the limits of a model without a cache: the requests of one forward pass."""
     workload = case.resident.workload
     pointer = "/limits/kv_cache_tokens" if workload.pass_elements else "/limits"
-    notes.add_gap(pointer, "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
+    notes.add_gap(pointer, "NO_KV_CACHE", "the model keeps no cache of a request")
     if usable is None or not workload.pass_elements:
         return DimensionLimits()
     return DimensionLimits(max_concurrency=count_pass_requests(memory, workload, usable) * case.layout.data)
@@ -371,12 +371,12 @@ def _compute_pass_limits(
 def _compute_serving_limits(
     case: InferenceCase, memory: ServingMemory, room: tuple[float, float], notes: AnswerNotes
 ) -> DimensionLimits:
-    """Limits in the bytes that this load may use, and in the engine's share of the device."""
+    """Returns the limits in the bytes that this load may use, and in the engine's share of the device."""
     layout, (profile, workload) = case.layout, case.resident
     usable, limit = room
     most = find_largest_concurrency(memory, workload, limit) * layout.data
     if not memory.sequence_cache_bytes:
-        detail = "the model keeps a state of each request and no tokens"
+        detail = "the model keeps a state of each request and no cache of its tokens"
         notes.add_gap("/limits/kv_cache_tokens", "NO_KV_CACHE", detail)
         return DimensionLimits(max_concurrency=most)
     tokens = count_cache_tokens(memory, usable, workload) * layout.data
@@ -390,7 +390,7 @@ def _compute_serving_limits(
 def _judge_fit(
     estimate: MemoryFootprint, cluster: Cluster, usable: float | None, notes: AnswerNotes
 ) -> MemoryFootprint:
-    """The estimate with capacity and verdict; an incomplete sum can only show that it does not fit."""
+    """Adds capacity and verdict to the estimate; an incomplete sum can only show that it does not fit."""
     capacity, total = cluster.accelerator.capacity_bytes, estimate.total
     if usable is None or capacity is None:
         notes.add_gap("/fits", "CAPACITY_UNKNOWN", "no accelerator with a known memory is named")
@@ -400,7 +400,7 @@ def _judge_fit(
         notes.warn(
             "CAPACITY_UNCERTAIN",
             "/cluster/accelerator",
-            f"only a label is known of this memory: between {capacity.low / GIGABYTE_BYTES:.1f} and "
+            f"only a label of this memory is known: between {capacity.low / GIGABYTE_BYTES:.1f} and "
             f"{capacity.high / GIGABYTE_BYTES:.1f} GB",
         )
     if total is not None:
@@ -416,7 +416,7 @@ def _judge_fit(
 
 
 def _count_high_precision_gradients(stage: StageMemory, workload: TrainingWorkload) -> float:
-    """Bytes of FP32 gradients that a framework may keep instead of narrow ones; 0 of one that is named."""
+    """Returns the extra bytes if a framework keeps narrow gradients in FP32; 0 for a named framework."""
     recipe = workload.recipe
     if workload.framework is not Framework.GENERIC or not recipe.master:
         return 0.0
@@ -428,7 +428,7 @@ def _count_high_precision_gradients(stage: StageMemory, workload: TrainingWorklo
 def _warn_of_high_precision_gradients(
     headroom: float, stage: StageMemory, workload: TrainingWorkload, notes: AnswerNotes
 ) -> None:
-    """Megatron-LM and DeepSpeed accumulate bf16 gradients in FP32; only a named framework settles it."""
+    """Warns that FP32 gradients would not fit; Megatron-LM and DeepSpeed accumulate bf16 gradients so."""
     wide = _count_high_precision_gradients(stage, workload)
     if wide > headroom:
         notes.warn(
@@ -442,7 +442,7 @@ def _warn_of_high_precision_gradients(
 def _warn_of_generation(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, notes: AnswerNotes
 ) -> None:
-    """Sequences are generated between steps: their cache takes the place of activations then."""
+    """Warns of the generation between steps, whose cache then takes the place of activations."""
     token = key_value_bytes(profile, 1.0, NumberFormat.BF16, tensor=layout.tensor)
     batch = workload.micro_batch_size * workload.sequence_length
     cache = stage_share(profile, layout) * token * batch
@@ -456,7 +456,7 @@ def _warn_of_generation(
 
 
 def _list_training_advice(case: TrainingCase, usable: float) -> Iterator[Advice]:
-    """The cheapest techniques that together bring the fullest device below the limit."""
+    """Yields the cheapest techniques that together bring the fullest device below the limit."""
     advised = find_cheapest_techniques(
         case.profile,
         StepLayout(case.workload, case.layout),
@@ -481,14 +481,14 @@ _MOST_SETS = 5
 
 
 class _ServedSetup(NamedTuple):
-    """How a model is served, before or after a change."""
+    """Workload and layout of a served model, before or after a change."""
 
     workload: InferenceWorkload
     layout: Parallelism
 
 
 class _SetupChange(NamedTuple):
-    """One thing that may be changed: its code, what it is in words, and how it is done."""
+    """One possible change: its code, its description, and the function that applies it."""
 
     code: str
     text: str
@@ -496,7 +496,7 @@ class _SetupChange(NamedTuple):
 
 
 def _list_serving_advice(case: InferenceCase, capacity: float) -> Iterator[Advice]:
-    """Single changes that fit, else the sets of two or three, those that cost least first."""
+    """Yields single changes that fit, else the sets of two or three, the cheapest first."""
     profile, workload = case.resident
     changes = list(_list_serving_changes(case))
     for size in range(1, _LARGEST_SET + 1):
@@ -518,7 +518,7 @@ def _list_serving_advice(case: InferenceCase, capacity: float) -> Iterator[Advic
 
 
 def _list_serving_changes(case: InferenceCase) -> Iterator[_SetupChange]:
-    """What may be changed, that which costs least first."""
+    """Yields the possible changes, the cheapest first."""
     layout, (profile, workload) = case.layout, case.resident
 
     def build_change(code: str, text: str, **changed: Any) -> _SetupChange:  # noqa: ANN401
@@ -556,7 +556,7 @@ def _list_serving_changes(case: InferenceCase) -> Iterator[_SetupChange]:
 
 
 def _build_layout_change(case: InferenceCase, layout: Parallelism) -> Callable[[_ServedSetup], _ServedSetup]:
-    """A change of the layout, and with it of what the engine sets by the devices of a replica."""
+    """Returns a change of the layout and of the memory fraction that the engine sets for it."""
     started = start_engine(
         case.resident.workload,
         case.engine,
@@ -569,7 +569,7 @@ def _build_layout_change(case: InferenceCase, layout: Parallelism) -> Callable[[
 
 
 def _widen_tensor(profile: ModelProfile, layout: Parallelism, cluster: Cluster) -> Parallelism | None:
-    """The widest tensor parallelism that a node and the heads allow, replicas given up for it."""
+    """Returns the widest tensor parallelism that node and heads allow, at the expense of replicas."""
     for tensor in range(cluster.accelerators_per_node, layout.tensor, -1):
         devices = layout.tensor * layout.data
         divides = devices % tensor == 0 and (devices // tensor) % layout.expert == 0

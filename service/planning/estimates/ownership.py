@@ -1,4 +1,4 @@
-"""What buying the devices of a run costs, and what of each year's cost the run bears."""
+"""Cost of buying the devices of a run, and the share of each year's cost that the run bears."""
 
 from decimal import Decimal
 from typing import NamedTuple
@@ -24,21 +24,24 @@ _RUNNING = ("maintenance", "staff", "space")
 
 
 class OwnershipCost(NamedTuple):
-    """A year's cost of bought devices, and the run's share of it."""
+    """Yearly cost of bought devices, and the run's share of it."""
 
     yearly: CurrencyCharges
     running: CurrencyCharges | None
-    """What of it is paid whatever they cost: maintenance, staff and space."""
+    """Part of the yearly cost for maintenance, staff and space, whatever the devices cost."""
     run: CurrencyCharges | None
-    """None where the duration is not known."""
+    """Share of the run; None where the duration is not known."""
     device_hours: Quantity
-    """Used in a year."""
+    """Used device-hours of a year."""
 
 
 def charge_purchase(
     terms: PurchaseTerms, currencies: TotalCurrency, notes: AnswerNotes
 ) -> CurrencyCharges | None:
-    """What buying costs; None without an exchange rate, or where the prices are in several currencies."""
+    """Returns the cost of the purchase.
+
+    None without an exchange rate or with prices in several currencies.
+    """
     parts = []
     for name, price, unit, number in terms.parts:
         exchanged = currencies.exchange_price(price, "/purchase/total", notes)
@@ -54,7 +57,7 @@ def charge_purchase(
 def estimate_ownership(
     run: Run, terms: OwnershipTerms, bought: CurrencyCharges, currencies: TotalCurrency
 ) -> OwnershipCost | None:
-    """What owning costs each year and the run; None without an exchange rate."""
+    """Returns the cost of ownership per year and of the run; None without an exchange rate."""
     prices = _list_yearly_prices(terms, bought, currencies, run.notes)
     if prices is None:
         return None
@@ -73,7 +76,7 @@ def estimate_ownership(
 def estimate_device_hour_cost(
     terms: PurchaseTerms, devices: int, currencies: TotalCurrency, notes: AnswerNotes
 ) -> Decimal | None:
-    """What owning costs for each device-hour that is used; None where that is not known."""
+    """Returns the cost of ownership per used device-hour; None where it is not known."""
     bought = charge_purchase(terms, currencies, notes)
     if bought is None or terms.ownership is None:
         return None
@@ -87,7 +90,7 @@ def estimate_device_hour_cost(
 def _list_yearly_prices(
     terms: OwnershipTerms, bought: CurrencyCharges, currencies: TotalCurrency, notes: AnswerNotes
 ) -> dict[str, UnitPrice] | None:
-    """Amounts of a year by what they are for, each at the ends of the purchase."""
+    """Returns the amounts of a year by purpose, each at the ends of the purchase."""
     costs = [yearly_cost(end, terms.yearly) for end in (bought.amount, bought.low, bought.high)]
     prices, currency = {}, bought.currency_code
     for name, *amounts in zip(costs[0]._fields, *costs, strict=True):

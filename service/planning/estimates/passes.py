@@ -1,4 +1,4 @@
-"""A server of passes: how long a request takes, how many end a second, and where their time goes."""
+"""Serving of forward passes: latency of a request, rate, and the phases of its time."""
 
 from dataclasses import dataclass
 
@@ -30,40 +30,40 @@ from service.planning.operators import TimeBound, TimedPhase
 from service.planning.quantity import EvidenceBasis, IntervalFactors, Quantity, assumed
 
 _MOST_REQUESTS = 1024
-"""Of a pass whose memory is no limit."""
+"""Requests of a pass that memory does not limit."""
 _POINTS = 24
-"""Batches whose seconds are worked out; between them on a line."""
+"""Number of batch sizes at which seconds are computed; values between them are interpolated linearly."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassServing:
-    """What ``replicas`` equal servers of passes do; ``batched`` is one of them."""
+    """Serving by ``replicas`` equal servers of passes; ``batched`` is one of them."""
 
     batched: BatchedPasses
     parts: tuple[PartTime, ...]
-    """At the mean batch."""
+    """Times of the parts at the mean batch."""
     alone: tuple[PartTime, ...]
-    """For one request."""
+    """Times of the parts for one request."""
     requested: RequestParts
     replicas: float
     pipeline: float
     arriving: float | None
-    """Requests a second of the whole cluster, where they arrive at a rate."""
+    """Requests per second of the whole cluster, where they arrive at a rate."""
     spread: IntervalFactors
     basis: EvidenceBasis
 
     def to_time(self, figure: float) -> Quantity:
-        """A time with its interval."""
+        """Returns a time with its interval."""
         return self.spread.around(figure, self.basis)
 
     def to_rate(self, figure: float) -> Quantity:
-        """A rate with its interval: where time is longer, it is lower."""
+        """Returns a rate with its interval, the inverse of that of a time."""
         value, low, high, basis = self.spread.around(1.0, self.basis)
         return Quantity(figure * value, figure / high, figure / low, basis)
 
     @property
     def requests_per_second(self) -> Quantity:
-        """Of the whole cluster; as many as arrive, where that is what limits them."""
+        """Requests per second of the whole cluster; the arrival rate where that limits them."""
         rate = self.batched.requests_per_second * self.replicas
         if self.arriving is None or self.batched.saturated:
             return self.to_rate(rate)
@@ -71,28 +71,28 @@ class PassServing:
 
     @property
     def most_requests_per_second(self) -> Quantity:
-        """The rate that the cluster cannot pass."""
+        """Highest rate of the cluster."""
         return self.to_rate(self.batched.most_requests_per_second * self.replicas)
 
     @property
     def request_seconds(self) -> Quantity | None:
-        """Mean over requests; None where more arrive than can be served."""
+        """Mean seconds of a request; None where more arrive than can be served."""
         return None if self.batched.saturated else self.to_time(self.batched.mean_seconds)
 
     @property
     def alone_seconds(self) -> float:
-        """Of a request that meets no other."""
+        """Seconds of a request that meets no other."""
         return float(sum(part.seconds for part in self.alone))
 
     @property
     def request_percentiles(self) -> Percentiles | None:
-        """By request."""
+        """Percentiles of the seconds of a request."""
         latencies = self.batched.latencies
         return None if latencies is None else compute_percentiles(latencies)
 
     @property
     def phases(self) -> tuple[TimedPhase, ...]:
-        """Where the time of a request goes: its wait, and the models that it passes."""
+        """Phases of a request's time: waiting, and the models that it passes."""
         found: dict[PartRole, tuple[float, TimeBound]] = {}
         for part in self.parts:
             known, bound = found.get(part.role, (0.0, part.bound))
@@ -108,7 +108,7 @@ class PassServing:
 
 
 def serve_passes(case: ForwardPassCase, parts: RequestParts, notes: AnswerNotes) -> PassServing | None:
-    """What the cluster does with requests of these parts; None where its bandwidth is not known."""
+    """Estimates the serving of requests with these parts; None where the memory bandwidth is not known."""
     layout, cluster, calibration = case.layout, case.cluster, case.curves.calibration
     workload, load = case.resident.workload, case.load
     if case.assumed is None:
@@ -138,7 +138,7 @@ def serve_passes(case: ForwardPassCase, parts: RequestParts, notes: AnswerNotes)
 
 
 def _count_most_requests(case: ForwardPassCase, parts: RequestParts, notes: AnswerNotes) -> int:
-    """Requests of one pass: as the question says, at most those that the memory holds."""
+    """Returns the requests of one pass: those of the question, at most as many as the memory holds."""
     profile, workload = case.resident
     most = _MOST_REQUESTS if case.batching.most_requests is None else case.batching.most_requests
     limit = get_usable_bytes(case.cluster, workload)
@@ -146,13 +146,13 @@ def _count_most_requests(case: ForwardPassCase, parts: RequestParts, notes: Answ
         return most
     memory = estimate_inference_memory(profile, workload._replace(concurrency=case.layout.data), case.layout)
     if workload.pass_elements:
-        # Of a request, as many samples as a pass takes at a time.
+        # A request holds as many samples as a pass takes at a time.
         inside = max(part.samples for part, _ in parts.parts)
         fits = int(count_pass_requests(memory, workload, limit) / inside)
     else:
         fits = find_largest_concurrency(memory, workload, limit)
     if not fits:
-        detail = "a device does not hold the model and one request; the rates are those of one that does"
+        detail = "a device does not hold the model and one request; the rates assume one that does"
         notes.warn("DOES_NOT_FIT", "/cluster", detail)
     return max(1, min(most, fits))
 
@@ -160,7 +160,10 @@ def _count_most_requests(case: ForwardPassCase, parts: RequestParts, notes: Answ
 def _batch_requests(
     model: PassModel, load: RequestLoad, batching: PassBatching, replicas: int, most: float
 ) -> BatchedPasses:
-    """One replica under its share of the load; stages of a pipeline take the next pass each."""
+    """Batches the requests of one replica under its share of the load.
+
+    A pipeline takes a new pass per stage.
+    """
     stages = float(model.layout.pipeline)
     group = max(1.0, (load.concurrency or 1) / replicas / stages)
     sizes = np.unique([*np.round(np.geomspace(1.0, most, _POINTS)), min(group, most)])

@@ -1,4 +1,4 @@
-"""What a device draws in a run: from what it does where that is known."""
+"""Power of a device in a run, derived from its work where that is known."""
 
 from typing import NamedTuple
 
@@ -32,13 +32,13 @@ class DevicePower(NamedTuple):
 
     watts: Quantity
     limited: bool
-    """Whether a part of the work would draw more than the limit at the full clock."""
+    """True if a part of the work would draw more than the limit at the full clock."""
 
 
 def estimate_draw(run: Run) -> DevicePower | None:
-    """The draw that follows from the work of the run; None where its operators are not known.
+    """Returns the draw that follows from the work of the run; None where its operators are not known.
 
-    So it is under an assumed efficiency and for a bare number of parameters.
+    Operators are not known under an assumed efficiency and for a bare number of parameters.
     """
     curves, limit = run.case.curves, run.case.cluster.accelerator.power_limit_watts
     if limit is None:
@@ -57,7 +57,7 @@ def estimate_draw(run: Run) -> DevicePower | None:
 
 
 def list_training_works(run: TrainingRun) -> tuple[DeviceWork, ...] | None:
-    """One step, and what it waits for data."""
+    """Returns the works of one step, and its wait for data."""
     time, case = run.computing, run.case
     machine = build_machine(case.cluster.accelerator, case.curves.calibration.operators)
     if not isinstance(time, ModelledTime) or run.time is None or machine is None:
@@ -75,7 +75,7 @@ def list_training_works(run: TrainingRun) -> tuple[DeviceWork, ...] | None:
 
 
 def _compute_sustained_flops(case: InferenceCase) -> float | None:
-    """FLOP/s that matrices reach on the device; None where its bandwidth is not known."""
+    """Returns the FLOP/s that matrix products reach on the device; None where its bandwidth is not known."""
     machine = build_machine(case.cluster.accelerator, case.curves.calibration.operators)
     if machine is None:
         return None
@@ -84,11 +84,11 @@ def _compute_sustained_flops(case: InferenceCase) -> float | None:
 
 
 def _list_serving_works(case: ServingCase, serving: ServingEstimate) -> tuple[DeviceWork, ...] | None:
-    """A second: iterations as far as replicas have requests, and none."""
+    """Returns the works of a second: iterations while replicas have requests, idle time for the rest."""
     sustained = _compute_sustained_flops(case)
     if sustained is None:
         return None
-    # A disaggregated system is one server, whatever its sides consist of.
+    # A disaggregated system counts as one server.
     busy = 1.0 if isinstance(serving, DisaggregatedServing) else serving.replicas / case.replicas
     works, idle = [], 1.0
     for share, time in serving.computing:
@@ -101,7 +101,7 @@ def _list_serving_works(case: ServingCase, serving: ServingEstimate) -> tuple[De
 
 
 def _list_pass_works(case: ForwardPassCase, passing: PassServing) -> tuple[DeviceWork, ...] | None:
-    """A second: passes at the mean batch as far as replicas have requests, and none."""
+    """Returns the works of a second: passes at the mean batch while replicas have requests, and idle time."""
     sustained = _compute_sustained_flops(case)
     if sustained is None:
         return None
@@ -118,7 +118,7 @@ def _list_pass_works(case: ForwardPassCase, passing: PassServing) -> tuple[Devic
 def _average_draw(
     works: tuple[DeviceWork, ...], run: Run, limit: float, error: IntervalFactors
 ) -> DevicePower:
-    """The mean over works that follow each other, with its interval."""
+    """Returns the mean power over works that follow each other, with its interval."""
     curves, generation = run.case.curves, run.case.cluster.accelerator.generation
     rates = curves.calibration.power.get_rates(generation)
     is_measured = generation in curves.calibration.power.measured
@@ -139,7 +139,7 @@ def _average_draw(
 
 
 def find_draw_spread(curves: ReferenceCurves, generation: str, error: IntervalFactors) -> IntervalFactors:
-    """What an estimated draw is off by on a generation; more where none of it was measured."""
+    """Returns the spread of an estimated draw on a generation; wider where none of it was measured."""
     elsewhere = curves.device_power_elsewhere
     if generation in curves.calibration.power.measured or error.basis is not None:
         return error

@@ -1,4 +1,4 @@
-"""Checkpoints and failures of a training run, and how long it lasts with them."""
+"""Checkpoints and failures of a training run, and its duration with them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,11 +19,11 @@ from service.planning.reliability.interruptions import (
 from service.planning.units import HOUR_SECONDS
 
 _LEAST_GOODPUT = 1e-3
-"""Below it a run makes no progress worth planning."""
+"""Lowest goodput of a run that makes progress worth planning."""
 
 
 class CheckpointTimes(NamedTuple):
-    """What is saved, in bytes, and the seconds that follow; None for what is not known."""
+    """Size of a checkpoint in bytes, and the seconds that follow from it; None where not known."""
 
     bytes: float
     bytes_per_device: float
@@ -35,12 +35,12 @@ class CheckpointTimes(NamedTuple):
 
     @property
     def unsaved_seconds(self) -> float:
-        """Work since its start that a checkpoint does not protect while it is written in the background."""
+        """Seconds of work that a checkpoint does not protect while it is written in the background."""
         return (self.write_seconds or 0.0) if self.asynchronous else 0.0
 
 
 class FailureTimes(NamedTuple):
-    """Mean time between failures of the whole cluster and of a restart, in seconds."""
+    """Mean time between failures of the whole cluster, and seconds of a restart."""
 
     mtbf: Quantity
     restart: Quantity
@@ -49,9 +49,9 @@ class FailureTimes(NamedTuple):
 
 
 class RunInterruptions(NamedTuple):
-    """Checkpoints and failures of a run, and the time that it takes with them.
+    """Checkpoints and failures of a run, and its duration with them.
 
-    ``saved`` is what checkpoints cost where nothing fails, None where that is not known.
+    ``saved`` is the cost of checkpoints without failures, None where that is not known.
     """
 
     checkpoint: CheckpointTimes | None = None
@@ -63,11 +63,11 @@ class RunInterruptions(NamedTuple):
 
     @property
     def duration(self) -> Quantity | None:
-        """Expected duration; that without interruptions where what they cost is not known."""
+        """Expected duration; the duration without interruptions where their cost is not known."""
         return self.estimate_part(lambda elapsed: elapsed.total) or self.productive
 
     def estimate_part(self, pick: Callable[[ElapsedTime], float]) -> Quantity | None:
-        """What ``pick`` takes of the elapsed time; None where that is not known."""
+        """Returns the part of the elapsed time that ``pick`` selects; None where it is not known."""
         saved, productive = self.saved, self.productive
         if saved is None or productive is None:
             return None
@@ -99,7 +99,7 @@ def _build_checkpoint(case: TrainingCase, given: Checkpointing, notes: AnswerNot
         # The copy to the host and the write follow one another.
         stall += copy or 0.0
     if write is None:
-        detail = "without storage_bandwidth_bytes_per_second writing in the background takes no time here"
+        detail = "writing in the background takes no time: storage_bandwidth_bytes_per_second is not given"
         notes.add_gap("/checkpoint/write_seconds", "BANDWIDTH_REQUIRED", detail)
     load = write if given.read_rate is None else size / given.read_rate
     return CheckpointTimes(size, share, write, load, stall, given.is_asynchronous)
@@ -142,7 +142,7 @@ def _choose_interval(
         notes.add_gap("/checkpoint/interval_seconds", "BANDWIDTH_REQUIRED", "needs the stall of a checkpoint")
         return None
     best = daly_interval_seconds(checkpoint.stall_seconds, failures.mtbf.value)
-    # One is written before the next begins, and a step is not interrupted.
+    # A checkpoint is written before the next begins, and a step is not interrupted.
     chosen = max(best, checkpoint.unsaved_seconds, step.value if step else 0.0)
     return Quantity(chosen, chosen, chosen, failures.mtbf.basis)
 
@@ -150,13 +150,13 @@ def _choose_interval(
 def estimate_interruptions(
     case: TrainingCase, *, step: Quantity | None, productive: Quantity | None, notes: AnswerNotes
 ) -> RunInterruptions:
-    """Checkpoints and failures of a run of ``productive`` seconds, if the case has any."""
+    """Estimates checkpoints and failures of a run of ``productive`` seconds, if the case has any."""
     given, checkpoint = case.checkpointing, None
     if given is not None:
         checkpoint = _build_checkpoint(case, given, notes)
     failures = _build_failures(case, checkpoint)
     if failures and checkpoint and checkpoint.load_seconds is None:
-        detail = "without a bandwidth of the storage loading a checkpoint takes no time here"
+        detail = "loading a checkpoint takes no time: no bandwidth of the storage is given"
         notes.add_gap("/reliability/restart_seconds", "BANDWIDTH_REQUIRED", detail)
     if checkpoint and given is not None:
         interval = _choose_interval(given, checkpoint, failures, step, notes)
@@ -180,7 +180,10 @@ def estimate_interruptions(
 
 
 def _estimate_goodput(saved: RecoveryCosts, failures: FailureTimes | None) -> Quantity:
-    """The share of its time in which the run makes progress; refuses a run that makes next to none."""
+    """Returns the share of its time in which the run makes progress.
+
+    Refuses a run that makes next to none.
+    """
     if failures is None:
         return assumed(compute_goodput(saved))
     try:

@@ -1,4 +1,4 @@
-"""What renting the devices of a run costs: hours that it uses, and unused hours that are paid."""
+"""Cost of renting the devices of a run: hours that it uses, and unused hours that are billed."""
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -19,19 +19,19 @@ DEVICE_HOUR = "device_hour"
 
 
 class Rent(NamedTuple):
-    """The charges of a rental and what they are for."""
+    """Charges of a rental, with its terms and the device-hours that they bill."""
 
     charges: CurrencyCharges
     terms: RentalTerms
     instances: int
     paid: Quantity
-    """Device-hours."""
+    """Billed device-hours."""
     due_at_start: Decimal
     spot: SpotInterruptionTime | None = None
 
 
 def estimate_rent(run: Run, terms: RentalTerms, currencies: TotalCurrency) -> Rent | None:
-    """What renting the devices costs; None without an exchange rate or where the duration is not known."""
+    """Returns the rent of the devices; None without an exchange rate or where the duration is not known."""
     hours = estimate_device_hours(run)
     exchanged = _exchange_terms(terms, currencies, run.notes)
     duration = run.duration_seconds
@@ -42,15 +42,13 @@ def estimate_rent(run: Run, terms: RentalTerms, currencies: TotalCurrency) -> Re
         instances = terms.count_instances(run.case.cluster.accelerator_count)
         spot = estimate_spot_time(terms.spot, run, duration, instances)
     elif terms.option == "spot":
-        detail = (
-            "how often the devices are taken back is not given; the rent is that of a run that keeps them"
-        )
+        detail = "the interruption rate is not given; the rent is that of a run without interruptions"
         run.notes.warn("INTERRUPTIONS_NOT_COUNTED", "/rental", detail)
     return _charge_rent(exchanged, run, hours, duration, spot)
 
 
 def _exchange_terms(terms: RentalTerms, currencies: TotalCurrency, notes: AnswerNotes) -> RentalTerms | None:
-    """The terms in the currency of the totals."""
+    """Returns the terms in the currency of the totals."""
     price = currencies.exchange_price(terms.price, "/rent/total", notes)
     if price is None:
         return None
@@ -85,7 +83,7 @@ def _charge_rent(
 def _list_unused_hours(
     terms: RentalTerms, duration: Quantity, spot: SpotInterruptionTime | None, devices: float
 ) -> Iterator[tuple[str, Quantity]]:
-    """Device-hours that the terms make the run pay in addition to its own."""
+    """Yields the device-hours that the terms bill in addition to the run's own."""
     if terms.term_hours is not None:
         idle = _build_committed_hours(terms, terms.term_hours, devices, lambda found: found.idle)
         yield "idle_commitment", _evaluate_at_ends(idle, duration)
@@ -122,7 +120,7 @@ def _charge_upfront(terms: RentalTerms, duration: Quantity, devices: float) -> C
 
 
 def _charge_least_spend(terms: RentalTerms, duration: Quantity, devices: float) -> CurrencyCharges | None:
-    """What the hours of a commitment fall short of the least that it is sold for."""
+    """Returns the amount by which the hours of a commitment fall short of its minimum spend."""
     least = terms.least_spend_per_hour
     if least is None or terms.term_hours is None:
         return None
@@ -138,7 +136,7 @@ def _charge_least_spend(terms: RentalTerms, duration: Quantity, devices: float) 
 def _build_committed_hours(
     terms: RentalTerms, term_hours: float, devices: float, pick: Callable[[RentCommitment], float]
 ) -> Callable[[float], float]:
-    """What ``pick`` takes of the commitment of so many devices, by the seconds that the run lasts."""
+    """Returns a function from seconds of the run to the part of the commitment that ``pick`` selects."""
 
     def count_committed_hours(seconds: float) -> float:
         return devices * pick(compute_commitment(seconds / HOUR_SECONDS, term_hours, terms.idle_share))
@@ -147,19 +145,19 @@ def _build_committed_hours(
 
 
 def _evaluate_at_ends(formula: Callable[[float], float], given: Quantity) -> Quantity:
-    """``formula`` at the value and both ends of ``given``, which it may not follow in order."""
+    """Evaluates ``formula`` at the value and both ends of ``given``; it need not be monotonic."""
     value, low, high, basis = given
     return Quantity(formula(value), formula(low), formula(high), basis)
 
 
 def _add_hours(parts: list[Quantity]) -> Quantity:
-    """The sum of parts that belong together, end by end."""
+    """Returns the sum of fully correlated parts, end by end."""
     value, low, high = map(sum, zip(*(part[:3] for part in parts), strict=True))
     return Quantity(value, min(low, value), max(high, value), weakest(*parts))
 
 
 def _list_used_hours(run: Run, hours: Quantity) -> Iterator[tuple[str, Quantity]]:
-    """The device-hours of the run by what they are spent on: progress, waiting, checkpoints, failures."""
+    """Yields the device-hours of the run by use: progress, waiting, checkpoints, lost work, restarts."""
     if not isinstance(run, TrainingRun):
         yield "rental", hours
         return

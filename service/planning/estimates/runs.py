@@ -1,4 +1,4 @@
-"""The run of a case: rates of the whole cluster, and how long it lasts."""
+"""Run of a case: rates of the whole cluster, and its duration."""
 
 from typing import NamedTuple
 
@@ -16,36 +16,36 @@ from service.planning.units import GIGABYTE_BYTES
 
 
 class TrainingRun(NamedTuple):
-    """A model in training; without ``time`` its rate is not known, and ``notes`` say why."""
+    """A model in training; without ``time`` its rate is not known, and ``notes`` give the reason."""
 
     case: TrainingCase
     notes: AnswerNotes
     peak_flops_per_second: float
     time: TrainingTime | ModelledTime | None = None
     duration_seconds: Quantity | None = None
-    """With checkpoints and failures."""
+    """Duration with checkpoints and failures."""
     tokens: Quantity | None = None
-    """Trained on over the whole run."""
+    """Tokens trained on over the whole run."""
     total_flops: float | None = None
     working_time: TrainingTime | ModelledTime | None = None
-    """``time`` without waiting for data; None where nothing is waited for."""
+    """``time`` without waiting for data; None where the run does not wait."""
     data: DataPipelineTime | None = None
-    """What the devices wait for data; ``time`` counts it."""
+    """Time that the devices wait for data; ``time`` includes it."""
     known: StepContext | None = None
-    """What the step of ``time`` shares with changed ones."""
+    """Part of the step of ``time`` that changed steps share with it."""
     generated: RolloutGeneration | None = None
-    """A rollout of a policy; ``time`` counts a step's share of it."""
+    """A rollout of a policy; ``time`` includes a step's share of it."""
     interruptions: RunInterruptions = RunInterruptions()
-    """Checkpoints and failures; ``duration_seconds`` counts them."""
+    """Checkpoints and failures; ``duration_seconds`` includes them."""
 
     @property
     def computing(self) -> TrainingTime | ModelledTime | None:
-        """The time without waiting for data."""
+        """Time without waiting for data."""
         return self.working_time or self.time
 
     @property
     def tokens_of_sample(self) -> float | None:
-        """Tokens of what a rate counts: 1, or those of a sample; None for a model that takes no tokens."""
+        """Tokens of the unit that a rate counts: 1, or those of a sample; None for a model without tokens."""
         profile = self.case.profile
         if profile.sampled is None or profile.sample is None:
             return 1.0
@@ -62,9 +62,9 @@ class ServingRun(NamedTuple):
     serving: ServingEstimate | ServingTime | None = None
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
-    """Generated over the whole run."""
+    """Tokens generated over the whole run."""
     requests: Quantity | None = None
-    """Answered over the whole run."""
+    """Requests answered over the whole run."""
 
 
 class ForwardPassRun(NamedTuple):
@@ -77,23 +77,23 @@ class ForwardPassRun(NamedTuple):
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     requests: Quantity | None = None
-    """Answered over the whole run."""
+    """Requests answered over the whole run."""
 
 
 Run = TrainingRun | ServingRun | ForwardPassRun
 
 
 def describe_unmodelled(kinds: frozenset[str]) -> tuple[str, str]:
-    """Code and detail of the gap that a model with layers of ``kinds`` has in place of a rate."""
+    """Returns code and detail of the gap that replaces the rate of a model with layers of ``kinds``."""
     names = ", ".join(sorted(kinds))
     return "LAYER_KIND_NOT_MODELLED", f"the work of layers of kind {names} is not modelled"
 
 
 def warn_too_large(notes: AnswerNotes, total: float, usable: float) -> None:
-    """The rates are answered, of devices that hold it."""
+    """Warns that a device does not hold the case; the rates assume devices that do."""
     notes.warn(
         "DOES_NOT_FIT",
         "/cluster",
         f"a device needs {total / GIGABYTE_BYTES:.1f} GB and may use {usable / GIGABYTE_BYTES:.1f} GB; "
-        "the rates are those of devices with enough memory",
+        "the rates assume devices with enough memory",
     )

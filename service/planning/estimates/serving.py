@@ -1,4 +1,4 @@
-"""A served model: the load of each replica, what it then does, and how sure that is."""
+"""Estimate of a served model: the load of each replica, its latencies and rates, and their intervals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,11 +46,11 @@ from service.planning.quantity import EvidenceBasis, IntervalFactors, Quantity, 
 from service.planning.workload import HorizonUnit
 
 SIMULATED_REQUESTS = 2000
-"""Of one replica, where the question does not say."""
+"""Simulated requests of one replica, where the question gives no number."""
 
 
 def do_nothing() -> None:
-    """What is called between the pieces of long work unless the caller has something to check."""
+    """Default of callbacks that are called between the pieces of long work."""
 
 
 class ServingSpreads(NamedTuple):
@@ -64,7 +64,7 @@ class ServingSpreads(NamedTuple):
 
     @property
     def of_time(self) -> tuple[str, ...]:
-        """Calibrations that moved latencies or rates."""
+        """Calibrations that changed latencies or rates."""
         latencies = (*self.first_token.calibration_ids, *self.output_token.calibration_ids)
         return (*latencies, *self.rate.calibration_ids)
 
@@ -74,7 +74,10 @@ _FAMILIES = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_powe
 
 @dataclass(frozen=True, kw_only=True)
 class ServingEstimate:
-    """What a cluster does: ``served`` is one of ``replicas`` equal ones that have requests."""
+    """Serving by a cluster.
+
+    ``served`` is the load of one of ``replicas`` equal replicas that have requests.
+    """
 
     served: ServedLoad
     model: IterationModel
@@ -82,24 +85,24 @@ class ServingEstimate:
     load: ReplicaLoad
     replicas: float
     ranks: int
-    """Groups of devices of a replica, each with a batch of its own."""
+    """Groups of devices of a replica, each with its own batch."""
     held: float | None
-    """Requests that a replica holds, parts of one included; None where the capacity is unknown."""
+    """Requests that a replica holds, fractions included; None where the capacity is unknown."""
     case: InferenceCase
 
     @property
     def prefilling(self) -> IterationModel:
-        """Of the devices that compute prompts."""
+        """Iterations of the devices that compute prompts."""
         return self.model
 
     @cached_property
     def basis(self) -> EvidenceBasis:
-        """The evidence behind the rates of operators."""
+        """Evidence behind the rates of operators."""
         return self.model.machine.rates.get_work_basis(self.model.narrow)
 
     @cached_property
     def spreads(self) -> ServingSpreads:
-        """Of the nearest system that was measured, over the range of own devices where those were."""
+        """Spreads of the nearest measured system, widened by the range of a tenant's measured devices."""
         case, together = self.case, self.load.is_all_at_once
         families = [resolve_family(family, all_at_once=together) for family in _FAMILIES]
         count = case.profile.parameter_count
@@ -129,7 +132,7 @@ class ServingEstimate:
         )
 
     def apply_corrections(self, spreads: ServingSpreads) -> ServingSpreads:
-        """Corrected by what the tenant measured of runs like this one."""
+        """Corrects the spreads by a tenant's measurements of runs like this one."""
         if self.case.curves.local is None:
             return spreads
         setting = self.setting
@@ -141,7 +144,7 @@ class ServingEstimate:
 
     @property
     def setting(self) -> RunSetting:
-        """What the run is of, beside others that were measured."""
+        """Setting of the run by which measured runs are told apart."""
         case, served, load = self.case, self.served, self.load
         workload, layout, system = case.workload, case.layout, case.system
         requests = load.concurrency or served.requests_per_second * served.request_seconds.mean
@@ -157,15 +160,15 @@ class ServingEstimate:
                 case.load.proposals,
                 case.encoding is not None,
             ),
-            # Replicas of one model do the same beside each other.
+            # Replicas of one model do not affect each other.
             layout=layout._replace(data=layout.expert),
             load=load_setting(requests, load.computed_tokens, load.outputs.mean),
         )
 
     def _derive_rate_spread(self, spreads: ServingSpreads) -> ServingSpreads:
-        """A constant number of requests answers as many as its latencies allow (Little 1961).
+        """Corrects the rate of a constant number of requests by their measured latencies (Little 1961).
 
-        So it is where latencies were measured and rates were not.
+        Returns the spreads unchanged where rates were measured, or latencies were not.
         """
         moved = (*spreads.first_token.calibration_ids, *spreads.output_token.calibration_ids)
         if spreads.rate.calibration_ids or not moved or self.load.rate_per_second is not None:
@@ -177,23 +180,23 @@ class ServingEstimate:
 
     @property
     def computing(self) -> tuple[tuple[float, IterationTime], ...]:
-        """Shares of the time of busy replicas, and the iteration that fills each."""
+        """Shares of the time of busy replicas, with the iteration that fills each."""
         return ((self.served.utilization, self.served.iteration),)
 
     @property
     def time_to_first_token_seconds(self) -> Quantity:
-        """Mean over requests."""
+        """Mean over requests, in seconds."""
         return self.to_first_token_time(self.served.time_to_first_token_seconds.mean)
 
     @property
     def time_per_output_token_seconds(self) -> Quantity | None:
-        """Mean over requests; None where no request has a second token."""
+        """Mean over requests, in seconds; None where no request has a second token."""
         each = self.served.time_per_output_token_seconds
         return each and self.to_output_token_time(each.mean)
 
     @property
     def request_seconds(self) -> Quantity:
-        """Mean over requests."""
+        """Mean over requests, in seconds."""
         first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
         return combine(
             lambda before, behind: before + behind,
@@ -203,12 +206,12 @@ class ServingEstimate:
 
     @property
     def most_requests_per_second(self) -> Quantity:
-        """The rate that the cluster cannot pass."""
+        """Highest rate of the cluster."""
         return self.spreads.rate.around(self.served.most_requests_per_second * self.replicas, self.basis)
 
     @property
     def requests_per_second(self) -> Quantity:
-        """Of the whole cluster; as many as arrive, where that is what limits them."""
+        """Requests per second of the whole cluster; the arrival rate where that limits them."""
         rate, arriving = self.served.requests_per_second * self.replicas, self.load.rate_per_second
         if arriving is None:
             return self.spreads.rate.around(rate, self.basis)
@@ -221,7 +224,7 @@ class ServingEstimate:
 
     @property
     def requests_inside(self) -> float:
-        """Requests that hold a place on one rank of a replica, on average (Little 1961)."""
+        """Mean number of requests that hold a place on one rank of a replica (Little 1961)."""
         served = self.served
         inside = served.requests_per_second * served.request_seconds.mean - served.waiting
         most = compute_request_capacity(self.server, self.load)
@@ -229,7 +232,7 @@ class ServingEstimate:
 
     @property
     def phases(self) -> tuple[TimedPhase, ...]:
-        """Where the time of a request goes: its wait, its prompt, its further tokens."""
+        """Phases of a request's time: waiting, encoder, prefill, decode."""
         first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
         rate = self.served.requests_per_second
         waiting = min(self.served.waiting / rate, first) if rate else 0.0
@@ -250,7 +253,7 @@ class ServingEstimate:
 
     @cached_property
     def prefill_iteration(self) -> IterationTime:
-        """An iteration with prompt tokens alone: of one request, as many as the engine takes at a time."""
+        """An iteration with prompt tokens of one request alone, up to the tokens of an iteration."""
         load, prompt = self.load, self.load.computed_tokens
         # A prompt is computed on one rank.
         most = self.server.batched_tokens / self.server.ranks
@@ -260,15 +263,15 @@ class ServingEstimate:
         )
 
     def to_first_token_time(self, seconds: float) -> Quantity:
-        """A time before the first token, with its interval."""
+        """Returns a time before the first token, with its interval."""
         return self.spreads.first_token.around(seconds, _find_basis(self.prefill_iteration, self.prefilling))
 
     def to_output_token_time(self, seconds: float) -> Quantity:
-        """A time behind the first token, with its interval."""
+        """Returns a time after the first token, with its interval."""
         return self.spreads.output_token.around(seconds, _find_basis(self.served.iteration, self.model))
 
     def estimate_goodput(self, levels: LatencyLimits) -> Quantity:
-        """Share of the requests within ``levels``, by latencies at the ends of their intervals."""
+        """Returns the share of requests within ``levels``, by latencies at the ends of their intervals."""
         first, each, *_ = self.spreads
         value, low, high = (
             self.served.compute_goodput(_shrink_levels(levels, factors))
@@ -282,7 +285,7 @@ class ServingEstimate:
 
     @property
     def limit(self) -> str:
-        """What keeps the rate where it is."""
+        """Limit of the rate: concurrency, arrivals, rate, cache or max_num_seqs."""
         if not self.served.saturated:
             return "concurrency" if self.load.rate_per_second is None else "arrivals"
         places = compute_request_capacity(self.server, self.load)
@@ -293,11 +296,11 @@ class ServingEstimate:
 
 
 _FULL = 0.9
-"""Share of the places from which a batch is full: the others have their prompts computed."""
+"""Share of places from which a batch counts as full: the other places compute prompts."""
 
 
 def _shrink_levels(levels: LatencyLimits, factors: tuple[float, float]) -> LatencyLimits:
-    """Levels that leave room for latencies which are ``factors`` of the estimated ones."""
+    """Divides the levels by ``factors``, the ratios of actual to estimated latencies."""
     first, each = factors
     whole = max(factors) if max(factors) > 1.0 else min(factors)
     return LatencyLimits(
@@ -306,7 +309,10 @@ def _shrink_levels(levels: LatencyLimits, factors: tuple[float, float]) -> Laten
 
 
 def _find_basis(iteration: IterationTime, model: IterationModel) -> EvidenceBasis:
-    """The evidence behind what takes most of an iteration; behind all of it where that is no operator."""
+    """Returns the evidence behind the largest part of an iteration.
+
+    Behind all of it if that is no operator.
+    """
     rates = model.machine.rates
     if not rates.bases:
         return rates.basis
@@ -319,12 +325,12 @@ def _find_basis(iteration: IterationTime, model: IterationModel) -> EvidenceBasi
 
 
 def _invert_spread(spread: IntervalFactors) -> IntervalFactors:
-    """The spread of a time from that of a rate, and the reverse."""
+    """Returns the spread of a rate from that of a time, and the reverse."""
     return IntervalFactors(1.0 / spread.high, 1.0 / spread.low, spread.source)
 
 
 def find_bound(time: IterationTime) -> TimeBound:
-    """What takes most of an iteration."""
+    """Returns the resource that the largest part of an iteration is bound by."""
     compute = time.compute_bound_seconds
     parts = {
         TimeBound.COMPUTE: compute,
@@ -338,9 +344,10 @@ def find_bound(time: IterationTime) -> TimeBound:
 def estimate_serving(
     case: InferenceCase, simulation: Simulation | None = None, between: Callable[[], None] = do_nothing
 ) -> ServingEstimate | None:
-    """What the cluster does; None where the device does not say enough.
+    """Estimates the serving by the cluster; None where the data of the device do not suffice.
 
-    A device that holds no request is no limit. ``between`` is called now and then in a simulation.
+    A device that holds no request does not limit the rate. ``between`` is called repeatedly during a
+    simulation.
     """
     model = build_iterations(case)
     if model is None:
@@ -383,7 +390,7 @@ def _simulate_load(
     simulation: Simulation,
     between: Callable[[], None],
 ) -> ServedLoad:
-    """Requests followed one by one; a burst that is longer than a simulation is taken for a steady load."""
+    """Simulates each request; a burst longer than a simulation is simulated as a steady load."""
     if (load.burst_requests or 0.0) > MOST_SIMULATED:
         load = load._replace(burst_requests=None)
     seed, seconds = simulation.seed, simulation.duration_seconds
@@ -398,13 +405,13 @@ def _simulate_load(
 
 
 def _check_work(server: ReplicaServer, load: ReplicaLoad, requests: float) -> None:
-    """Refuse a simulation of too many iterations: those of the requests at the start, and of long prompts."""
+    """Refuses a simulation of too many iterations: requests at the start and long prompts count too."""
     followed = max(requests, load.burst_requests or 0.0) + (load.concurrency or 0.0)
     check_length(followed * max(1.0, load.inputs.longest / server.batched_tokens))
 
 
 def build_server(case: InferenceCase, held: float | None) -> ReplicaServer:
-    """One replica of the engine: ``expert`` ranks, each with a batch and a cache of its own."""
+    """Builds one replica of the engine: ``expert`` ranks, each with its own batch and cache."""
     workload, layout, asked = case.workload, case.layout, case.load
     rules, ranks = workload.rules, layout.expert
     most = workload.most_requests
@@ -426,14 +433,14 @@ def build_server(case: InferenceCase, held: float | None) -> ReplicaServer:
 
 
 def count_replica_requests(case: InferenceCase, limit_bytes: float) -> float:
-    """Requests of the mean length that a replica holds, each with what it keeps beside tokens."""
+    """Returns the requests of the mean length that a replica holds, with their memory beside tokens."""
     workload, layout = case.workload._replace(concurrency=case.layout.data), case.layout
     memory = estimate_inference_memory(case.profile, workload, layout)
     return compute_fitting_requests(memory, workload, limit_bytes) * layout.expert
 
 
 def build_load(case: InferenceCase, replicas: int) -> ReplicaLoad:
-    """The load of one of ``replicas``: an even share."""
+    """Returns the load of one of ``replicas``: an even share."""
     workload, asked = case.workload, case.load
     horizon = workload.horizon
     burst = None
@@ -457,7 +464,7 @@ def build_load(case: InferenceCase, replicas: int) -> ReplicaLoad:
 
 
 def _build_arrivals(load: RequestLoad, replicas: int) -> Arrivals:
-    """Those of one replica: of a trace, each takes one after the other."""
+    """Returns the arrivals at one replica; replicas take the requests of a trace in turn."""
     times = load.at_seconds[::replicas]
     if len(times) > 1 and times[-1] > times[0]:
         return Arrivals(ArrivalProcess.TRACE, times)
@@ -465,7 +472,7 @@ def _build_arrivals(load: RequestLoad, replicas: int) -> Arrivals:
 
 
 def build_speculation(case: InferenceCase, proposals: TokenProposals) -> Speculation:
-    """How tokens are proposed: by a draft on the same devices, by a layer of the model, or from the text."""
+    """Builds the proposals of tokens: by a draft on the same devices, a layer of the model, or the text."""
     workload, layout = case.workload, case.layout
     draft, share = workload.draft, 0.0
     model = None

@@ -1,4 +1,4 @@
-"""Changes to a served model that are worth trying, each estimated anew."""
+"""Changes to a served model that are worth trying, each with a new estimate."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,15 +12,15 @@ from service.planning.inference import IterationTime
 from service.planning.precision import NumberFormat
 
 LEAST_GAIN = 0.02
-"""Share below which a change is not worth naming."""
+"""Share of the gain below which a change is not listed."""
 MOST_ADVICE = 3
 _FEW_BITS = 8.0
 _LARGE_PART = 0.1
-"""Share of an iteration from which what shortens it is asked for."""
+"""Share of an iteration from which changes that shorten it are estimated."""
 
 
 class ServingChange(NamedTuple):
-    """One thing that may be changed, and what it moves."""
+    """One possible change, with its description and its effect."""
 
     code: str
     what: str
@@ -29,7 +29,7 @@ class ServingChange(NamedTuple):
 
 
 def list_serving_advice(serving: ServingEstimate, case: ServingCase) -> list[Advice]:
-    """Single changes that shorten a request or raise the rate; the largest gain first."""
+    """Returns single changes that shorten a request or raise the rate; the largest gain first."""
     found: list[Advice] = []
     for change in _list_changes(case, serving):
         changed = estimate_serving(change.case)
@@ -42,9 +42,9 @@ def list_serving_advice(serving: ServingEstimate, case: ServingCase) -> list[Adv
 
 
 def _compare_serving(before: ServingEstimate, after: ServingEstimate) -> tuple[float, str]:
-    """Share of the time of a token that a change saves: of a request, or of the cluster where it is full.
+    """Returns the share of the time of a request that a change saves, or of the cluster's where it is full.
 
-    Both by the formulas alone: what was measured of one of them says less of the other.
+    Both estimates are uncorrected: measurements of one of them say less about the other.
     """
     served, changed = before.served, after.served
     rate = served.requests_per_second * before.replicas / (changed.requests_per_second * after.replicas)
@@ -60,7 +60,7 @@ def _compare_serving(before: ServingEstimate, after: ServingEstimate) -> tuple[f
 
 
 def _list_changes(case: ServingCase, serving: ServingEstimate) -> Iterator[ServingChange]:
-    """Changes that the parts of an iteration speak for; what would hardly move is not asked."""
+    """Yields changes of the large parts of an iteration; changes that would hardly matter are left out."""
     workload, time = case.workload, serving.served.iteration
     yield from _list_precision_changes(case, time, serving.limit)
     if not workload.cuda_graphs and _compute_share(time, time.launch) > _LARGE_PART:
@@ -91,7 +91,7 @@ def _list_precision_changes(case: ServingCase, time: IterationTime, limit: str) 
 
 
 def _list_layout_changes(case: ServingCase, time: IterationTime) -> Iterator[ServingChange]:
-    """Half of the replicas, twice as wide; where devices wait for each other, twice as many."""
+    """Yields half of the replicas, twice as wide; where communication is large, twice as many replicas."""
     layout, heads = case.layout, [work.query_heads for work in case.profile.attention]
     if layout.expert > 1 or layout.expert_tensor is not None:
         return

@@ -1,4 +1,4 @@
-"""The run of a served model."""
+"""Run of a served model."""
 
 from collections.abc import Callable
 
@@ -27,9 +27,9 @@ ROOFLINE_CITATION = "operators, collectives and launches of an iteration; "
 def run_serving(
     case: ServingCase, notes: AnswerNotes, between: Callable[[], None] = do_nothing
 ) -> ServingRun:
-    """The run of a model that generates tokens; what is not known of it is a gap.
+    """Estimates the run of a model that generates tokens; a figure that is not known is a gap.
 
-    ``between`` is called now and then while requests are simulated.
+    ``between`` is called repeatedly while requests are simulated.
     """
     profile, unknown = case.profile, case.unknown
     run = ServingRun(case, notes, compute_peak(case.cluster, case.workload)[1])
@@ -51,7 +51,7 @@ def run_serving(
 
 
 def run_passes(case: ForwardPassCase, notes: AnswerNotes) -> ForwardPassRun:
-    """The run of requests that are forward passes; what is not known of it is a gap."""
+    """Estimates the run of requests that are forward passes; a figure that is not known is a gap."""
     run = ForwardPassRun(case, notes, compute_peak(case.cluster, case.workload)[1])
     run = run._replace(duration_seconds=_get_known_duration(case.workload.horizon))
     if case.unknown is not None:
@@ -80,7 +80,7 @@ def _get_known_duration(horizon: Horizon | None) -> Quantity | None:
 
 
 def list_unserved_kinds(profile: ModelProfile) -> frozenset[str]:
-    """Kinds whose work is not modelled: of a model with an encoder those of its decoder."""
+    """Returns the kinds whose work is not modelled; for a model with an encoder, those of its decoder."""
     if profile.sampled is None:
         return profile.unmodelled_kinds
     inputs = {item.kind for item in profile.sampled.inputs}
@@ -88,7 +88,7 @@ def list_unserved_kinds(profile: ModelProfile) -> frozenset[str]:
 
 
 def warn_of_defaulted_bandwidth(shares: AssumedShares, notes: AnswerNotes) -> None:
-    """The bandwidth is used to the same share as the peak rate where the question assumes one share alone."""
+    """Warns that the bandwidth is assumed to be used to the same share as the peak rate."""
     if shares.bandwidth_utilization is None:
         notes.warn(
             "BANDWIDTH_UTILIZATION_DEFAULTED",
@@ -98,7 +98,7 @@ def warn_of_defaulted_bandwidth(shares: AssumedShares, notes: AnswerNotes) -> No
 
 
 def _run_iterations(run: ServingRun, between: Callable[[], None]) -> ServingRun:
-    """The run in the time of the iterations of its engine."""
+    """Estimates the run from the time of the iterations of its engine."""
     case, notes, pools = run.case, run.notes, run.case.disaggregation
     serving: ServingEstimate | None
     if pools is None:
@@ -122,12 +122,12 @@ def _run_iterations(run: ServingRun, between: Callable[[], None]) -> ServingRun:
 
 
 def cite_iterations(serving: ServingEstimate, notes: AnswerNotes) -> None:
-    """Name what the time of iterations rests on."""
+    """Cites the sources of the time of iterations."""
     notes.cite_reference("/efficiency", ROOFLINE_CITATION + serving.spreads.output_token.source)
 
 
 def _warn_of_room(case: InferenceCase, serving: ServingEstimate, notes: AnswerNotes) -> None:
-    """Requests that find no replica or no room."""
+    """Warns of requests that find no replica or no memory."""
     workload, layout, concurrency = case.workload, case.layout, case.load.concurrency
     limit = get_usable_bytes(case.cluster, workload)
     if concurrency is not None:
@@ -152,7 +152,7 @@ def _warn_of_saturation(notes: AnswerNotes, most_per_second: float) -> None:
 
 
 def _warn_of_load(serving: ServingEstimate, notes: AnswerNotes) -> None:
-    """More than the cluster can serve at a time, or at all."""
+    """Warns of more requests than the cluster can serve at a time, or at all."""
     if not serving.served.saturated:
         return
     if serving.load.rate_per_second is not None:
@@ -165,12 +165,12 @@ def _warn_of_load(serving: ServingEstimate, notes: AnswerNotes) -> None:
 
 
 def _run_roofline(run: ServingRun, shares: AssumedShares, bandwidth: float) -> ServingRun:
-    """The run of a constant number of requests at the assumed shares of rate and bandwidth."""
+    """Estimates the run of a constant number of requests at assumed shares of rate and bandwidth."""
     case, notes, layout = run.case, run.notes, run.case.layout
-    # At assumed shares a prompt is its tokens alone.
+    # At assumed shares, a prompt consists of its tokens alone.
     workload = case.workload._replace(input_tokens=case.prompt_tokens, source_tokens=None)
     if case.load.concurrency is None:
-        detail = "at assumed shares requests are a constant number: give concurrency, or leave efficiency out"
+        detail = "assumed shares need a constant number of requests: give concurrency, or omit efficiency"
         notes.add_gap(_RATE, "CONCURRENCY_REQUIRED", detail)
         return run
     warn_of_defaulted_bandwidth(shares, notes)
@@ -178,7 +178,7 @@ def _run_roofline(run: ServingRun, shares: AssumedShares, bandwidth: float) -> S
     utilization, share = efficiency.shares
     _warn_of_idle_replicas(notes, workload.concurrency, layout.data)
     if case.load.proposals is not None:
-        detail = "at assumed shares a pass makes one token"
+        detail = "at assumed shares a forward pass generates one token"
         notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
     serving = estimate_serving_time(
         case.profile,
@@ -193,7 +193,7 @@ def _run_roofline(run: ServingRun, shares: AssumedShares, bandwidth: float) -> S
 
 
 def _cap_concurrency(case: ServingCase, workload: InferenceWorkload, notes: AnswerNotes) -> InferenceWorkload:
-    """The workload with as many requests at a time as the cache holds."""
+    """Returns the workload with its concurrency capped at the requests that the cache holds."""
     layout, limit = case.layout, get_usable_bytes(case.cluster, workload)
     if limit is None:
         return workload
@@ -221,7 +221,7 @@ def _apply_horizon(run: ServingRun, requests: Quantity) -> ServingRun:
 def _follow_horizon(
     workload: InferenceWorkload, duration: Quantity | None, requests_per_second: Quantity
 ) -> tuple[Quantity | None, Quantity | None, Quantity | None]:
-    """Duration, tokens and requests of the run: how long a number lasts, or how many a time answers."""
+    """Returns duration, tokens and requests of the run, from the amount or the duration of its horizon."""
     outputs, horizon = workload.output_tokens, workload.horizon
     if horizon is None:
         return duration, None, None

@@ -1,4 +1,4 @@
-"""What a run is of, as measured runs of one's own are told apart."""
+"""Settings of runs, by which a tenant's own measured runs are told apart."""
 
 import math
 
@@ -10,7 +10,7 @@ from service.planning.workload import TrainingWorkload
 
 
 def build_load_logarithms(*amounts: float) -> tuple[float, ...]:
-    """Logarithms of what a load is made of; less than one counts as one."""
+    """Returns the logarithms of the amounts of a load; amounts below one count as one."""
     return tuple(math.log(max(amount, 1.0)) for amount in amounts)
 
 
@@ -21,7 +21,7 @@ def build_training_setting(
     device: str | None,
     device_count: int,
 ) -> RunSetting:
-    """A model in training; ``device`` is None where the question names none."""
+    """Returns the setting of a model in training; ``device`` is None where the question names none."""
     return RunSetting(
         group=RunGroup("training", workload.framework.value, device, profile.parameter_count),
         system=(
@@ -38,13 +38,13 @@ def build_training_setting(
 
 
 def build_case_setting(case: TrainingCase) -> RunSetting:
-    """What a case of training is of."""
+    """Returns the setting of a training case."""
     device, count = case.accelerator_id, case.cluster.accelerator_count
     return build_training_setting(case.profile, case.workload, case.layout, device, count)
 
 
 def build_memory_setting(case: InferenceCase) -> RunSetting:
-    """What a served model is of whose memory is asked for."""
+    """Returns the setting of a served model whose memory is estimated."""
     profile, workload = case.resident
     system, layout = case.system, case.layout
     requests = workload.mean_requests(int(layout.data))

@@ -1,4 +1,4 @@
-"""Spot devices: what it costs that the provider takes them back now and then."""
+"""Time that a run on spot devices loses to interruptions by the provider."""
 
 from operator import add
 from typing import NamedTuple
@@ -11,26 +11,26 @@ from service.planning.quantity import EvidenceBasis, Quantity, assumed, combine,
 from service.planning.reliability.interruptions import RecoveryCosts
 
 _MOST = 1e3
-"""Times as long as without interruptions; a run that takes longer makes no progress worth planning."""
+"""Ratio to the time without interruptions; a run that takes longer makes no progress worth planning."""
 
 
 class SpotInterruptionTime(NamedTuple):
-    """How much longer a run takes, in seconds of every device."""
+    """Additional and total duration of an interrupted run, in seconds of every device."""
 
     extra: Quantity
     lasting: Quantity
     interruptions: float
     mtbf_seconds: float | None
-    """Of all instances together; None where none is expected."""
+    """Mean time between interruptions of all instances together; None where none is expected."""
 
 
 def estimate_spot_time(
     terms: SpotTerms, run: Run, duration: Quantity, instances: int
 ) -> SpotInterruptionTime:
-    """The expected time of a run on ``instances`` that may be taken back.
+    """Returns the expected time of a run on ``instances`` that the provider may take back.
 
     Raises:
-        PlanningError: interruptions never let the run end, or what a checkpoint stops is not known.
+        PlanningError: The interruptions never let the run end, or the stall of a checkpoint is not known.
     """
     rate = terms.interruptions_per_hour
     if not rate:
@@ -54,15 +54,15 @@ def _choose_restart(terms: SpotTerms, run: Run) -> Quantity:
 def _interrupt_training(
     run: TrainingRun, duration: Quantity, mtbf: float, restart: Quantity
 ) -> SpotInterruptionTime:
-    """Interruptions and the failures that the duration counts; either loses work since a checkpoint."""
+    """Adds interruptions to the failures in the duration; either loses the work since a checkpoint."""
     found, fixed = run.interruptions, False
     productive = found.productive or duration
     checkpoint, recovery = found.checkpoint, RecoveryCosts(productive.value, 0.0)
     if checkpoint is None:
-        detail = "without checkpointing every interruption starts the run anew"
+        detail = "without checkpointing every interruption restarts the run from its beginning"
         run.notes.warn("CHECKPOINTING_NOT_GIVEN", "/workload/checkpointing", detail)
     elif checkpoint.stall_seconds is None:
-        detail = "an interrupted run needs to know what a checkpoint stops: give stall_seconds or bandwidths"
+        detail = "the stall of a checkpoint is not known: give stall_seconds or bandwidths"
         raise PlanningError("CHECKPOINT_UNKNOWN", "/workload/checkpointing/stall_seconds", detail)
     else:
         given = run.case.checkpointing
@@ -74,7 +74,7 @@ def _interrupt_training(
 
     failures = found.failures if found.saved is not None else None
     none = (None,) * 3
-    # At the low ends progress is short, restarts are quick and failures rare.
+    # At the low ends, progress is short, restarts are quick and failures rare.
     between = none if failures is None else inverted(failures.mtbf)[:3]
     again = (0.0,) * 3 if failures is None else failures.restart[:3]
     ends = zip(productive[:3], between, again, restart[:3], strict=True)
@@ -99,7 +99,7 @@ def _interrupt_training(
     if high.elapsed.total > _MOST * productive.high:
         raise _describe_no_progress()
     basis = weakest(duration, restart)
-    # Checkpoints that suit interruptions may suit failures better too; what is gained so is not theirs.
+    # An interval that suits interruptions may suit failures better too; that gain is not counted.
     longer = [
         max(0.0, found.elapsed.total - before)
         for found, before in zip((value, low, high), duration[:3], strict=True)

@@ -1,4 +1,4 @@
-"""Storage of data and checkpoints, and data that leaves."""
+"""Cost of storing data and checkpoints, and of transferring data out."""
 
 from service.planning.cost import gigabyte_months
 from service.planning.cost.charges import CurrencyCharges, charge_quantities, sum_charges
@@ -11,7 +11,7 @@ from service.planning.units import GIGABYTE_BYTES
 
 
 def charge_storage(run: Run, terms: StorageTerms, currencies: TotalCurrency) -> CurrencyCharges | None:
-    """What keeping data and checkpoints costs; None where that is not known, which is a gap."""
+    """Returns the cost of storing data and checkpoints; None where it is not known, which is a gap."""
     kept = {
         "storage_dataset": _count_dataset_bytes(run, terms),
         "storage_checkpoints": _count_checkpoint_bytes(run, terms),
@@ -21,7 +21,7 @@ def charge_storage(run: Run, terms: StorageTerms, currencies: TotalCurrency) -> 
         raise PlanningError("STORAGE_EMPTY", "/storage", detail)
     lasting = run.duration_seconds if terms.kept_seconds is None else assumed(terms.kept_seconds)
     if lasting is None:
-        run.notes.add_gap("/total", "RATE_UNKNOWN", "how long data are kept is not known")
+        run.notes.add_gap("/total", "RATE_UNKNOWN", "the duration of the storage is not known")
         return None
     price = currencies.exchange_price(terms.price, "/total", run.notes)
     return price and sum_charges(
@@ -46,18 +46,18 @@ def _count_checkpoint_bytes(run: Run, terms: StorageTerms) -> float | None:
         return terms.checkpoint_bytes * terms.checkpoints_kept
     checkpoint = run.interruptions.checkpoint if isinstance(run, TrainingRun) else None
     if checkpoint is None:
-        detail = "the size of a checkpoint is that of the workload's checkpointing, or checkpoint_bytes"
+        detail = "the size of a checkpoint is not known: give checkpointing or checkpoint_bytes"
         raise PlanningError("CHECKPOINTING_REQUIRED", "/storage/checkpoint_bytes", detail)
     return checkpoint.bytes * terms.checkpoints_kept
 
 
 def charge_egress(run: Run, terms: EgressTerms, currencies: TotalCurrency) -> CurrencyCharges | None:
-    """What data that leave cost; None where that is not known, which is a gap."""
+    """Returns the cost of data that is transferred out; None where it is not known, which is a gap."""
     if terms.bytes is not None and terms.bytes_per_second is None:
         sent = assumed(terms.bytes / GIGABYTE_BYTES)
     elif terms.bytes_per_second is not None and terms.bytes is None:
         if run.duration_seconds is None:
-            run.notes.add_gap("/total", "RATE_UNKNOWN", "how long data leave is not known")
+            run.notes.add_gap("/total", "RATE_UNKNOWN", "the duration of the transfer is not known")
             return None
         sent = scaled(run.duration_seconds, terms.bytes_per_second / GIGABYTE_BYTES)
     else:

@@ -1,4 +1,4 @@
-"""The run of a model in training."""
+"""Run of a model in training."""
 
 from service.planning.cases import TrainingCase
 from service.planning.errors import PlanningError
@@ -41,7 +41,7 @@ from service.planning.workload import AttentionKernel, Offload, TrainingWorkload
 
 
 def run_training(case: TrainingCase, notes: AnswerNotes) -> TrainingRun:
-    """The run of a model in training, with what it waits for data, saves and loses to failures.
+    """Estimates the run of a model in training, with its waits for data, its checkpoints and its failures.
 
     Raises :class:`PlanningError` where the device has no rate of the precision, or the run makes no progress.
     """
@@ -55,7 +55,10 @@ def run_training(case: TrainingCase, notes: AnswerNotes) -> TrainingRun:
 
 
 def _find_machine(case: TrainingCase, notes: AnswerNotes) -> DeviceMachine | None:
-    """The device as kernels see it; None where shapes or device say too little for the time of operators."""
+    """Returns the device as kernels see it.
+
+    None where shapes or rates for the time of operators are missing.
+    """
     if not case.profile.shapes_known:
         return None
     machine = build_training_machine(case.cluster.accelerator, case.workload, case.curves.calibration)
@@ -63,17 +66,17 @@ def _find_machine(case: TrainingCase, notes: AnswerNotes) -> DeviceMachine | Non
         notes.warn(
             "BANDWIDTH_UNKNOWN",
             "/cluster/accelerator",
-            "the time is that of a measured share of the peak rate: that of operators needs the bandwidth",
+            "the time is estimated by a measured share of the peak rate: operators need the bandwidth",
         )
     return machine
 
 
 def _find_efficiency(case: TrainingCase, notes: AnswerNotes) -> Efficiency:
-    """The achieved shares that the case assumes or that measured runs give."""
+    """Returns the achieved shares that the case assumes or that measured runs give."""
     if case.assumed is not None:
         return build_assumed_efficiency(*case.assumed)
     if case.calibration_id is not None:
-        detail = "without shapes of the model a run is timed by shares of whole measured runs"
+        detail = "without the shapes of the model, only whole measured runs time a run"
         notes.warn("NOT_USED", "/efficiency/id", detail)
     efficiency = find_measured_efficiency(case.curves, case.cluster, case.workload)
     notes.cite_reference("/efficiency", efficiency.source)
@@ -83,7 +86,7 @@ def _find_efficiency(case: TrainingCase, notes: AnswerNotes) -> Efficiency:
 def find_measured_efficiency(
     curves: ReferenceCurves, cluster: Cluster, workload: TrainingWorkload
 ) -> Efficiency:
-    """The share of the peak rate that measured runs reach on devices of this generation."""
+    """Returns the share of the peak rate that measured runs reach on devices of this generation."""
     generation = cluster.accelerator.generation
     return curves.find_training_efficiency(
         generation, workload.recipe.compute, workload.measured_recomputation
@@ -91,7 +94,7 @@ def find_measured_efficiency(
 
 
 def _run_operators(run: TrainingRun, machine: DeviceMachine) -> TrainingRun:
-    """The run in the time of its operators and collectives."""
+    """Estimates the run from the time of its operators and collectives."""
     case, notes = run.case, run.notes
     profile, workload, layout, cluster, curves = (
         case.profile,
@@ -162,7 +165,10 @@ def generate_rollout(
     curves: ReferenceCurves,
     notes: AnswerNotes,
 ) -> RolloutGeneration | None:
-    """A rollout of what optimizer steps of ``step_sequences`` are taken on; None where none is made."""
+    """Estimates a rollout for the optimizer steps of ``step_sequences`` that train on it.
+
+    None without one.
+    """
     rollout, accelerator = workload.rollout, cluster.accelerator
     if rollout is None:
         return None
@@ -178,13 +184,13 @@ def generate_rollout(
         spread=spread,
     )
     if found is not None and not found.held:
-        detail = "a replica of the engine does not hold the model and a sequence; the time is that of one"
+        detail = "the model and a sequence do not fit on a replica; the time assumes that they do"
         notes.warn("DOES_NOT_FIT", "/workload/rollout", detail)
     return found
 
 
 def _run_at_share(run: TrainingRun, efficiency: Efficiency) -> TrainingRun:
-    """The run at a share of the peak rate."""
+    """Estimates the run at a share of the peak rate."""
     case, notes = run.case, run.notes
     profile, workload, is_assumed = case.profile, case.workload, case.assumed is not None
     if not _is_answered(case, notes):
@@ -218,7 +224,7 @@ def _run_at_share(run: TrainingRun, efficiency: Efficiency) -> TrainingRun:
 
 
 def _is_answered(case: TrainingCase, notes: AnswerNotes) -> bool:
-    """Whether the work of the case is known; what is not is a gap."""
+    """Returns true if the work of the case is known; adds a gap if it is not."""
     profile = case.profile
     if profile.sample is None and profile.unmodelled_kinds:
         if case.unknown is not None:
@@ -246,7 +252,7 @@ def _is_answered(case: TrainingCase, notes: AnswerNotes) -> bool:
 
 
 def _apply_rates(run: TrainingRun, time: TrainingTime | ModelledTime) -> TrainingRun:
-    """The run at these rates, until its total is trained on."""
+    """Returns the run at these rates, until its total is trained on."""
     total, each = run.case.total_tokens, run.tokens_of_sample
     if total is None:
         return run._replace(time=time)
@@ -259,7 +265,7 @@ def _apply_rates(run: TrainingRun, time: TrainingTime | ModelledTime) -> Trainin
 
 
 def _apply_time_factor(run: TrainingRun) -> TrainingRun:
-    """The run on devices that take as many times as long as the case says."""
+    """Returns the run with the case's time factor applied."""
     factor = run.case.time_factor
     if factor is None or run.time is None:
         return run
@@ -271,7 +277,7 @@ def _apply_time_factor(run: TrainingRun) -> TrainingRun:
 
 
 def _add_interruptions(run: TrainingRun) -> TrainingRun:
-    """The run with what it saves and loses to failures."""
+    """Returns the run with its checkpoints and the time that it loses to failures."""
     step = None
     if run.time and run.case.batch_known:
         step = scaled(run.time.seconds_per_token, run.case.step_tokens)
@@ -280,7 +286,7 @@ def _add_interruptions(run: TrainingRun) -> TrainingRun:
 
 
 def _add_data(run: TrainingRun) -> TrainingRun:
-    """The run with what it waits for data."""
+    """Returns the run with its waits for data."""
     case, pipeline = run.case, run.case.data_pipeline
     if pipeline is None:
         return run
@@ -321,7 +327,7 @@ def _compute_moving_seconds(case: TrainingCase, notes: AnswerNotes) -> float:
 
 
 def _warn_of_memory(case: TrainingCase, notes: AnswerNotes) -> StageMemory:
-    """The fullest stage; the answer warns where it does not fit."""
+    """Returns the fullest stage; warns where it does not fit."""
     overhead = case.curves.training_memory.overhead
     stage = estimate_training_memory(case.profile, case.workload, case.layout, overhead)[0]
     usable, needed = get_usable_bytes(case.cluster, case.workload), stage.total_bytes

@@ -1,4 +1,4 @@
-"""Why a training step takes as long as it does: changes with their gain, and operators under the roofline."""
+"""Changes that shorten a training step, with their gain, and its operators under the roofline."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -39,20 +39,20 @@ from service.planning.training.rollout import training_cluster
 from service.planning.workload import WHOLE_BLOCKS, AttentionKernel, TrainingWorkload
 
 LEAST_GAIN = 0.02
-"""Share of a step below which a change is not worth naming."""
+"""Share of a step below which a change is not listed."""
 MOST_ADVICE = 5
 _GENERATING = frozenset({"generation", "weight_synchronization"})
-"""Phases of a step that no change of its training moves."""
+"""Phases of a step that changes of its training do not affect."""
 
 
 def describe_terms(technique: IronLawTechnique) -> str:
-    """The terms of the Iron Law that a technique moves, in words."""
+    """Returns the terms of the Iron Law that a technique changes, in words."""
     terms = (f"{name.replace('_', ' ')} {way}" for name, way in IRON_LAW_TERMS[technique])
     return f"moves the Iron Law by: {', '.join(terms)}"
 
 
 def list_step_advice(run: TrainingRun, time: ModelledTime) -> list[Advice]:
-    """Single changes that shorten a step and still fit, each estimated anew; the largest gain first."""
+    """Returns single changes that shorten a step and still fit, each re-estimated; the largest gain first."""
     case = run.case
     profile, workload, layout, cluster, curves = (
         case.profile,
@@ -69,7 +69,7 @@ def list_step_advice(run: TrainingRun, time: ModelledTime) -> list[Advice]:
     for change in list_changes(workload, layout, cluster.accelerator):
         if compute_max_gain(change, time.step) < LEAST_GAIN:
             continue
-        # What a device holds is known sooner than what a step takes, and rules most changes out.
+        # Memory is faster to estimate than time, and rules most changes out.
         needed = estimate_training_memory(profile, change.workload, change.layout, overhead)[0].total_bytes
         if usable is not None and needed > usable:
             continue
@@ -97,7 +97,7 @@ _LARGE_BUBBLE = 0.1
 
 
 def list_technique_advice(time: TrainingTime, workload: TrainingWorkload) -> list[Advice]:
-    """Techniques that the workload does not use yet, or uses at a cost; what each gains is not known."""
+    """Returns techniques that the workload does not use yet, or uses at a cost; their gains are not known."""
     advice: list[Advice] = []
     if workload.recipe.compute in (NumberFormat.FP32, NumberFormat.TF32):
         advice.append(Advice("MIXED_PRECISION", describe_terms(IronLawTechnique.MIXED_PRECISION)))
@@ -139,7 +139,10 @@ def _count_flops(stations: tuple[SampleStage, ...], layout: Parallelism, widths:
 
 
 def list_roofline_points(case: TrainingCase) -> list[TimedOperator]:
-    """The operators of the block with most activations, or work, forward and backward, on one device."""
+    """Returns the operators of the largest block, forward and backward, on one device.
+
+    The largest block is the one with most activations, or with most work.
+    """
     machine = build_training_machine(case.cluster.accelerator, case.workload, case.curves.calibration)
     deepest = case.profile.deepest
     if machine is None or deepest is None:

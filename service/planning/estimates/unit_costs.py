@@ -1,4 +1,4 @@
-"""What a request and a million of its tokens cost; the same total, shared out in different ways."""
+"""Costs of a request and of a million tokens: shares of the same total."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from service.planning.quantity import scaled
 
 
 class UnitCosts(NamedTuple):
-    """Shares of a total; None of what the run has none of."""
+    """Shares of a total; a member is None where the run has no such unit."""
 
     request: Money | None = None
     million_tokens: Money | None = None
@@ -20,13 +20,13 @@ class UnitCosts(NamedTuple):
 
 
 def estimate_unit_costs(run: Run, total: CurrencyCharges) -> UnitCosts:
-    """What the requests and tokens of a run cost, that costs ``total`` in all."""
+    """Returns the unit costs of a run whose total cost is ``total``."""
     found = UnitCosts()
     if not isinstance(run, TrainingRun):
         found = _share_by_request(run, total)
     if run.tokens:
         return found._replace(million_tokens=total.per_million(run.tokens))
-    detail = "the run neither trains on tokens nor makes any"
+    detail = "the run neither trains on tokens nor generates any"
     run.notes.add_gap("/cost_per_million_tokens", "NO_TOKENS", detail)
     return found
 
@@ -51,7 +51,7 @@ def _share_by_request(run: ServingRun | ForwardPassRun, total: CurrencyCharges) 
 
 
 def _find_prefill_share(server: ServingEstimate | ServingTime) -> float:
-    """Share of the busy time of devices in which prompts are computed."""
+    """Returns the share of the devices' busy time in which prompts are computed."""
     if isinstance(server, ServingEstimate):
         return server.served.prefill_share
     seconds = [phase.seconds.value for phase in server.phases]

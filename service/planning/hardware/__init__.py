@@ -1,1 +1,1 @@
-"""Devices, links and clusters, and what was measured of them."""
+"""Devices, links and clusters, and measurements of them."""

@@ -1,4 +1,4 @@
-"""The machines a workload runs on."""
+"""Machines that a workload runs on: accelerators, hosts and clusters."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from service.planning.units import GIBIBYTE_BYTES, GIGABYTE_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceServer:
-    """The vendor's reference server: how many accelerators it holds and what it draws at most."""
+    """The vendor's reference server: its number of accelerators and its maximum power."""
 
     name: str
     accelerator_count: int
@@ -23,7 +23,7 @@ class ReferenceServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """One accelerator as sold; rates are dense and per second. None is unknown."""
+    """One accelerator as sold; rates are dense and per second. A member is None where it is unknown."""
 
     id: str
     generation: str
@@ -33,10 +33,10 @@ class Accelerator:
     power_limit_watts: float | None
     server: ReferenceServer | None = None
     embodied_kg_co2e: Quantity | None = None
-    """What making one emits."""
+    """Emissions of making one accelerator."""
 
     def find_peak(self, *formats: NumberFormat) -> tuple[NumberFormat, float] | None:
-        """The rate of the first of ``formats`` that this accelerator is known to have."""
+        """Returns the first of ``formats`` that this accelerator has a known rate for, with the rate."""
         for number_format in formats:
             rate = self.peak_flops_per_second.get(number_format)
             if rate:
@@ -46,11 +46,11 @@ class Accelerator:
 
 ASSUMED_INTRA_LINK: Final = Link(LinkKind.PCIE, 31.5e9, basis=EvidenceBasis.ASSUMED)
 ASSUMED_INTER_LINK: Final = Link(LinkKind.ETHERNET, 12.5e9, basis=EvidenceBasis.ASSUMED)
-"""Where neither question nor catalog say: PCI Express 4, and 100 Gbit/s of Ethernet."""
+"""Links where neither question nor catalog gives any: PCI Express 4, and 100 Gbit/s of Ethernet."""
 
 
 class HostHardware(NamedTuple):
-    """What the accelerators of a node share: data-sheet rates of memory and of all drives together.
+    """Hardware that the accelerators of a node share: data-sheet rates of memory and of all drives together.
 
     ``link`` joins one accelerator with it.
     """
@@ -66,9 +66,10 @@ ASSUMED_HOST: Final = HostHardware(ASSUMED_INTRA_LINK, 409.6e9, 25e9)
 
 
 class Cluster(NamedTuple):
-    """Equal accelerators in equal nodes; ``host_power_watts`` of a node beside them, if it is given.
+    """Equal accelerators in equal nodes.
 
-    ``intra_node_link`` joins the devices of a domain, ``inter_node_link`` the domains.
+    ``host_power_watts`` is the power of a node beside its accelerators, if it is given. ``intra_node_link``
+    joins the devices of a domain, ``inter_node_link`` the domains.
     """
 
     accelerator: Accelerator
@@ -81,7 +82,7 @@ class Cluster(NamedTuple):
 
     @property
     def node_count(self) -> int:
-        """Nodes, the last of which may be partly filled."""
+        """Number of nodes, the last of which may be partly filled."""
         return math.ceil(self.accelerator_count / self.accelerators_per_node)
 
     @property
@@ -91,7 +92,7 @@ class Cluster(NamedTuple):
 
 
 def unnamed_cluster(device_count: int) -> Cluster:
-    """So many devices of which nothing is known, all in one node."""
+    """Returns a cluster of unknown devices, all in one node."""
     device = Accelerator(
         id="",
         generation="",
@@ -106,11 +107,11 @@ def unnamed_cluster(device_count: int) -> Cluster:
 def memory_capacity(
     *, label_gb: float | None, label_reading: str, reported_bytes: int | None, reported_share: AchievedShare
 ) -> Quantity | None:
-    """Bytes that a process finds on a device.
+    """Returns the memory in bytes that a process finds on a device.
 
-    What the driver reports is exact. A label alone leaves a doubt: its gigabytes may be decimal or
-    binary, and the driver keeps a part (error correction in GDDR takes 6%). ``reported_share`` is what
-    drivers report over a label read as binary; a label known to be decimal caps it.
+    The driver's report is exact. A label alone is uncertain: its gigabytes may be decimal or binary, and the
+    driver reserves a part (error correction in GDDR takes 6%). ``reported_share`` is the reported memory over
+    a label read as binary; a label known to be decimal caps it.
     """
     if reported_bytes is not None:
         return exact(float(reported_bytes))

@@ -9,9 +9,9 @@ Every algorithm is a number of hops and the bytes that one device sends on each 
     T = launch + hops + moving + 2 sqrt(filling moving)
 
 with ``moving`` the bytes over the achieved rate on the level where they take longest (both work at a time),
-``hops`` the latency of all steps, and the last term what a message loses that passes the same hops in
-chunks of the best size (``filling``: the chunk's own seconds on all of them; Sanders, Speck and Traeff 2009,
-section 2). Zero latency gives bytes over rate, infinite bandwidth the latency, one device nothing.
+``hops`` the latency of all steps, and the last term the loss of a message that passes the same hops in chunks
+of the best size (``filling``: the chunk's own seconds on all of them; Sanders, Speck and Traeff 2009, section
+2). Zero latency gives bytes over rate, infinite bandwidth the latency, one device zero.
 
 Algorithms: ring (Patarasuk and Yuan 2009), tree as NCCL has it (two complementary trees over the domains, a
 chain inside each; Sanders et al. 2009), halving-doubling (Rabenseifner 2004; Thakur et al. 2005),
@@ -43,7 +43,7 @@ from service.planning.hardware.links import MESHES, Link
 
 
 class Collective(StrEnum):
-    """What a group of devices does together; point-to-point is between two of them."""
+    """Collective operation of a group of devices; point-to-point is between two of them."""
 
     ALL_REDUCE = "all_reduce"
     ALL_GATHER = "all_gather"
@@ -54,7 +54,7 @@ class Collective(StrEnum):
 
 
 class CollectiveAlgorithm(StrEnum):
-    """How a collective is carried out."""
+    """Algorithm of a collective."""
 
     RING = "ring"
     TREE = "tree"
@@ -67,9 +67,9 @@ class CollectiveAlgorithm(StrEnum):
 
 
 class LevelRate(NamedTuple):
-    """What one device achieves on one level: bytes per second in one direction, and seconds of a hop.
+    """Performance of one device on one level: bytes per second in one direction, and seconds of a hop.
 
-    ``chunk_seconds`` is what each chunk of a message costs on a hop beside its bytes.
+    ``chunk_seconds`` is the cost of each chunk of a message on a hop, in addition to its bytes.
     """
 
     bytes_per_second: float
@@ -78,11 +78,11 @@ class LevelRate(NamedTuple):
 
 
 class ClusterFabric(NamedTuple):
-    """The levels of a cluster as collectives see them.
+    """Levels of a cluster as collectives see them.
 
-    ``domain`` devices are joined by ``intra``; ``in_network`` is the same link through switches that reduce,
-    None where they do not. A mesh joins ``mesh`` devices, each to each other one by a wire of its own, and
-    the rate is that of all wires of a device; 0 where switches join them.
+    ``domain`` devices are joined by ``intra``; ``in_network`` is the same link through reducing switches,
+    None without them. A mesh joins ``mesh`` devices, each to each other one by a separate wire, and the rate
+    is that of all wires of a device; 0 where switches join them.
     """
 
     intra: LevelRate
@@ -94,7 +94,7 @@ class ClusterFabric(NamedTuple):
 
 
 def build_rail(link: Link, calibration: LinkCalibration, share: float | None = None) -> LevelRate:
-    """One link at what software achieves on it, or at a ``share`` of its rate."""
+    """Returns one link at the rate that software achieves on it, or at a ``share`` of its rate."""
     achieved = calibration.links[link.kind]
     return LevelRate(
         link.bytes_per_second * (achieved.rate if share is None else share),
@@ -104,7 +104,7 @@ def build_rail(link: Link, calibration: LinkCalibration, share: float | None = N
 
 
 def build_fabric(cluster: Cluster, calibration: LinkCalibration) -> ClusterFabric:
-    """The levels of a cluster at what its links achieve."""
+    """Returns the levels of a cluster at the rates that its links achieve."""
     intra, inter = cluster.intra_node_link, cluster.inter_node_link
     through_switch = None
     if intra.in_network:
@@ -122,7 +122,7 @@ def build_fabric(cluster: Cluster, calibration: LinkCalibration) -> ClusterFabri
 
 
 class _FabricGroup(NamedTuple):
-    """A group of devices on a fabric: how many, how many of them in a domain, in how many domains."""
+    """A group of devices on a fabric: their number, the number in each domain, and the number of domains."""
 
     devices: float
     inside: float
@@ -146,7 +146,7 @@ def _build_group(devices: float, per_domain: float, fabric: ClusterFabric) -> _F
 
 
 class _CollectivePath(NamedTuple):
-    """What one device does in a collective: bytes sent and hops taken on either level."""
+    """Bytes that one device sends in a collective, and hops that it takes, on either level."""
 
     intra_bytes: float
     inter_bytes: float
@@ -165,10 +165,10 @@ def _compute_path_seconds(
 
 
 def _compute_ring_seconds(message_bytes: float, group: _FabricGroup, rounds: float) -> float:
-    """Rings through all devices, ``rounds`` times; every interface of a domain carries one of them.
+    """Returns the seconds of rings through all devices, ``rounds`` times; each interface carries one ring.
 
-    A round is n - 1 steps of 1/n of the message, one step for each other domain between domains. Of
-    what a device sends 1/inside leaves the domain.
+    A round is n - 1 steps of 1/n of the message, one step for each other domain between domains. The share
+    1/inside of the bytes of a device leaves the domain.
     """
     devices, inside, domains = group.devices, group.inside, group.domains
     sent = rounds * (devices - 1.0) / devices * message_bytes
@@ -190,7 +190,10 @@ def _ring_gather(message_bytes: float, group: _FabricGroup) -> float:
 
 
 def _build_tree_path(message_bytes: float, group: _FabricGroup, ways: float) -> _CollectivePath:
-    """Trees over domains, chains inside: every device passes the whole message ``ways`` times."""
+    """Returns the path of trees over domains and chains inside.
+
+    A device passes the message ``ways`` times.
+    """
     passed = ways * message_bytes
     return _CollectivePath(
         (group.inside > 1.0) * passed,
@@ -219,11 +222,11 @@ def _ring_broadcast(message_bytes: float, group: _FabricGroup) -> float:
 
 
 def _in_network_all_reduce(message_bytes: float, group: _FabricGroup) -> float:
-    """The switch reads the message once from every device and writes it once to all.
+    """Returns the seconds in which the switch reads the message from every device and writes it to all.
 
     A device is read whole and writes its reduced 1/inside to the switch: (inside + 1) / inside of the
-    message, against 2 (n - 1) / n of a ring. That is why the bus bandwidth, which divides what a ring
-    would send by the time, exceeds the link. Over several domains a tree joins what each has reduced.
+    message, against 2 (n - 1) / n of a ring. That is why the bus bandwidth, which divides the bytes of a ring
+    by the time, exceeds the link. Over several domains a tree joins their reduced messages.
     """
     if group.in_network is None:
         raise PlanningError(
@@ -309,7 +312,7 @@ def _doubling_gather(message_bytes: float, group: _FabricGroup) -> float:
 
 
 def _split_levels(group: _FabricGroup) -> tuple[_FabricGroup, _FabricGroup]:
-    """The devices of one domain, and one device of each domain."""
+    """Returns the devices of one domain, and one device of each domain."""
     one = 0.0 * group.inside + 1.0
     within = group._replace(devices=group.inside, domains=one)
     between = group._replace(devices=group.domains, inside=one)
@@ -332,7 +335,7 @@ def _hierarchical_gather(message_bytes: float, group: _FabricGroup) -> float:
 
 
 _AT_A_TIME: Final = 8.0
-"""Exchanges that NCCL works on at a time (NCCL_MAX_DEV_WORK_P2P_PER_BATCH)."""
+"""Exchanges that NCCL runs concurrently (NCCL_MAX_DEV_WORK_P2P_PER_BATCH)."""
 
 
 def _direct_all_to_all(message_bytes: float, group: _FabricGroup) -> float:
@@ -355,7 +358,7 @@ def _hierarchical_all_to_all(message_bytes: float, group: _FabricGroup) -> float
 
 
 def _compute_send_seconds(message_bytes: float, group: _FabricGroup) -> float:
-    """The message once over the level that the two share."""
+    """Returns the seconds of sending the message once over the level that both devices share."""
     near = 1.0 * (group.inside > 1.0)
     return _compute_path_seconds(
         _CollectivePath(near * message_bytes, (1.0 - near) * message_bytes, near, 1.0 - near), group
@@ -401,7 +404,7 @@ _CHOSEN_FROM: Final[Mapping[Collective, tuple[CollectiveAlgorithm, ...]]] = {
     Collective.BROADCAST: (CollectiveAlgorithm.RING,),
     Collective.POINT_TO_POINT: (CollectiveAlgorithm.DIRECT,),
 }
-"""What NCCL has of each; all-reduce also in the switches, where they can."""
+"""Algorithms that NCCL chooses from; for all-reduce also in-network reduction, where available."""
 
 
 def collective_seconds(
@@ -413,11 +416,11 @@ def collective_seconds(
     fabric: ClusterFabric,
     algorithm: CollectiveAlgorithm | None = None,
 ) -> float:
-    """Seconds of one collective of ``devices`` devices, ``per_domain`` of them in each domain.
+    """Returns the seconds of one collective of ``devices`` devices, ``per_domain`` of them in each domain.
 
-    ``message_bytes`` is the whole buffer: what is reduced, what is gathered in the end, what is there
-    before it is scattered, what each device holds for all others in an all-to-all. Without an
-    ``algorithm`` the fastest of those that NCCL chooses from. One device takes no time. Raises
+    ``message_bytes`` is the whole buffer: the reduced buffer, the gathered result, the buffer before it is
+    scattered, or, in an all-to-all, the bytes that each device holds for all others. Without an
+    ``algorithm``, the fastest of those that NCCL chooses from is taken. One device takes no time. Raises
     :class:`PlanningError` for an algorithm that the collective or the link does not have.
     """
     ways = _WAYS[kind]
@@ -448,9 +451,9 @@ BUS_FACTORS: Final[Mapping[Collective, Callable[[float], float]]] = {
 
 
 def bus_bandwidth(kind: Collective, message_bytes: float, devices: float, seconds: float) -> float:
-    """Bytes per second that a ring would send in this time: how NCCL's tests print a collective.
+    """Returns the bytes per second that a ring would send in this time, as NCCL's tests print a collective.
 
-    The message over the time, by 2 (n - 1) / n of an all-reduce, (n - 1) / n of gathers, scatters and
-    all-to-all, 1 of a broadcast (nccl-tests, PERFORMANCE.md).
+    The message over the time, by 2 (n - 1) / n for an all-reduce, (n - 1) / n for gathers, scatters and
+    all-to-all, 1 for a broadcast (nccl-tests, PERFORMANCE.md).
     """
     return message_bytes / seconds * BUS_FACTORS[kind](devices)

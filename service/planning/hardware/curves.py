@@ -1,7 +1,7 @@
-"""Achieved shares of the physical limits, from measurements, and how to find the nearest one.
+"""Measured shares of the physical limits, and the search for the nearest one.
 
-A share is stored, never a time: time follows from the limit of the device at hand. The values come in
-as a frozen set; ``service/evidence`` ships the reference set with its sources.
+A share is stored, never a time: time follows from the limit of the device at hand. The values are given as a
+frozen set; ``service/evidence`` ships the reference set with its sources.
 """
 
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ __all__ = [
 
 
 class TrainingMemoryCurves(NamedTuple):
-    """What a device that trains holds beside tensors, in bytes, and the error of the whole.
+    """Memory that a training device holds beside tensors, in bytes, and the error of the total.
 
-    ``context`` is what the driver and the libraries load, ``communicator`` the buffers of one group of
-    devices that exchange, ``matrix_workspace`` that of matrix multiplication; ``fragmentation`` is what the
-    allocator cannot use of the memory that comes and goes within a step, as a share of it. ``total`` is
-    measured over estimated peak.
+    ``context`` is the memory of driver and libraries, ``communicator`` the buffers of one group of
+    communicating devices, ``matrix_workspace`` that of matrix multiplication; ``fragmentation`` is the share
+    of the transient memory of a step that the allocator cannot use. ``total`` is measured over estimated
+    peak.
     """
 
     context: AchievedShare
@@ -46,7 +46,7 @@ class TrainingMemoryCurves(NamedTuple):
 
     @property
     def overhead(self) -> DeviceOverhead:
-        """The values, as the formulas take them."""
+        """Values of the constants, as the formulas take them."""
         return DeviceOverhead(
             self.context.value,
             self.communicator.value,
@@ -59,18 +59,18 @@ class TrainingMemoryCurves(NamedTuple):
 class Efficiency(NamedTuple):
     """Achieved shares of peak rate and bandwidth.
 
-    ``source`` says where they come from; ``runs`` is the number of measured runs behind them.
+    ``source`` gives their origin; ``runs`` is the number of measured runs behind them.
     """
 
     utilization: Quantity
     source: str
     runs: int = 0
     bandwidth_utilization: Quantity | None = None
-    """None where it is not asked for: of training runs, which are measured as a whole."""
+    """Share of the bandwidth; None for training runs, which are measured as a whole."""
 
     @property
     def shares(self) -> tuple[float, float]:
-        """Of the peak rate and of the bandwidth, which is used to the same share where none is given."""
+        """Shares of the peak rate and of the bandwidth; the latter defaults to the former."""
         return self.utilization.value, (self.bandwidth_utilization or self.utilization).value
 
 
@@ -78,10 +78,10 @@ class Efficiency(NamedTuple):
 class ReferenceCurves:
     """The shipped reference set.
 
-    Keys of ``training`` are an accelerator generation, a compute format and the recomputation
-    strategy: shares of all FLOPs that a step executes, attention counted whole. ``training_pooled`` is
-    the spread over generations and formats, for one without measurements. ``training_memory`` is what a
-    device holds beside tensors. ``device_mtbf_hours`` counts a device with its share of node and network.
+    Keys of ``training`` are an accelerator generation, a compute format and the recomputation strategy:
+    shares of all FLOPs that a step executes, attention counted whole. ``training_pooled`` is the spread over
+    generations and formats, for one without measurements. ``training_memory`` is the memory that a device
+    holds beside tensors. ``device_mtbf_hours`` counts a device with its share of node and network.
     ``serving_memory`` gives, by engine, each quantity of :class:`EngineBuffers`, measured on
     ``serving_generations``.
     """
@@ -93,15 +93,15 @@ class ReferenceCurves:
     restart_seconds: AchievedShare
     silent_corruptions_per_device_hour: AchievedShare
     accelerator_power: IntervalFactors
-    """Draw over the limit where nothing is known of what the device does: the limit bounds it."""
+    """Draw over the limit of a device whose work is not known; the limit bounds it."""
     device_power: IntervalFactors
-    """Measured over estimated draw at a known rate, of generations whose draw was measured."""
+    """Measured over estimated draw at a known rate, for generations whose draw was measured."""
     served_power: IntervalFactors
-    """The same at the estimated rate of serving."""
+    """Measured over estimated draw at the estimated rate of serving."""
     device_power_elsewhere: IntervalFactors
     """Measured over estimated draw of other generations."""
     facility: FacilityCurves
-    """What the machines around accelerators draw."""
+    """Power of the machines around accelerators."""
     reported_memory: AchievedShare
     training_memory: TrainingMemoryCurves
     inference_memory: IntervalFactors
@@ -110,28 +110,30 @@ class ReferenceCurves:
     pass_latency: IntervalFactors
     """Measured over modelled seconds of a forward pass over pictures or texts."""
     training_step: IntervalFactors
-    """Measured over modelled seconds of a step, where no rows of the same software say."""
+    """Measured over modelled seconds of a step, for software without rows of its own."""
     calibration: Calibration
     """Constants of operators, links and steps."""
     residuals: Mapping[tuple[str, str], IntervalFactors] = field(default_factory=dict)
-    """By kind of answer, with the software behind a slash where it is its own, and level of evidence: what
-    was measured over what was estimated."""
+    """Measured over estimated figures by kind of answer and level of evidence.
+
+    The kind is followed by a slash and the software where rows of it exist.
+    """
     serving_evidence: ServingEvidence = field(default_factory=ServingEvidence)
     """Systems and models whose serving was measured."""
     deviations: Mapping[str, LogDeviations] = field(default_factory=dict)
-    """Of what a tenant's own runs have in common, by kind of answer."""
+    """Deviations of the parts that a tenant's own runs share, by kind of answer."""
     local: LocalEvidence | None = None
-    """The runs that the tenant measured; None where there are none."""
+    """Runs that the tenant measured; None where there are none."""
 
     @property
     def links(self) -> LinkCurves:
-        """What collectives achieve."""
+        """Achieved performance of collectives."""
         return self.calibration.links
 
     def find_training_efficiency(
         self, generation: str, compute: NumberFormat, recomputation: str
     ) -> Efficiency:
-        """Hardware FLOPs utilization of the nearest measured training runs."""
+        """Returns the hardware FLOPs utilization of the nearest measured training runs."""
         share = self.training.get((generation, compute, recomputation))
         basis = EvidenceBasis.REFERENCE if share else EvidenceBasis.DATASHEET
         nearest = share or self.training_pooled[recomputation]
@@ -144,9 +146,9 @@ class ReferenceCurves:
     def find_serving_buffers(
         self, engine: EngineName, generation: str | None
     ) -> tuple[EngineBuffers, EngineBuffers, EngineBuffers]:
-        """What an engine takes beside weights and cache on a generation: low, value and high.
+        """Returns the memory of an engine beside weights and cache on a generation: low, value and high.
 
-        Quantities named ``older_`` stand for devices before those that the others were measured on.
+        Quantities named ``older_`` apply to generations other than those that the rest was measured on.
         """
         known = dict(self.serving_memory[engine])
         older = {name: known.pop(name) for name in tuple(known) if name.startswith(_OLDER)}
@@ -160,7 +162,7 @@ class ReferenceCurves:
 
 
 def build_assumed_efficiency(utilization: float, bandwidth_utilization: float | None) -> Efficiency:
-    """What a caller assumes; bandwidth is used to the same share unless stated."""
+    """Returns an assumed efficiency; the bandwidth defaults to the same share."""
     bandwidth = utilization if bandwidth_utilization is None else bandwidth_utilization
     return Efficiency(
         utilization=Quantity(utilization, utilization, utilization, EvidenceBasis.ASSUMED),

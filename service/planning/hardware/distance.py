@@ -1,4 +1,4 @@
-"""How far a served system is from the nearest one that was measured: intervals widen with it."""
+"""Distance of a served system from the nearest measured one, with which intervals widen."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,19 +12,19 @@ _RELEASE: Final = re.compile(r"v?(\d+\.\d+)")
 
 
 class EvidenceDistance(StrEnum):
-    """What the nearest measured system shares, the nearest first."""
+    """Properties that the nearest measured system shares, the nearest first."""
 
     SYSTEM = "system"
     """Engine with its minor release, and accelerator."""
     GENERATION = "engine_and_generation"
     ENGINE = "engine"
     DEVICE = "generation"
-    """The generation of devices, under another engine."""
+    """Generation of the devices, under another engine."""
     NOTHING = "nothing"
 
 
 class EvidenceSystem(NamedTuple):
-    """A server as evidence knows it; None where the question does not say."""
+    """A server as evidence knows it; a member is None where the question does not give it."""
 
     engine: str | None
     release: str | None
@@ -33,7 +33,7 @@ class EvidenceSystem(NamedTuple):
 
 
 def parse_release(version: str | None) -> str | None:
-    """The minor release of an engine's version: 0.11 of v0.11.0.post1."""
+    """Returns the minor release of an engine's version: 0.11 of v0.11.0.post1."""
     match = _RELEASE.match(version or "")
     return match[1] if match else None
 
@@ -42,7 +42,7 @@ _WITHOUT_DEVICE: Final = {
     EvidenceDistance.ENGINE: EvidenceDistance.GENERATION,
     EvidenceDistance.NOTHING: EvidenceDistance.DEVICE,
 }
-"""Levels that are left where the device is known by itself: what its generation would say of it."""
+"""Levels of a measured device: its own measurements stand in for rows of its generation."""
 
 _SAME_MODEL: Final = 0.005
 """Relative difference of parameters up to which models count as one: releases of the same shape."""
@@ -50,9 +50,10 @@ _SAME_MODEL: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class ServingEvidence:
-    """Systems and models that measured rows are of.
+    """Systems and models of the measured rows.
 
-    Of ``calibrated`` accelerators rate and bandwidth were measured: no row is of another device than they.
+    For ``calibrated`` accelerators, rate and bandwidth were measured, so that rows of other devices apply to
+    them.
     """
 
     systems: frozenset[EvidenceSystem] = frozenset()
@@ -60,7 +61,7 @@ class ServingEvidence:
     calibrated: frozenset[str] = frozenset()
 
     def resolve_nearness(self, system: EvidenceSystem) -> EvidenceDistance:
-        """What the nearest measured system shares with this one."""
+        """Returns the properties that the nearest measured system shares with this one."""
         found = self._resolve_nearness(system)
         if system.accelerator in self.calibrated:
             return _WITHOUT_DEVICE.get(found, found)
@@ -80,30 +81,34 @@ class ServingEvidence:
         return EvidenceDistance.NOTHING
 
     def has_model(self, parameter_count: int | None) -> bool:
-        """Whether a measured model has this shape."""
+        """Returns true if a measured model has this number of parameters."""
         count = parameter_count or 0
         return any(abs(known - count) <= _SAME_MODEL * known for known in self.parameter_counts)
 
     def resolve_level(self, system: EvidenceSystem, parameter_count: int | None) -> str:
-        """The level of evidence, as tables of residuals name it."""
+        """Returns the level of evidence, as tables of residuals name it."""
         return format_level(self.resolve_nearness(system), known=self.has_model(parameter_count))
 
 
 def format_level(near: EvidenceDistance, *, known: bool) -> str:
-    """The name of a level: what is shared, and whether the model is among the measured ones."""
+    """Returns the name of a level.
+
+    The shared properties, and whether the model is among the measured ones.
+    """
     return f"{near.value}/{'known' if known else 'new'}_model"
 
 
 LEVELS: Final = tuple(format_level(near, known=known) for near in EvidenceDistance for known in (True, False))
-"""Every level, the nearest first."""
+"""All levels, the nearest first."""
 
 
 def find_residual_spread(
     residuals: Mapping[tuple[str, str], IntervalFactors], family: str, level: str
 ) -> IntervalFactors | None:
-    """What measured rows of a kind of answer were off by at a level.
+    """Returns the residuals of measured rows of a kind of answer at a level.
 
-    A level without rows takes the widest of all that have some: nothing says that it is nearer.
+    A level without rows takes the widest interval of the levels with rows, as it may not be nearer than they
+    are.
     """
     known = residuals.get((family, level))
     if known is None:
@@ -119,13 +124,13 @@ _BURST: Final = "/burst"
 
 
 def resolve_family(answer: str, *, all_at_once: bool) -> str:
-    """The kind of answer in tables of residuals: of requests that are all there from the start it is another.
+    """Returns the kind of answer in tables of residuals; requests all there at the start have another.
 
-    How fast a cold server takes a queue of prompts in is less sure than what it does under a steady load.
+    The rate at which a cold server takes in a queue of prompts is less certain than its steady state.
     """
     return f"{answer}{_BURST}" if all_at_once else answer
 
 
 def build_evidence(systems: Iterable[EvidenceSystem], parameter_counts: Iterable[int]) -> ServingEvidence:
-    """The evidence of some measured rows."""
+    """Builds the evidence of measured rows."""
     return ServingEvidence(frozenset(systems), tuple(sorted(set(parameter_counts))))

@@ -1,4 +1,4 @@
-"""Links between devices: what they are and what one device may send over them."""
+"""Links between devices: their technology, and the rate of one device over them."""
 
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ from service.planning.quantity import EvidenceBasis
 
 
 class LinkKind(StrEnum):
-    """The technology of a link. ``ethernet`` is TCP over it, ``roce`` and ``efa`` remote memory access."""
+    """Technology of a link. ``ethernet`` is TCP over it, ``roce`` and ``efa`` are remote memory access."""
 
     NVLINK = "nvlink"
     PCIE = "pcie"
@@ -22,17 +22,19 @@ class LinkKind(StrEnum):
 
 
 MESHES: Final = frozenset({LinkKind.INFINITY_FABRIC})
-"""Links without a switch: a device reaches each other one over a wire of its own, so that a group of fewer
-devices than are joined has only the wires between its members."""
+"""Links without a switch: a device reaches each other one over a separate wire, so that a group of fewer
+
+devices than are joined has only the wires between its members.
+"""
 
 
 class Link(NamedTuple):
     """A link as sold.
 
-    ``bytes_per_second`` is what one device sends at most in one direction, its share of the interfaces of
-    its node where those are shared. ``latency_seconds`` is one way, None where nobody states it.
-    ``joined`` is the number of devices that it joins; ``in_network`` says that its switches reduce what
-    passes through them (NVLink SHARP).
+    ``bytes_per_second`` is the maximum that one device sends in one direction, its share of the interfaces of
+    its node where those are shared. ``latency_seconds`` is one way, None where it is not published.
+    ``joined`` is the number of devices that it joins; ``in_network`` is true if its switches reduce the data
+    that passes through them (NVLink SHARP).
     """
 
     kind: LinkKind

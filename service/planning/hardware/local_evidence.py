@@ -1,12 +1,12 @@
-"""What a tenant's own measured answers say of further ones: their log ratios, shrunk by distance.
+"""Corrections of estimates by a tenant's own measured answers: their log ratios, shrunk by distance.
 
-The logarithm of measured over estimated is taken for a sum of independent normal parts: one that all runs of
-a model by one engine or framework on one device share, one of those of the same release and number formats,
-one of the same layout, two that runs share the less the further their loads are apart, and one of each run
+The logarithm of measured over estimated is modelled as a sum of independent normal parts: one shared by all
+runs of a model by one engine or framework on one device, one by those of the same release and number formats,
+one by those of the same layout, two whose sharing falls with the distance of their loads, and one of each run
 alone. The estimate of another run is the conditional mean under these (best linear unbiased prediction:
 Henderson 1975; Rasmussen and Williams 2006, equations 2.22 to 2.24). Standard deviations of the parts are
 calibration data, fitted to whole sources (``service/evidence``). Runs of other models, devices or engines
-share no part: measured, they did not make estimates better (docs/accuracy.md).
+share no part: in measurements, they did not make estimates better (docs/accuracy.md).
 """
 
 import hashlib
@@ -23,13 +23,18 @@ from service.planning.quantity import EvidenceBasis, IntervalFactors
 Floats = NDArray[np.float64]
 
 LOAD_SCALE: Final = 1.5
-"""Distance of loads, in the natural logarithm of requests at a time and of lengths, at which what runs share
-of them has fallen to exp(-1/2)."""
+"""Distance of loads, in the natural logarithm of concurrent requests and of lengths, at which the shared
+
+part has fallen to exp(-1/2).
+"""
 FURTHEST: Final = 1.5
-"""Largest logarithm of a ratio that counts as it is: a run that is further off counts as this far, because a
-wrong unit or a question of another run is likelier than an estimate that far off."""
+"""Largest logarithm of a ratio that is used as it is.
+
+Larger ones are cut to this value, because a wrong unit or a question of another run is likelier than an
+estimate with such an error.
+"""
 PRIOR_RUNS: Final = 4.0
-"""How many runs the spread that the parts tell weighs as, in that of the runs which are left out in turn."""
+"""Weight, in runs, of the spread that the parts predict against that of cross-validation errors."""
 FINGERPRINT_DIGITS: Final = 12
 _STUDENT: Final = (1.2815515655446004**2 + 1.0) / 4.0
 _FEWEST_RANKED: Final = 4
@@ -40,21 +45,24 @@ class LogDeviations(NamedTuple):
     """Standard deviations of the parts of log ratios of one kind of answer, dimensionless."""
 
     model: float
-    """Of a model by one engine or framework on one device."""
+    """Deviation shared by runs of a model by one engine or framework on one device."""
     system: float
-    """Of the same release and number formats beside."""
+    """Additional deviation shared by runs of the same release and number formats."""
     layout: float
-    """Of the same layout on as many devices beside."""
+    """Additional deviation shared by runs of the same layout on as many devices."""
     load: float
-    """Of a model on a system, at the same load."""
+    """Deviation shared by runs of a model on a system, at the same load."""
     layout_load: float
-    """Of a layout, at the same load."""
+    """Deviation shared by runs of a layout, at the same load."""
     run: float
-    """Of one run alone."""
+    """Deviation of one run alone."""
 
 
 class RunGroup(NamedTuple):
-    """What must be the same for a run to say anything of another; None where a question does not say."""
+    """Properties that a run must share to correct another.
+
+    A member is None where a question does not give it.
+    """
 
     kind: str
     software: str | None
@@ -63,9 +71,9 @@ class RunGroup(NamedTuple):
 
 
 class RunSetting(NamedTuple):
-    """What a run is of.
+    """Setting of a run.
 
-    ``system`` and ``layout`` are compared as they are. ``load`` are logarithms: requests at a time on a
+    ``system`` and ``layout`` are compared for equality. ``load`` are logarithms: concurrent requests on a
     replica or sequences of a micro-batch; tokens of a prompt or of a sequence; tokens of an answer, or
     devices.
     """
@@ -85,10 +93,10 @@ class MeasuredRun(NamedTuple):
 
 
 class EstimateCorrection(NamedTuple):
-    """What runs nearby make of an estimate and of its interval.
+    """Correction of an estimate and of its interval by runs nearby.
 
-    ``factor`` multiplies the estimate. The ends of its interval, as factors of it, are raised to the power
-    of ``narrowing``, but are never nearer than ``least`` of the logarithm.
+    ``factor`` multiplies the estimate. The ends of its interval, as factors of it, are raised to the power of
+    ``narrowing``, but are never nearer than ``least`` in the logarithm.
     """
 
     factor: float
@@ -98,7 +106,7 @@ class EstimateCorrection(NamedTuple):
     calibration_ids: tuple[str, ...] = ()
 
     def apply_to_spread(self, spread: IntervalFactors) -> IntervalFactors:
-        """The spread around an estimate, corrected."""
+        """Returns the corrected spread of an estimate."""
         reach = math.exp(self.least)
         return IntervalFactors(
             self.factor * min(spread.low**self.narrowing, 1.0 / reach),
@@ -111,9 +119,9 @@ class EstimateCorrection(NamedTuple):
 
 
 def compute_fingerprint(family: str, setting: RunSetting, measured: float) -> str:
-    """A digest by which one published figure is known again, however its question is written.
+    """Returns a digest that identifies one published figure, however its question is written.
 
-    Of the kind of answer, the group, the load to 1% and the figure to four digits.
+    The digest covers the kind of answer, the group, the load to 1% and the figure to four digits.
     """
     load = [round(each, 2) + 0.0 for each in setting.load]
     text = json.dumps([family, *setting.group, *load, f"{measured:.3e}"])
@@ -121,27 +129,34 @@ def compute_fingerprint(family: str, setting: RunSetting, measured: float) -> st
 
 
 class LocalEvidence(Protocol):
-    """The measured runs of one tenant."""
+    """Measured runs of one tenant."""
 
     def compute_correction(self, family: str, setting: RunSetting) -> EstimateCorrection | None:
-        """What they say of a kind of answer in a setting; None where none is of its group."""
+        """Returns the correction of a kind of answer in a setting; None where no run is of its group."""
 
     def list_layouts(self, family: str, group: RunGroup) -> frozenset[Hashable]:
-        """Layouts of the runs of a group: in all others, settings that differ in it alone are the same."""
+        """Returns the layouts of a group's runs.
+
+        Settings that differ only by another layout get the same correction.
+        """
 
 
 def apply_correction(
     local: LocalEvidence | None, family: str, setting: RunSetting, spread: IntervalFactors
 ) -> IntervalFactors:
-    """The spread of a kind of answer under a tenant's own runs; as it is where there are none nearby."""
+    """Returns the spread of a kind of answer corrected by a tenant's own runs.
+
+    Unchanged without runs nearby.
+    """
     found = local.compute_correction(family, setting) if local is not None else None
     return spread if found is None else found.apply_to_spread(spread)
 
 
 def compute_correlation(deviations: LogDeviations, one: RunSetting, other: RunSetting) -> float:
-    """Correlation of the log ratios of two runs, 0 to below 1: the variance of what they have in common.
+    """Returns the correlation of the log ratios of two runs, 0 to below 1.
 
-    An estimate of both is wrong alike as far as they share parts, so that their ratio is surer than either.
+    Their shared share of the variance. Errors of both estimates agree as far as they share parts, so that the
+    ratio of both is more certain than either.
     """
     variances = np.square(deviations)
     shared = RunSettings([one]).compute_shared_parts(other)[:, 0]
@@ -149,10 +164,10 @@ def compute_correlation(deviations: LogDeviations, one: RunSetting, other: RunSe
 
 
 class RunSettings:
-    """Some settings, and what each shares with another."""
+    """Several settings, and the parts that each shares with another."""
 
     def __init__(self, settings: Sequence[RunSetting]) -> None:
-        """Names become numbers once."""
+        """Encodes names as numbers once."""
         self._codes: dict[Hashable, int] = {}
         self._names = np.array(
             [
@@ -163,9 +178,10 @@ class RunSettings:
         self._loads = np.array([each.load for each in settings])
 
     def compute_shared_parts(self, setting: RunSetting) -> Floats:
-        """Share of each part that a setting has in common with each of these: parts x settings, 0 to 1.
+        """Returns the share of each part that a setting has in common with each of these.
 
-        In the order of :class:`LogDeviations`, without the part of one run alone.
+        Parts x settings, 0 to 1. The parts are in the order of :class:`LogDeviations`, without the part of
+        one run alone.
         """
         own = np.array([self._codes.get(name, -1) for name in _build_group_keys(setting)])
         model, system, layout = (self._names == own).T.astype(float)
@@ -183,7 +199,7 @@ class NearbyRuns:
     """Measured runs of one tenant, solved once."""
 
     def __init__(self, runs: Sequence[MeasuredRun], deviations: LogDeviations) -> None:
-        """Runs of one setting count as one of their mean: what they have in common is not measured twice."""
+        """Merges runs of one setting into one with their mean: their shared part is not measured twice."""
         merged: dict[RunSetting, list[float]] = {}
         for run in runs:
             merged.setdefault(run.setting, []).append(run.log_ratio)
@@ -201,7 +217,7 @@ class NearbyRuns:
         self._scale, self._most, self._least = self._cross_validate()
 
     def compute_correction(self, setting: RunSetting) -> EstimateCorrection:
-        """What these runs say of a setting."""
+        """Returns the correction that these runs give for a setting."""
         shared = self._compute_covariance(setting)
         variance = self._prior - float(shared @ self._inverse @ shared)
         return EstimateCorrection(
@@ -213,12 +229,12 @@ class NearbyRuns:
         )
 
     def _compute_covariance(self, setting: RunSetting) -> Floats:
-        """Covariance of a setting with each of the runs."""
+        """Returns the covariance of a setting with each of the runs."""
         found: Floats = self._variances @ self._settings.compute_shared_parts(setting)
         return found
 
     def _cross_validate(self) -> tuple[float, float, float]:
-        """How much wider the spread is than the parts tell, how wide at most, the error of the worst fifth.
+        """Returns scale and largest width of the spread over its prediction, and the worst fifth's error.
 
         Each run is predicted from the others (Rasmussen and Williams 2006, equation 5.12). The rank of an
         error among n others is k / (n + 1) (Vovk et al. 2005, section 2.2); few runs have no such rank.

@@ -1,9 +1,9 @@
-"""Which measured sets say something of a question's device, and the constants of the nearest that do.
+"""Search for the measured sets nearest to a question's device, and for their constants.
 
 The nearest level that has a constant gives it: the node that the question names; nodes of the same
 accelerator under the same power limit and driver; of the same accelerator; of the same generation. Each
-constant finds its own level. At a level the middle of the nodes counts (the median, as one bad node must not
-move it) and their range is the interval.
+constant finds its own level. At a level the value is the median of the nodes, which one bad node does not
+shift, and their range is the interval.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,17 +17,17 @@ from service.planning.hardware.links import LinkKind
 from service.planning.quantity import EvidenceBasis
 
 ACCELERATOR_KIND: Final = "cuda"
-"""The kind of set that holds for accelerators of the catalog; a processor's holds for none of them."""
+"""Kind of set that applies to accelerators of the catalog; sets of a processor apply to none of them."""
 
 _SAME_POWER: Final = 0.01
-"""Relative difference of power limits up to which they count as one."""
+"""Relative difference of power limits up to which they count as equal."""
 
 
 class RequestedDevice(NamedTuple):
-    """The device of a question.
+    """Device of a question.
 
-    ``specified`` says that the question gives its figures instead of a row of the catalog: what it is, only
-    the node or the set that is named beside it can tell. ``links`` are rates in bytes per second.
+    ``specified`` is true if the question gives its figures instead of a row of the catalog; only a named node
+    or set then identifies the device. ``links`` are rates in bytes per second.
     """
 
     accelerator: Accelerator
@@ -39,7 +39,7 @@ class RequestedDevice(NamedTuple):
 
 
 class MeasuredConstant(NamedTuple):
-    """A constant that measurements give: its evidence, and the sets that it was read from."""
+    """A measured constant: its evidence, and the sets that it was read from."""
 
     share: AchievedShare
     basis: EvidenceBasis
@@ -47,14 +47,17 @@ class MeasuredConstant(NamedTuple):
 
 
 class DistanceLevel(NamedTuple):
-    """The sets of one distance or nearer, and the evidence that they are."""
+    """Sets at one distance or nearer, and their level of evidence."""
 
     basis: EvidenceBasis
     sets: tuple[DeviceCalibration, ...]
 
 
 def resolve_basis(scope: MeasuredScope, asked: RequestedDevice) -> EvidenceBasis | None:
-    """How near what was measured is to the device that is asked for; None where it says nothing of it."""
+    """Returns the level of evidence of a measured device for the requested one.
+
+    None where it does not apply.
+    """
     accelerator, of_node = asked.accelerator, scope.node_id is not None and scope.node_id == asked.node_id
     named = of_node or (asked.calibration_id is not None and scope.node_id is not None)
     if asked.specified and named:
@@ -72,7 +75,7 @@ def resolve_basis(scope: MeasuredScope, asked: RequestedDevice) -> EvidenceBasis
 
 
 def build_levels(sets: Iterable[DeviceCalibration], asked: RequestedDevice) -> list[DistanceLevel]:
-    """Sets by how near they are, the nearest first; a level holds those of the nearer ones too."""
+    """Returns the levels of the sets, the nearest first; a level includes the sets of the nearer ones."""
     near = [(basis, each) for each in sets if (basis := resolve_basis(each.scope, asked)) is not None]
     node = [each for basis, each in near if basis is EvidenceBasis.CALIBRATED_NODE]
     sku = [
@@ -89,7 +92,7 @@ def build_levels(sets: Iterable[DeviceCalibration], asked: RequestedDevice) -> l
 
 
 def _is_alike(scope: MeasuredScope, asked: RequestedDevice) -> bool:
-    """Whether power limit and, where it is asked for, driver are the same; what is unknown is not."""
+    """Returns true if the power limit and, where requested, the driver are equal; unknown ones are not."""
     limit, measured = asked.accelerator.power_limit_watts, scope.power_limit_watts
     if limit is not None and (measured is None or abs(measured / limit - 1.0) > _SAME_POWER):
         return False
@@ -97,7 +100,7 @@ def _is_alike(scope: MeasuredScope, asked: RequestedDevice) -> bool:
 
 
 class ConstantSearch:
-    """Looks constants up in the levels, and remembers what it found."""
+    """Search for constants in the levels; stores the constants that it found."""
 
     def __init__(self, levels: Sequence[DistanceLevel]) -> None:
         self._levels = levels
@@ -107,7 +110,7 @@ class ConstantSearch:
     def find_seconds(
         self, name: str, figure_of: Callable[[DeviceCalibration], MeasuredFigure | None]
     ) -> AchievedShare | None:
-        """A constant that is no share of a limit, as it was measured."""
+        """Returns a constant that is no share of a limit, as it was measured."""
         return self._find_figure(name, figure_of, lambda _figure, _basis: 1.0)
 
     def find_share(
@@ -116,7 +119,7 @@ class ConstantSearch:
         figure_of: Callable[[DeviceCalibration], MeasuredFigure | None],
         own_limit: float | None,
     ) -> AchievedShare | None:
-        """A rate as a share of its limit: of the asked device where it was measured on such."""
+        """Returns a rate as a share of its limit: of the requested device's if one like it was measured."""
 
         def select_limit(figure: MeasuredFigure, basis: EvidenceBasis) -> float | None:
             is_own = basis is not EvidenceBasis.CALIBRATED_GENERATION
@@ -125,7 +128,7 @@ class ConstantSearch:
         found = self._find_figure(name, figure_of, select_limit)
         if found is None or found.high <= 1.0:
             return found
-        # The data sheet bounds what a device does: where it is passed, the sheet is of another device.
+        # The data sheet bounds a device: where a figure exceeds it, the sheet is of another device.
         if found.value > 1.0:
             self.above_limit.append(name)
         within = found._replace(
@@ -141,7 +144,7 @@ class ConstantSearch:
         limit_of: Callable[[MeasuredFigure, EvidenceBasis], float | None],
     ) -> AchievedShare | None:
         for basis, sets in self._levels:
-            # The newest set of a node that has the figure stands for the node.
+            # The newest set of a node that has the figure represents the node.
             nodes: dict[str, tuple[str, AchievedShare]] = {}
             for each in sets:
                 figure = figure_of(each)
@@ -160,7 +163,7 @@ class ConstantSearch:
 
 
 def _pool_shares(shares: Sequence[AchievedShare]) -> AchievedShare:
-    """The middle of several nodes and their whole range."""
+    """Returns the median of several nodes and their whole range."""
     if len(shares) == 1:
         return shares[0]
     return AchievedShare(

@@ -1,15 +1,14 @@
-"""The curves that hold for a question's device: the reference set with what was measured in its place.
+"""Curves of a question's device: the reference set with measured constants in its place.
 
-Which sets say something of the device, and how near they are, is found in
-:mod:`service.planning.hardware.nearest`. A rate that was measured on this accelerator is divided by this
-accelerator's own data sheet, so that the rate comes back as it was measured; one of another of its generation
-by the data sheet that it was measured against. What nothing was measured of stays as the reference set has
-it.
+The sets that apply to the device, and their distance, are found in :mod:`service.planning.hardware.nearest`.
+A rate that was measured on this accelerator is divided by this accelerator's own data sheet, so that the rate
+comes back as it was measured; a rate of another accelerator of its generation by the data sheet that it was
+measured against. Constants without measurements stay those of the reference set.
 
-What software reaches over a device stays: constants of an engine keep their ratio to those of any engine, and
-a measured figure takes the place of the latter where it is worse. So weights stream at
+The efficiency of software on a device stays: constants of an engine keep their ratio to those of any engine,
+and a measured figure replaces the latter where it is worse. So weights stream at
 
-    skinny product, at most what any engine was seen to reach, x (stream of the engine / stream of any engine)
+    skinny product, at most what any engine reached, x (stream of the engine / stream of any engine)
 
 whether bandwidth or multiprocessors were the limit in the reference set.
 """
@@ -41,33 +40,34 @@ from service.planning.quantity import EvidenceBasis, Quantity
 
 
 class DeviceConstants(NamedTuple):
-    """The constants of a question's device; ``held`` are the measured ones by name."""
+    """Constants of a question's device; ``held`` are the measured ones by name."""
 
     curves: ReferenceCurves
     held: Mapping[str, MeasuredConstant] = {}
     above_limit: tuple[str, ...] = ()
-    """Constants that were measured above the data sheet, and count as all of it."""
+    """Constants that were measured above the data sheet, and count as its full value."""
     power_limit_watts: float | None = None
-    """Of the node that is asked for."""
+    """Power limit of the requested node."""
     bandwidth_bytes_per_second: float | None = None
     peak_flops_per_second: Mapping[NumberFormat, float] = {}
-    """Rates that the question leaves to the node, as they were measured."""
+    """Measured rates that the question leaves to the node."""
 
     def list_calibration_ids(self, prefixes: Iterable[str]) -> tuple[str, ...]:
-        """The sets behind the constants whose names begin so, each once."""
+        """Returns the sets behind the constants whose names start with any of ``prefixes``, each once."""
         wanted = tuple(prefixes)
         found = (held.ids for name, held in self.held.items() if name.startswith(wanted))
         return tuple(dict.fromkeys(each for ids in found for each in ids))
 
     def get_value(self, name: str) -> float | None:
-        """The measured constant of a name."""
+        """Returns the measured constant of a name, or None."""
         held = self.held.get(name)
         return held and held.share.value
 
     def apply_to_accelerator(self, accelerator: Accelerator) -> Accelerator:
-        """The accelerator with the memory, the power limit and the rates that were measured.
+        """Returns the accelerator with the memory, the power limit and the rates that were measured.
 
-        A process finds what it can allocate and what its context holds. A rate that is given stays.
+        The memory is the sum of the allocatable memory and of the context. A rate that the question gives
+        stays.
         """
         memory, context = self.held.get("memory_bytes"), self.held.get("context_bytes")
         given = (
@@ -89,7 +89,7 @@ class DeviceConstants(NamedTuple):
         return accelerator
 
     def apply_to_link(self, link: Link) -> Link:
-        """The link without the latency that its data sheet states, where a hop was measured."""
+        """Returns the link without the latency of its data sheet, where a hop was measured."""
         if f"links.{link.kind}.hop_seconds" in self.held:
             return link._replace(latency_seconds=None)
         return link
@@ -98,10 +98,10 @@ class DeviceConstants(NamedTuple):
 def resolve_curves(
     curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: RequestedDevice
 ) -> DeviceConstants:
-    """The reference set with what ``sets`` say of the asked device in place of its generation's constants.
+    """Returns the reference set with the constants of ``sets`` in place of those of the device's generation.
 
-    Without a set that applies the curves are the same object. Shares are of the data sheet, seconds and bytes
-    as they were measured.
+    Without a set that applies, the curves are the same object. Shares are of the data sheet, seconds and
+    bytes as they were measured.
     """
     if asked.calibration_id is not None:
         sets = [each for each in sets if each.id == asked.calibration_id]
@@ -146,9 +146,9 @@ def resolve_curves(
 
 
 def _apply_node_rates(asked: RequestedDevice, nearest: DistanceLevel) -> RequestedDevice:
-    """The device with what its node was measured to reach for rates that the question does not give.
+    """Returns the device with the measured rates of its node for rates that the question does not give.
 
-    A processor has no data sheet of an accelerator: what it reaches is then all that it is known to have.
+    A processor has no data sheet of an accelerator, so that its measured rates are all that is known of it.
     """
     if not asked.specified or nearest.basis is not EvidenceBasis.CALIBRATED_NODE:
         return asked
@@ -172,7 +172,7 @@ _FUSED: Final = frozenset(
         OperatorQuantity.SCAN_PEAK,
     }
 )
-"""Shares of the dense rate of whatever format they were measured in."""
+"""Shares of the dense rate of the format that they were measured in."""
 _UNITS: Final = (
     (NumberFormat.BF16, NumberFormat.FP16),
     (NumberFormat.FP8, NumberFormat.INT8),
@@ -184,7 +184,7 @@ _ATTENTION_FORMATS: Final = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.
 def _list_formats(
     quantity: OperatorQuantity, number_format: NumberFormat | None
 ) -> tuple[NumberFormat | None, ...]:
-    """Formats whose figure counts for a constant, the first that was measured."""
+    """Returns the formats whose figure applies to a constant; the first one with a figure is used."""
     if quantity in _FUSED:
         return (*_ATTENTION_FORMATS, None)
     if quantity is not OperatorQuantity.MATRIX_PEAK:
@@ -196,7 +196,7 @@ def _list_formats(
 def _build_operator_lookup(
     quantity: OperatorQuantity, number_format: NumberFormat | None, accelerator: Accelerator
 ) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
-    """A figure in the first format that has one; where it states no limit, the device's is put in."""
+    """Returns a lookup of the first format with a figure; a missing limit is set to the device's rate."""
 
     def find_figure(calibration: DeviceCalibration) -> MeasuredFigure | None:
         for each in _list_formats(quantity, number_format):
@@ -244,15 +244,15 @@ _STREAMED: Final = (
     ServingQuantity.EXPERT_BANDWIDTH,
     ServingQuantity.CACHE_BANDWIDTH,
 )
-"""Rates of kernels that stream what they work on, over that of a streaming kernel."""
+"""Rates of kernels that stream their operands, over that of a streaming kernel."""
 
 
 def _resolve_serving(
     known: Calibration, operators: OperatorCalibration, search: ConstantSearch, asked: RequestedDevice
 ) -> ServingCalibration:
-    """Constants of engines over the measured device: each keeps its ratio to that of any engine.
+    """Returns the constants of engines on the measured device: each keeps its ratio to that of any engine.
 
-    A benchmark bounds what software reaches; that it reaches more than software did makes software no faster.
+    A benchmark bounds the rate of software; a benchmark above the reference does not make software faster.
     """
     serving, accelerator = known.serving, asked.accelerator
     factors: dict[ServingQuantity, float] = {}
@@ -289,10 +289,10 @@ def _resolve_serving(
 def _compute_stream_factor(
     known: Calibration, accelerator: Accelerator, factor: float, streamed: float
 ) -> float:
-    """Measured over expected rate of streaming weights, the latter under both limits of any engine.
+    """Returns measured over expected rate of streaming weights, the latter under both limits of any engine.
 
-    A node that streams weights at half the rate does so whichever limit the reference set saw: fewer bytes
-    are on their way through each multiprocessor, too.
+    A node that streams weights at half the rate does so whichever limit the reference set has: each
+    multiprocessor has fewer bytes in flight, too.
     """
     bandwidth, serving = accelerator.bandwidth_bytes_per_second, known.serving
     reached = serving.find_share(ServingQuantity.WEIGHT_BANDWIDTH, None).value
@@ -311,7 +311,7 @@ def _build_serving_lookup(quantity: ServingQuantity) -> Callable[[DeviceCalibrat
 def _build_streaming_lookup(
     quantity: ServingQuantity, bandwidth: float | None, streamed: float
 ) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
-    """A rate over that of streaming kernels of the same set; of the share that is known where it has none."""
+    """Returns a lookup of a rate over that of streaming kernels of the same set, or over the known share."""
 
     def find_figure(each: DeviceCalibration) -> MeasuredFigure | None:
         figure, stream = each.serving.get(quantity), each.operators.get((OperatorQuantity.BANDWIDTH, None))
@@ -355,7 +355,7 @@ def _resolve_power(
             return each.power.get(quantity)
 
         if quantity in _OF_THE_LIMIT:
-            # Of the limit that it was measured under: a node may be held below its data sheet.
+            # A share of the limit that it was measured under: a node may be capped below its data sheet.
             found = search.find_share(name, find_figure, None)
         else:
             found = search.find_seconds(name, find_figure)
@@ -410,7 +410,7 @@ def _resolve_links(known: LinkCurves, search: ConstantSearch, asked: RequestedDe
 def _apply_switch_shares(
     ends: Sequence[LinkCalibration], generation: str, shares: Sequence[float]
 ) -> list[LinkCalibration]:
-    """Both ends and the middle with what switches that reduce were measured to let through."""
+    """Returns both ends and the middle with the measured shares of reducing switches."""
     return [
         end._replace(in_network={**end.in_network, generation: share})
         for end, share in zip(ends, shares, strict=True)
@@ -431,7 +431,7 @@ def _find_host_figures(search: ConstantSearch) -> None:
 
 
 def _apply_context(curves: ReferenceCurves, search: ConstantSearch) -> ReferenceCurves:
-    """The curves with the measured context of a device; its memory is looked up beside it."""
+    """Returns the curves with the measured context of a device, and looks up its memory."""
     search.find_seconds("memory_bytes", lambda each: _build_figure(each.memory_bytes))
     context = search.find_seconds("context_bytes", lambda each: _build_figure(each.context_bytes))
     if context is None:

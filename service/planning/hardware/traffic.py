@@ -1,16 +1,16 @@
-"""What a training step communicates: which messages, in which groups, how often.
+"""Communication of a training step: messages, their groups, and their number.
 
 Every function gives the messages of one kind of parallelism; :func:`compute_message_seconds` is the time of
-one on a fabric, all of it, hidden or not.
+one on a fabric, all of it, overlapped or not.
 
 Sources: Li et al. 2020 (DDP: buckets in reverse order), Rajbhandari et al. 2020 (ZeRO: reduce-scatter and
 all-gather; stage 3 gathers twice, 1.5 times the bytes), Zhao et al. 2023 (FSDP, hybrid sharding), Shoeybi et
 al. 2019 (tensor), Korthikanti et al. 2022 (sequence parallelism), Narayanan et al. 2021 (pipeline, scatter of
-what is sent), Liu et al. 2023 (ring attention), Llama 3 2024 section 3.3.2 (all-gather of keys and values),
-Jacobs et al. 2023 (Ulysses), Lepikhin et al. 2021 and DeepSeek-V3 2024 section 3.2.2 (experts).
+the sent tensors), Liu et al. 2023 (ring attention), Llama 3 2024 section 3.3.2 (all-gather of keys and
+values), Jacobs et al. 2023 (Ulysses), Lepikhin et al. 2021 and DeepSeek-V3 2024 section 3.2.2 (experts).
 
-Bytes and counts are floats or arrays, one entry for each layout. A message of a group of one device takes
-no time.
+Bytes and counts are floats or arrays, one entry for each layout. A message of a group of one device takes no
+time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ class CollectiveMessage(NamedTuple):
 
 
 def compute_message_seconds(message: CollectiveMessage, fabric: ClusterFabric) -> float:
-    """Time of all of a message's collectives, one after the other."""
+    """Returns the seconds of all of a message's collectives, one after the other."""
     each = collective_seconds(
         message.kind,
         message.message_bytes,
@@ -47,7 +47,7 @@ def compute_message_seconds(message: CollectiveMessage, fabric: ClusterFabric) -
 
 
 def total_seconds(messages: Iterable[CollectiveMessage], fabric: ClusterFabric) -> float:
-    """Time of several messages, one after the other."""
+    """Returns the seconds of several messages, one after the other."""
     return sum((compute_message_seconds(message, fabric) for message in messages), 0.0)
 
 
@@ -64,17 +64,17 @@ _BUCKET_ELEMENTS: Final = {
 
 
 def bucket_bytes(framework: Framework, gradient_bytes: float) -> float:
-    """Bytes of gradients that a framework reduces at a time, at ``gradient_bytes`` an element."""
+    """Returns the bytes of gradients that a framework reduces at a time, at ``gradient_bytes`` an element."""
     elements = _BUCKET_ELEMENTS.get(framework)
     return DDP_BUCKET_BYTES if elements is None else elements * gradient_bytes
 
 
 class ReplicaExchange(NamedTuple):
-    """What replicas exchange: parameters of a device before sharding, and bytes of each.
+    """Data that replicas exchange: parameters of a device before sharding, and bytes of each.
 
     ``dense`` is one stage's parameters over its tensor-parallel devices, ``expert`` those of its experts over
-    tensor and expert parallelism. ``weight_bytes`` is a weight as it is gathered, ``gradient_bytes`` a
-    gradient as it is reduced. ``units`` are the parts that are gathered or reduced at a time.
+    tensor and expert parallelism. ``weight_bytes`` is the size of a gathered weight, ``gradient_bytes`` that
+    of a reduced gradient. ``units`` are the parts that are gathered or reduced at a time.
     """
 
     dense: float
@@ -85,21 +85,21 @@ class ReplicaExchange(NamedTuple):
 
 
 def count_buckets(parameters: float, gradient_bytes: float, largest_bytes: float) -> float:
-    """Number of equal buckets, none above ``largest_bytes``: 14 GB in 25 MiB are 535."""
+    """Returns the number of equal buckets, none above ``largest_bytes``: 14 GB in 25 MiB are 535."""
     return larger(1.0, rounded_up(parameters * gradient_bytes / largest_bytes))
 
 
 def replica_messages(
     exchanged: ReplicaExchange, layout: Parallelism, placed: GroupPlacement, micro_batches: float
 ) -> Iterator[CollectiveMessage]:
-    """Messages of data parallelism in one step.
+    """Yields the messages of data parallelism in one step.
 
-    Plain replicas all-reduce their gradients once a step, however many micro-batches they accumulate.
-    ZeRO 1 reduce-scatters them and all-gathers the new weights: the same bytes. ZeRO 2 holds a shard
-    only, and so reduce-scatters after every micro-batch. ZeRO 3 all-gathers the weights before the
-    forward and again before the backward pass of every micro-batch and reduce-scatters its gradients:
-    1.5 times the bytes for one micro-batch. Hybrid sharding does that inside its groups, and
-    all-reduces the shards of the gradients between them.
+    Plain replicas all-reduce their gradients once a step, however many micro-batches they accumulate. ZeRO 1
+    reduce-scatters them and all-gathers the new weights: the same bytes. ZeRO 2 holds a shard only, and so
+    reduce-scatters after every micro-batch. ZeRO 3 all-gathers the weights before the forward and again
+    before the backward pass of every micro-batch and reduce-scatters its gradients: 1.5 times the bytes for
+    one micro-batch. Hybrid sharding does that inside its groups, and all-reduces the shards of the gradients
+    between them.
     """
     for parameters, group, shards, across in (
         (exchanged.dense, placed.replicas, placed.shards, placed.shard_replicas),
@@ -131,9 +131,9 @@ def replica_messages(
 
 
 def tied_embedding(parameters: float, gradient_bytes: float, placed: GroupPlacement) -> CollectiveMessage:
-    """Gradients of a table that the first and the last stage share (Shoeybi et al. 2019).
+    """Returns the message of the gradients of a table that the first and the last stage share (Shoeybi et al.
 
-    ``parameters`` are those of a tensor-parallel device.
+    2019). ``parameters`` are those of a tensor-parallel device.
     """
     return CollectiveMessage(
         "tied_embedding", Collective.ALL_REDUCE, placed.ends, parameters * gradient_bytes
@@ -153,11 +153,13 @@ class PassMessages(NamedTuple):
 def tensor_messages(
     activation_bytes: float, pairs: float, placed: GroupPlacement, *, sequence: bool
 ) -> PassMessages:
-    """Messages of tensor parallelism in a block: ``pairs`` of a column-cut and a row-cut matrix.
+    """Returns the messages of tensor parallelism in a block.
+
+    ``pairs`` counts pairs of a column-split and a row-split matrix.
 
     A block has two pairs (attention and feed-forward), one where both read the same input. Each pair
-    all-reduces its output forward and the gradient of its input backward. With sequence parallelism that
-    is a gather before and a scatter behind it, and the backward pass gathers the input once more for the
+    all-reduces its output forward and the gradient of its input backward. With sequence parallelism, these
+    are a gather before and a scatter after it, and the backward pass gathers the input once more for the
     gradient of the weights. ``activation_bytes`` are those of the micro-batch's whole hidden state.
     """
     group = placed.tensor
@@ -172,10 +174,10 @@ def tensor_messages(
 def vocabulary_messages(
     activation_bytes: float, tokens: float, placed: GroupPlacement, *, sequence: bool
 ) -> PassMessages:
-    """Messages of a table and a head cut by vocabulary: first stage and last.
+    """Returns the messages of a table and a head that are split by vocabulary: first stage and last.
 
-    The table's output is reduced; the head's input is gathered where sequences are cut, its gradient
-    reduced; the loss exchanges three FP32 figures a token (largest logit, the target's, the sum).
+    The table's output is reduced; the head's input is gathered where sequences are split, its gradient
+    reduced; the loss exchanges three FP32 figures per token (largest logit, the target's, the sum).
     """
     reduce = Collective.REDUCE_SCATTER if sequence else Collective.ALL_REDUCE
     table = CollectiveMessage("vocabulary", reduce, placed.tensor, activation_bytes)
@@ -187,16 +189,17 @@ def vocabulary_messages(
 
 
 def table_messages(pooled_bytes: float, placed: GroupPlacement) -> PassMessages:
-    """Messages of embedding tables that replicas hold some of each (Naumov et al. 2019, section 3.2).
+    """Returns the messages of embedding tables that are distributed over replicas (Naumov et al.
 
-    What the rows of a device's samples sum to comes from all devices, and its gradient goes back.
+    2019, section 3.2). The sums of the rows of a device's samples come from all devices, and their gradients
+    go back.
     """
     message = CollectiveMessage("tables", Collective.ALL_TO_ALL, placed.replicas, pooled_bytes)
     return PassMessages((message,), (message,))
 
 
 class ContextExchange(StrEnum):
-    """How devices that share a sequence see all of it."""
+    """Exchange by which devices that share a sequence access all of it."""
 
     RING = "ring"
     GATHER = "gather"
@@ -206,12 +209,12 @@ class ContextExchange(StrEnum):
 def context_messages(
     exchange: ContextExchange, key_value_bytes: float, query_bytes: float, placed: GroupPlacement
 ) -> PassMessages:
-    """Messages of context parallelism in a block.
+    """Returns the messages of context parallelism in a block.
 
     ``key_value_bytes`` and ``query_bytes`` are keys and values, and queries, of the tokens of one device. A
-    ring passes keys and values on n - 1 times, and in the backward pass their gradients beside them. A
-    gather collects them, again backward, where their gradients are scattered. Ulysses exchanges queries,
-    keys, values and outputs for heads, and as much backward.
+    ring passes on keys and values n - 1 times, and in the backward pass their gradients too. A gather
+    collects them, again backward, where their gradients are scattered. Ulysses exchanges queries, keys,
+    values and outputs for heads, and as much backward.
     """
     group = placed.context
     sent = group.devices - 1.0
@@ -234,7 +237,10 @@ def context_messages(
 
 
 def copies_sent(chosen: float, places: float) -> float:
-    """Places that a token is sent to, on average: ``chosen`` experts fall on ``places`` at random."""
+    """Returns the mean number of places that a token is sent to.
+
+    ``chosen`` experts fall on ``places`` at random.
+    """
     missed: float = (1.0 - 1.0 / places) ** chosen
     return places * (1.0 - missed)
 
@@ -247,12 +253,12 @@ def expert_messages(
     imbalance: float = 1.0,
     nodes_per_token: tuple[float, float] | None = None,
 ) -> PassMessages:
-    """Messages of expert parallelism in a block: tokens to their experts and back, in both passes.
+    """Returns the messages of expert parallelism in a block.
 
-    The bytes are those of the tokens of one device times experts per token. ``imbalance`` is what the
-    busiest device receives over the mean: the exchange ends with it. ``nodes_per_token``, the most domains
-    that a token goes to and the experts that it takes, sends it once to each of those domains
-    and from there on inside (DeepSeek-V3, section 3.2.2).
+    Tokens to their experts and back, in both passes. The bytes are those of the tokens of one device times
+    experts per token. ``imbalance`` is the bytes of the busiest device over the mean: the exchange ends with
+    it. ``nodes_per_token``, the most domains that a token goes to and the experts that it takes, sends it
+    once to each of those domains and from there on inside (DeepSeek-V3, section 3.2.2).
     """
     group = placed.expert
 
@@ -283,10 +289,10 @@ def expert_messages(
 def pipeline_messages(
     activation_bytes: float, layout: Parallelism, placed: GroupPlacement, virtual_stages: float
 ) -> PassMessages:
-    """What a stage sends on in one micro-batch, and back: its hidden state, once for each of its chunks.
+    """Returns the messages of a stage in one micro-batch, and back: its hidden state, once per chunk.
 
-    Cut over tensor-parallel devices, it is sent in their parts side by side: with sequence parallelism as
-    it lies, without it scattered before and gathered behind (Narayanan et al. 2021, section 4.1).
+    Split over tensor-parallel devices, it is sent in their parts side by side: with sequence parallelism
+    without change, otherwise scattered before and gathered after (Narayanan et al. 2021, section 4.1).
     """
     part = activation_bytes / layout.tensor
     sent = CollectiveMessage("pipeline", Collective.POINT_TO_POINT, placed.pipeline, part, virtual_stages)

@@ -1,4 +1,4 @@
-"""What a served model does: seconds of an iteration of its engine, a server over them, and their frontier."""
+"""Serving of models: seconds of an engine's iterations, servers that run them, and their Pareto frontier."""
 
 from service.planning.inference.curve import compute_request_capacity
 from service.planning.inference.frontier import (

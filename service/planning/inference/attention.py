@@ -1,4 +1,4 @@
-"""Attention of an iteration: over the caches of requests that decode, and over prompts; recurrences."""
+"""Attention of an iteration over caches of decoding requests and over prompts, and recurrences."""
 
 from typing import NamedTuple
 
@@ -13,17 +13,19 @@ from service.planning.software.engines import EngineName
 from service.planning.workload import InferenceWorkload
 
 TILE_ROWS = 64.0
-"""Rows of queries that a kernel of decode attention multiplies at a time, filled or not."""
+"""Rows of queries that a kernel of decode attention multiplies at a time, whether filled or not."""
 GROWN_PASSES, REPEATED_PASSES = 3.0, 2.0
-"""How often a step passes over a cache that is joined anew and repeated: it is read and written, read again
-and written for every query head, and read there."""
+"""Passes of a step over a cache that is concatenated and repeated: it is read and written, then read and
+
+written for every query head, and read there.
+"""
 
 _LEAST = 1e-9
 _WIDE_BYTES = 2.0
 
 
 class AttentionTime(NamedTuple):
-    """Seconds of attention, of it those that compute bounds, FLOPs and bytes."""
+    """Seconds of attention, the compute-bound part of them, FLOPs and bytes."""
 
     seconds: float
     bound: float
@@ -32,30 +34,33 @@ class AttentionTime(NamedTuple):
 
 
 class CacheAttention(NamedTuple):
-    """Attention over a cache in the layers of one kind on one device; all figures are of all layers."""
+    """Attention over a cache in the layers of one kind on one device.
+
+    All figures are sums over the layers.
+    """
 
     window_tokens: float
     attended_tokens: float
     token_bytes: float
-    """Cache of a token, without the index of a sparse attention."""
+    """Cache bytes of a token, without the index of a sparse attention."""
     index_bytes: float
     decode_flops: float
-    """Per position and token of context."""
+    """FLOPs per position and token of context."""
     prefill_flops: float
     index_flops: float
     shared_heads: float
-    """Heads of queries that share keys and values on a device."""
+    """Query heads that share keys and values on a device."""
     head_elements: float
     query_elements: float
-    """Of queries and results of one position."""
+    """Elements of the queries and results of one position."""
     caches: bool
     source_tokens: float | None = None
-    """Context of every request where it is that of another sequence."""
+    """Context tokens of every request in cross-attention; None in self-attention."""
 
     def compute_decode_work(
         self, decoding: float, cached: float, positions: float, stream: float, peak: float
     ) -> AttentionTime:
-        """Of decoding requests over their caches, at ``stream`` bytes and ``peak`` FLOPs per second."""
+        """Returns the attention of decoding requests, at ``stream`` bytes and ``peak`` FLOPs per second."""
         own = self.source_tokens is None
         context = cached / larger(decoding, _LEAST) if own else self.source_tokens or 0.0
         reached = smaller(context, self.window_tokens)
@@ -71,7 +76,7 @@ class CacheAttention(NamedTuple):
     def compute_prefill_work(
         self, tokens: float, mean_context: float, machine: DeviceMachine, wide: NumberFormat
     ) -> AttentionTime:
-        """Of chunks of prompts, as in a forward pass of training."""
+        """Returns the attention of chunks of prompts, as in a forward pass of training."""
         reached = smaller(mean_context, self.window_tokens)
         context = larger(smaller(reached, self.attended_tokens), _LEAST)
         flops = tokens * (context * self.prefill_flops + reached * self.index_flops)
@@ -93,7 +98,10 @@ class CacheAttention(NamedTuple):
 
 
 def build_attention(work: AttentionWork, workload: InferenceWorkload, tensor: int) -> CacheAttention:
-    """Attention of one kind; Transformers copies a cache that grows and repeats it for every query head."""
+    """Builds the attention of one kind.
+
+    Transformers copies a cache that grows, and repeats it for every query head.
+    """
     source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     cached = layer_cache_bytes(work, workload.cache_format, tensor) if work.caches else 0.0
     elements = work.key_value_heads * work.key_value_head_elements + work.whole_cache_elements
@@ -120,7 +128,7 @@ def build_attention(work: AttentionWork, workload: InferenceWorkload, tensor: in
 
 
 def build_scan_operator(templates: list[CountedTemplate], wide: NumberFormat, tensor: float) -> OperatorWork:
-    """Recurrences of all layers over one token of a prompt."""
+    """Builds the recurrences of all layers over one token of a prompt."""
     scans = [(each, count * each.times) for each, count in templates if isinstance(each, ScanTemplate)]
     return OperatorWork(
         "scan",
@@ -133,7 +141,7 @@ def build_scan_operator(templates: list[CountedTemplate], wide: NumberFormat, te
 
 
 def compute_scan_work(one: OperatorWork, tokens: float, machine: DeviceMachine) -> AttentionTime:
-    """Recurrences over the tokens of prompts; ``one`` is that over one token."""
+    """Returns the recurrences over the tokens of prompts; ``one`` is the operator of one token."""
     operator = one._replace(flops=tokens * one.flops, moved_bytes=tokens * one.moved_bytes)
     time = operator_seconds(operator, machine)
     seconds = larger(time.compute_seconds, time.memory_seconds)

@@ -1,13 +1,13 @@
-"""A server that takes all waiting requests, up to a most, in one pass: bulk service.
+"""Bulk service: a server that takes all waiting requests, up to a maximum, in one pass.
 
-What stands in line when a pass ends is a Markov chain: of n requests the pass takes b = min(n, B) in T(b)
-seconds, in which Poisson arrivals join the n - b that are left (Bailey 1954). Its stationary distribution is
-solved for; a request waits for the rest of the pass that it meets, for full passes of those ahead of it, and
-takes part in its own. Counts are in steps of several requests where many stand in line, with arrivals of the
-same mean and variance.
+The number of waiting requests at the end of a pass is a Markov chain: of n requests the pass takes b = min(n,
+B) for T(b) seconds, in which Poisson arrivals join the remaining n - b (Bailey 1954). The stationary
+distribution is computed; a request waits for the rest of the pass that it meets and for full passes of the
+requests ahead of it, and takes part in its own pass. For long queues the chain counts in steps of several
+requests, with arrivals of the same mean and variance.
 
-With a constant number of requests and nothing between them, each pass takes all of them or B, so that
-latencies follow from Little's law and the passes that lie between.
+With a constant number of requests and no pause between them, each pass takes all of them or B, so that
+latencies follow from Little's law and the number of passes in between.
 """
 
 import math
@@ -20,28 +20,29 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 PassSeconds = Callable[[Floats], Floats]
-"""Seconds of a pass over as many requests, which need not be whole."""
+"""Seconds of a pass over a number of requests, which need not be whole."""
 
 _STATES = 72
-"""States of the chain up to which a step is one request: larger systems take a library's threads to solve."""
+"""States of the chain up to which a step is one request; larger systems are slower to solve."""
 _MOST_STATES = 96
 _WITHIN = (np.arange(6) + 0.5) / 6.0
-"""When in a pass requests arrive: shares of it at equal weight."""
+"""Arrival times within a pass as shares of it, at equal weight."""
 _TAIL = 8.0
-"""Standard deviations of a count beyond which it does not come."""
+"""Standard deviations of a count beyond which its probability is neglected."""
 
 
 class BatchedPasses(NamedTuple):
-    """One server of passes. ``pass_seconds`` is the mean over passes, ``batch`` the mean of their requests.
+    """One server of passes.
 
-    ``utilization`` is the share of time in which a pass runs. A ``saturated`` server is asked for more than
-    it can do; its latencies are None, as the line grows without end.
+    ``pass_seconds`` is the mean over passes, ``batch`` the mean number of their requests. ``utilization`` is
+    the share of time in which a pass runs. A ``saturated`` server receives more requests than it can serve;
+    its latencies are None, as the queue grows without bound.
     """
 
     latencies: Floats | None
-    """In seconds and rising: of requests of equal weight."""
+    """Latencies in seconds, ascending, of requests of equal weight."""
     mean_seconds: float
-    """Of all requests; infinite where the server is saturated."""
+    """Mean latency of all requests; infinite where the server is saturated."""
     requests_per_second: float
     batch: float
     pass_seconds: float
@@ -52,11 +53,11 @@ class BatchedPasses(NamedTuple):
 
 
 _SAMPLES = (np.arange(256) + 0.5) / 256.0
-"""Shares of the requests whose latencies are kept."""
+"""Quantiles of the requests whose latencies are kept."""
 
 
 def _sample_latencies(seconds: Floats, weights: Floats) -> tuple[Floats, float]:
-    """Latencies of requests of equal weight, and the mean of all."""
+    """Returns latencies of requests of equal weight, and the mean of all."""
     order = np.argsort(seconds)
     seconds, passed = seconds[order], np.cumsum(weights[order])
     places = np.searchsorted(passed, _SAMPLES * passed[-1])
@@ -65,10 +66,10 @@ def _sample_latencies(seconds: Floats, weights: Floats) -> tuple[Floats, float]:
 
 
 def estimate_closed_batching(pass_seconds: PassSeconds, requests: float, most: float) -> BatchedPasses:
-    """A server with ``requests`` at a time, a new one behind each that ends, ``most`` of them in a pass.
+    """Estimates a server with ``requests`` at a time, each replaced as it ends, at most ``most`` in a pass.
 
-    Those that do not find room wait for whole passes: of c requests, B in a pass, the share of c / B behind
-    the point waits for one more.
+    Requests that find no room wait for whole passes: of c requests with B in a pass, the fractional part of c
+    / B is the share that waits for one more.
     """
     batch = min(requests, most)
     each = float(pass_seconds(np.array([batch]))[0])
@@ -91,7 +92,7 @@ def estimate_closed_batching(pass_seconds: PassSeconds, requests: float, most: f
 
 
 def _find_peak_rate(pass_seconds: PassSeconds, most: float) -> float:
-    """The rate of passes of the size that ends most requests a second."""
+    """Returns the rate of passes of the size with the highest rate, in requests per second."""
     sizes = np.unique(np.round(np.geomspace(1.0, max(1.0, most), 24)))
     return float(np.max(sizes / pass_seconds(sizes)))
 
@@ -102,14 +103,17 @@ def _log_factorials(count: int) -> Floats:
 
 
 def _approximate_erf(x: Floats) -> Floats:
-    """Abramowitz and Stegun 7.1.26; off by less than 1.5e-7."""
+    """Returns the error function by Abramowitz and Stegun 7.1.26, with an error below 1.5e-7."""
     t = 1.0 / (1.0 + 0.3275911 * np.abs(x))
     p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
     return np.asarray(np.sign(x) * (1.0 - p * np.exp(-x * x)))
 
 
 def _compute_arrival_probabilities(means: Floats, states: int, step: float) -> Floats:
-    """Probability of each count of steps, a row for each mean of requests; the last takes what is beyond."""
+    """Returns the probability of each count of steps, a row per mean.
+
+    The last column takes all larger counts.
+    """
     counts = np.arange(states, dtype=np.float64)
     means = np.maximum(means, 1e-12)[:, None]
     if step == 1.0:
@@ -124,7 +128,7 @@ def _compute_arrival_probabilities(means: Floats, states: int, step: float) -> F
 
 
 class _BatchChain(NamedTuple):
-    """States in requests, what a pass takes in each, its seconds, and how often it starts there."""
+    """States in requests, the batch of a pass in each, its seconds, and the probability of each state."""
 
     waiting: Floats
     batch: Floats
@@ -133,14 +137,14 @@ class _BatchChain(NamedTuple):
 
 
 def _estimate_queue_length(pass_seconds: PassSeconds, rate: float, most: float, busy: float) -> float:
-    """A length that the line hardly exceeds, by the passes that balance arrivals and what is left over."""
+    """Returns a length that the queue hardly exceeds, from the balanced batch and the backlog."""
     batch = 1.0
     for _ in range(60):
         following = min(most, max(1.0, rate * float(pass_seconds(np.array([batch]))[0])))
         if abs(following - batch) < 1e-3 * batch:
             break
         batch = following
-    # A pass of B clears B (1 - busy) more than comes, with the variance of B arrivals: what is left over
+    # A pass of B clears B (1 - busy) more requests than arrive, with the variance of B arrivals: the backlog
     # falls off by e with each 1 / (2 (1 - busy)).
     left = 0.5 / max(1e-3, 1.0 - busy)
     return batch + _TAIL * (math.sqrt(batch) + left)
@@ -175,9 +179,9 @@ def _build_queue_chain(
 def estimate_open_batching(
     pass_seconds: PassSeconds, rate_per_second: float, most: float, delay_seconds: float = 0.0
 ) -> BatchedPasses:
-    """A server that requests reach at random, ``rate_per_second`` of them, ``most`` in a pass.
+    """Estimates a server with Poisson arrivals of ``rate_per_second``, at most ``most`` in a pass.
 
-    A server that stands idle starts ``delay_seconds`` behind the first request that it meets.
+    An idle server starts ``delay_seconds`` after the first request that it receives.
     """
     rate = rate_per_second
     full = float(pass_seconds(np.array([most]))[0])
@@ -206,13 +210,13 @@ def estimate_open_batching(
 
 
 _SPREAD = np.array([-1.5, 0.0, 1.5]) * math.sqrt(2.0 / 3.0)
-"""Three equal weights with the variance of 1."""
+"""Three points of equal weight with variance 1."""
 
 
 def _sample_counts(means: Floats) -> tuple[Floats, Floats]:
-    """Whole counts around ``means`` with the spread of chance, along a new last axis, and their weights.
+    """Returns whole counts around ``means`` with Poisson spread, along a new last axis, and their weights.
 
-    Each of three points is the count below and the one above it, so that the mean is kept.
+    Each of three points is split into the count below and the count above it, so that the mean is kept.
     """
     points = np.maximum(0.0, means[..., None] + _SPREAD * np.sqrt(means)[..., None])
     points *= (means / np.maximum(points.mean(axis=-1), 1e-300))[..., None]
@@ -225,7 +229,7 @@ def _sample_counts(means: Floats) -> tuple[Floats, Floats]:
 def _compute_waits(
     pass_seconds: PassSeconds, chain: _BatchChain, rate: float, most: float, delay: float
 ) -> tuple[Floats, Floats]:
-    """Latencies and how many requests have each: of those that meet a pass, and those that meet none."""
+    """Returns latencies and their weights, of requests that meet a pass and of those that meet none."""
     left = np.maximum(0.0, chain.waiting - chain.batch)[:, None, None]
     seconds = chain.seconds[:, None]
     before, weights = _sample_counts(rate * seconds * _WITHIN)

@@ -1,18 +1,18 @@
-"""A closed loop of N requests that begins cold: c of them at once, the others as those end.
+"""Closed loop of N requests that starts cold: c of them at once, each later one as another ends.
 
-This is what a benchmark does, with N = 10 c or so, and a batch job, with N = c. Unlike in the steady state
+A benchmark does this, with N of about 10 c, and so does a batch job, with N = c. Unlike in the steady state
 
-- the first p requests (as many as find a place) have their prompts computed one behind the other, so that
+- the first p requests (as many as find a place) have their prompts computed one after the other, so that
   the i-th has its first token after the integral of T(b, full) / n over b from 0 to i, n prompts an
   iteration;
-- those behind them wait for ends. Where all lengths are alike, the i-th of a wave starts when the i-th of
-  the wave before has ended; where they are as spread as an exponential distribution, starts are even in
-  time. Between the two the wait is interpolated by the variance of the outputs over their squared mean,
-  as in the asymptotic renewal function (Cox 1962);
-- later waves come as the first one ended: within the time of its prompts and a window of the outputs'
-  deviation, sqrt(12 w) sigma after w waves. There they come faster than in the steady state, though in step
-  with their service, so that the wait is that of M/D/1 times the share of the window that is chance;
-- behind the requests of the last wave no prompts follow, and the batch drains.
+- the requests after them wait for others to end. If all lengths are equal, the i-th request of a wave starts
+  when the i-th of the wave before has ended; if they are spread like an exponential distribution, starts are
+  even in time. Between the two the wait is interpolated by the variance of the outputs over their squared
+  mean, as in the asymptotic renewal function (Cox 1962);
+- later waves arrive as the first one ended: within the time of its prompts and a window of the outputs'
+  deviation, sqrt(12 w) sigma after w waves. They arrive faster than in the steady state, though in step
+  with their service, so that the wait is that of M/D/1 times the random share of the window;
+- no prompts follow the requests of the last wave, and the batch drains.
 """
 
 import math
@@ -32,7 +32,7 @@ from service.planning.inference.load import ReplicaLoad, ReplicaServer
 from service.planning.inference.sampling import NORMAL, OUTPUT, PLACE, SAMPLES, WAIT, sample_waits
 
 _WAVES = 12
-"""Waves that are looked at one by one; later ones are like the last of them."""
+"""Waves that are computed one by one; later ones are taken to equal the last of them."""
 
 
 class RequestBurst(NamedTuple):
@@ -40,38 +40,38 @@ class RequestBurst(NamedTuple):
 
     first_token_seconds: Array
     per_token_seconds: Array
-    """NaN where there is no second token."""
+    """Seconds per output token; NaN where there is no second token."""
     request_seconds: Array
     requests_per_second: float
     decoding_seconds: float
 
 
 class _FirstWave(NamedTuple):
-    """The first wave: places in the queue of prompts, and seconds until their first tokens."""
+    """First wave: positions in the queue of prompts, and seconds until their first tokens."""
 
     order: Array
     seconds: Array
     whole: float
-    """All prompts."""
+    """Seconds of all prompts."""
     beside: float
-    """Of these, what the iterations take that decode beside them."""
+    """Part of ``whole`` that iterations take for decoding."""
 
 
 class _LaterWaves(NamedTuple):
-    """Waves behind the first: seconds from a place to the first token, and of these the wait for others."""
+    """Waves after the first: seconds from a place to the first token, and the wait for others in them."""
 
     seconds: float
     wait: float
     window: float
-    """In which the last of them come."""
+    """Seconds within which the last of these waves arrive."""
     apart: float
-    """Share of the others whose prompts fall within a request's decoding."""
+    """Share of the other requests whose prompts fall within a request's decoding."""
 
 
 def estimate_burst(
     setting: ServerSetting, there: ReplicaCurve[float], grid: ReplicaCurve[Array]
 ) -> RequestBurst:
-    """The run of ``load.burst_requests``; ``there`` is the steady state of numbers, ``grid`` the curve."""
+    """Estimates the run of ``load.burst_requests``; ``there`` is the steady state, ``grid`` the curve."""
     server, load, asked, places = setting
     requests = max(load.burst_requests or 0.0, 1.0)
     concurrency = min(load.concurrency or 1.0, requests)
@@ -89,9 +89,9 @@ def estimate_burst(
     later = _estimate_later_waves(
         setting, there, start, _BurstRun(held, waves, step, asked.passes * step + met)
     )
-    # Half of the others of a wave are behind a request, if they do not come when it has ended.
+    # Half of the others of a wave come after a request, unless they come when it has ended.
     met *= (1.0 + later.apart) / 2.0
-    # A request of the last wave meets the prompts behind its own, at most in every pass.
+    # A request of the last wave meets the prompts after its own, at most in every pass.
     left = np.minimum(1.0 - start.order / held, 1.0)
     behind_last = np.minimum(left * max(start.whole - start.beside, 0.0), asked.passes * there.full_seconds)
     decoding = asked.passes * step + met * (1.0 - 1.0 / waves) + float(np.mean(behind_last)) / waves
@@ -104,7 +104,7 @@ def estimate_burst(
     ahead = np.interp(within, start.order, start.seconds)
     joined = later.seconds - later.wait + sample_waits(WAIT, later.wait, 1.0)
     first = np.where(wave < 1.0, ahead + server.cold_seconds, joined)
-    # Of those that are sent at once, each waits for its turn; a later one for as many as are before it.
+    # Requests sent at once wait for their turn in order; a later one waits for as many as precede it.
     regular = max(0.0, 1.0 - load.outputs.variation)
     alike = server.cold_seconds + ahead + wave * cycle - later.seconds
     even = server.cold_seconds + start.whole / 2.0 + (place / held - 1.0) * cycle
@@ -148,7 +148,7 @@ def _estimate_burst_start(
     budget, tokens, added, full = (
         interpolate(f) for f in (grid.budget, grid.tokens, grid.added_seconds, grid.full_seconds)
     )
-    # Prompts in an iteration; less than one where a prompt takes several.
+    # Prompts in an iteration; less than one where a prompt takes several iterations.
     taken = np.minimum(budget / asked.prompt, held)
     taken = np.where(taken < 1.0, 1.0 / np.ceil(1.0 / taken), taken)
     slope = (full - added) / np.maximum(budget - tokens, 1.0)
@@ -156,13 +156,16 @@ def _estimate_burst_start(
     each = (beside + prompts) / taken
     passed = np.append(0.0, np.cumsum((each[1:] + each[:-1]) / 2.0 * np.diff(order)))
     half = (beside + prompts) * np.maximum(1.0, 1.0 / taken) / 2.0
-    # The last iteration is as full as what is left.
+    # The last iteration is as full as the remaining prompts.
     seconds = np.minimum(passed + half, np.maximum(passed[-1], half))
     return _FirstWave(order, seconds, float(passed[-1]), float(np.mean(beside / taken)) * held)
 
 
 def _compute_batch_overlap(load: ReplicaLoad) -> float:
-    """Mean batch that a token is decoded in, over requests that begin together: E[min(n, n')] / E[n]."""
+    """Returns the mean batch that a token is decoded in, over requests that start together.
+
+    E[min(n, n')] / E[n].
+    """
     values = np.maximum(np.asarray(load.outputs.values) - 1.0, 0.0)
     weights = np.asarray(load.outputs.weights)
     smaller = np.minimum(values[:, None], values[None, :])
@@ -170,7 +173,7 @@ def _compute_batch_overlap(load: ReplicaLoad) -> float:
 
 
 class _BurstRun(NamedTuple):
-    """Requests that hold places, waves of them, seconds of an iteration that decodes, and of a request."""
+    """Requests that hold places, waves, and seconds of a decoding iteration and of a request's decoding."""
 
     held: float
     waves: float
@@ -188,7 +191,7 @@ def _estimate_later_waves(
     passed = np.arange(1.0, max(2.0, min(math.ceil(waves), _WAVES)))
     chance = math.sqrt(12.0 * load.outputs.variation) * decoding * np.sqrt(passed)
     mixed = server.mixed_prefill
-    # An engine that decodes nothing beside prompts lets all of a wave go on together.
+    # An engine that decodes nothing beside prompts lets all requests of a wave continue together.
     spacing = start.whole if mixed else 0.0
     cycle = max(decoding + (there.own_seconds if mixed else 0.0), start.whole)
     window = np.minimum(spacing + chance, cycle)
@@ -213,7 +216,7 @@ def _estimate_later_waves(
         wait = np.minimum(wait, start.whole / 2.0)
         apart = 1.0
     else:
-        # Of those that come in one iteration some wait for others, half of them on average.
+        # Of requests that arrive in one iteration some wait for others, half of them on average.
         wait = np.maximum(1.0 + arriving - together, 0.0) / 2.0 * taken
         apart = 1.0 - float(np.mean(arriving)) / max(held - 1.0, NOTHING)
     residual = np.zeros_like(window)
@@ -229,7 +232,7 @@ def _estimate_later_waves(
 def _sample_token_seconds(
     setting: ServerSetting, there: ReplicaCurve[float], step: float, extra: Array, noisy: Array
 ) -> Array:
-    """Seconds per token with ``extra`` seconds of prompts within a life; these are a Poisson number."""
+    """Returns seconds per token with ``extra`` seconds of prompts in a lifetime, a Poisson number."""
     asked = setting.asked
     behind = np.maximum(setting.load.outputs.get_quantiles(OUTPUT) - 1.0, 0.0)
     if not asked.decodes:

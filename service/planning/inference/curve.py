@@ -7,15 +7,15 @@ With b requests decoding on average, each of N iterations, and m iterations with
     S = the iterations with its own prompt, W = its wait for those of others
     c = b + x (S + W + R + F)                                  requests in all (Little 1961)
 
-D holds because each of the others starts once while a request is there, and not within its own prompt; an
-iteration that is full of prompts takes no more. An engine that prefills in iterations of their own adds
-T(prompt) in place of the difference. All are functions of b, so that arrays over b hold the whole curve of a
-server: a closed loop is read where the requests are c, an open one where the rate is x, saturation where no
+D holds because each of the others starts once during a request's lifetime, and not within its own prompt; an
+iteration full of prompts takes no more. An engine that prefills in separate iterations adds T(prompt) in
+place of the difference. All are functions of b, so that arrays over b hold the whole curve of a server: a
+closed loop is the point with c requests, an open one the point with rate x, saturation the point where no
 place is left or every iteration is full of prompts.
 
 W is the mean wait in M/G/m (Sakasegawa 1977) for m prompts that an iteration takes, with the arrival theorem
-in Schweitzer's approximation (Reiser and Lavenberg 1980, Schweitzer 1979); R is what is left of the
-iteration that an arrival meets, F the front end.
+in Schweitzer's approximation (Reiser and Lavenberg 1980, Schweitzer 1979); R is the rest of the iteration
+that an arrival meets, F the time of the front end.
 """
 
 from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
@@ -30,31 +30,31 @@ from service.planning.inference.speculation import IterationSource
 Array: TypeAlias = NDArray[np.float64]
 
 MOST_REQUESTS = 16384.0
-"""Where neither the engine nor its cache limits a batch."""
+"""Batch where neither the engine nor its cache limits it."""
 NOTHING = 1e-12
 
 
 class LoadTokens(NamedTuple):
-    """What of a load the formulas need, in tokens."""
+    """Moments of a load that the formulas need, in tokens."""
 
     prompt: float
-    """To be computed."""
+    """Prompt tokens to compute."""
     context: float
     """Mean context while a request decodes."""
     attended: float
     """Mean tokens that a prompt token attends to."""
     decodes: float
-    """Tokens behind the first."""
+    """Tokens after the first."""
     passes: float
-    """Iterations in which they come."""
+    """Iterations that decode them."""
     alone: float
-    """Of the requests in a closed loop, the share that one is; 0 in an open one."""
+    """Share that one request is of all requests of a closed loop; 0 in an open one."""
     positions: float
-    """Of a decoding request in an iteration."""
+    """Positions of a decoding request in an iteration."""
 
 
 def compute_load_moments(server: ReplicaServer, load: ReplicaLoad) -> LoadTokens:
-    """The moments of ``load``."""
+    """Returns the moments of ``load``."""
     speculation = server.speculation
     decodes = load.decodes
     return LoadTokens(
@@ -69,7 +69,7 @@ def compute_load_moments(server: ReplicaServer, load: ReplicaLoad) -> LoadTokens
 
 
 class ServerSetting(NamedTuple):
-    """A server, what it is asked, and how many requests find room."""
+    """A server, its load, and the number of requests that find room."""
 
     server: ReplicaServer
     load: ReplicaLoad
@@ -81,46 +81,49 @@ Figures = TypeVar("Figures")
 
 
 class ReplicaCurve(NamedTuple, Generic[Figures]):
-    """A replica at rising mean batches; arrays of one entry for each, or one number.
+    """A replica at ascending mean batches; each member is an array with an entry for each, or one number.
 
-    In seconds, tokens and requests.
+    Units are seconds, tokens and requests.
     """
 
     batch: Figures
-    """Requests that decode, on average."""
+    """Mean number of decoding requests."""
     requests_per_second: Figures
     decode_seconds: Figures
-    """An iteration that only decodes."""
+    """Seconds of an iteration that only decodes."""
     added_seconds: Figures
-    """What one with prompt tokens adds for those that decode."""
+    """Seconds that prompt tokens add to an iteration."""
     full_seconds: Figures
-    """What one adds whose prompt tokens are as many as can be."""
+    """Seconds that the maximum of prompt tokens adds to an iteration."""
     own_seconds: Figures
-    """The iterations with a request's own prompt."""
+    """Seconds of the iterations with a request's own prompt."""
     shared: Figures
-    """Prompts that a request finds in them, its own included."""
+    """Prompts in these iterations, the request's own included."""
     iterations: Figures
-    """Iterations with prompt tokens to a request; less than one where they hold several prompts."""
+    """Iterations with prompt tokens per request; less than one where they hold several prompts."""
     decoding_seconds: Figures
-    """From a request's first token to its last."""
+    """Seconds from a request's first token to its last."""
     wait_seconds: Figures
-    """For prompts of others."""
+    """Seconds of waiting for prompts of others."""
     residual_seconds: Figures
-    """Left of the iteration that an arrival meets."""
+    """Rest of the iteration that an arrival meets, in seconds."""
     prompt_load: Figures
-    """Share of the prompt tokens that could be computed, 1 where no more can be."""
+    """Prompt tokens over the number that could be computed; 1 where no more can be."""
     tokens: Figures
     """Prompt tokens of an iteration that has some."""
     budget: Figures
-    """The most of these."""
+    """Maximum of ``tokens``."""
     requests: Figures
-    """In all, but those that wait for a place."""
+    """All requests except those that wait for a place."""
     inside: Figures
-    """Those that hold a place: prefilling or decoding."""
+    """Requests that hold a place: prefilling or decoding."""
 
 
 def compute_request_capacity(server: ReplicaServer, load: ReplicaLoad) -> float:
-    """Requests that find room at a time: the engine's limit, or the cache over what a request holds."""
+    """Returns the requests that find room at a time.
+
+    The engine's limit, or cache over the size of a request.
+    """
     limits = [MOST_REQUESTS]
     if server.most_requests is not None:
         limits.append(float(server.most_requests))
@@ -135,11 +138,11 @@ def compute_request_capacity(server: ReplicaServer, load: ReplicaLoad) -> float:
 def compute_curve(
     model: IterationSource, server: ReplicaServer, load: ReplicaLoad, batch: Array, alone: Array | None = None
 ) -> ReplicaCurve[Array]:
-    """The replica at each of the mean batches ``batch``, by one call of the iteration model.
+    """Computes the replica at each of the mean batches ``batch``, by one call of the iteration model.
 
-    Lengths, prefix hits and, of a closed loop, the number of requests are those of ``load``; speculation
-    has to be part of ``model`` (``Speculating``). ``alone`` is the share that one request is of several
-    closed loops, a column: then there is a row for each of them.
+    Lengths, prefix hits and, in a closed loop, the number of requests are taken from ``load``; speculation
+    has to be part of ``model`` (:class:`SpeculativeIterations`). ``alone`` is a column with the share that
+    one request is of each of several closed loops; the result then has a row for each.
     """
     asked = compute_load_moments(server, load)
     if alone is not None:
@@ -158,9 +161,9 @@ def compute_curve(
 def compute_point(
     model: IterationSource, server: ReplicaServer, load: ReplicaLoad, batch: float
 ) -> tuple[ReplicaCurve[float], IterationTime]:
-    """``compute_curve`` at one batch, without its neglect of what a request itself adds, and its iterations.
+    """Computes the curve at one batch, without the neglect of what a request itself adds, and its iterations.
 
-    These are one that decodes, and one with prompts.
+    The iterations are one that decodes, and one with prompts.
     """
     asked, there = compute_load_moments(server, load), np.asarray([batch])
     if not asked.decodes:
@@ -174,7 +177,7 @@ def compute_point(
 def compute_points(
     model: IterationSource, server: ReplicaServer, load: ReplicaLoad, batch: Array, alone: Array
 ) -> tuple[ReplicaCurve[Array], IterationTime]:
-    """``compute_point`` at several, by one call; ``alone`` has one entry for each of ``batch``."""
+    """Computes ``compute_point`` at several batches by one call; ``alone`` has an entry for each."""
     asked = compute_load_moments(server, load)._replace(alone=cast("float", alone))
     shape = _compute_prompt_shape(server, load, asked, batch)
     none = np.zeros_like(shape.seen)
@@ -189,37 +192,37 @@ def compute_points(
 
 
 def select_point(found: ReplicaCurve[Array], place: int) -> ReplicaCurve[float]:
-    """One of several points."""
+    """Returns one of several points."""
     return ReplicaCurve(*(float(figures[place]) for figures in found))
 
 
 def select_iteration(times: IterationTime, place: int) -> IterationTime:
-    """The iterations of one of several points."""
+    """Returns the iterations of one of several points."""
     columns = (np.asarray(part)[:, place] for part in times)
     return IterationTime(*(cast("float", column) for column in columns))
 
 
 class _BatchIterations(NamedTuple):
-    """Iterations at each batch."""
+    """Composition of iterations at each batch."""
 
     batch: Array
     others: Array
-    """Requests that decode beside one."""
+    """Requests that decode beside one request."""
     seen: Array
     """Requests of an iteration in which one decodes."""
     pieces: Array
-    """Iterations that a prompt is cut into."""
+    """Iterations that a prompt is split into."""
     together: Array
-    """Prompts of an iteration that has some, or of the pieces' iterations."""
+    """Prompts of an iteration that has some, or of the iterations of the pieces."""
     tokens: Array
     """Prompt tokens of an iteration that has some."""
     computed: Array
-    """The same as the slowest of the attention ranks has them, times their number."""
+    """Prompt tokens of the slowest attention rank, times the number of ranks."""
     budget: Array
 
 
 class _IterationTimes(NamedTuple):
-    """Iterations that one decodes in, with prompts, full of them, with its own prompt, and met; seconds."""
+    """Seconds of iterations: decoding, with prompts, full of prompts, with the own prompt, and as met."""
 
     alike: Array
     both: Array
@@ -231,18 +234,18 @@ class _IterationTimes(NamedTuple):
 def _compute_prompt_shape(
     server: ReplicaServer, load: ReplicaLoad, asked: LoadTokens, batch: Array
 ) -> _BatchIterations:
-    """How prompts are cut and joined.
+    """Splits and joins prompts.
 
-    Of short prompts an iteration takes those that have come since the last one: of y arrivals an
-    iteration, Poisson, y / (1 - e^-y) where there is any; each iteration ends 1 / N of what decodes. Of a
-    long one the last piece leaves room, which the next prompt fills if it is there. Attention ranks take
-    whole prompts each, and the others wait for the one with the most.
+    An iteration takes the short prompts that arrived since the last one: of y Poisson arrivals per iteration,
+    y / (1 - e^-y) where there is any; each iteration ends 1 / N of the decoding requests. The last piece of a
+    long prompt leaves room, which the next waiting prompt fills. Each attention rank takes whole prompts, and
+    the others wait for the rank with the most.
     """
     others = batch * (1.0 - asked.alone)
     budget = compute_token_budget(server, load, others * asked.positions)
     pieces = count_prompt_chunks(server, load, asked, budget)
     arriving = np.maximum(others / max(asked.passes, 1.0), NOTHING)
-    # Ranks whose requests are all alike end and begin together; others do so by chance.
+    # Ranks whose requests are all equal end and begin together; others do so by chance.
     chance = _estimate_rank_spread(load, asked) if server.ranks > 1 else 1.0
     together = chance * _compute_mean_arrivals(arriving)
     if server.ranks > 1:
@@ -258,17 +261,20 @@ def _compute_prompt_shape(
 
 
 def _compute_mean_arrivals(arriving: Array) -> Array:
-    """Prompts of an iteration that has some, of a Poisson number."""
+    """Returns the mean number of prompts of an iteration that has some, for Poisson arrivals."""
     return np.asarray(arriving / -np.expm1(-arriving))
 
 
 def _estimate_rank_spread(load: ReplicaLoad, asked: LoadTokens) -> Array | float:
-    """How far ranks are from ending and beginning together: 1 where arrivals are chance."""
+    """Returns the randomness of ranks that end and begin.
+
+    1 where arrivals are random, 0 where they are aligned.
+    """
     return 1.0 if load.concurrency is None else _estimate_arrival_variance(load, asked)
 
 
 def compute_token_budget(server: ReplicaServer, load: ReplicaLoad, decoded: Array) -> Array:
-    """Prompt tokens that an iteration takes beside ``decoded`` positions, of all attention ranks."""
+    """Returns the prompt tokens that an iteration of all ranks takes beside ``decoded`` positions."""
     budget = np.full_like(decoded, float(server.batched_tokens))
     if not server.chunked_prefill:
         return np.maximum(budget, load.inputs.longest * server.ranks)
@@ -278,7 +284,7 @@ def compute_token_budget(server: ReplicaServer, load: ReplicaLoad, decoded: Arra
 
 
 def count_prompt_chunks(server: ReplicaServer, load: ReplicaLoad, asked: LoadTokens, budget: Array) -> Array:
-    """Iterations that a prompt is cut into, on average."""
+    """Returns the mean number of iterations that a prompt is split into."""
     rank = budget / server.ranks
     if load.inputs.longest <= float(rank.min()):
         return np.ones_like(budget)
@@ -290,7 +296,7 @@ def count_prompt_chunks(server: ReplicaServer, load: ReplicaLoad, asked: LoadTok
 def compute_iteration_times(
     model: IterationSource, asked: LoadTokens, decoding: Array, prefilled: Array
 ) -> IterationTime:
-    """Iterations with so many requests that decode and so many prompt tokens."""
+    """Computes iterations with the given decoding requests and prompt tokens."""
     return model.compute_time(
         IterationBatch(
             cast("float", decoding),
@@ -303,7 +309,7 @@ def compute_iteration_times(
 
 
 def average_iterations(times: IterationTime, first: int, second: int, weight: float) -> IterationTime:
-    """The entries ``first`` and ``second`` of ``times``, the second with ``weight``."""
+    """Returns the mean of the entries ``first`` and ``second`` of ``times``, the second with ``weight``."""
     return IterationTime(
         *(
             (1.0 - weight) * float(part[first]) + weight * float(part[second])
@@ -321,7 +327,7 @@ def _assemble_curve(
 ) -> ReplicaCurve[Array]:
     added = np.maximum(times.both - times.alike, 0.0) if server.mixed_prefill else times.both
     iterations = asked.prompt / shape.tokens
-    # None of the others' prompts falls into the own one: x S more of them come behind it.
+    # None of the others' prompts falls into the own one: x S more of them follow it.
     others = shape.others * iterations * added
     behind_own = others * shape.pieces * times.own / shape.together
     steps = asked.passes * times.alike + others
@@ -335,7 +341,7 @@ def _assemble_curve(
     taken = asked.prompt / shape.budget * (full + (times.alike if server.mixed_prefill else 0.0))
     prompt_load = rate * taken
     behind = np.minimum((1.0 - asked.alone) * prompt_load, 1.0 - 1e-6)
-    # Of m prompts an iteration; for m = 1 this is the formula of Pollaczek and Khinchine.
+    # An iteration takes m prompts; for m = 1 this is the formula of Pollaczek and Khinchine.
     abreast = np.maximum(shape.budget / asked.prompt, 1.0)
     queued = behind ** (np.sqrt(2.0 * (abreast + 1.0)) - 1.0)
     wait = (
@@ -347,7 +353,7 @@ def _assemble_curve(
     )
     mean, half = _compute_iteration_moments(server, shape, times, iterations / max(asked.passes, NOTHING))
     residual = _compute_residual_seconds(server, load, shape, mean, half)
-    # Beside its own prompt are those that came in the same iteration, which is longer than most.
+    # Prompts that arrived in the same, longer than average iteration share it with the own prompt.
     meanwhile = 2.0 * half * rate if load.concurrency is None else shape.others / max(asked.passes, 1.0)
     shared = np.minimum(1.0 + meanwhile, abreast)
     own = shape.pieces * (
@@ -376,10 +382,10 @@ def _assemble_curve(
 
 
 def _estimate_arrival_variance(load: ReplicaLoad, asked: LoadTokens) -> Array | float:
-    """Variance of the gaps between arrivals at the prompts' queue over their squared mean.
+    """Returns the variance of the gaps between arrivals at the prompts' queue over their squared mean.
 
-    In a closed loop with lengths that are all alike requests keep the distance at which they have been served
-    once. A deviation of the outputs breaks it as far as it reaches beyond the distance, a c-th of a cycle.
+    In a closed loop with equal lengths, requests keep the distance at which they have been served once. A
+    deviation of the outputs breaks it as far as it exceeds the distance, a c-th of a cycle.
     """
     if load.concurrency is None:
         return load.arrivals.variation
@@ -387,13 +393,16 @@ def _estimate_arrival_variance(load: ReplicaLoad, asked: LoadTokens) -> Array | 
 
 
 def _estimate_added_seconds(added: Array, full: Array, shape: _BatchIterations, tokens: Array) -> Array:
-    """What ``tokens`` add beyond those of an iteration, between it and a full one."""
+    """Returns the seconds that ``tokens`` add beyond those of an iteration, interpolated to a full one."""
     slope = (full - added) / np.maximum(shape.budget - shape.computed, 1.0)
     return np.asarray(np.maximum(tokens, 0.0) / shape.pieces * slope)
 
 
 def compute_prompt_seconds(there: ReplicaCurve[float], tokens: Array) -> Array:
-    """What an iteration with ``tokens`` prompt tokens adds: linear to a full one, and below it to nothing."""
+    """Returns the seconds that ``tokens`` prompt tokens add to an iteration.
+
+    Linear to a full one, and to zero.
+    """
     few = there.added_seconds * tokens / there.tokens
     slope = (there.full_seconds - there.added_seconds) / max(there.budget - there.tokens, 1.0)
     return np.asarray(
@@ -404,7 +413,7 @@ def compute_prompt_seconds(there: ReplicaCurve[float], tokens: Array) -> Array:
 def _compute_iteration_moments(
     server: ReplicaServer, shape: _BatchIterations, times: _IterationTimes, each: Array
 ) -> tuple[Array, Array]:
-    """Mean iteration, and what is left of the one that an arrival meets, E[T^2] / (2 E[T]); seconds."""
+    """Returns the mean iteration and the rest of the one met, E[T^2] / (2 E[T]), in seconds."""
     prompts = shape.others * each
     with_prompts = np.minimum(prompts if server.mixed_prefill else prompts / (1.0 + prompts), 1.0)
     mean = times.before + with_prompts * (times.own - times.before)
@@ -415,10 +424,10 @@ def _compute_iteration_moments(
 def _compute_residual_seconds(
     server: ReplicaServer, load: ReplicaLoad, shape: _BatchIterations, mean: Array, half: Array
 ) -> Array:
-    """Seconds until the iteration ends that an arrival meets, if any.
+    """Returns the seconds until the iteration ends that an arrival meets, if any.
 
-    In a closed loop a request ends with an iteration; its successor meets the next one as far as the
-    front end has taken.
+    In a closed loop a request ends with an iteration; its successor meets the next one, after the time of the
+    front end.
     """
     if load.concurrency is not None and not server.frontend_seconds:
         return np.zeros_like(half)
@@ -431,16 +440,17 @@ def _compute_residual_seconds(
 def _compute_prefill_only_curve(
     model: IterationSource, server: ReplicaServer, load: ReplicaLoad, asked: LoadTokens, batch: Array
 ) -> ReplicaCurve[Array]:
-    """``compute_curve`` of requests that end with their first token; ``batch`` are those in or before a pass.
+    """Computes ``compute_curve`` for requests that end with their first token.
 
-    A pass takes what has come since the last one, as far as the engine batches it.
+    ``batch`` are the requests in or before a pass. A pass takes the requests that arrived since the last one,
+    as far as the engine batches them.
     """
     none = np.zeros_like(batch)
     budget = compute_token_budget(server, load, none)
     pieces = count_prompt_chunks(server, load, asked, budget)
     most = np.maximum(1.0, np.floor(budget / asked.prompt))
     closed = load.concurrency is not None
-    # Of y arrivals a pass the next one finds some with 1 - e^-y.
+    # Of y arrivals per pass, the next one finds some with probability 1 - e^-y.
     meets = np.ones_like(batch) if closed else -np.expm1(-batch)
     together = np.clip(batch / meets, 1.0, most)
     computed = asked.prompt * np.maximum(together, server.ranks) / pieces

@@ -1,19 +1,19 @@
-"""Prompts on replicas of their own, answers on others, and the cache of each prompt sent between them.
+"""Disaggregated serving: replicas for prompts, replicas for answers, and the cache sent between them.
 
 A prefill replica is a server of passes (``batching``): it takes as many waiting prompts as fit an iteration.
-A decode replica runs iterations of b requests, no prompt among them, so that each token takes T(b). With
-x requests a second,
+A decode replica runs iterations of b requests without prompts, so that each token takes T(b). With x requests
+a second,
 
-    b = x N T(b) / decode replicas          Little 1961, N tokens behind the first
-    TTFT = wait and prefill at x / prefill replicas + what is left of the transfer
-    c = x (TTFT + N T(b))                   of a constant number of requests
+    b = x N T(b) / decode replicas          Little 1961, N tokens after the first
+    TTFT = wait and prefill at x / prefill replicas + the exposed part of the transfer
+    c = x (TTFT + N T(b))                   for a constant number of requests
 
-and x is no more than either side, or the links between them, can do: the least of the three is the limit
-(Zhong et al. 2024, DistServe; Patel et al. 2024, Splitwise). The transfer is
+and x is at most the rate of either side, or of the links between them: the least of the three is the limit
+(Zhong et al. 2024, DistServe; Patel et al. 2024, Splitwise). The transfer takes
 
     seconds = messages x alpha + bytes / beta,     exposed = max(seconds / L, seconds - (1 - 1/L) x prefill)
 
-where the cache of a layer leaves while later layers of L compute, else all of it.
+where the cache of a layer leaves while later layers of L compute; else all of it is exposed.
 """
 
 import math
@@ -43,19 +43,19 @@ _ROUNDS = 24
 """Halvings of the range in which the rate is sought."""
 _NEAR = 1e-4
 _POINTS = 48
-"""Batches of which each side's seconds are known; between them on a line."""
+"""Batches at which each side's seconds are computed; values between them are interpolated linearly."""
 _LEAST = 1e-3
-"""The smallest mean batch."""
+"""Smallest mean batch."""
 _LOADS = np.array([0.02, 0.2, 0.4, 0.6, 0.75, 0.85, 0.93, 0.98])
-"""Shares of the largest rate at which the line of a prefill replica is looked at."""
+"""Shares of the largest rate at which the queue of a prefill replica is computed."""
 _REACHED = 0.98
-"""Share of the largest rate from which a side is said to limit it."""
+"""Share of the largest rate from which a side counts as the limit."""
 _FULL = 0.999
-"""Share of its rate up to which a side is asked: beyond it the line has no end."""
+"""Largest share of its rate at which a side is evaluated; beyond it the queue is unbounded."""
 
 
 class ReplicaPool(NamedTuple):
-    """Equal replicas for one side."""
+    """Equal replicas of one side."""
 
     model: IterationSource
     server: ReplicaServer
@@ -63,13 +63,13 @@ class ReplicaPool(NamedTuple):
 
 
 class CacheTransfer(NamedTuple):
-    """What a prompt sends: bytes over each lane, and seconds of them.
+    """Transfer of a prompt's cache: bytes over each lane, and their seconds.
 
-    ``handoff_seconds`` pass beside it before the other side decodes.
+    ``handoff_seconds`` pass in addition before the other side decodes.
     """
 
     bytes_per_request: float
-    """Over all lanes."""
+    """Bytes over all lanes."""
     lane_bytes: float
     seconds: float
     layers: float
@@ -77,7 +77,7 @@ class CacheTransfer(NamedTuple):
     handoff_seconds: float = 0.0
 
     def exposed_seconds(self, prefill_seconds: float) -> float:
-        """What a request waits for behind its prefill."""
+        """Returns the seconds that a request waits after its prefill."""
         if not self.by_layer:
             return self.handoff_seconds + self.seconds
         behind = (1.0 - 1.0 / self.layers) * prefill_seconds
@@ -95,10 +95,10 @@ def build_transfer(
     by_layer: bool,
     handoff_seconds: float = 0.0,
 ) -> CacheTransfer:
-    """The cache of a prompt over one link of ``rail`` for each device of the smaller side.
+    """Builds the transfer of a prompt's cache over one link of ``rail`` per device of the smaller side.
 
-    Heads that are cut finer on the decode side leave a device in parts; what every device holds whole, such
-    as a latent, is sent to each of them.
+    Heads that are split finer on the decode side leave a device in parts; a cache that every device holds
+    whole, such as a latent, is sent to each of them.
     """
     finer = max(1.0, decode.tensor / prefill.tensor)
     stages = min(prefill.pipeline, decode.pipeline)
@@ -111,7 +111,7 @@ def build_transfer(
 
 
 class DisaggregatedRates(NamedTuple):
-    """Both sides at the rate that they reach together. Rates are of all replicas of a side."""
+    """Rates of both sides, over all of their replicas, at the rate that they reach together."""
 
     most_prefilled_per_second: float
     most_decoded_per_second: float
@@ -120,23 +120,23 @@ class DisaggregatedRates(NamedTuple):
     prefill_batch: float
     decode_utilization: float
     decode_batch: float
-    """Requests that decode on a replica, on average."""
+    """Mean number of requests that decode on a replica."""
     exposed_seconds: float
-    """What a request waits for between prefill and decode."""
+    """Seconds that a request waits between prefill and decode."""
     replicas: tuple[float, float]
 
     @property
     def most_requests_per_second(self) -> float:
-        """What neither side nor the links pass."""
+        """Highest rate that both sides and the links sustain."""
         return min(self.most_prefilled_per_second, self.most_decoded_per_second, self.most_sent_per_second)
 
     def is_reached(self, rate: float) -> bool:
-        """Whether ``rate`` is nearly the largest."""
+        """Returns true if ``rate`` is close to the highest."""
         return rate > _REACHED * self.most_requests_per_second
 
     @property
     def limit(self) -> str:
-        """The side with the least rate."""
+        """Side with the lowest rate."""
         rates = {
             "prefill": self.most_prefilled_per_second,
             "decode": self.most_decoded_per_second,
@@ -146,20 +146,20 @@ class DisaggregatedRates(NamedTuple):
 
     @property
     def balanced_ratio(self) -> float:
-        """Prefill over decode replicas of a system whose sides are equally fast."""
+        """Ratio of prefill to decode replicas at which both sides are equally fast."""
         prefill, decode = self.replicas
         return (self.most_decoded_per_second / decode) / (self.most_prefilled_per_second / prefill)
 
 
 class DisaggregatedResult(NamedTuple):
-    """What the whole system does, as one replica of a server, and its sides."""
+    """Load that the whole system serves, as one replica of a server, and the rates of its sides."""
 
     served: ServedLoad
     sides: DisaggregatedRates
 
 
 def compute_prefill_seconds(pool: ReplicaPool, load: ReplicaLoad, prompts: Floats | float) -> Floats:
-    """A pass over ``prompts`` prompts: one iteration, or as many as their tokens need."""
+    """Returns the seconds of a pass over ``prompts`` prompts, in as many iterations as their tokens need."""
     tokens = np.asarray(prompts, dtype=np.float64) * load.computed_tokens
     chunks = np.maximum(1.0, tokens / pool.server.batched_tokens)
     batch = IterationBatch(0.0, 0.0, tokens / chunks, load.prefill_context, prompts / chunks)  # type: ignore[arg-type]
@@ -167,7 +167,7 @@ def compute_prefill_seconds(pool: ReplicaPool, load: ReplicaLoad, prompts: Float
 
 
 class _DisaggregatedSystem:
-    """One system under one load: what it reaches at a mean decode batch."""
+    """One system under one load, evaluated at a mean decode batch."""
 
     def __init__(
         self, prefill: ReplicaPool, decode: ReplicaPool, load: ReplicaLoad, transfer: CacheTransfer
@@ -199,40 +199,43 @@ class _DisaggregatedSystem:
         self._lines = self._compute_queue_seconds()
 
     def compute_iteration(self, batch: float | Floats) -> IterationTime:
-        """One of a decode replica with ``batch`` requests, in as many groups as it has stages."""
+        """Computes an iteration of a decode replica with ``batch`` requests, one group per stage."""
         each = batch / self.groups
         return self._decoder.compute_time(IterationBatch(each, each * self.load.decoding_context))  # type: ignore[arg-type]
 
     def compute_token_seconds(self, iteration: IterationTime) -> Floats:
-        """From one token of a request to the next; a pass may give several."""
+        """Returns the seconds from one token of a request to the next; a pass may yield several."""
         return np.asarray(iteration.seconds) * self.groups / self.tokens_per_pass
 
     def compute_rate(self, batch: float) -> float:
-        """Requests a second of all decode replicas at ``batch`` each."""
+        """Returns the requests per second of all decode replicas at ``batch`` each."""
         decodes = self.load.decodes
         if not decodes:
             return math.inf
         return self.decode.replicas * batch / (decodes * float(np.interp(batch, self._batches, self._tokens)))
 
     def _compute_queue_seconds(self) -> Floats:
-        """Waits in line of a prefill replica times what is idle of it, at each of ``_LOADS``."""
+        """Returns the waits of a prefill replica times its idle share, at each of ``_LOADS``."""
         most = self.most_prefilled
         waits = [self.estimate_prefill(load * most).mean_seconds for load in _LOADS]
         return (np.array(waits) - self.own_seconds / self.stages) * (1.0 - _LOADS)
 
     @property
     def alone_seconds(self) -> float:
-        """Time of a request that meets no other."""
+        """Seconds of a request that meets no other."""
         each = float(np.interp(1.0, self._batches, self._tokens))
         return self.front_seconds + self.own_seconds + self.exposed + self.load.decodes * each
 
     @property
     def max_rate(self) -> float:
-        """Requests a second that neither a side nor the links pass."""
+        """Requests per second that both sides and the links sustain."""
         return min(self.most_prefilled, self.most_decoded, self.most_sent)
 
     def estimate_prefill(self, rate: float) -> BatchedPasses:
-        """A prefill replica at its share of ``rate``; a stage of a pipeline takes the next prompts."""
+        """Estimates a prefill replica at its share of ``rate``.
+
+        Each stage of a pipeline takes the next prompts.
+        """
         share = rate / self.prefill.replicas
         seconds = self._prefills / self.stages
         return estimate_open_batching(
@@ -240,29 +243,29 @@ class _DisaggregatedSystem:
         )
 
     def find_batch(self, rate: float) -> float:
-        """The decode batch that ends ``rate`` requests a second."""
+        """Returns the decode batch that ends ``rate`` requests a second."""
         if not self.load.decodes:
             return 0.0
         rates = self.decode.replicas * self._batches / (self.load.decodes * self._tokens)
         return float(np.interp(rate, np.maximum.accumulate(rates), self._batches))
 
     def estimate_first_token_seconds(self, rate: float, requests: float) -> float:
-        """Time to the first token at ``rate``, where ``requests`` are in the system."""
+        """Returns the time to the first token at ``rate``, with ``requests`` in the system."""
         load = min(rate / self.most_prefilled, _FULL)
         waited = float(np.interp(load, _LOADS, self._lines)) / (1.0 - load)
-        # An arrival meets the others alone (Schweitzer 1979).
+        # An arrival meets only the other requests (Schweitzer 1979).
         others = max(0.0, waited) * (1.0 - 1.0 / max(requests, 1.0))
         return self.front_seconds + self.own_seconds + others + self.exposed
 
     def count_requests(self, rate: float, requests: float) -> float:
-        """Requests in the system at ``rate`` (Little 1961)."""
+        """Returns the requests in the system at ``rate`` (Little 1961)."""
         first = self.estimate_first_token_seconds(rate, requests)
         batch = self.find_batch(rate)
         return rate * first + self.decode.replicas * batch
 
 
 def _compute_request_capacity(server: ReplicaServer, load: ReplicaLoad) -> float:
-    """Requests that a decode replica holds at a time."""
+    """Returns the requests that a decode replica holds at a time."""
     places = float(server.most_requests or math.inf)
     if server.cache_tokens is not None:
         each = load.inputs.mean + 0.5 * load.outputs.mean + 0.5 * server.block_tokens
@@ -271,7 +274,7 @@ def _compute_request_capacity(server: ReplicaServer, load: ReplicaLoad) -> float
 
 
 def _solve_closed_rate(system: _DisaggregatedSystem, requests: float) -> float:
-    """The rate at which as many requests are in the system."""
+    """Returns the rate at which ``requests`` are in the system."""
     low, high = 0.0, _FULL * system.max_rate
     if system.count_requests(high, requests) <= requests:
         return high
@@ -284,13 +287,13 @@ def _solve_closed_rate(system: _DisaggregatedSystem, requests: float) -> float:
 
 
 class _OperatingPoint(NamedTuple):
-    """The point at which a system runs."""
+    """Operating point of a system."""
 
     rate: float
     first_seconds: float
-    """Mean time to the first token, but for ``waiting_seconds``."""
+    """Mean time to the first token, without ``waiting_seconds``."""
     waiting_seconds: float
-    """Wait of those that neither side has room for."""
+    """Wait of requests that neither side has room for."""
     batch: float
     line: BatchedPasses
     iteration: IterationTime
@@ -322,10 +325,10 @@ def _solve_operating_point(system: _DisaggregatedSystem) -> _OperatingPoint:
 def estimate_disaggregated(
     prefill: ReplicaPool, decode: ReplicaPool, load: ReplicaLoad, transfer: CacheTransfer
 ) -> DisaggregatedResult:
-    """What both sides do together under ``load``, that of the whole system.
+    """Estimates both sides together under ``load``, the load of the whole system.
 
-    Requests that find no place wait in front: of a closed loop those that Little's law leaves. A system that
-    is asked for more than ``most_requests_per_second`` is saturated.
+    Requests that find no place wait in front: in a closed loop, those that remain by Little's law. A system
+    that receives more than ``most_requests_per_second`` is saturated.
     """
     system = _DisaggregatedSystem(prefill, decode, load, transfer)
     found = _solve_operating_point(system)
@@ -344,15 +347,15 @@ def estimate_disaggregated(
 
 
 _STRIDE = 89
-"""Prime to the count of samples: lengths do not go with waits."""
+"""Coprime to the number of samples, so that lengths do not correlate with waits."""
 
 
 def _sample_outcomes(system: _DisaggregatedSystem, found: _OperatingPoint) -> RequestLatencies:
-    """Latencies of requests: those of the line around its mean, with the burst of a loop that begins cold."""
+    """Samples latencies of requests, scaled from the queue, with the burst of a loop that starts cold."""
     load, line = system.load, found.line
     latencies = line.latencies
     if latencies is None:
-        raise ArithmeticError("the line of requests grows without end at a rate that the side reaches")
+        raise ArithmeticError("the queue grows without bound at a rate that the side reaches")
     scale = (found.first_seconds - system.exposed) / line.mean_seconds
     firsts = latencies * scale + system.exposed + found.waiting_seconds
     if load.burst_requests is not None and load.concurrency is not None:
@@ -369,7 +372,10 @@ def _sample_outcomes(system: _DisaggregatedSystem, found: _OperatingPoint) -> Re
 def _add_burst_waits(
     system: _DisaggregatedSystem, firsts: Floats, concurrency: float, requests: float
 ) -> Floats:
-    """The first of a cold loop arrive together: the k-th of them waits for the prompts of those before it."""
+    """Adds the waits of a cold start.
+
+    The k-th of the first requests waits for the prompts of those before it.
+    """
     count = len(firsts)
     kept = round(min(1.0, concurrency / requests) * count)
     if not kept:

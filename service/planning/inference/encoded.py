@@ -1,7 +1,7 @@
-"""Decoders behind an encoder: pictures, sound or a text is encoded before the first token.
+"""Decoders with an encoder: pictures, sound or a text is encoded before the first token.
 
-The blocks over tokens are the decoder that iterations run. What stands in front of it, a tower with its
-projector or an encoder, is a pass of its own (``passes``) in the iteration that a prompt ends in.
+The blocks over tokens are the decoder, which iterations run. The tower with its projector, or the encoder,
+before it is a separate pass (``passes``) in the iteration that a prompt ends in.
 """
 
 from dataclasses import replace
@@ -17,19 +17,19 @@ from service.planning.models.profile import ModelProfile, build_profile
 
 @lru_cache(maxsize=64)
 def build_decoder_profile(architecture: Architecture) -> ModelProfile:
-    """The blocks that run over tokens, with the heads."""
+    """Builds the profile of the blocks that run over tokens, with the heads."""
     rows = zip(architecture.layers, architecture.list_blocks(), strict=True)
     kept = tuple(layer for layer, block in rows if not is_encoder_block(block, architecture))
     return build_profile(replace(architecture, layers=kept))
 
 
 def is_encoder_read(profile: ModelProfile) -> bool:
-    """Whether cross-attention reads what an encoder gives."""
+    """Returns true if cross-attention reads the output of an encoder."""
     return any(work.cross and work.caches for work in profile.attention)
 
 
 def add_encoder_pass(decoder: IterationModel, encoder: PassModel) -> IterationModel:
-    """The iterations of ``decoder`` with the encoder over a request's pictures, sound or text in front."""
+    """Adds the encoder pass over a request's pictures, sound or text to the iterations of ``decoder``."""
     (part,) = encoder.compute_part_times(1.0)
     preceding = EncoderTime(
         seconds=float(np.asarray(part.seconds)),

@@ -1,9 +1,9 @@
-"""Collectives of an iteration: which messages, and their seconds as a function of the tokens alone.
+"""Collectives of an iteration: their messages, and their seconds as a function of the tokens alone.
 
 The time of a collective is T = a + b M + c sqrt(M) for a message of M bytes (``collectives``: hops, bytes
-over the rate, chunks), and the fastest of some algorithms. An engine sums messages by kernels of its own,
-one- or two-shot, where all devices share a link. Switches that add are left out: the buffers that they need
-are turned off (vLLM sets NCCL_CUMEM_ENABLE=0).
+over the rate, chunks), and the fastest of some algorithms. An engine sums messages by its own kernels, one-
+or two-shot, where all devices share a link. In-network sums are left out: the buffers that they need are
+turned off (vLLM sets NCCL_CUMEM_ENABLE=0).
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _WIDE_BYTES = 2.0
 
 
 class AlgorithmTerms(NamedTuple):
-    """a, b and c of one algorithm."""
+    """Coefficients a, b and c of one algorithm."""
 
     fixed: float
     per_byte: float
@@ -34,7 +34,7 @@ class AlgorithmTerms(NamedTuple):
 
 
 class PassMessage(NamedTuple):
-    """``times`` collectives of a pass, of ``token_bytes`` for each token."""
+    """``times`` collectives of a pass, with ``token_bytes`` per token."""
 
     token_bytes: float
     times: float
@@ -42,7 +42,7 @@ class PassMessage(NamedTuple):
     """Algorithms, of which the fastest is taken."""
 
     def compute_seconds(self, tokens: float) -> float:
-        """Seconds of all of them."""
+        """Returns the seconds of all collectives."""
         sent = self.token_bytes * tokens
         root = square_root(sent)
         first, *others = self.ways
@@ -53,7 +53,7 @@ class PassMessage(NamedTuple):
 
 
 class PassMessages(NamedTuple):
-    """Those whose size goes with a rank's tokens, with the replica's, and with positions behind the head."""
+    """Messages that scale with a rank's tokens, with the replica's, and with positions after the head."""
 
     of_rank: tuple[PassMessage, ...]
     of_replica: tuple[PassMessage, ...]
@@ -67,9 +67,9 @@ _OWN_SUMS = (CollectiveAlgorithm.ONE_SHOT, CollectiveAlgorithm.TWO_SHOT)
 def list_collective_terms(
     kind: Collective, group: DeviceGroup, fabric: ClusterFabric, own_share: float | None = None
 ) -> tuple[AlgorithmTerms, ...]:
-    """What an engine has of a collective, by its terms.
+    """Returns the algorithms that an engine has for a collective, by their coefficients.
 
-    Its own kernels reach ``own_share`` of the link's rate; None for collectives that it has none of.
+    Its own kernels reach ``own_share`` of the link's rate; None for collectives without own kernels.
     """
     if own_share is None:
         return (_fit_collective_terms(kind, None, group, fabric),)
@@ -85,14 +85,14 @@ def list_collective_terms(
 
 
 def _is_dominated(way: AlgorithmTerms, other: AlgorithmTerms) -> bool:
-    """Whether ``other`` is no slower for any message, and faster for some."""
+    """Returns true if ``other`` is no slower for any message, and faster for some."""
     return way != other and all(mine >= theirs for mine, theirs in zip(way, other, strict=True))
 
 
 def _fit_collective_terms(
     kind: Collective, algorithm: CollectiveAlgorithm | None, group: DeviceGroup, fabric: ClusterFabric
 ) -> AlgorithmTerms:
-    """a, b and c: the last two from messages whose roots are one and two units."""
+    """Returns a, b and c, the last two from messages whose square roots are one and two units."""
 
     def time_message(message_bytes: float) -> float:
         return collective_seconds(
@@ -114,9 +114,9 @@ def _fit_collective_terms(
 def build_messages(
     profile: ModelProfile, layout: Parallelism, domain: int, fabric: ClusterFabric, own_share: float
 ) -> PassMessages:
-    """The collectives of a pass; a group of one device sends nothing.
+    """Builds the collectives of a pass; a group of one device sends nothing.
 
-    Ranks that share experts exchange tokens and what experts make of them in the faster of two ways.
+    Ranks that share experts exchange tokens and the experts' outputs in the faster of two ways.
     """
     width = profile.widest_elements * _WIDE_BYTES
     tensor, everyone = 1.0 * layout.tensor, 1.0 * layout.tensor * layout.expert
@@ -151,10 +151,10 @@ def build_messages(
 def _list_expert_terms(
     group: DeviceGroup, copies: float, fabric: ClusterFabric
 ) -> tuple[AlgorithmTerms, ...]:
-    """Tokens to their experts and back, for each byte of all tokens of a replica.
+    """Returns the coefficients of sending tokens to their experts and back, per byte of a replica's tokens.
 
-    They are gathered whole and their sums scattered; or each device sends what it has of them, ``copies`` of
-    all, to the places of its experts and has it back.
+    Either all tokens are gathered and the sums scattered, or each device sends its tokens, ``copies`` of all,
+    to the devices of their experts and receives the results.
     """
     (gathered,) = list_collective_terms(Collective.ALL_GATHER, group, fabric)
     (scattered,) = list_collective_terms(Collective.REDUCE_SCATTER, group, fabric)
@@ -167,7 +167,7 @@ def _list_expert_terms(
 
 
 def _count_reduced_layers(profile: ModelProfile) -> tuple[float, float]:
-    """Layers that end in matrices cut by rows, and layers of experts: both sum over devices."""
+    """Counts layers that end in row-split matrices, and layers of experts: both sum over devices."""
     dense = routed = 0.0
     for block in profile.blocks:
         for layer in block.block.layers:

@@ -1,14 +1,15 @@
-"""Many configurations of a served model, and those that no other betters.
+"""Pareto frontier over many configurations of a served model.
 
-A configuration is a variant (a layout on devices, with a precision of weights and cache) and the requests
-at a time on each of its replicas. One dominates another where it makes at least as many output tokens per
-second and device and at least as many per second and user, and more of one of them; what nothing dominates is
-the Pareto set. The figures of a configuration are those of the function that answers it alone.
+A configuration is a variant (a layout on devices, with a precision of weights and cache) and the number of
+concurrent requests on each of its replicas. One dominates another if it generates at least as many output
+tokens per second and device and at least as many per second and user, and more of one of them; the
+configurations that none dominates are the Pareto set. The figures of a configuration are those of the
+function that estimates it alone.
 
-More requests at a time make no user faster and no device slower. Between two numbers of requests a variant is
-therefore at most as fast for a user as at the fewer and for a device as at the more: where one known
-configuration reaches that corner but for half a percent, none between them is asked for. So no configuration
-is more than that better than the set in both. What is asked for is asked in rounds.
+More concurrent requests make no user faster and no device slower. Between two numbers of requests a variant
+is therefore at most as fast for a user as at the lower and for a device as at the higher: where one known
+configuration reaches that corner within half a percent, none between them is evaluated. So no configuration
+is better than the set by more than that in both. Evaluations are made in rounds.
 """
 
 import math
@@ -23,22 +24,22 @@ from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism, list_divisors
 
 MOST_REQUESTS = 4096
-"""Requests at a time on a replica up to which is searched."""
+"""Maximum of concurrent requests on a replica that is searched."""
 
 _EACH = 32
 _GROWTH = 1.05
 _PARTS = 4
 
 RESOLUTION = 0.005
-"""Share by which a configuration has to be better for it to be looked for."""
+"""Relative improvement from which a configuration is searched for."""
 
 
 class FrontierConstraint(StrEnum):
-    """What rules a configuration out, in the order in which it is looked at.
+    """Constraints that rule a configuration out, in the order in which they are checked.
 
-    No rate of the device for the ``precision`` of the weights; ``heads``, ``blocks`` and ``experts`` of the
-    model that do not divide among the devices; tensor parallelism beyond the fast ``link``; ``memory`` of a
-    device; the most requests that the ``engine`` takes at a time; a ``service_level``.
+    The device has no rate for the ``precision`` of the weights; ``heads``, ``blocks`` and ``experts`` of the
+    model do not divide among the devices; tensor parallelism exceeds the fast ``link``; the ``memory`` of a
+    device is too small; the ``engine`` takes fewer concurrent requests; a ``service_level`` is missed.
     """
 
     PRECISION = "precision"
@@ -52,9 +53,9 @@ class FrontierConstraint(StrEnum):
 
 
 class SearchDegrees(NamedTuple):
-    """Degrees of parallelism to search; None for every one that the devices allow.
+    """Degrees of parallelism to search; None for all that the devices allow.
 
-    Of ``expert_tensor`` for whole experts and for those cut like all else.
+    For ``expert_tensor``, None stands for whole experts and for experts split like all other tensors.
     """
 
     tensor: Sequence[int] | None = None
@@ -67,7 +68,7 @@ EVERY_DEGREE = SearchDegrees()
 
 
 def list_batch_sizes(most: int = MOST_REQUESTS) -> tuple[int, ...]:
-    """Requests at a time worth looking at: each of the first 32, then steps of 5%."""
+    """Returns the numbers of concurrent requests to evaluate: each of the first 32, then steps of 5%."""
     sizes = list(range(1, min(_EACH, most) + 1))
     while sizes[-1] < most:
         sizes.append(min(most, max(sizes[-1] + 1, round(sizes[-1] * _GROWTH))))
@@ -77,9 +78,9 @@ def list_batch_sizes(most: int = MOST_REQUESTS) -> tuple[int, ...]:
 def list_layouts(
     profile: ModelProfile, devices: int, degrees: SearchDegrees = EVERY_DEGREE
 ) -> Iterator[Parallelism]:
-    """Every way to lay a served model out on all of ``devices``, whether its shapes allow it or not.
+    """Yields all layouts of a served model on all of ``devices``, whether its shapes allow them or not.
 
-    Of a model with experts these are spread over any number of the replicas, whole or cut.
+    The experts of a model are spread over any number of the replicas, whole or split.
     """
     for tensor in _list_allowed_degrees(devices, degrees.tensor):
         for pipeline in _list_allowed_degrees(devices // tensor, degrees.pipeline):
@@ -101,9 +102,9 @@ def _list_allowed_degrees(number: int, asked: Sequence[int] | None) -> Sequence[
 def find_layout_constraint(
     layout: Parallelism, profile: ModelProfile, cluster: Cluster
 ) -> FrontierConstraint | None:
-    """What the model's shapes or the links of the cluster hold against a layout, whatever its memory.
+    """Returns the constraint by which the model's shapes or the links of the cluster rule a layout out.
 
-    Tensor parallelism exchanges in every layer and stays on the fast link.
+    Memory is not considered. Tensor parallelism exchanges in every layer and stays on the fast link.
     """
     if any(work.query_heads % layout.tensor for work in profile.attention):
         return FrontierConstraint.HEADS
@@ -118,7 +119,7 @@ def find_layout_constraint(
 
 
 class FrontierSpeed(NamedTuple):
-    """Output tokens per second of each device and of each user, and whether the service levels are kept."""
+    """Output tokens per second of each device and of each user, and whether service levels are met."""
 
     per_device: float
     per_user: float
@@ -126,9 +127,9 @@ class FrontierSpeed(NamedTuple):
 
 
 class FrontierVariant(NamedTuple):
-    """What is asked of one layout and precision: ``sizes`` are requests at a time on a replica, ascending.
+    """One layout and precision; ``sizes`` are numbers of concurrent requests on a replica, ascending.
 
-    ``speeds`` answers for some of them at once; with more of them no figure of :class:`FrontierSpeed` but
+    ``speeds`` evaluates several of them at once; with more requests, no figure of :class:`FrontierSpeed` but
     ``per_device`` grows.
     """
 
@@ -145,9 +146,10 @@ class FrontierChoice(NamedTuple):
 
 
 class Frontier(NamedTuple):
-    """``chosen`` by falling tokens per device; ``within`` counts what keeps the service levels by variant.
+    """``chosen`` by falling tokens per device.
 
-    ``asked`` is how many configurations were computed to know it.
+    ``within`` counts sizes that meet the service levels by variant. ``asked`` is the number of configurations
+    that were computed.
     """
 
     chosen: tuple[FrontierChoice, ...]
@@ -156,18 +158,18 @@ class Frontier(NamedTuple):
 
 
 class _ParetoSpeeds:
-    """Speeds that no other known one dominates, by rising tokens per device, falling ones per user."""
+    """Non-dominated known speeds, by rising tokens per device and falling tokens per user."""
 
     def __init__(self) -> None:
         self._found: list[tuple[float, float]] = []
 
     def is_dominated(self, per_device: float, per_user: float, short: float = 0.0) -> bool:
-        """Whether a known speed is at least as good in both, but for this share of it."""
+        """Returns true if a known speed is at least as good in both, within the share ``short``."""
         place = bisect_left(self._found, (per_device * (1.0 - short), -math.inf))
         return place < len(self._found) and self._found[place][1] >= per_user * (1.0 - short)
 
     def add(self, per_device: float, per_user: float) -> None:
-        """Take note of a speed."""
+        """Records a speed."""
         if not self.is_dominated(per_device, per_user):
             kept = [known for known in self._found if known[0] > per_device or known[1] > per_user]
             insort(kept, (per_device, per_user))
@@ -185,7 +187,7 @@ class _VariantSpeeds:
         self.within = self._count_feasible_sizes()
 
     def _measure_sizes(self, positions: Iterable[int]) -> None:
-        """Learn the speeds there; those that keep the service levels are taken note of."""
+        """Computes the speeds at ``positions``, and records those that meet the service levels."""
         new = sorted(set(positions) - self.known.keys())
         if not new:
             return
@@ -196,7 +198,7 @@ class _VariantSpeeds:
                 self._best.add(speed.per_device, speed.per_user)
 
     def _count_feasible_sizes(self) -> int:
-        """How many sizes keep the service levels; the first and the last of them are known then."""
+        """Counts the sizes that meet the service levels, and computes the first and the last of them."""
         count = len(self._variant.sizes)
         self._measure_sizes({0, count - 1})
         low, high = -1, count
@@ -210,7 +212,7 @@ class _VariantSpeeds:
         return low + 1
 
     def refine(self) -> bool:
-        """Ask within each segment whose corner is not reached; False where there is none."""
+        """Evaluates within each segment whose corner is not reached; returns false where there is none."""
         known = self.known
         self._segments = [
             (low, high)
@@ -225,14 +227,14 @@ class _VariantSpeeds:
 
 
 def _split_positions(low: int, high: int) -> list[int]:
-    """Some positions between two, evenly."""
+    """Returns some positions between two, evenly spaced."""
     return sorted({low + (high - low) * part // _PARTS for part in range(1, _PARTS)} - {low, high})
 
 
 def find_frontier(variants: Sequence[FrontierVariant]) -> Frontier:
-    """The configurations within the service levels that none of the others dominates.
+    """Returns the non-dominated configurations within the service levels.
 
-    Of those that are equal but for :data:`RESOLUTION` one may be taken.
+    Of configurations that are equal within :data:`RESOLUTION`, any one may be taken.
     """
     best = _ParetoSpeeds()
     asked = [_VariantSpeeds(variant, best) for variant in variants]

@@ -1,11 +1,11 @@
 """Seconds of one iteration of a serving engine on one replica, from operators.
 
-An iteration passes some tokens through the model: one (or some, under speculation) of every request that
-decodes, and chunks of prompts. It is a forward pass with weights as they are stored,
+An iteration passes some tokens through the model: one (or several, under speculation) of every decoding
+request, and chunks of prompts. It is a forward pass with weights as they are stored,
 
     T = sum over operators of max(T_compute, T_memory) + launches + collectives + host
 
-on training's operators (``operators``), links and collectives. What serving adds:
+on training's operators (``operators``), links and collectives. Serving adds:
 
 - weights are streamed once whatever the batch, in their stored width with its scales; of the experts those
   that the tokens choose, X (1 - (1 - x / X)^N) of X when each of N tokens takes x at random;
@@ -14,7 +14,7 @@ on training's operators (``operators``), links and collectives. What serving add
   attention the keys of its index and the tokens that it picks, or a state that is read and written;
 - a chunk of a prompt attends as in training's forward pass, to the tokens before it too;
 - only the last token of a prompt passes the head, and every position of a decoding request;
-- short all-reduces are kernels of the engine's own, one- or two-shot;
+- short all-reduces are the engine's own kernels, one- or two-shot;
 - kernels are launched by a graph that is replayed, or one by one by the host, which may be slower than they.
 
 A replica is ``tensor`` x ``pipeline`` x ``expert`` devices: ``expert`` ranks share the requests between them,
@@ -87,20 +87,20 @@ from service.planning.workload import InferenceWorkload
 
 
 class IterationBatch(NamedTuple):
-    """What one iteration of one replica processes; figures may be arrays of one shape."""
+    """Requests and tokens that one iteration of one replica processes; figures may be arrays of one shape."""
 
     decoding: float
-    """Requests that decode in it."""
+    """Decoding requests."""
     cached_tokens: float
     """Context tokens of all decoding requests together."""
     prefilled: float = 0.0
-    """Prompt tokens computed in it; those whose keys and values are there already are not among them."""
+    """Prompt tokens that are computed, without those whose keys and values are cached."""
     prefill_context: float = 0.0
-    """Mean tokens of context that one of these attends to: half a prompt where it begins at its start."""
+    """Mean context tokens that a prompt token attends to: half a prompt where it starts at its beginning."""
     prompts: float = 0.0
-    """Prompts that end in it: each passes the head once."""
+    """Prompts that end in the iteration: each passes the head once."""
     positions: float = 1.0
-    """Positions of each decoding request: 1, and the proposed tokens under speculation."""
+    """Positions of each decoding request: 1 plus the proposed tokens under speculation."""
 
     @property
     def tokens(self) -> float:
@@ -111,25 +111,25 @@ class IterationBatch(NamedTuple):
 class IterationTime(NamedTuple):
     """Seconds by part on the critical path through all stages of a pipeline; the parts sum to ``seconds``.
 
-    ``flops`` and ``moved_bytes`` are those of one device of every stage together.
+    ``flops`` and ``moved_bytes`` are sums over one device of every stage.
     """
 
     matrices: float
     experts: float
     attention: float
     other: float
-    """Norms, rotations, activation functions, routing, sampling: what streams activations."""
+    """Seconds of streaming activations: norms, rotations, activation functions, routing, sampling."""
     collectives: float
     launch: float
     host: float
     flops: float
     moved_bytes: float
     compute_bound_seconds: float
-    """The part of the operators' seconds whose limit is compute."""
+    """Seconds of the operators that compute bounds."""
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """Seconds of all parts."""
         operators = self.matrices + self.experts + self.attention + self.other
         return operators + self.collectives + self.launch + self.host
 
@@ -143,16 +143,16 @@ _SERVED = KernelChoice(
 )
 _EAGER = _SERVED._replace(fused=FusedAttention.SECOND, fusion=OperatorFusion.EAGER, built=False)
 _CHOICES: Mapping[EngineName | None, KernelChoice] = {EngineName.TRANSFORMERS: _EAGER}
-"""Engines run a kernel for each chain, Transformers PyTorch's own."""
+"""Engines run one kernel for each chain of operators; Transformers runs those of PyTorch."""
 
 GRAPH_TOKENS = 512.0
-"""Tokens of the largest batch that engines capture a graph for; longer ones are launched by the host."""
+"""Tokens of the largest batch that engines capture a graph for; the host launches larger ones."""
 
 _LEAST = 1e-9
 
 
 def _stack_figures(*figures: Figure) -> Array:
-    """Figures beside one another on a last axis."""
+    """Stacks figures on a new last axis."""
     shape = next((figure.shape for figure in figures if isinstance(figure, np.ndarray)), ())
     found = np.empty((*shape, len(figures)))
     for place, figure in enumerate(figures):
@@ -161,12 +161,12 @@ def _stack_figures(*figures: Figure) -> Array:
 
 
 def _to_number(figure: Figure) -> float:
-    """A figure without axes as a number."""
+    """Returns a figure without axes as a number."""
     return cast("float", figure) if np.ndim(figure) else float(figure)
 
 
 class EncoderTime(NamedTuple):
-    """What an encoder in front of the decoder takes of a prompt, in the iteration that the prompt ends in."""
+    """Time of a prompt's encoder, in the iteration that the prompt ends in."""
 
     seconds: float = 0.0
     flops: float = 0.0
@@ -179,39 +179,39 @@ NOTHING_AHEAD = EncoderTime()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterationModel:
-    """The iterations of one model under one engine and layout; made by :func:`build_iteration_model`."""
+    """Iterations of one model under one engine and layout; built by :func:`build_iteration_model`."""
 
     machine: DeviceMachine
     rates: ServingRates
     narrow: NumberFormat
-    """The format that the weights are multiplied in."""
+    """Format that the weights are multiplied in."""
     wide: NumberFormat
     ranks: float
     """Groups of devices that share the requests between them."""
     matrices: MatrixTable
     routing: ExpertRouting | None
     streaming: StreamedActivations
-    """Of a position that passes the blocks."""
+    """Streamed activations of a position that passes the blocks."""
     drawing: StreamedActivations
-    """Of a position that becomes a token."""
+    """Streamed activations of a position that becomes a token."""
     attention: tuple[CacheAttention, ...]
     scanning: OperatorWork
     """Recurrences over one token of a prompt."""
     state_bytes: float
-    """Of one request, on a device."""
+    """Bytes of the state of one request, on a device."""
     messages: PassMessages
     kernels: float
-    """Of an iteration without prompts, but for the head and drawing."""
+    """Kernels of an iteration without prompts, except for the head and sampling."""
     prefill_kernels: float
     stream: float
     """Bytes per second of attention over a cache."""
     decode_peak: float
-    """FLOPs per second of the same."""
+    """FLOPs per second of attention over a cache."""
     graphs: bool
     preceding: EncoderTime = NOTHING_AHEAD
 
     def compute_time(self, batch: IterationBatch) -> IterationTime:
-        """Seconds of one iteration by part."""
+        """Returns the seconds of one iteration by part."""
         tokens = larger(batch.tokens, _LEAST)
         here, rows = self._compute_rank_share(tokens), self._count_output_rows(batch)
         matrices = self._compute_matmul_time(tokens, here, rows)
@@ -256,7 +256,7 @@ class IterationModel:
         return self.kernels + prefills * self.prefill_kernels + (rows > 0.0) * self._head_kernels
 
     def _compute_launch_seconds(self, tokens: float) -> float:
-        """Seconds in which the host launches a kernel; 0 where a graph is replayed."""
+        """Returns the seconds in which the host launches a kernel; 0 where a graph is replayed."""
         return self.rates.launch_seconds * ((not self.graphs) + self.graphs * (tokens > GRAPH_TOKENS))
 
     def _compute_host_seconds(self, requests: float) -> float:
@@ -264,15 +264,15 @@ class IterationModel:
         return rates.host_seconds + rates.request_seconds * requests / self.ranks
 
     def _compute_rank_share(self, figure: float) -> float:
-        """What the fullest rank has of a figure of the replica: requests are whole."""
+        """Returns the fullest rank's share of a figure of the replica; requests are not divided."""
         return larger(figure / self.ranks, smaller(1.0 * figure, 1.0))
 
     def _count_output_rows(self, batch: IterationBatch) -> float:
-        """Positions of a rank that become tokens."""
+        """Returns the positions of a rank that become tokens."""
         return self._compute_rank_share(batch.decoding * batch.positions + batch.prompts)
 
     def _compute_matmul_time(self, tokens: float, here: float, rows: float) -> MatrixTimes:
-        """All matrices: blocks on the tokens of a rank, experts on those of the replica, head on ``rows``."""
+        """Returns all matrices: blocks on a rank's tokens, experts on the replica's, the head on ``rows``."""
         some = 1.0 * (rows > 0.0)
         routed, each, touched, share = 0.0, 1.0, _LEAST, 0.0
         if self.routing is not None:
@@ -294,7 +294,7 @@ class IterationModel:
 
     def _compute_attention_work(self, batch: IterationBatch) -> AttentionTime:
         decoding = self._compute_rank_share(batch.decoding)
-        # The fullest rank has the caches of its requests.
+        # The fullest rank holds the caches of its requests.
         cached = batch.cached_tokens * decoding / larger(batch.decoding, _LEAST)
         prefilled = batch.prefilled / self.ranks
         works = []
@@ -324,10 +324,10 @@ def build_iteration_model(
     cluster: Cluster,
     calibration: Calibration,
 ) -> IterationModel | None:
-    """The iterations of ``profile`` on one replica of ``layout``.
+    """Builds the iterations of ``profile`` on one replica of ``layout``.
 
-    None where the bandwidth of the device, or every rate that its weights could be multiplied at, is not
-    known.
+    Returns None where the bandwidth of the device, or every rate that its weights could be multiplied at, is
+    not known.
     """
     accelerator = cluster.accelerator
     machine = build_machine(accelerator, calibration.operators)
@@ -383,7 +383,7 @@ def _build_matrix_kinds(
     *,
     formats: tuple[NumberFormat, NumberFormat],
 ) -> tuple[MatrixKind, MatrixKind, MatrixKind]:
-    """Dense matrices, experts and the head on one device, their bytes those that memory counts."""
+    """Builds dense matrices, experts and the head on one device, with their bytes in memory."""
     tensor, storage = layout.tensor, workload.storage
     whole = inference_weight_bytes(
         profile, storage, Parallelism(tensor=tensor, data=layout.expert, expert=layout.expert)
@@ -414,7 +414,7 @@ def _build_matrix_kinds(
 
 
 def _select_high_precision(weight_format: NumberFormat, accelerator: Accelerator) -> NumberFormat | None:
-    """The format of attention, of the head and of all that is stored wide."""
+    """Returns the format of attention, of the head and of all tensors that are stored in high precision."""
     formats: tuple[NumberFormat, ...] = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
     if ELEMENT_BITS[weight_format] >= ELEMENT_BITS[NumberFormat.BF16]:
         formats = (weight_format, *formats)
@@ -423,7 +423,7 @@ def _select_high_precision(weight_format: NumberFormat, accelerator: Accelerator
 
 
 def _list_operator_templates(profile: ModelProfile, choice: KernelChoice) -> list[CountedTemplate]:
-    """The operators of all blocks and of what stands behind them, each with how often it occurs."""
+    """Returns the operators of all blocks and of the layers outside, with the occurrences of each."""
     counts: dict[int, float] = {}
     distinct: dict[int, tuple[OperatorTemplate, ...]] = {}
     for block, templates in zip(profile.blocks, profile.operators.get_block_templates(choice), strict=True):
@@ -434,7 +434,7 @@ def _list_operator_templates(profile: ModelProfile, choice: KernelChoice) -> lis
 
 
 def _head_bytes(profile: ModelProfile, storage: WeightFormat, tensor: float) -> float:
-    """Bytes of language-model heads and of what else stands outside blocks, on one device."""
+    """Returns the bytes of language-model heads and of other tensors outside blocks, on one device."""
     if not profile.shapes_known:
         return 0.0
     sizes = profile.weights.get_stored_weights(storage)

@@ -1,4 +1,4 @@
-"""Distributions of lengths as a few values with weights, whose mean is that of the distribution."""
+"""Distributions of lengths as a few values with weights, which keep the mean of the distribution."""
 
 import math
 from bisect import bisect_right
@@ -15,11 +15,11 @@ _ENDS = (-math.inf, *(_NORMAL.inv_cdf(share) for share in _SHARES[1:-1]), math.i
 _MOST_VALUES = 24
 _P95_DEVIATIONS = _NORMAL.inv_cdf(0.95)
 LARGEST_P95_RATIO = math.exp(_P95_DEVIATIONS**2 / 2.0)
-"""95th percentile over mean that no lognormal distribution exceeds: 3.87."""
+"""Upper bound of the ratio of 95th percentile to mean in a lognormal distribution: 3.87."""
 
 
 class DiscreteLengths(NamedTuple):
-    """Tokens, ascending, and the share of the requests that have as many."""
+    """Tokens, ascending, and the share of requests with each number."""
 
     values: tuple[float, ...]
     weights: tuple[float, ...]
@@ -31,9 +31,9 @@ class DiscreteLengths(NamedTuple):
 
 
 def lognormal_sigma(ratio: float) -> float:
-    """Deviation of the logarithm of a lognormal length whose 95th percentile is ``ratio`` times its mean.
+    """Returns the deviation of ln of a lognormal length whose 95th percentile is ``ratio`` times the mean.
 
-    ln p95 = mu + z sigma and ln mean = mu + sigma^2 / 2 leave sigma^2 / 2 - z sigma + ln ratio = 0, of which
+    ln p95 = mu + z sigma and ln mean = mu + sigma^2 / 2 give sigma^2 / 2 - z sigma + ln ratio = 0, of which
     the smaller root is taken: the larger one has its 95th percentile in a body below the mean of a tail.
     ``ratio`` lies between 1 and :data:`LARGEST_P95_RATIO`.
     """
@@ -42,10 +42,10 @@ def lognormal_sigma(ratio: float) -> float:
 
 @lru_cache(maxsize=256)
 def build_lognormal_lengths(mean: float, sigma: float, most: float = math.inf) -> DiscreteLengths:
-    """A lognormal length cut at ``most`` tokens, by the mean of each of its classes.
+    """Builds a lognormal length cut at ``most`` tokens, from the mean of each of its classes.
 
-    The mean of e^X over a class a < z < b of a normal X = mu + sigma z is
-    mean (F(b - sigma) - F(a - sigma)) / (F(b) - F(a)).
+    The mean of e^X over a class a < z < b of a normal X = mu + sigma z is mean (F(b - sigma) - F(a - sigma))
+    / (F(b) - F(a)).
     """
     cut = math.inf if most == math.inf else (math.log(most / mean) + sigma**2 / 2.0) / sigma
     classes = []
@@ -63,7 +63,7 @@ def _class_shares() -> tuple[float, ...]:
 
 
 def build_counted_lengths(counts: Iterable[tuple[float, float]]) -> DiscreteLengths:
-    """Lengths with how often each occurs, as shares; of very many, by the mean of each of the classes."""
+    """Builds lengths from their counts, as shares; very many are grouped by the mean of each class."""
     merged: dict[float, float] = {}
     for tokens, weight in counts:
         if weight:

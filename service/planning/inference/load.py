@@ -1,4 +1,4 @@
-"""What one replica of an engine is asked, what it is, and what it then does: frozen values of both solvers.
+"""Load, server and served load of one replica of an engine: immutable values of both solvers.
 
 Times are in seconds, lengths in tokens.
 """
@@ -17,7 +17,7 @@ HOUR_SECONDS = 3600.0
 
 
 class LengthDistribution(NamedTuple):
-    """A distribution of lengths: ``weights`` of ``values`` in rising order, which sum to 1."""
+    """A distribution of lengths: ``weights``, which sum to 1, of ``values`` in ascending order."""
 
     mean: float
     values: tuple[float, ...]
@@ -37,11 +37,14 @@ class LengthDistribution(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """The largest value."""
+        """Largest value."""
         return self.values[-1]
 
     def compute_mean_longest(self, requests: float) -> float:
-        """Mean of the longest of ``requests`` independent ones: sum of values x increase of F^requests."""
+        """Returns the mean of the longest of ``requests`` independent ones.
+
+        Sum of values x increase of F^requests.
+        """
         below, mean, passed = 0.0, 0.0, 0.0
         for value, weight in zip(self.values, self.weights, strict=True):
             passed = min(1.0, passed + weight)
@@ -51,7 +54,7 @@ class LengthDistribution(NamedTuple):
         return mean + self.values[-1] * (1.0 - below)
 
     def get_quantiles(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The values at ``shares`` of the distribution."""
+        """Returns the values at the quantiles ``shares`` of the distribution."""
         if len(self.values) == 1:
             return np.full(shares.shape, self.values[0])
         steps = list(accumulate(self.weights))
@@ -59,12 +62,12 @@ class LengthDistribution(NamedTuple):
 
 
 def build_fixed_lengths(tokens: float) -> LengthDistribution:
-    """Every request alike."""
+    """Builds lengths that are all equal."""
     return LengthDistribution(tokens, (tokens,), (1.0,))
 
 
 def build_uniform_lengths(least: float, most: float, points: int = 8) -> LengthDistribution:
-    """Every length between ``least`` and ``most`` alike, at the middles of ``points`` equal parts."""
+    """Builds uniform lengths between ``least`` and ``most``, at the middles of ``points`` equal parts."""
     if least == most:
         return build_fixed_lengths(least)
     part = (most - least) / points
@@ -73,7 +76,7 @@ def build_uniform_lengths(least: float, most: float, points: int = 8) -> LengthD
 
 
 class ArrivalProcess(StrEnum):
-    """How requests of an open loop arrive."""
+    """Arrival process of the requests of an open loop."""
 
     POISSON = "poisson"
     UNIFORM = "uniform"
@@ -81,7 +84,7 @@ class ArrivalProcess(StrEnum):
 
 
 class Arrivals(NamedTuple):
-    """``at_seconds`` are the rising times of a trace."""
+    """Arrivals of requests; ``at_seconds`` are the ascending times of a trace."""
 
     process: ArrivalProcess = ArrivalProcess.POISSON
     at_seconds: tuple[float, ...] = ()
@@ -99,17 +102,17 @@ class Arrivals(NamedTuple):
 
     @property
     def rate_per_second(self) -> float:
-        """Of a trace; its last request is followed by a mean gap."""
+        """Rate of a trace, whose last request is followed by a mean gap."""
         first, last, count = self.at_seconds[0], self.at_seconds[-1], len(self.at_seconds)
         return (count - 1) / (last - first) if last > first else float(count)
 
 
 class ReplicaLoad(NamedTuple):
-    """What a replica is asked: a closed loop of ``concurrency`` requests or an open one at a rate.
+    """Load of a replica: a closed loop of ``concurrency`` requests or an open one at a rate.
 
-    ``burst_requests`` are the requests of a closed loop that begins cold, ``concurrency`` of them at once.
+    ``burst_requests`` are the requests of a closed loop that starts cold, ``concurrency`` of them at once.
     ``prefix_hit_rate`` is the share of the prompt tokens whose keys and values are cached already. An open
-    loop is looked at for ``open_seconds``: a queue that grows without end has grown as long as that.
+    loop is observed for ``open_seconds``: an unbounded queue has grown for that long.
     """
 
     inputs: LengthDistribution
@@ -123,21 +126,20 @@ class ReplicaLoad(NamedTuple):
 
     @property
     def is_all_at_once(self) -> bool:
-        """Whether no request comes after the start."""
+        """True if no request arrives after the start."""
         burst, together = self.burst_requests, self.concurrency
         return burst is not None and together is not None and burst <= together
 
     @property
     def computed_tokens(self) -> float:
-        """Prompt tokens of a request that have to be computed; its last one always has."""
+        """Prompt tokens of a request that have to be computed; at least its last one."""
         return max(1.0, self.inputs.mean * (1.0 - self.prefix_hit_rate))
 
     @property
     def prefill_context(self) -> float:
         """Mean tokens that a computed prompt token attends to.
 
-        Half of what is computed behind all of the prefix, weighted by tokens: long prompts have more of
-        them.
+        All of the prefix and half of the computed tokens, weighted by tokens: long prompts have more of them.
         """
         hits = self.prefix_hit_rate
         mean = self.inputs.square / self.inputs.mean if self.inputs.mean else 0.0
@@ -145,16 +147,16 @@ class ReplicaLoad(NamedTuple):
 
     @property
     def decodes(self) -> float:
-        """Tokens of a request behind the first, which the prefill gives."""
+        """Tokens of a request after the first, which the prefill yields."""
         return sum(
             w * max(0.0, v - 1.0) for v, w in zip(self.outputs.values, self.outputs.weights, strict=True)
         )
 
     @property
     def decoding_context(self) -> float:
-        """Mean context of a request that decodes, over all the tokens that it decodes.
+        """Mean context of a decoding request, over all the tokens that it decodes.
 
-        Token j attends to I + j: I + E[n (n + 1) / 2] / E[n], n being the tokens behind the first.
+        Token j attends to I + j: I + E[n (n + 1) / 2] / E[n], with n tokens after the first.
         """
         decodes = self.decodes
         if decodes == 0.0:
@@ -167,22 +169,22 @@ class ReplicaLoad(NamedTuple):
 
 
 class BatchScheduler(StrEnum):
-    """When requests join a batch: whenever there is a place, or all together once the last has ended."""
+    """Rule by which requests join a batch: whenever a place is free, or together after the last ended."""
 
     CONTINUOUS = "continuous"
     STATIC = "static"
 
 
 class ReplicaServer(NamedTuple):
-    """One replica.
+    """One replica of an engine.
 
-    ``batched_tokens`` is the most that one iteration processes, ``cache_tokens`` what its cache holds, None
-    where nothing limits it. ``mixed_prefill``: prompts are computed in the iterations that decode (vLLM,
-    TensorRT-LLM); else in iterations of their own, and nothing decodes meanwhile (SGLang). A request
-    is admitted when its prompt and ``reserved_output`` of its output find room: 0 for engines that admit
-    greedily and preempt (vLLM), 1 for those that never evict (TensorRT-LLM). ``frontend_seconds`` pass
-    between a request's sending and the scheduler, and back with its first token. Of ``ranks`` with attention
-    of their own, which share the replica's batch, each takes whole prompts; all wait for the last.
+    ``batched_tokens`` is the maximum that one iteration processes, ``cache_tokens`` the size of its cache,
+    None for no limit. With ``mixed_prefill`` prompts are computed in the iterations that decode (vLLM,
+    TensorRT-LLM); else in separate iterations, in which nothing decodes (SGLang). A request is admitted when
+    its prompt and ``reserved_output`` of its output find room: 0 for engines that admit greedily and preempt
+    (vLLM), 1 for those that never evict (TensorRT-LLM). ``frontend_seconds`` pass between a request's sending
+    and the scheduler, and back with its first token. Each of ``ranks`` with separate attention, which share
+    the replica's batch, takes whole prompts; all wait for the last.
     """
 
     most_requests: int | None
@@ -198,7 +200,7 @@ class ReplicaServer(NamedTuple):
     frontend_seconds: float = 0.0
     ranks: int = 1
     cold_seconds: float = 0.0
-    """What the first requests of a run that begins cold wait beside: kernels that are compiled and tuned."""
+    """Additional wait of the first requests after a cold start, in which kernels are compiled and tuned."""
 
 
 class Percentiles(NamedTuple):
@@ -215,12 +217,12 @@ class RequestLatencies(NamedTuple):
 
     first_token_seconds: NDArray[np.float64]
     per_token_seconds: NDArray[np.float64] | None
-    """None where no request has a second token."""
+    """Seconds per output token; None where no request has a second token."""
     request_seconds: NDArray[np.float64]
 
 
 class LatencyLimits(NamedTuple):
-    """Service levels; None for what is not asked."""
+    """Service levels; None for a latency without one."""
 
     time_to_first_token_seconds: float | None = None
     time_per_output_token_seconds: float | None = None
@@ -228,16 +230,16 @@ class LatencyLimits(NamedTuple):
 
 
 class ServedLoad(NamedTuple):
-    """What one replica does. Rates are per second, ``decoding`` and ``waiting`` are means over time.
+    """Load that one replica serves. Rates are per second, ``decoding`` and ``waiting`` are means over time.
 
-    ``utilization`` is the share of time in which it computes, ``prefill_share`` that of this time which
-    prompts take. ``most_requests_per_second`` is the rate that it cannot pass; a ``saturated`` one is asked
-    for more, and its latencies are those of ``ReplicaLoad.open_seconds``. ``iteration`` is the mean one.
+    ``utilization`` is the share of time in which it computes, ``prefill_share`` the share of that time that
+    prompts take. ``most_requests_per_second`` is its highest rate; a ``saturated`` replica receives more, and
+    its latencies are those of ``ReplicaLoad.open_seconds``. ``iteration`` is the mean iteration.
     """
 
     time_to_first_token_seconds: Percentiles
     time_per_output_token_seconds: Percentiles | None
-    """None where no request has a second token."""
+    """Seconds per output token; None where no request has a second token."""
     request_seconds: Percentiles
     requests_per_second: float
     output_tokens_per_second: float
@@ -251,10 +253,10 @@ class ServedLoad(NamedTuple):
     iteration: IterationTime
     outcomes: RequestLatencies
     knee_requests: float | None = None
-    """Requests in all at which rate over latency is largest (Kleinrock 1979), where it was looked for."""
+    """Concurrent requests at which rate over latency is largest (Kleinrock 1979), where it was computed."""
 
     def compute_goodput(self, levels: LatencyLimits) -> float:
-        """Share of requests within all service levels."""
+        """Returns the share of requests within all service levels."""
         within = np.ones(self.outcomes.first_token_seconds.shape, dtype=bool)
         for measured, most in zip(self.outcomes, levels, strict=True):
             if measured is not None and most is not None:
@@ -263,8 +265,8 @@ class ServedLoad(NamedTuple):
 
 
 def compute_percentiles(values: NDArray[np.float64]) -> Percentiles:
-    """Of requests of equal weight; NaN for those that have no such latency."""
-    # NaN is sorted behind all numbers.
+    """Returns the percentiles of requests of equal weight; NaN marks requests without the latency."""
+    # NaN is sorted after all numbers.
     ordered = np.sort(values)
     ordered = ordered[: len(ordered) - int(np.isnan(values).sum())]
     last = len(ordered) - 1

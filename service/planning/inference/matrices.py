@@ -1,7 +1,7 @@
-"""Matrices of a served model on one device, all shapes at once: what they stream and how they multiply.
+"""Matrices of a served model on one device, all shapes at once: their streaming and multiplication.
 
-Kinds stand beside one another on the last axis of every figure: dense matrices inside blocks, those of routed
-experts, and the head. Weights are read as they are stored, once a pass; of the experts those that are chosen.
+Kinds are entries of the last axis of every figure: dense matrices inside blocks, those of routed experts, and
+the head. Weights are read as they are stored, once a pass; of the experts, only the chosen ones.
 """
 
 from collections.abc import Sequence
@@ -41,22 +41,23 @@ _WIDE_BYTES = 2.0
 
 
 class StoredMatrices(NamedTuple):
-    """How matrices of one kind are stored, and the format that they multiply in."""
+    """Storage of the matrices of one kind, and the format that they multiply in."""
 
     number_format: NumberFormat
     widened: bool = False
     casts: bool = False
-    """Whether their input is cast with scales of its own."""
+    """True if their input is cast with its own scales."""
     blocks: bool = False
-    """Whether they are of 8 bits with a scale for each block."""
+    """True if they have 8 bits and a scale for each block."""
 
 
 def build_stored_format(
     profile: ModelProfile, storage: WeightFormat, narrow: NumberFormat, wide: NumberFormat, *, routed: bool
 ) -> StoredMatrices:
-    """How dense matrices or those of experts are stored: a mixed format leaves one of them wide.
+    """Returns the storage of dense matrices or of experts.
 
-    Weights that the device does not multiply as they are stored are widened to the format of activations.
+    A mixed format leaves one of them in high precision. Weights that the device does not multiply as they are
+    stored are widened to the format of activations.
     """
     facts = profile.weights.facts
     bits, grouped = storage.mean_bits, False
@@ -73,7 +74,7 @@ def build_stored_format(
 
 
 class MatrixKind(NamedTuple):
-    """Matrices of one kind as columns, depth, times and copies of each shape, and the bytes of all."""
+    """Matrices of one kind: columns, depth, times and copies of each shape, and the bytes of all."""
 
     shapes: list[tuple[float, float, float, float]]
     weight_bytes: float
@@ -81,11 +82,11 @@ class MatrixKind(NamedTuple):
     bandwidth: float
     """Share of a streaming kernel's rate."""
     share: float
-    """Share of what a large multiplication alone sustains."""
+    """Share of the rate that a large multiplication alone sustains."""
 
 
 class MatrixTimes(NamedTuple):
-    """Seconds of each kind on the last axis; the others are sums over all kinds."""
+    """Seconds of each kind on the last axis; the other members are sums over all kinds."""
 
     seconds: Array
     bound: float
@@ -95,29 +96,30 @@ class MatrixTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixTable:
-    """All shapes of matrices of a device, one entry each."""
+    """All shapes of matrices of a device, with one entry for each."""
 
     columns: float
     depth: float
     copies: float
     times: float
     weight_bytes: float
-    """Of all copies and times together."""
+    """Bytes of all copies and times together."""
     entering_bytes: float
-    """What a row reads and writes beside, over all times."""
+    """Bytes of inputs and outputs of a row, over all times."""
     row_flops: float
     bytes_per_second: float
     by: MatrixUnit
     kinds: NDArray[np.intp]
     of_kind: Array
-    """1 where a shape is of a kind."""
+    """1 where a shape is of a kind, else 0."""
     launches: tuple[float, float, float]
     """Kernels of each kind."""
 
     def compute_matmul_time(self, rows: Array, each: Array, share: Array, batch: Array) -> MatrixTimes:
-        """Seconds of a pass; all four have a kind on their last axis.
+        """Returns the seconds of a pass; all four arguments have the kind on their last axis.
 
-        ``rows`` are multiplied in all, ``each`` by one of ``batch`` copies; ``share`` of the weights is read.
+        ``rows`` are multiplied in total, ``each`` by one of ``batch`` copies; ``share`` of the weights is
+        read.
         """
         kinds = self.kinds
         height = cast("float", each[..., kinds])
@@ -140,13 +142,13 @@ class MatrixTable:
 
 
 def _sum_shapes(figure: Figure) -> float:
-    """The sum over shapes; as a number where there is no other axis."""
+    """Returns the sum over shapes, as a number where there is no other axis."""
     whole: float = np.sum(figure, axis=-1)
     return whole if np.ndim(whole) else float(whole)
 
 
 def build_matrices(kinds: Sequence[MatrixKind], machine: DeviceMachine, rates: ServingRates) -> MatrixTable:
-    """The matrices of all kinds, in their order, as an engine's kernels see them on ``machine``."""
+    """Builds the matrices of all kinds, in their order, as an engine's kernels run them on ``machine``."""
     shapes = np.array([shape for kind in kinds for shape in kind.shapes], dtype=np.float64).reshape(-1, 4).T
     columns, depth, times, copies = shapes
     index = np.repeat(np.arange(len(kinds)), [len(kind.shapes) for kind in kinds])
@@ -181,7 +183,7 @@ def build_matrices(kinds: Sequence[MatrixKind], machine: DeviceMachine, rates: S
 def _compute_kind_rates(
     kind: MatrixKind, machine: DeviceMachine, rates: ServingRates
 ) -> tuple[float, float, float, float, float]:
-    """Bytes of an operand, bytes per second of weights, peak, sustained share and filling."""
+    """Returns bytes of an operand, bytes per second of weights, peak, sustained share and filling."""
     number_format, widened = kind.stored.number_format, kind.stored.widened
     by = get_multipliers(machine, number_format)
     streamed = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * kind.bandwidth
@@ -196,7 +198,7 @@ def _compute_kind_rates(
 
 
 class ExpertRouting(NamedTuple):
-    """Experts of a layer, how many a token takes, and the groups of devices that they are spread over."""
+    """Experts of a layer, the number that a token takes, and the groups of devices that hold them."""
 
     experts: float
     chosen: float
@@ -205,11 +207,12 @@ class ExpertRouting(NamedTuple):
     variety: float
 
     def estimate_busiest_group(self, tokens: float) -> tuple[float, float, float]:
-        """Rows of the busiest group, rows of each expert that it reads, and how many those are.
+        """Returns the rows of the busiest group, the rows of each expert that it reads, and their number.
 
-        Of X experts N tokens take X (1 - (1 - x / X)^N) by chance. What depends on the tokens before falls on
-        experts that are there already: N counts but ``variety`` of those behind the first. The busiest of e
-        groups lies sqrt(2 ln e) deviations above their mean, of the experts as of the tokens.
+        Of X experts, N tokens take X (1 - (1 - x / X)^N) at random. Choices that depend on earlier tokens
+        fall on experts that are taken already: of the tokens after the first, only the share ``variety``
+        counts. The busiest of e groups lies sqrt(2 ln e) deviations above their mean, for experts and tokens
+        alike.
         """
         held = self.experts / self.holders
         varied = smaller(tokens, 1.0 + (tokens - 1.0) * self.variety)
@@ -227,13 +230,13 @@ class ExpertRouting(NamedTuple):
 def list_dense_shapes(
     profile: ModelProfile, templates: Sequence[CountedTemplate], tensor: float
 ) -> list[tuple[float, float, float, float]]:
-    """Matrices of blocks on one device; without shapes one matrix as large as the model."""
+    """Returns the matrices of blocks on one device; without shapes, one matrix as large as the model."""
     if not profile.shapes_known:
         side = profile.parameter_count**0.5
         return [(side / tensor, side, 1.0, 1.0)]
     rows = []
     for template, count in templates:
-        # Keys and values of what is read are made with the encoder's output, not of each token.
+        # Keys and values of cross-attention are computed with the encoder's output, not for each token.
         if isinstance(template, MatrixTemplate) and template.rows_of == "entering":
             columns, depth = template.columns, template.depth
             if template.split is TensorSplit.ROW:
@@ -247,7 +250,7 @@ def list_dense_shapes(
 def list_expert_shapes(
     templates: Sequence[CountedTemplate], cut: float
 ) -> list[tuple[float, float, float, float]]:
-    """Matrices of one expert, each cut over ``cut`` devices."""
+    """Returns the matrices of one expert, each split over ``cut`` devices."""
     rows = []
     for template, count in templates:
         if isinstance(template, ExpertsTemplate):
@@ -261,7 +264,7 @@ def list_expert_shapes(
 
 
 def list_head_shapes(profile: ModelProfile, tensor: float) -> list[tuple[float, float, float, float]]:
-    """The language-model head on one device."""
+    """Returns the language-model head on one device."""
     if not profile.vocabulary_size:
         return []
     depth = profile.head_flops_per_token / (2.0 * profile.vocabulary_size)

@@ -1,15 +1,16 @@
 """Seconds of requests that are passes: encoders, towers, denoisers and autoencoders over their samples.
 
-A request walks through parts, one after the other: text encoders once, the denoiser in each step, the
-autoencoder's decoder at the end; an encoder of pictures or sound in front of a decoder; or one model alone.
-Each part is a list of blocks over the positions that a sample has there (``positions``), with the operators
-of training without what only training does. A pass over r requests takes
+A request passes through parts, one after the other: text encoders once, the denoiser in each step, the
+autoencoder's decoder at the end; an encoder of pictures or sound before a decoder; or one model alone. Each
+part is a list of blocks over the positions of a sample (``positions``), with the operators of training's
+forward pass. A pass over r requests takes
 
     T(r) = sum over parts of e x max(sum over blocks of (operators + collectives), kernels x launch)
 
-seconds, e being how often a request passes the part. Classifier-free guidance is a second sample in the same
-pass (Ho and Salimans 2022); a sampler of S steps evaluates the denoiser S times, one of second order 2 S - 1
-times (Karras et al. 2022, algorithm 1). A decoded picture may be cut in tiles, each a sample of its own.
+seconds, where e is the number of times that a request passes the part. Classifier-free guidance is a second
+sample in the same pass (Ho and Salimans 2022); a sampler of S steps evaluates the denoiser S times, one of
+second order 2 S - 1 times (Karras et al. 2022, algorithm 1). A decoded picture may be split in tiles, each
+its own sample.
 """
 
 import math
@@ -51,7 +52,7 @@ from service.planning.quantity import EvidenceBasis
 
 
 class PartRole(StrEnum):
-    """What a part of a request is for."""
+    """Role of a part of a request."""
 
     FORWARD = "forward"
     TEXT_ENCODER = "text_encoder"
@@ -61,7 +62,7 @@ class PartRole(StrEnum):
 
 
 class HeadPositions(StrEnum):
-    """Which positions pass the heads behind the blocks."""
+    """Positions that pass the heads after the blocks."""
 
     NONE = "none"
     LAST = "last"
@@ -69,7 +70,7 @@ class HeadPositions(StrEnum):
 
 
 class PassRuntime(NamedTuple):
-    """How a program runs a pass: which operators it joins, and whether its host launches each kernel."""
+    """Execution of a pass by a program: fused operators, and kernels that its host launches singly."""
 
     fusion: OperatorFusion
     attention: FusedAttention = FusedAttention.SECOND
@@ -89,32 +90,34 @@ RUNTIMES: Final[Mapping[str, PassRuntime]] = {
     "onnxruntime": _COMPILED,
     "tensorrt": _BUILT,
 }
-"""Eager PyTorch launches a kernel for each step; compilers join those between matrices (torch.compile by
-Inductor); TensorRT also has attention for the generation's own instructions. Others run joined kernels."""
+"""Eager PyTorch launches a kernel for each step; compilers fuse those between matrices (torch.compile by
+
+Inductor); TensorRT also has attention for the generation's own instructions. Others run fused kernels.
+"""
 
 
 def select_runtime(engine: str | None) -> PassRuntime:
-    """How the engine of this name, in any case, runs a pass."""
+    """Returns the runtime of the engine of this name, in any case."""
     name = (engine or "").lower().replace("-", "_").replace(".", "_").replace(" ", "_")
     return RUNTIMES.get(name, _FUSED)
 
 
 class _PassedBlock(NamedTuple):
-    """One block of a part: its operators, its repetitions, what it sends and over how many positions."""
+    """One block of a part: its operators, repetitions, and the sums that it sends."""
 
     work: int
-    """Index of its stations among those of the whole architecture."""
+    """Index of its operators among those of the whole architecture."""
     repeats: int
     sums: float
-    """Layers that end in matrices cut by rows, or in experts, and sum their output over the devices."""
+    """Layers that end in row-split matrices, or in experts, and sum their output over the devices."""
     summed_elements: float
     """Elements of one such sum for one sample."""
 
 
 class PassPart(NamedTuple):
-    """A model, or a part of one, and how a request passes it.
+    """A model, or a part of one, and the passes that a request takes through it.
 
-    ``passes`` follow one another, each over ``samples`` of a request.
+    ``passes`` follow each other, each over ``samples`` of a request.
     """
 
     role: PartRole
@@ -126,7 +129,7 @@ class PassPart(NamedTuple):
 
 
 class RequestParts(NamedTuple):
-    """The parts of a request in order, each with the formats that it multiplies in."""
+    """Parts of a request in order, each with the formats that it multiplies in."""
 
     parts: tuple[tuple[PassPart, PassFormats], ...]
     samples: float
@@ -140,17 +143,17 @@ def _list_input_kinds(block: LayerBlock, architecture: Architecture) -> frozense
 
 
 def is_encoder_block(block: LayerBlock, architecture: Architecture) -> bool:
-    """Whether a block stands in front of a decoder: over pictures, sound or a text that others read."""
+    """Returns true if a block precedes a decoder: over pictures, sound or a text that others read."""
     return "tokens" not in _list_input_kinds(block, architecture)
 
 
 def is_latent_decoder(block: LayerBlock, architecture: Architecture) -> bool:
-    """Whether a block belongs to the half of an autoencoder that makes pixels."""
+    """Returns true if a block belongs to the half of an autoencoder that makes pixels."""
     return "latent" in _list_input_kinds(block, architecture)
 
 
 def is_any_block(block: LayerBlock, architecture: Architecture) -> bool:
-    """All blocks."""
+    """Returns true for all blocks."""
     del block, architecture
     return True
 
@@ -159,7 +162,7 @@ BlockFilter = Callable[[LayerBlock, Architecture], bool]
 
 
 def select_kernel_choice(runtime: PassRuntime) -> KernelChoice:
-    """The kernels of a pass; without gradients, and without rotation where nothing says that there is one."""
+    """Returns the kernels of a pass, without gradients, and without rotation, which no sample declares."""
     return KernelChoice(
         fused=runtime.attention, fusion=runtime.fusion, rotary=False, serves=True, built=runtime.built
     )
@@ -175,10 +178,10 @@ def build_part(
     chosen: BlockFilter = is_any_block,
     heads: HeadPositions = HeadPositions.NONE,
 ) -> PassPart:
-    """The chosen blocks of ``architecture`` over one sample; those over none of its pictures are left out.
+    """Builds the chosen blocks of ``architecture`` over one sample; blocks without positions are left out.
 
     Raises:
-        PlanningError: as :func:`block_positions` does, for a sample that lacks a size or is too small.
+        PlanningError: As in :func:`block_positions`, for a sample that lacks a size or is too small.
     """
     operators = build_sample_operators(architecture, sample, select_kernel_choice(runtime))
     positions = block_positions(architecture, sample)
@@ -214,10 +217,10 @@ _WIDE = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
 def select_pass_widths(
     compute: NumberFormat, stored_bits: float, peaks: Mapping[NumberFormat, float]
 ) -> PassFormats:
-    """Formats of a pass whose matrices multiply in ``compute`` from weights of ``stored_bits``.
+    """Returns the formats of a pass whose matrices multiply in ``compute`` from weights of ``stored_bits``.
 
-    Attention, norms and what stands between matrices are in 16 bit, or as wide as the matrices. Weights that
-    are narrower than what the device multiplies are unpacked first.
+    Attention, norms and other operators between matrices are in 16 bit, or as wide as the matrices. Weights
+    that are narrower than the format that the device multiplies are unpacked first.
     """
     operand = ELEMENT_BYTES[compute]
     wide = compute
@@ -235,28 +238,28 @@ def select_pass_widths(
 
 
 class PartTime(NamedTuple):
-    """One evaluation of a part on one device over a batch, and how many a request needs."""
+    """One evaluation of a part on one device over a batch, and the number that a request needs."""
 
     role: PartRole
     work: PassWork
     collective_seconds: float
     host_seconds: float
-    """Time that the host needs to launch the kernels, where it launches each."""
+    """Seconds that the host needs to launch the kernels, where it launches each."""
     passes: float
 
     @property
     def evaluation_seconds(self) -> float:
-        """Of one evaluation."""
+        """Seconds of one evaluation."""
         return larger(self.work.seconds + self.collective_seconds, self.host_seconds)
 
     @property
     def seconds(self) -> float:
-        """Of all evaluations of a request, one after the other."""
+        """Seconds of all evaluations of a request, one after the other."""
         return self.passes * self.evaluation_seconds
 
     @property
     def bound(self) -> TimeBound:
-        """The limit that sets most of the time."""
+        """Limit that sets most of the time."""
         if self.host_seconds > self.work.seconds + self.collective_seconds:
             return TimeBound.HOST
         if self.collective_seconds > self.work.seconds:
@@ -266,19 +269,19 @@ class PartTime(NamedTuple):
 
 
 class PassMachine(NamedTuple):
-    """A device as the kernels of a pass see it, with what stands in ``PassCalibration``."""
+    """A device as the kernels of a pass see it, with the constants of ``PassCalibration``."""
 
     machine: DeviceMachine
     convolving: DeviceMachine
-    """The same at the rate of convolutions."""
+    """The device at the rate of convolutions."""
     launch_seconds: float
-    """What the host takes for a kernel; 0 where an engine or a graph launches all."""
+    """Seconds that the host takes to launch a kernel; 0 where an engine or a graph launches all."""
 
 
 def build_pass_machine(
     accelerator: Accelerator, calibration: Calibration, runtime: PassRuntime
 ) -> PassMachine | None:
-    """The device under ``runtime``; None where its bandwidth is not known."""
+    """Builds the device under ``runtime``; None where its bandwidth is not known."""
     machine, constants = build_machine(accelerator, calibration.operators), calibration.passes
     if machine is None:
         return None
@@ -297,7 +300,7 @@ _ONE_UNIT = MachineFacts(1, 1, 1, "assumed: no tile is cut")
 def build_assumed_machine(
     accelerator: Accelerator, utilization: float, bandwidth_utilization: float
 ) -> PassMachine | None:
-    """The roofline of a device at assumed shares of its peak rate and bandwidth, without launches."""
+    """Builds the roofline of a device at assumed shares of its peak rate and bandwidth, without launches."""
     if accelerator.bandwidth_bytes_per_second is None:
         return None
     peaks = accelerator.peak_flops_per_second
@@ -323,7 +326,7 @@ def build_assumed_machine(
 
 
 class PassModel:
-    """The parts of a request on one replica: seconds of a batch of any size."""
+    """Parts of a request on one replica: seconds of a batch of any size."""
 
     def __init__(
         self,
@@ -333,19 +336,19 @@ class PassModel:
         machine: PassMachine,
         fabric: ClusterFabric,
     ) -> None:
-        """Each part multiplies in formats of its own."""
+        """Stores the parts, each with its own formats."""
         self.parts, self.layout = parts, layout
         self._machine, self._fabric = machine, fabric
         self._placed = build_placement(layout, fabric.domain)
 
     def compute_part_times(self, requests: float | Floats) -> tuple[PartTime, ...]:
-        """Each part over a batch of ``requests``, which may be an array."""
+        """Returns the times of each part over a batch of ``requests``, which may be an array."""
         return tuple(
             self._compute_part_time(part, widths, requests * part.samples) for part, widths in self.parts
         )
 
     def compute_seconds(self, requests: Floats) -> Floats:
-        """A pass over a batch from end to end."""
+        """Returns the seconds of a pass over a batch, from end to end."""
         total: float | Floats = 0.0
         for part in self.compute_part_times(requests):
             total = total + part.seconds
@@ -386,7 +389,7 @@ class PassModel:
 
 
 class Sampler(StrEnum):
-    """How noise becomes a sample."""
+    """Algorithm that turns noise into a sample."""
 
     DDPM = "ddpm"
     DDIM = "ddim"
@@ -407,14 +410,15 @@ defaults of flow-matching pipelines (Esser et al. 2024), Karras et al. 2022 (tab
 
 
 def count_evaluations(sampler: Sampler, steps: float) -> float:
-    """How often ``steps`` steps evaluate the denoiser, before guidance: 2 S - 1 of second order, else S."""
+    """Returns the evaluations of ``steps`` steps, before guidance: 2 S - 1 of second order, else S."""
     return 2.0 * steps - 1.0 if sampler is Sampler.HEUN else float(steps)
 
 
 def split_tiles(height: int, width: int, side: int | None) -> tuple[int, int, int]:
-    """Tiles of a decoded picture, and their height and width in pixels; they overlap by a quarter.
+    """Returns the tiles of a decoded picture, and their height and width in pixels.
 
-    Those of diffusers: tiles of a side, each a quarter of it over its neighbour.
+    They overlap by a quarter. The tiles are those of diffusers: squares, each a quarter of its side over its
+    neighbour.
     """
     if side is None or side >= max(height, width):
         return 1, height, width
@@ -425,7 +429,7 @@ def split_tiles(height: int, width: int, side: int | None) -> tuple[int, int, in
 def build_denoiser_parts(
     denoiser: PassPart, sampler: Sampler, steps: float, *, samples: float = 1.0, guided_share: float = 0.0
 ) -> tuple[PassPart, ...]:
-    """The denoiser over all steps: guided steps have two samples in a pass, the others one."""
+    """Builds the denoiser over all steps: guided steps have two samples in a pass, the others one."""
     each = count_evaluations(sampler, steps)
     found = (
         denoiser._replace(passes=each * guided_share, samples=2.0 * samples),

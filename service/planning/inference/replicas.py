@@ -1,10 +1,10 @@
-"""Replicas of a served model: how one is laid out, and the fewest of them that carry a load.
+"""Layouts of one replica of a served model, and the fewest replicas that carry a load.
 
-More replicas leave each of them less to do. That this never makes a request slower is almost true, and not
-proven: iterations of a few requests more may touch no further expert, and a request that is alone in a closed
-loop meets no others whose prompts it could join. So the fewest are not looked for by bisection: numbers are
-tried from the least that can hold the load on. Up to :data:`EACH` beyond it every number is tried, further on
-one in ten and then, below the first of these that carries the load, every one that was left out.
+More replicas leave each of them less load. That this never makes a request slower is almost true, and not
+proven: iterations of a few more requests may touch no further expert, and a request that is alone in a closed
+loop meets no others whose prompts it could join. So the minimum is not found by bisection: numbers are tried
+in ascending order from the least that can hold the load. Up to :data:`EACH` beyond it every number is tried,
+then one in ten and, below the first of these that carries the load, every number that was left out.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +15,17 @@ from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
 
 EACH = 16
-"""Numbers of replicas behind the least that are tried one by one."""
+"""Numbers of replicas above the least that are tried one by one."""
 _GROWTH = 1.1
 _FIRST_TRIED, _MOST_TRIED = 2, 32
-"""Numbers that are tried together: at first, and after that has doubled as often as it takes."""
+"""Numbers that are tried together: at first, and after repeated doubling."""
 
 
 class ReplicaDegrees(NamedTuple):
-    """Degrees of one replica; ``expert_tensor`` is None for whole experts and for those cut like all else."""
+    """Degrees of one replica.
+
+    ``expert_tensor`` is None for whole experts and for those split like all else.
+    """
 
     tensor: Sequence[int]
     pipeline: Sequence[int] = (1,)
@@ -31,10 +34,10 @@ class ReplicaDegrees(NamedTuple):
 
 
 def list_replica_layouts(profile: ModelProfile, degrees: ReplicaDegrees) -> Iterator[Parallelism]:
-    """Every way to lay out one replica, whether the model's shapes allow it or not.
+    """Yields all layouts of one replica, whether the model's shapes allow them or not.
 
-    Experts are spread over ``expert`` ranks of ``tensor`` devices, whole or cut; a model without experts has
-    one rank.
+    Experts are spread over ``expert`` ranks of ``tensor`` devices, whole or split; a model without experts
+    has one rank.
     """
     for tensor in degrees.tensor:
         for pipeline in degrees.pipeline:
@@ -50,7 +53,7 @@ def list_replica_layouts(profile: ModelProfile, degrees: ReplicaDegrees) -> Iter
 
 
 def list_replica_counts(least: int, most: int) -> Iterator[int]:
-    """Numbers of replicas that are tried in a first pass, ascending; both ends are among them."""
+    """Yields the numbers of replicas that are tried in a first pass, ascending; both ends are included."""
     number = least
     while number < most:
         yield number
@@ -62,10 +65,11 @@ def list_replica_counts(least: int, most: int) -> Iterator[int]:
 def find_fewest_replicas(
     least: int, most: int, carries: Callable[[Sequence[int]], Sequence[bool]]
 ) -> int | None:
-    """The first number of replicas between ``least`` and ``most`` that carries the load; None for none.
+    """Returns the first number of replicas between ``least`` and ``most`` that carries the load, or None.
 
-    ``carries`` says so of several, ascending. Where those that do are the larger ones, it is the fewest of
-    all; where some smaller ones do as well, numbers of a tenth or less between two that do not are missed.
+    ``carries`` answers for several, ascending. If all numbers from some point on carry the load, the result
+    is the minimum; if some smaller ones do as well, runs of a tenth or less between two numbers that do not
+    are missed.
     """
     found, missed = _find_first_sufficient(list_replica_counts(least, most), carries)
     if found is None:
@@ -78,7 +82,7 @@ def find_fewest_replicas(
 def _find_first_sufficient(
     numbers: Iterator[int], carries: Callable[[Sequence[int]], Sequence[bool]]
 ) -> tuple[int | None, int | None]:
-    """The first that carries the load, and the one tried before it."""
+    """Returns the first number that carries the load, and the one tried before it."""
     together, before = _FIRST_TRIED, None
     while tried := list(islice(numbers, together)):
         for number, is_carried in zip(tried, carries(tried), strict=True):

@@ -1,13 +1,13 @@
 """Latency and rate of a served model by the roofline, at assumed shares of rate and bandwidth.
 
-Prefill runs 2 N s FLOPs plus attention over a prompt and gives the first token; a decode step streams
-the weights once and the KV cache of every request, or computes 2 N FLOPs per request, whichever takes
-longer (Pope et al. 2022, section 2). A server with c requests at a time is never idle: while a request
-takes its prefill and (outputs - 1) decode steps, each of the others starts once, so that it lasts
-W = c x prefill + (outputs - 1) x step, and c / W requests end per second (Little 1961). Of the other
-c - 1 prefills some pass before its first token and the rest between its tokens; how many depends on the
-arrivals, which are not known here. Waiting for a free place is not modelled. A model that generates
-nothing takes as many inputs in one pass as the engine batches.
+Prefill runs 2 N s FLOPs plus attention over a prompt and gives the first token; a decode step streams the
+weights once and the KV cache of every request, or computes 2 N FLOPs per request, whichever takes longer
+(Pope et al. 2022, section 2). A server with c requests at a time is never idle: while a request takes its
+prefill and (outputs - 1) decode steps, each of the others starts once, so that it lasts W = c x prefill +
+(outputs - 1) x step, and c / W requests end per second (Little 1961). Of the other c - 1 prefills some pass
+before its first token and the rest between its tokens; their numbers depend on the arrivals, which are not
+known here. Waiting for a free place is not modelled. A model that generates nothing takes as many inputs in
+one pass as the engine batches.
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ class IterationWork(NamedTuple):
     def compute_roofline(
         self, *, peak_flops_per_second: float, bandwidth_bytes_per_second: float
     ) -> RooflineTime:
-        """Both roofline times at full rate and bandwidth."""
+        """Returns both roofline times at full rate and bandwidth."""
         return compute_roofline(
             self.flops,
             self.moved_bytes,
@@ -45,7 +45,7 @@ class IterationWork(NamedTuple):
 
 
 def touched_expert_share(profile: ModelProfile, tokens: float) -> float:
-    """Share of the experts that ``tokens`` tokens use when routing is even: 1 - (1 - k / E)^tokens."""
+    """Returns the share of experts that ``tokens`` use when routing is even: 1 - (1 - k / E)^tokens."""
     if not profile.expert_count:
         return 1.0
     return float(1.0 - (1.0 - profile.experts_per_token / profile.expert_count) ** tokens)
@@ -54,10 +54,10 @@ def touched_expert_share(profile: ModelProfile, tokens: float) -> float:
 def _compute_weight_traffic(
     profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism, tokens: float
 ) -> float:
-    """Bytes of weights that a device reads in one pass of ``tokens`` tokens through all stages.
+    """Returns the bytes of weights that a device reads in one pass of ``tokens`` tokens through all stages.
 
-    The token table is looked up, not read. Under expert parallelism the experts of a device see the
-    tokens of the whole group.
+    The token table is looked up, not read. Under expert parallelism the experts of a device see the tokens of
+    the whole group.
     """
     stages = Parallelism(tensor=layout.tensor, data=layout.expert, expert=layout.expert)
     weights = inference_weight_bytes(profile, workload.storage, stages)
@@ -68,7 +68,10 @@ def _compute_weight_traffic(
 def build_prefill_iteration(
     profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism, prompts: float = 1.0
 ) -> IterationWork:
-    """``prompts`` whole prompts; of a model that generates only the last token passes the head."""
+    """Builds the pass of ``prompts`` whole prompts.
+
+    In a generating model only the last token passes the head.
+    """
     per_token = forward_flops_per_token(profile, workload.input_tokens, skips_masked=True)
     if workload.output_tokens:
         per_token -= profile.head_flops_per_token * (1.0 - 1.0 / workload.input_tokens)
@@ -87,7 +90,7 @@ def build_prefill_iteration(
 def build_decode_iteration(
     profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism, requests: float
 ) -> IterationWork:
-    """One token for each of ``requests`` requests, half-way through their output."""
+    """Builds the pass of one token for each of ``requests`` requests, half-way through their output."""
     context = workload.input_tokens + workload.output_tokens / 2.0
     flops = profile.matmul_flops_per_token
     for work in profile.attention:
@@ -116,7 +119,7 @@ class ServingTime(NamedTuple):
     """None for a model that generates nothing."""
     request_seconds: Quantity
     requests_per_second: Quantity
-    """Of all replicas."""
+    """Requests per second of all replicas."""
     phases: tuple[TimedPhase, ...]
     """Prefills and decode steps in the life of a request."""
 
@@ -131,11 +134,11 @@ def estimate_serving_time(
     utilization: float,
     bandwidth_utilization: float,
 ) -> ServingTime:
-    """Latency and rate of ``data`` replicas of ``tensor`` x ``pipeline`` devices.
+    """Estimates latency and rate of ``data`` replicas of ``tensor`` x ``pipeline`` devices.
 
-    Replicas beyond the number of requests idle. A pipeline does not shorten a pass; it holds as many
-    groups of requests as it has stages, and what is said of c requests above holds for those of one
-    group. Both shares are assumed, so that the figures are points.
+    Replicas beyond the number of requests idle. A pipeline does not shorten a pass; it holds as many groups
+    of requests as it has stages, and the c requests of the module's formulas are those of one group. Both
+    shares are assumed, so that the figures are points.
     """
 
     def compute_derated_roofline(iteration: IterationWork) -> RooflineTime:
@@ -177,10 +180,10 @@ def estimate_serving_time(
 
 
 def _compute_prefill_share(group: float, outputs: float) -> float:
-    """Share of the prefills of a group that pass before a first token: the own one, and some of the others'.
+    """Returns the share of a group's prefills that pass before a first token: the own one, and some others.
 
     A quarter of the others: between 1 / outputs where requests arrive evenly and half where all arrive at
-    once. A single token waits for everyone.
+    once. A single token waits for all of them.
     """
     one, others = 1.0 / group, 1.0 - 1.0 / group
     return one + others * max(1.0 / outputs, 0.25)

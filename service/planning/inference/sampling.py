@@ -1,4 +1,4 @@
-"""Points that fill seven dimensions evenly: requests of equal weight, drawn without chance.
+"""Low-discrepancy points in seven dimensions: requests of equal weight, without random numbers.
 
 The additive sequence of Roberts (2018), a root of x^8 = x + 1 in each dimension.
 """
@@ -25,7 +25,7 @@ NORMAL, INDEPENDENT = (
 
 
 def sample_waits(shares: Array, mean: float, waiting: float) -> Array:
-    """A wait that a share ``waiting`` of the requests has, exponential among them, of this ``mean``."""
+    """Samples exponential waits of a share ``waiting`` of the requests, with ``mean`` over all requests."""
     waiting = min(max(waiting, 1e-3), 1.0)
     tail = np.maximum(1.0 - shares, 0.5 / SAMPLES) / waiting
     return np.asarray(-np.log(np.minimum(tail, 1.0)) * (mean / waiting))

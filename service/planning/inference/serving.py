@@ -1,7 +1,7 @@
-"""What a server does under a load, in closed form (``compute_curve``), with percentiles.
+"""Closed-form estimate of a server under a load (``compute_curve``), with percentiles.
 
-The batch of an open loop fluctuates: with D = D0 + D1 b the requests that decode have the variance b D / D0,
-of which a request meets more than a mean batch has.
+The batch of an open loop fluctuates: with D = D0 + D1 b the number of decoding requests has the variance b D
+/ D0, and a request meets more of them than a mean batch has.
 """
 
 import math
@@ -52,18 +52,18 @@ from service.planning.inference.static_batches import estimate_static_batching
 
 _STEPS = np.arange(18) / 17.0
 _FEW = 20.0
-"""Above it a Poisson number is taken to be normal."""
+"""Mean above which a Poisson number is approximated by a normal one."""
 _SMALL = np.asarray([0.02, 0.25, 0.6])
 
 
 def estimate_served_load(model: IterationSource, server: ReplicaServer, load: ReplicaLoad) -> ServedLoad:
-    """What ``server`` does under ``load``: latencies in seconds, rates per second, of one replica.
+    """Estimates ``server`` under ``load``: latencies in seconds, rates per second, of one replica.
 
-    Of a pipeline, each stage works for a group of requests of its own, so that it is as many servers, each
-    with a share of requests, rate and cache and the whole pass as its iteration.
+    Each stage of a pipeline works for its own group of requests, so that a pipeline equals as many servers,
+    each with a share of requests, rate and cache and the whole pass as its iteration.
 
     Raises:
-        ValueError: neither or both of concurrency and rate are given.
+        ValueError: Neither or both of concurrency and rate are given.
     """
     if (load.concurrency is None) == (load.rate_per_second is None):
         raise ValueError("give either a concurrency or a rate")
@@ -78,13 +78,16 @@ def estimate_served_load(model: IterationSource, server: ReplicaServer, load: Re
 
 
 def count_active_groups(server: ReplicaServer, load: ReplicaLoad) -> float:
-    """Groups of a pipeline that have requests: with fewer requests than stages some of these wait."""
+    """Returns the groups of a pipeline that have requests.
+
+    With fewer requests than stages some stages wait.
+    """
     groups = float(server.pipeline)
     return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
 
 
 def split_group(server: ReplicaServer, load: ReplicaLoad, groups: float) -> tuple[ReplicaServer, ReplicaLoad]:
-    """One of the groups of a pipeline, and what it is asked."""
+    """Returns one of the groups of a pipeline, and its load."""
     stages = float(server.pipeline)
 
     def divide_figure(figure: float | None, parts: float) -> float | None:
@@ -106,7 +109,7 @@ def split_group(server: ReplicaServer, load: ReplicaLoad, groups: float) -> tupl
 
 
 def combine_groups(one: ServedLoad, groups: float, stages: float) -> ServedLoad:
-    """All groups of a pipeline, of which each does as ``one``, and all that its stages could do."""
+    """Returns the served load of all groups of a pipeline, each as ``one``, and its highest rate."""
     return one._replace(
         requests_per_second=one.requests_per_second * groups,
         output_tokens_per_second=one.output_tokens_per_second * groups,
@@ -118,7 +121,7 @@ def combine_groups(one: ServedLoad, groups: float, stages: float) -> ServedLoad:
 
 
 class _WorkingPoint(NamedTuple):
-    """Where on ``grid`` a server works: the mean batch, the wait for a place, the limit of its rate."""
+    """Operating point of a server on ``grid``: mean batch, wait for a place, limit of its rate."""
 
     grid: ReplicaCurve[Array]
     batch: float
@@ -128,15 +131,15 @@ class _WorkingPoint(NamedTuple):
     queued_share: float = 0.0
     saturated: bool = False
     repeated: float = 1.0
-    """Rate where contexts are computed again over what it would be without."""
+    """Ratio of the rate with contexts recomputed after preemption to the rate without."""
     filled: float = 1.0
-    """How much of the room that requests leave is taken at once."""
+    """Share of the room that requests leave which is taken at once."""
 
 
 def estimate_closed_loops(
     model: IterationSource, server: ReplicaServer, load: ReplicaLoad, concurrencies: Sequence[float]
 ) -> list[ServedLoad]:
-    """``estimate_served_load`` of closed loops of so many requests each, all else as in ``load``."""
+    """Estimates closed loops of ``concurrencies`` requests each, all else as in ``load``."""
     loads = [load._replace(concurrency=requests, rate_per_second=None) for requests in concurrencies]
     return estimate_similar_loads(model, server, loads)
 
@@ -144,9 +147,9 @@ def estimate_closed_loops(
 def estimate_similar_loads(
     model: IterationSource, server: ReplicaServer, loads: Sequence[ReplicaLoad]
 ) -> list[ServedLoad]:
-    """``estimate_served_load`` of loads that differ only in requests at a time, per second, or in a burst.
+    """Returns ``estimate_served_load`` for loads that differ only in concurrency, rate, or burst.
 
-    They are all closed loops or all open ones. The iteration model is called for all of them together, which
+    They are all closed loops or all open ones. The iteration model is called once for all of them, which
     takes a fraction of the time.
     """
     if server.scheduler is BatchScheduler.STATIC or len(loads) <= 1 or not loads[0].decodes:
@@ -183,7 +186,7 @@ def _estimate_continuous_batching(
 def _estimate_each_closed_loop(
     model: IterationSource, server: ReplicaServer, loads: Sequence[ReplicaLoad]
 ) -> Iterator[ServedLoad]:
-    """Closed loops that differ in their requests alone."""
+    """Estimates closed loops that differ in their concurrency alone."""
     load, places = loads[0], compute_request_capacity(server, loads[0])
     alike = ServerSetting(server, load, compute_load_moments(server, load), places)
     requests = [each.concurrency or 1.0 for each in loads]
@@ -202,7 +205,7 @@ def _estimate_each_closed_loop(
 def _estimate_each_open_loop(
     model: IterationSource, server: ReplicaServer, loads: Sequence[ReplicaLoad]
 ) -> Iterator[ServedLoad]:
-    """Open loops that differ in their rate alone, which all stand on one curve."""
+    """Estimates open loops that differ in their rate alone, which share one curve."""
     places = compute_request_capacity(server, loads[0])
     settings = [ServerSetting(server, each, compute_load_moments(server, each), places) for each in loads]
     grid = compute_curve(model, server, loads[0], _build_batch_grid(places))
@@ -213,7 +216,7 @@ def _estimate_each_open_loop(
 def _estimate_operating_points(
     model: IterationSource, settings: Sequence[ServerSetting], stood: Sequence[_WorkingPoint], alone: Array
 ) -> Iterator[ServedLoad]:
-    """Servers of one load but for its requests, where each of them stands."""
+    """Estimates servers of loads that differ in their requests, each at its operating point."""
     server, load, *_ = settings[0]
     there, times = compute_points(model, server, load, np.asarray([at.batch for at in stood]), alone)
     for place, (setting, at) in enumerate(zip(settings, stood, strict=True)):
@@ -229,7 +232,7 @@ def _build_batch_grid(places: float) -> Array:
 def _estimate_operating_point(
     setting: ServerSetting, there: ReplicaCurve[float], at: _WorkingPoint, times: IterationTime
 ) -> ServedLoad:
-    """What a server does where it stands on its curve."""
+    """Estimates a server at its operating point."""
     load = setting.load
     if at.saturated:
         there = _apply_preemptions(setting, there, at)
@@ -237,7 +240,7 @@ def _estimate_operating_point(
         # By Little's law: the mean batch over the rate, as it fluctuates.
         there = there._replace(decoding_seconds=at.batch / at.rate)
     elif load.concurrency is not None:
-        # Also by Little's law, from the latency at the point itself and not from between two of the grid.
+        # Also by Little's law, from the latency at the point itself, not interpolated on the grid.
         latency = there.requests / there.requests_per_second
         rate = at.rate if at.saturated else min(load.concurrency / latency, at.most)
         at = at._replace(rate=rate, place_seconds=max(0.0, load.concurrency / rate - latency))
@@ -245,7 +248,7 @@ def _estimate_operating_point(
 
 
 class _BatchLimit(NamedTuple):
-    """The largest mean batch, the rate there, and that over the rate without preemption."""
+    """Largest mean batch, the rate there, and its ratio to the rate without preemption."""
 
     batch: float
     most: float
@@ -253,11 +256,11 @@ class _BatchLimit(NamedTuple):
 
 
 def _find_capacity_limit(grid: ReplicaCurve[Array], setting: ServerSetting) -> _BatchLimit:
-    """No place is left, or every iteration is full of prompts.
+    """Returns the batch at which no place is left, or every iteration is full of prompts.
 
-    An engine that admits a prompt as soon as it finds room, and has requests waiting, fills its cache; by how
-    much contexts grow until a request ends, others have to be dropped: as many tokens are computed again as
-    are put out.
+    An engine that admits a prompt as soon as it finds room, and has requests waiting, fills its cache; as
+    contexts grow until a request ends, others have to be dropped, and as many tokens are recomputed as are
+    generated.
     """
     server, load, asked, places = setting
     by_prompts = float(np.interp(1.0, np.maximum.accumulate(grid.prompt_load), grid.batch))
@@ -273,17 +276,24 @@ def _find_capacity_limit(grid: ReplicaCurve[Array], setting: ServerSetting) -> _
 
 
 _PROGRESS = 0.3
-"""Share of its output that a request has when it is preempted, and of the time that it decodes which it then
-waits: those that came last are dropped, and come again first. From the simulation."""
+"""Share of its output that a request has when it is preempted, and of its decoding time that it then waits:
+
+the last arrivals are dropped, and resume first. From the simulation.
+"""
 _FIRST_FILLED, _FILLING = 0.4, 3.0
-"""How much of the room that requests leave is taken at once when hardly one waits, and how much more for
-each that waits to one that is inside. From the simulation."""
+"""Share of the room that requests leave which is taken at once when hardly a request waits, and its increase
+
+for each waiting request per request inside. From the simulation.
+"""
 _AWAY = 0.67
-"""Most of the waiting that falls to requests that are preempted, in the simulation."""
+"""Maximum share of the waiting that falls to preempted requests, in the simulation."""
 
 
 def _estimate_preemptions(setting: ServerSetting) -> float:
-    """Preemptions of a request while others wait: tokens dropped over those of one that is dropped."""
+    """Returns the preemptions per request while others wait.
+
+    Tokens dropped over those of a dropped request.
+    """
     load = setting.load
     dropped = (1.0 - setting.server.reserved_output) * load.outputs.mean
     return dropped / (load.inputs.mean + _PROGRESS * load.outputs.mean)
@@ -292,7 +302,7 @@ def _estimate_preemptions(setting: ServerSetting) -> float:
 def _apply_preemptions(
     setting: ServerSetting, there: ReplicaCurve[float], at: _WorkingPoint
 ) -> ReplicaCurve[float]:
-    """``there`` with contexts computed again, and the waits of those that are dropped."""
+    """Returns ``there`` with contexts recomputed, and the waits of dropped requests."""
     if at.repeated >= 1.0:
         return there
     decoding = there.decoding_seconds / at.repeated
@@ -309,11 +319,14 @@ def _apply_preemptions(
 def _solve_closed_loop(
     grid: ReplicaCurve[Array], setting: ServerSetting, concurrency: float
 ) -> _WorkingPoint:
-    """A closed loop: the batch at which the requests are ``concurrency``; the others wait for a place."""
+    """Returns the point of a closed loop with ``concurrency`` requests.
+
+    Those above capacity wait for a place.
+    """
     batch, most, repeated = _find_capacity_limit(grid, setting)
     held = float(np.interp(batch, grid.batch, grid.requests))
     if concurrency >= held:
-        # The fewer wait, the longer a room that is too small for the next one stays free.
+        # The fewer requests wait, the longer a room that is too small for the next one stays free.
         filled = min(1.0, _FIRST_FILLED + _FILLING * (concurrency / held - 1.0))
         repeated = 1.0 / (1.0 + (1.0 / repeated - 1.0) * filled)
         rate, saturated = most * repeated, concurrency > held
@@ -325,7 +338,7 @@ def _solve_closed_loop(
 
 
 def _solve_open_loop(grid: ReplicaCurve[Array], setting: ServerSetting) -> _WorkingPoint:
-    """An open loop: the batch at which the rate is that of the arrivals.
+    """Returns the point of an open loop whose rate is that of the arrivals.
 
     ``mixing`` is D / D0: a request meets b + D / D0 others on average, one more than b where the batch does
     not slow itself down.
@@ -340,7 +353,7 @@ def _solve_open_loop(grid: ReplicaCurve[Array], setting: ServerSetting) -> _Work
     if not saturated:
         steady = float(np.interp(rate, np.append(0.0, rates), np.append(0.0, grid.batch)))
         excess, mixing = _estimate_fluctuation(grid, steady)
-        # An expansion for batches of many; of few it is bounded.
+        # An expansion for large batches; for small ones it is bounded.
         further = min(excess * (mixing - 1.0), steady / 4.0) * (load.arrivals.variation + 1.0) / 2.0
         steady = min(most_batch, steady + further)
     wait, queued = _estimate_queue_wait(load, rate, most, steady, most_batch)
@@ -355,12 +368,12 @@ def _solve_open_loop(grid: ReplicaCurve[Array], setting: ServerSetting) -> _Work
 def _estimate_queue_wait(
     load: ReplicaLoad, rate: float, most: float, batch: float, places: float
 ) -> tuple[float, float]:
-    """Mean wait for one of ``places``, and the share of the requests that have one.
+    """Returns the mean wait for one of ``places``, and the share of the requests that wait.
 
-    The requests inside are a diffusion, drawn to their mean where places are free and by x_most - rate where
-    none is: normal below ``places``, exponential above (Halfin and Whitt 1981). A queue comes to its steady
-    state after about v rate / (x_most - rate)^2 (Odoni and Roth 1983), so that the difference is taken no
-    smaller than where that is the time looked at.
+    The number of requests inside is a diffusion, drawn to its mean where places are free and by x_most - rate
+    where none is: normal below ``places``, exponential above (Halfin and Whitt 1981). A queue reaches its
+    steady state after about v rate / (x_most - rate)^2 (Odoni and Roth 1983), so that the difference is taken
+    no smaller than the one whose time is the observed time.
     """
     lengths = load.outputs if load.decodes else load.inputs
     variance = rate * (load.arrivals.variation + (1.0 + lengths.variation) / 2.0)
@@ -375,7 +388,7 @@ def _estimate_queue_wait(
 
 
 def _estimate_fluctuation(grid: ReplicaCurve[Array], batch: float) -> tuple[float, float]:
-    """D1 b / D0 and D / D0, of a time to decode D = D0 + D1 b."""
+    """Returns D1 b / D0 and D / D0, for a time to decode D = D0 + D1 b."""
     whole = float(np.interp(batch, grid.batch, grid.decoding_seconds))
     if not whole or not batch:
         return 0.0, 1.0
@@ -385,7 +398,7 @@ def _estimate_fluctuation(grid: ReplicaCurve[Array], batch: float) -> tuple[floa
 
 
 def _find_knee(grid: ReplicaCurve[Array], places: float) -> float:
-    """Requests at which rate over latency, x^2 / c, is largest (Kleinrock 1979)."""
+    """Returns the requests at which rate over latency, x^2 / c, is largest (Kleinrock 1979)."""
     power = grid.requests_per_second**2 / grid.requests
     power = np.where(grid.inside <= places * 1.0001, power, 0.0)
     best = int(np.argmax(power))
@@ -475,7 +488,7 @@ def _sample_cold_start(
 
 
 def _sample_queue_waits(load: ReplicaLoad, at: _WorkingPoint) -> Array:
-    """In a closed loop the queue is always as long; one that is too short for its load grows evenly."""
+    """Samples waits for a place: constant in a closed loop, growing evenly where the server is saturated."""
     if load.concurrency is not None:
         return np.full(SAMPLES, at.place_seconds)
     if at.saturated:
@@ -484,7 +497,7 @@ def _sample_queue_waits(load: ReplicaLoad, at: _WorkingPoint) -> Array:
 
 
 def _sample_prefill_seconds(setting: ServerSetting, there: ReplicaCurve[float]) -> Array:
-    """The own prefill: what it adds to an iteration grows with the prompt and a Poisson number of others."""
+    """Samples the own prefill, which grows with the prompt and a Poisson number of other prompts."""
     load = setting.load
     beside = min(there.decode_seconds, there.own_seconds)
     adds = np.full(SAMPLES, there.own_seconds - beside)
@@ -504,11 +517,11 @@ def _sample_prefill_seconds(setting: ServerSetting, there: ReplicaCurve[float]) 
 def _sample_token_seconds(
     setting: ServerSetting, there: ReplicaCurve[float], grid: ReplicaCurve[Array], behind: Array
 ) -> Array:
-    """Seconds per token behind the first, for requests with ``behind`` of them.
+    """Returns seconds per token after the first, for requests with ``behind`` of them.
 
-    Prefills within the life of a request are a Poisson number, and so are the requests beside it in an open
-    loop, with deviations that outlive it by D / D0; over its own life a share h of their variance is left
-    (an Ornstein-Uhlenbeck process averaged over a window).
+    The number of prefills within the life of a request is Poisson, and so is the number of requests beside it
+    in an open loop, with deviations that last D / D0 times longer; over its own life a share h of their
+    variance is left (an Ornstein-Uhlenbeck process averaged over a window).
     """
     load, asked = setting.load, setting.asked
     if not asked.decodes:
@@ -525,13 +538,13 @@ def _sample_token_seconds(
         kept = 2.0 * (math.expm1(-free) + free) / free**2
         moving = max(0.0, 1.0 - free) * each
         relative = math.sqrt(math.log1p(kept / free / max(there.batch, 1.0)))
-        # The part that grows with the batch moves with it, the deviation of the prefills aside.
+        # The part that grows with the batch moves with it, apart from the deviation of the prefills.
         paced += moving * (np.exp(relative * INDEPENDENT - relative**2 / 2.0) - 1.0)
     return np.asarray(np.where(behind > 0.0, paced, np.nan))
 
 
 def _compute_busy_share(load: ReplicaLoad, present: float) -> float:
-    """Share of the time in which a request is there to be worked on."""
+    """Returns the share of the time in which a request is present."""
     if load.concurrency is None:
         return -math.expm1(-present)
     absent = max(0.0, 1.0 - present / load.concurrency)
@@ -541,7 +554,7 @@ def _compute_busy_share(load: ReplicaLoad, present: float) -> float:
 def _compute_mean_iteration(
     setting: ServerSetting, there: ReplicaCurve[float], times: IterationTime
 ) -> tuple[IterationTime, float]:
-    """The mean of the iterations with and without prompts, and the share of the time that prompts take."""
+    """Returns the mean of iterations with and without prompts, and the prompts' share of the time."""
     mixed, asked = setting.server.mixed_prefill, setting.asked
     if not asked.decodes:
         return average_iterations(times, 0, 1, 1.0), 1.0

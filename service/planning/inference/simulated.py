@@ -1,15 +1,15 @@
-"""A server over the iteration model, iteration by iteration: a discrete-event simulation.
+"""Discrete-event simulation of a server over the iteration model, iteration by iteration.
 
 The scheduler is that of continuous batching (Orca, Yu et al. 2022; vLLM, Kwon et al. 2023): each iteration
-decodes all requests that hold a place, prompts are taken in order of arrival as far as the iteration's
-tokens, the places and the cache go, and when the cache is full the request that came last gives up its place
-and has its context computed again. Between arrivals, ends and prompts nothing but the context changes, by the
-same number of tokens in each iteration, so that k of them take
+decodes all requests that hold a place; prompts are taken in order of arrival within the limits of the
+iteration's tokens, the places and the cache; when the cache is full, the latest request gives up its place
+and has its context recomputed. Between arrivals, ends and prompts only the context changes, by the same
+number of tokens in each iteration, so that k of them take
 
     k (a + s C) + s d k (k - 1) / 2
 
-seconds, a + s C being one of them with C cached tokens and d that are added. Random numbers come from
-the seed alone.
+seconds, where a + s C is one iteration with C cached tokens and d are the tokens added. Random numbers come
+from the seed alone.
 """
 
 import heapq
@@ -52,7 +52,10 @@ _WARM_SHARE = 0.1
 
 
 class SimulatedRun(NamedTuple):
-    """What happened: one entry for each request that was sent, in order; NaN for what did not happen."""
+    """Events of a run: one entry for each request that was sent, in order.
+
+    NaN for an event that did not occur.
+    """
 
     sent_seconds: NDArray[np.float64]
     admitted_seconds: NDArray[np.float64]
@@ -60,24 +63,24 @@ class SimulatedRun(NamedTuple):
     ended_seconds: NDArray[np.float64]
     output_tokens: NDArray[np.float64]
     prompt_tokens: NDArray[np.float64]
-    """To be computed."""
+    """Prompt tokens to compute."""
     passes: NDArray[np.float64]
-    """Iterations that each decodes in."""
+    """Decoding iterations of each request."""
     seconds: float
-    """When the run ended."""
+    """Time at which the run ended."""
     computed_tokens: float
-    """Prompt tokens that were computed, again after a preemption too."""
+    """Prompt tokens that were computed, including those recomputed after a preemption."""
     repeated_tokens: float
-    """Of these, those that were computed again."""
+    """Prompt tokens that were recomputed."""
     decoded_tokens: float
     preemptions: int
     decode_iterations: int
     prompt_iterations: int
     busy_seconds: float
     prompt_seconds: float
-    """What prompts added to the iterations that they were in."""
+    """Seconds that prompts added to their iterations."""
     decoding_request_seconds: float
-    """Requests that decode x seconds."""
+    """Time integral of the number of decoding requests."""
     warm: int
     counted: int
     """Requests from ``warm`` to ``counted`` are measured."""
@@ -88,18 +91,18 @@ class _SimulatedRequests(NamedTuple):
 
     inputs: list[float]
     passes: list[int]
-    """Iterations in which each decodes."""
+    """Decoding iterations of each request."""
     outputs: list[float]
     arrivals: list[float]
-    """Of an open loop."""
+    """Arrival times of an open loop."""
     warm: int
     counted: int
     ends: bool
-    """Whether no further requests follow those that are counted."""
+    """True if no further requests follow the counted ones."""
 
 
 class _SimulatedReplica:
-    """The state of one replica; ``run`` goes on until every counted request has ended."""
+    """State of one replica; ``run`` continues until every counted request has ended."""
 
     def __init__(
         self, table: IterationTable, server: ReplicaServer, load: ReplicaLoad, asked: _SimulatedRequests
@@ -124,11 +127,11 @@ class _SimulatedReplica:
         self.waiting: deque[int] = deque()
         self.coming: deque[tuple[float, int]] = deque()
         self.partial: tuple[int, float, float] | None = None
-        """A request, its prompt tokens left, and those before them."""
+        """A request, its remaining prompt tokens, and the tokens before them."""
         self.prompt_held = 0.0
         self.committed = 0.0
         self.again: dict[int, tuple[float, int]] = {}
-        """Of preempted requests: context to be computed again, iterations left."""
+        """Context to recompute and remaining iterations, by preempted request."""
         self.sent: list[float] = []
         self.admitted: list[float] = []
         self.first: list[float] = []
@@ -140,7 +143,7 @@ class _SimulatedReplica:
         self.preemptions = self.prompt_iterations = self.decode_iterations = 0
 
     def run(self, between: Callable[[], object]) -> None:
-        """Until the counted requests have ended."""
+        """Runs until the counted requests have ended."""
         static = self.server.scheduler is BatchScheduler.STATIC
         while self.left > 0:
             between()
@@ -155,7 +158,7 @@ class _SimulatedReplica:
                 self.now = self.coming[0][0] if self.coming else self.next_arrival
 
     def send_request(self, at: float) -> int:
-        """A request is sent; the scheduler sees it once the front end has."""
+        """Sends a request; the scheduler receives it after the time of the front end."""
         request = len(self.sent)
         self.sent.append(at)
         self.admitted.append(math.nan)
@@ -202,7 +205,7 @@ class _SimulatedReplica:
         return request, whole - before, before
 
     def _run_prompt_iteration(self) -> None:
-        """One iteration that computes prompts, and decodes what holds a place where the engine mixes them."""
+        """Runs one iteration that computes prompts, and decodes too where the engine mixes them."""
         tokens, attended, finished = self._take_prompt_tokens()
         decoding = 0
         if self.server.mixed_prefill and self.decoding:
@@ -226,7 +229,7 @@ class _SimulatedReplica:
         self._end_requests()
 
     def _take_prompt_tokens(self) -> tuple[float, float, list[int]]:
-        """Prompt tokens of an iteration, the tokens that they attend to in sum, and the prompts that end."""
+        """Returns an iteration's prompt tokens, the tokens that they attend to in sum, and ended prompts."""
         server = self.server
         budget = float(server.batched_tokens)
         if server.mixed_prefill and server.chunked_prefill:
@@ -267,7 +270,7 @@ class _SimulatedReplica:
         self.decoded += further
 
     def _start_request(self, request: int) -> None:
-        """A request has its prompt computed, and with it its first or next token."""
+        """Starts a request whose prompt is computed, and with it its first or next token."""
         shape = self._get_shape_index(request)
         again = self.again.pop(request, None)
         inputs = self.asked.inputs[shape]
@@ -319,7 +322,7 @@ class _SimulatedReplica:
             self._finish_request(request)
 
     def _free_capacity(self, iterations: int) -> bool:
-        """Whether so many iterations find room; for a single one, requests give up their places."""
+        """Returns true if ``iterations`` find room; for a single one, requests are preempted."""
         if self.room == _NEVER:
             return True
         while True:
@@ -349,7 +352,7 @@ class _SimulatedReplica:
             return
 
     def _run_decode_iterations(self) -> None:
-        """As many iterations as pass until a request ends or comes, or the cache is full."""
+        """Runs iterations until a request ends or arrives, or the cache is full."""
         ends = self.ends
         while self.end_of.get(ends[0][1]) != ends[0][0]:
             heapq.heappop(ends)
@@ -375,7 +378,7 @@ class _SimulatedReplica:
         self._end_requests()
 
     def _run_static_batch(self) -> None:
-        """A static batch: prompts first, then iterations over all of it until the longest has ended."""
+        """Runs a static batch: prompts first, then iterations over all of it until the longest has ended."""
         requests: list[int] = []
         while self.waiting and len(requests) + 1 <= self.places:
             request = self.waiting.popleft()
@@ -410,13 +413,13 @@ class _SimulatedReplica:
             self._finish_request(request)
 
     def begin_mid_run(self, requests: int, random: np.random.Generator) -> None:
-        """A closed loop that has run for long: of requests that decode, long ones are more likely."""
+        """Starts a closed loop in its steady state, in which long requests are more likely to be decoding."""
         passes = np.asarray(self.asked.passes, dtype=np.float64)
         likely = passes / passes.sum() if passes.sum() else None
         shapes = random.choice(len(passes), size=requests, p=likely)
         shares = random.random(requests)
         for shape, share in zip(shapes.tolist(), shares.tolist(), strict=True):
-            # The request takes the place in the lists of the one whose lengths it has.
+            # The request replaces, in the lists, the one whose lengths it has.
             request = self.send_request(0.0)
             self.asked.inputs[request] = self.asked.inputs[shape]
             self.asked.passes[request] = self.asked.passes[shape]
@@ -444,7 +447,7 @@ class _SimulatedReplica:
 def _sample_requests(
     server: ReplicaServer, load: ReplicaLoad, random: np.random.Generator, requests: int
 ) -> _SimulatedRequests:
-    """Lengths and arrivals drawn at random; ``requests`` of them are counted."""
+    """Draws lengths and arrivals at random; ``requests`` of them are counted."""
     closed, cold = load.concurrency is not None, load.burst_requests is not None
     trace = load.arrivals.process is ArrivalProcess.TRACE and not closed
     warm = 0
@@ -481,7 +484,7 @@ def _sample_values(
 def _sample_arrivals(
     server: ReplicaServer, load: ReplicaLoad, random: np.random.Generator, count: int
 ) -> list[float]:
-    """When the scheduler sees requests of an open loop."""
+    """Returns the times at which the scheduler receives requests of an open loop."""
     if load.arrivals.process is ArrivalProcess.TRACE:
         times = np.asarray(load.arrivals.at_seconds)
         return cast("list[float]", (times - times[0] + server.frontend_seconds).tolist())
@@ -504,15 +507,15 @@ def simulate_served_load(
     requests: int | None = None,
     between: Callable[[], object] = object,
 ) -> ServedLoad:
-    """What ``estimate_served_load`` answers, from requests that are followed one by one.
+    """Returns the figures of ``estimate_served_load`` from a simulation of each request.
 
-    Those that are counted are ``requests``, or those of ``duration_seconds`` at the rate that is asked for or
-    reached; of a burst and of a trace all. Whether the load is too much, the highest rate and the knee are
-    those of ``estimate_served_load``. Of a pipeline one group is followed. ``between`` is called between
-    iterations of the engine, so that it can end a simulation by raising.
+    Counted are ``requests``, or those of ``duration_seconds`` at the requested or reached rate; of a burst
+    and of a trace all. Saturation, the highest rate and the knee are those of ``estimate_served_load``. Of a
+    pipeline one group is simulated. ``between`` is called between iterations of the engine, so that it can
+    end a simulation by raising.
 
     Raises:
-        ValueError: neither or both of a duration and a number are given, or of concurrency and rate.
+        ValueError: Neither or both of a duration and a number are given, or of concurrency and rate.
     """
     if (duration_seconds is None) == (requests is None):
         raise ValueError("give either a duration or a number of requests")
@@ -566,7 +569,10 @@ def _summarize_run(
 
 
 def _compute_rates(done: SimulatedRun) -> tuple[float, float]:
-    """Requests and output tokens per second: of a run that ends, or while counted requests are sent."""
+    """Returns requests and output tokens per second.
+
+    Of a run that ends, or while counted requests are sent.
+    """
     if done.warm == 0 and done.counted == len(done.sent_seconds):
         lasting = float(done.ended_seconds.max() - done.sent_seconds.min())
         return len(done.sent_seconds) / lasting, float(done.output_tokens.sum()) / lasting
@@ -581,7 +587,7 @@ def _compute_rates(done: SimulatedRun) -> tuple[float, float]:
 def _compute_mean_pass(
     model: IterationSource, server: ReplicaServer, load: ReplicaLoad, done: SimulatedRun
 ) -> IterationTime:
-    """The mean iteration: at the mean batch, with the mean prompt tokens where there are some."""
+    """Returns the mean iteration: at the mean batch, with the mean prompt tokens where there are some."""
     if server.speculation:
         model = SpeculativeIterations(model, server.speculation)
     asked = compute_load_moments(server, load)
@@ -606,7 +612,7 @@ def simulate_requests(
     requests: int,
     between: Callable[[], object] = object,
 ) -> SimulatedRun:
-    """Every request of a simulation of one replica, without pipeline, in seconds and tokens."""
+    """Simulates every request of one replica, without pipeline, in seconds and tokens."""
     if server.speculation:
         model = SpeculativeIterations(model, server.speculation)
     random = np.random.default_rng(seed)

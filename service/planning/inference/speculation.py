@@ -14,16 +14,16 @@ from service.planning.inference.iteration import IterationBatch, IterationTime
 
 
 class IterationSource(Protocol):
-    """What both solvers ask of an iteration model."""
+    """Interface of an iteration model, as both solvers call it."""
 
     def compute_time(self, batch: IterationBatch) -> IterationTime: ...  # noqa: D102
 
 
 class Speculation(NamedTuple):
-    """``tokens`` are proposed a pass, each accepted with probability ``acceptance_rate``.
+    """Speculation with ``tokens`` proposed per pass, each accepted with probability ``acceptance_rate``.
 
-    ``draft`` is the model that proposes; without one a proposal takes ``pass_share`` of a pass of the
-    served model: 0 for n-grams, the share of its layers for a head.
+    ``draft`` is the model that proposes; without one a proposal takes ``pass_share`` of a pass of the served
+    model: 0 for n-grams, the share of its layers for a head.
     """
 
     tokens: int
@@ -43,7 +43,10 @@ class Speculation(NamedTuple):
 
 
 def tokens_per_pass(acceptance_rate: float, tokens: int) -> float:
-    """(1 - a^(k + 1)) / (1 - a), k + 1 where every proposal is accepted (Leviathan et al. 2023)."""
+    """Returns (1 - a^(k + 1)) / (1 - a), or k + 1 where every proposal is accepted (Leviathan et al.
+
+    2023).
+    """
     return sum(acceptance_rate**accepted for accepted in range(tokens + 1))
 
 
@@ -54,7 +57,7 @@ class SpeculativeIterations:
         self._target, self._speculation = target, speculation
 
     def compute_time(self, batch: IterationBatch) -> IterationTime:
-        """Seconds of the pass that checks and of those that propose, part by part."""
+        """Returns the seconds of the pass that checks and of those that propose, part by part."""
         speculation = self._speculation
         checked = self._target.compute_time(batch._replace(positions=speculation.positions))
         if speculation.draft is None and not speculation.pass_share:
@@ -64,7 +67,7 @@ class SpeculativeIterations:
             share = speculation.pass_share
         first = proposer.compute_time(batch._replace(positions=1.0))
         later = proposer.compute_time(IterationBatch(batch.decoding, batch.cached_tokens))
-        # An iteration without a request that decodes proposes nothing.
+        # An iteration without a decoding request proposes nothing.
         more = (speculation.tokens - 1.0) * share * np.minimum(batch.decoding, 1.0)
         return IterationTime(
             *(c + share * f + more * n for c, f, n in zip(checked, first, later, strict=True))

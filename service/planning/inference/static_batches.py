@@ -1,8 +1,8 @@
-"""Static batching: a batch starts once the last has ended whole.
+"""Static batching: a batch starts once all requests of the last have ended.
 
     T(B) = prefill of B prompts + (longest of B outputs - 1) iterations over all B
 
-A closed loop starts min(c, B) each time; an open one what has come meanwhile, b = rate T(b).
+A closed loop starts min(c, B) each time; an open one the requests that arrived meanwhile, b = rate T(b).
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ _GRID = 24
 
 
 def estimate_static_batching(model: IterationSource, server: ReplicaServer, load: ReplicaLoad) -> ServedLoad:
-    """What a replica with static batches does; speculation has to be part of ``model``."""
+    """Estimates a replica with static batches; speculation has to be part of ``model``."""
     asked = compute_load_moments(server, load)
     places = compute_request_capacity(server._replace(reserved_output=1.0), load)
     sizes = np.geomspace(1.0, max(places, 1.001), _GRID)
@@ -67,7 +67,7 @@ def estimate_static_batching(model: IterationSource, server: ReplicaServer, load
     pair = compute_iteration_times(
         model, asked, np.asarray([size, 0.0]), np.asarray([0.0, min(size * asked.prompt, budget)])
     )
-    # By how many there are of each: the share of the time over how long one takes.
+    # Weighted by their number: the share of the time over the duration of one.
     lengths = np.asarray(pair.seconds)
     weight = share / lengths[1] / (share / lengths[1] + (1.0 - share) / lengths[0])
     mean = server.frontend_seconds + wait + filling

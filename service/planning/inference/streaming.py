@@ -1,4 +1,4 @@
-"""What streams activations in an iteration: norms, rotations, activation functions, routing, drawing."""
+"""Operators of an iteration that stream activations: norms, rotations, activations, routing, sampling."""
 
 from typing import NamedTuple
 
@@ -15,14 +15,14 @@ from service.planning.operators import (
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 
 SAMPLED_PASSES = 4.0
-"""How often drawing a token passes over FP32 logits: widened, penalised, softmax, drawn."""
+"""Passes over FP32 logits in sampling a token: widened, penalised, softmax, drawn."""
 
 _WIDE_BYTES = 2.0
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 
 
 class StreamedActivations(NamedTuple):
-    """What streams activations: seconds, FLOPs and bytes of each row, and launches of a pass."""
+    """Seconds, FLOPs and bytes of each row of streamed activations, and launches of a pass."""
 
     seconds: float = 0.0
     flops: float = 0.0
@@ -30,7 +30,7 @@ class StreamedActivations(NamedTuple):
     kernels: float = 0.0
 
     def add_operator(self, operator: OperatorWork, time: OperatorTime) -> "StreamedActivations":
-        """With an operator that is given for one row."""
+        """Adds an operator that is given for one row."""
         return StreamedActivations(
             self.seconds + time.memory_seconds,
             self.flops + operator.flops,
@@ -42,7 +42,7 @@ class StreamedActivations(NamedTuple):
 def build_streaming(
     templates: list[CountedTemplate], machine: DeviceMachine, wide: NumberFormat, tensor: float
 ) -> StreamedActivations:
-    """Norms, rotations, activation functions and routing of one position."""
+    """Returns norms, rotations, activation functions and routing of one position."""
     found = StreamedActivations()
     for template, count in templates:
         if isinstance(template, StreamedTemplate):
@@ -65,7 +65,7 @@ def build_streaming(
 def build_sampling_streaming(
     profile: ModelProfile, machine: DeviceMachine, wide: NumberFormat, tensor: float
 ) -> StreamedActivations:
-    """What drawing one token passes over."""
+    """Returns the streaming of the sampling of one token."""
     moved = profile.vocabulary_size * _FP32_BYTES * SAMPLED_PASSES / tensor
     kernels = SAMPLED_PASSES * bool(profile.vocabulary_size)
     operator = OperatorWork("draw", OperatorKind.MEMORY, wide, 0.0, moved, kernels)

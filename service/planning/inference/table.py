@@ -1,4 +1,4 @@
-"""Seconds of an iteration in tables of numbers, for a simulation that asks for very many of them."""
+"""Tables of seconds of an iteration, for a simulation that evaluates very many of them."""
 
 from bisect import bisect_right
 from itertools import pairwise
@@ -33,7 +33,7 @@ class IterationTable:
         self._fit_attention_slope()
 
     def _add_rows(self) -> None:
-        """Rows for further requests that decode."""
+        """Adds rows for further decoding requests."""
         first = len(self.base)
         decoding = np.arange(first, first + _ROWS, dtype=np.float64)
         context = self._load.decoding_context
@@ -44,7 +44,7 @@ class IterationTable:
         slope = (long - short) / np.maximum(decoding * context, 1.0)
         self.slope += slope.tolist()
         self.base += (short - slope * decoding * context * 0.5).tolist()
-        # Every eighth row is computed, those between lie between.
+        # Every eighth row is computed, those between are interpolated.
         every = np.arange(first, first + _ROWS + 8, 8, dtype=np.float64)
         rows, columns = np.meshgrid(every, np.asarray(self.columns), indexing="ij")
         flat = np.asarray(self._compute_times(rows.ravel(), rows.ravel() * context, columns.ravel()))
@@ -54,7 +54,7 @@ class IterationTable:
             self._prompts += (low + (high - low) * np.arange(8)[:, None] / 8.0).tolist()
 
     def _fit_attention_slope(self) -> None:
-        """Seconds of one prompt token for each further token that it attends to."""
+        """Fits the seconds of one prompt token per further token that it attends to."""
         tokens = np.asarray(self.columns[1:])
         near, far = (
             np.asarray(self._compute_times(np.zeros_like(tokens), np.zeros_like(tokens), tokens, factor))
@@ -77,13 +77,13 @@ class IterationTable:
         return cast("NDArray[np.float64]", self._model.compute_time(batch).seconds)
 
     def compute_decode_seconds(self, requests: int) -> tuple[float, float]:
-        """Seconds of an iteration of ``requests`` without cached tokens, and for each cached token."""
+        """Returns the seconds of an iteration of ``requests`` without cached tokens, and per cached token."""
         while requests >= len(self.base):
             self._add_rows()
         return self.base[requests], self.slope[requests]
 
     def compute_prompt_seconds(self, requests: int, tokens: float, attended: float) -> float:
-        """Seconds that ``tokens`` of prompts add, which attend to ``attended`` tokens taken together."""
+        """Returns the seconds that prompt ``tokens`` add, which attend to ``attended`` tokens in total."""
         while requests >= len(self._prompts):
             self._add_rows()
         columns, row = self.columns, self._prompts[requests]

@@ -1,8 +1,9 @@
-"""Activations that a pipeline stage holds, what the backward pass adds to them, and the logits.
+"""Activations that a pipeline stage holds, the backward pass's additions to them, and the logits.
 
 The coefficients are those of ``profile.activations`` (Korthikanti et al. 2022, equations 1 to 4, per operator
-and so for gated, grouped-query, latent, recurrent and expert layers too). Recomputation of whole blocks keeps
-the input of every k-th block and, while the backward pass is in it, what k blocks need (Chen et al. 2016).
+and so for gated, grouped-query, latent, recurrent and expert layers too). Recomputation of whole blocks saves
+the input of every k-th block and, while the backward pass is in it, the activations of k blocks (Chen et al.
+2016).
 """
 
 from typing import NamedTuple
@@ -40,10 +41,10 @@ from service.planning.workload import (
 )
 
 LOSS_BYTES_PER_LOGIT = 8.0
-"""FP32 logits and their FP32 log-probabilities, which the loss keeps beside narrower logits."""
+"""Bytes of FP32 logits and their FP32 log-probabilities, which the loss holds beside narrower logits."""
 
 LOSS_CHUNKS = 8
-"""Parts in which a chunked loss widens the logits."""
+"""Chunks in which a chunked loss widens the logits."""
 
 GENERIC = TRAITS[Framework.GENERIC]
 _TERMS = len(ActivationTerms._fields)
@@ -57,15 +58,15 @@ class TokenBytes(NamedTuple):
     quadratic: float
 
     def compute_bytes(self, sequence_length: float) -> float:
-        """Bytes of one token in a sequence."""
+        """Returns the bytes of one token in a sequence."""
         return self.linear + self.quadratic * sequence_length
 
     def scale(self, factor: float) -> "TokenBytes":
-        """Both taken ``factor`` times."""
+        """Returns both multiplied by ``factor``."""
         return TokenBytes(self.linear * factor, self.quadratic * factor)
 
     def add(self, other: "TokenBytes") -> "TokenBytes":
-        """The sum of both."""
+        """Returns the sum of both."""
         return TokenBytes(self.linear + other.linear, self.quadratic + other.quadratic)
 
 
@@ -81,13 +82,13 @@ def activation_bytes_per_token(
     trains_norms: bool = True,
     compiled: bool = False,
 ) -> TokenBytes:
-    """Saved activations of one token of a micro-batch.
+    """Returns the saved activations of one token of a micro-batch, in bytes.
 
-    For a GPT layer at 16 bit with a kernel that stores scores this is Korthikanti et al. 2022,
-    equation 1: h (34 + 5 a s / h) bytes; with tensor parallelism t, equation 2: h (10 + 24 / t +
-    5 a s / (h t)); with sequence parallelism, equation 4: all of it over t. ``input_bytes`` is the width in
-    which inputs of matrix multiplications are saved, where it differs from ``element_bytes``. An eager RMS
-    norm saves its input in FP32 in place of the narrow one, and the normed one where its weight is trained.
+    For a GPT layer at 16 bit with a kernel that stores scores this is Korthikanti et al. 2022, equation 1: h
+    (34 + 5 a s / h) bytes; with tensor parallelism t, equation 2: h (10 + 24 / t + 5 a s / (h t)); with
+    sequence parallelism, equation 4: all of it over t. ``input_bytes`` is the width in which inputs of matrix
+    multiplications are saved, where it differs from ``element_bytes``. An eager RMS norm saves its input in
+    FP32 in place of the narrow one, and the normed one where its weight is trained.
     """
     whole = element_bytes * terms.whole_elements + terms.whole_bytes
     split = element_bytes * terms.split_elements
@@ -129,11 +130,11 @@ def logits_bytes_per_token(
     loss_bytes: float = LOSS_BYTES_PER_LOGIT,
     compiled: bool = False,
 ) -> float:
-    """Logits of one token, what a loss in FP32 keeps of them, and the inputs of last norm and head.
+    """Returns the bytes of one token's logits, of their FP32 loss, and of the inputs of last norm and head.
 
     Sequence parallelism divides those inputs too (Korthikanti et al. 2022, section 4.3). A loss at the width
-    of the activations keeps logits and their gradient, a chunked one widens a part at a time, a fused one
-    keeps only the gradient of its input. A compiled part goes to its gradient without being widened.
+    of the activations holds logits and their gradient, a chunked one widens a part at a time, a fused one
+    holds only the gradient of its input. A compiled part becomes its gradient without being widened.
     """
     narrow = element_bytes if element_bytes < _FP32_BYTES else 0.0
     shared = tensor if sequence_parallel else 1
@@ -154,7 +155,7 @@ def logits_bytes_per_token(
 def select_trained_matrices(
     adaptation: Adaptation, traits: FrameworkTraits = GENERIC
 ) -> TrainedMatrices | None:
-    """Which matrices need their inputs; None where all are trained."""
+    """Returns the matrices that need their inputs; None where all are trained."""
     kind = adaptation.kind
     if kind is AdaptationKind.FULL:
         return None
@@ -170,14 +171,14 @@ def select_trained_matrices(
 
 
 def _build_block_activations(block: BlockProfile, trained: TrainedMatrices) -> ActivationTerms:
-    """Activations of one repetition of a block of which only some matrices are trained."""
+    """Returns the activations of one repetition of a block in which only some matrices are trained."""
     if block.positions is None:
         return block_activations(block.block, trained)
     return sampled_activations(block.block, block.positions, trained)
 
 
 class StageTerms(NamedTuple):
-    """Activation terms of the blocks of a stage, those that selective recomputation keeps, their widths."""
+    """Activation terms of the blocks of a stage, selectively saved ones, and their widths."""
 
     terms: ActivationTerms
     selected: ActivationTerms
@@ -201,9 +202,9 @@ def _build_stage_terms(
 
 
 class StageActivations(NamedTuple):
-    """Per token of a micro-batch on a device.
+    """Activations per token of a micro-batch on a device.
 
-    ``stored`` is held for all micro-batches in flight, ``working`` beside it while the backward pass is in
+    ``stored`` is held for all micro-batches in flight, ``working`` in addition while the backward pass is in
     a block, ``offloaded`` on the host.
     """
 
@@ -216,12 +217,12 @@ NO_ACTIVATIONS = StageActivations(TokenBytes(0.0, 0.0), TokenBytes(0.0, 0.0), To
 
 
 def input_width(recipe: TrainingRecipe, traits: FrameworkTraits) -> float | None:
-    """Bytes in which the inputs of matrix multiplications are saved, None for those of the activations."""
+    """Returns the bytes of saved inputs of matrix multiplications, None for those of the activations."""
     return LOW_PRECISION_BYTES[recipe.low] if recipe.low and traits.scales_inputs else None
 
 
 def _compute_checkpoint_interval(workload: TrainingWorkload, depth: float) -> float:
-    """Blocks from one kept input to the next."""
+    """Returns the blocks from one saved input to the next."""
     match workload.recomputation:
         case Recomputation.SQRT:
             return rounded_up(depth**0.5)
@@ -234,12 +235,12 @@ def _compute_checkpoint_interval(workload: TrainingWorkload, depth: float) -> fl
 def _compute_working_bytes(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, of_block: ActivationTerms
 ) -> TokenBytes:
-    """Gradients of the block at work, and what it gathers of the others of its tensor-parallel group."""
+    """Returns the gradients of the block at work, and its activations gathered from the tensor group."""
     element_bytes = ELEMENT_BYTES[workload.recipe.activations]
     shared = layout.tensor if layout.sequence_parallel else 1
     elements = 2.0 * profile.widest_elements / shared + profile.inner_elements / layout.tensor
     if TRAITS[workload.framework].gathers_inputs:
-        # The inputs of divided matrices, and as much of a gradient and of a sum before it is spread.
+        # The inputs of divided matrices, and as much for a gradient and a sum before it is scattered.
         elements += (of_block.whole_inputs + 2.0 * profile.widest_elements) * (1.0 - 1.0 / shared)
     return TokenBytes(element_bytes * elements, 0.0)
 
@@ -247,7 +248,7 @@ def _compute_working_bytes(
 def _compute_sent_bytes(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> float:
-    """Bytes per token of a micro-batch that a stage keeps of what it sent on, and for what comes back."""
+    """Returns the bytes per token that a stage holds for its sent output and its gradient."""
     traits = TRAITS[workload.framework]
     if profile.deepest is None or not (traits.keeps_outputs or traits.keeps_all_outputs):
         return 0.0
@@ -255,7 +256,7 @@ def _compute_sent_bytes(
     width = profile.deepest.width_elements / (layout.tensor if layout.sequence_parallel else 1)
     if traits.keeps_outputs:
         return piped * width * layout.micro_batches_in_flight(workload.micro_batches, stage)
-    # The last stage sends nothing on: its outputs are the logits, of which one is at work.
+    # The last stage sends nothing: its outputs are the logits, of which one is at work.
     last = (stage == layout.pipeline - 1) * 1.0
     logits = profile.vocabulary_size / layout.tensor * (workload.micro_batches - 1.0)
     rooms = 2.0 * layout.virtual_stages * workload.micro_batches
@@ -265,7 +266,7 @@ def _compute_sent_bytes(
 def compute_stage_activations(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StageActivations:
-    """What stage ``stage`` holds of its micro-batches in flight, and what its backward pass adds."""
+    """Returns the activations of a stage for its micro-batches in flight, and of its backward pass."""
     if profile.deepest is None:
         return NO_ACTIVATIONS
     recipe, traits = workload.recipe, TRAITS[workload.framework]
@@ -299,7 +300,7 @@ def compute_stage_activations(
         kept = rounded_up(held.depth / interval) / held.depth
         inputs = element_bytes * held.width / shared
         stored = TokenBytes(inputs * kept * in_flight, 0.0 * every.quadratic)
-        # The first of the blocks at work has its input among those kept.
+        # The first of the blocks at work has its input among the saved ones.
         again = deepest.scale(interval)
         own = element_bytes * profile.deepest.width_elements / shared
         working = working.add(again._replace(linear=again.linear - own))
@@ -319,6 +320,6 @@ def compute_stage_activations(
     stored, working, sent = stored.scale(pairs), working.scale(pairs), sent.scale(pairs)
     if workload.offload.activations is TrainingStateLocation.NONE:
         return StageActivations(stored.add(sent), working, TokenBytes(0.0, 0.0))
-    # The block at work and the one on its way stay.
+    # The block at work and the one in transfer stay.
     staying = smaller(1.0, 2.0 / (held.depth * in_flight))
     return StageActivations(stored.scale(staying).add(sent), working, stored.scale(1.0 - staying))

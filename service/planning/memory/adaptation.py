@@ -1,11 +1,11 @@
-"""Small trained parameters beside frozen weights, and how wide the frozen weights are kept.
+"""Small trained parameters beside frozen weights, and the width of the frozen weights.
 
 LoRA: Hu et al. 2021 (two matrices of the rank beside each target); DoRA: Liu et al. 2024 (a magnitude for
-each output beside them); QLoRA: Dettmers et al. 2023 (NF4 weights, scales per 64 weights quantised to 8 bits
-again with an FP32 scale per 256); adapters: Houlsby et al. 2019 (two bottlenecks a block); prefix tuning:
-Li and Liang 2021 (keys and values of virtual tokens in each layer); prompt tuning: Lester et al. 2021;
-scale: Gao et al. 2023, LLaMA-Adapter V2 (a factor and a shift for each output of every matrix, the norms and
-biases, and virtual tokens in each layer).
+each output in addition); QLoRA: Dettmers et al. 2023 (NF4 weights, scales per 64 weights quantised to 8 bits
+again with an FP32 scale per 256); adapters: Houlsby et al. 2019 (two bottlenecks a block); prefix tuning: Li
+and Liang 2021 (keys and values of virtual tokens in each layer); prompt tuning: Lester et al. 2021; scale:
+Gao et al. 2023, LLaMA-Adapter V2 (a factor and a shift for each output of every matrix, the norms and biases,
+and virtual tokens in each layer).
 """
 
 from collections.abc import Iterator
@@ -51,11 +51,11 @@ LINEAR_NAMES = frozenset(
         "shared_down",
     }
 )
-"""Matrices of blocks that are linear modules of their own, which routed experts are not."""
+"""Matrices of blocks that are separate linear modules, unlike those of routed experts."""
 
 
 def _list_low_rank_tensors(tensor: LayerTensor, adaptation: Adaptation) -> Iterator[LayerTensor]:
-    """Both low-rank matrices beside a matrix, cut by tensor parallelism where the matrix is."""
+    """Yields both low-rank matrices of a matrix, split by tensor parallelism like the matrix."""
     *leading, inputs, outputs = tensor.shape
     into = tensor.split if tensor.split is not TensorSplit.COLUMN else TensorSplit.NONE
     out = tensor.split if tensor.split is not TensorSplit.ROW else TensorSplit.NONE
@@ -66,7 +66,7 @@ def _list_low_rank_tensors(tensor: LayerTensor, adaptation: Adaptation) -> Itera
 
 
 def list_adapted_tensors(block: LayerBlock, adaptation: Adaptation) -> Iterator[tuple[LayerTensor, int]]:
-    """The trained tensors of one repetition of a block, each with how often it occurs there."""
+    """Yields the trained tensors of one repetition of a block, each with its number of occurrences."""
     if adaptation.kind in LOW_RANK:
         for tensor, count in block.list_tensors():
             if tensor.name in adaptation.targets and tensor.multiplied:
@@ -86,7 +86,7 @@ def list_adapted_tensors(block: LayerBlock, adaptation: Adaptation) -> Iterator[
 
 
 def _list_scaling_tensors(block: LayerBlock, adaptation: Adaptation) -> Iterator[tuple[LayerTensor, int]]:
-    """What LLaMA-Adapter V2 trains in a block: vectors, a factor and a shift behind matrices, tokens."""
+    """Yields the tensors that LLaMA-Adapter V2 trains in a block: vectors, factors and shifts, tokens."""
     for tensor, count in block.list_tensors():
         if tensor.name in LINEAR_NAMES and tensor.multiplied:
             split = tensor.split if tensor.split is not TensorSplit.ROW else TensorSplit.NONE
@@ -99,7 +99,7 @@ def _list_scaling_tensors(block: LayerBlock, adaptation: Adaptation) -> Iterator
 
 
 def list_prompt_tensors(profile: ModelProfile, adaptation: Adaptation) -> Iterator[tuple[LayerTensor, int]]:
-    """The virtual tokens that prompt tuning puts before the first block."""
+    """Yields the virtual tokens that prompt tuning puts before the first block."""
     if adaptation.kind is AdaptationKind.PROMPT:
         yield LayerTensor("prompt", (adaptation.tokens, profile.widest_elements), TensorSplit.NONE), 1
 
@@ -107,10 +107,10 @@ def list_prompt_tensors(profile: ModelProfile, adaptation: Adaptation) -> Iterat
 def frozen_bytes(
     profile: ModelProfile, adaptation: Adaptation, recipe: TrainingRecipe, *, packs_head: bool = False
 ) -> tuple[float, float]:
-    """Mean bytes of a frozen parameter inside blocks, and of one outside them.
+    """Returns the mean bytes of a frozen parameter inside blocks, and of one outside them.
 
-    Frozen weights are kept at the width of the activations, matrices of a quantised base in 4 bits;
-    ``packs_head`` says whether that of the head is among them.
+    Frozen weights have the width of the activations, matrices of a quantised base 4 bits; ``packs_head`` is
+    true if the head is among them.
     """
     wide = ELEMENT_BYTES[recipe.activations]
     if adaptation.base is FrozenWeightFormat.PLAIN:
@@ -126,7 +126,7 @@ def frozen_bytes(
 
 
 def count_trained_parameters(profile: ModelProfile, adaptation: Adaptation) -> int:
-    """How many parameters are trained."""
+    """Returns the number of trained parameters."""
     if adaptation.kind is AdaptationKind.FULL:
         return profile.parameter_count
     inside = sum(

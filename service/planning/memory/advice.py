@@ -1,9 +1,9 @@
 """The cheapest set of techniques that makes a training step fit.
 
-Techniques are tried in the order of what they cost a run: first what costs nothing, then communication, then
-computing again, then precision of the optimizer, then transfers to the host, and last training fewer
-parameters. They are added one by one until the step fits; what turns out not to be needed is taken out
-again, the dearest first. Each total is that of ``estimate_training_memory``.
+Techniques are tried in the order of their cost to a run: first free ones, then communication, then
+recomputation, then precision of the optimizer, then transfers to the host, and last training fewer
+parameters. They are added one by one until the step fits; techniques that turn out to be unnecessary are
+removed again, the most expensive first. Each total is that of ``estimate_training_memory``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,10 +27,10 @@ from service.planning.workload import (
 )
 
 LORA_RANK = 16
-"""Rank of the low-rank matrices that are advised."""
+"""Rank of the recommended low-rank matrices."""
 
 MOST_TENSOR = 64
-"""Widest tensor parallelism that is advised; none was seen wider."""
+"""Widest recommended tensor parallelism; no wider one is known."""
 
 
 class StepLayout(NamedTuple):
@@ -52,7 +52,7 @@ class _Technique(NamedTuple):
     code: str
     detail: str
     applied: Callable[[StepLayout], StepLayout | None]
-    """The step with it, or None where it has it already or cannot have it."""
+    """Returns the step with the technique, or None where it is in use already or does not apply."""
 
 
 def _use_flash_attention(step: StepLayout) -> StepLayout | None:
@@ -132,7 +132,7 @@ def _use_low_rank(step: StepLayout) -> StepLayout | None:
 
 
 class _TechniqueSearch(NamedTuple):
-    """What the search holds on to: the model, what tensor parallelism may divide, and the memory there is."""
+    """Inputs of the search: the model, the bound of tensor parallelism, and the usable memory."""
 
     profile: ModelProfile
     per_node: int
@@ -140,7 +140,7 @@ class _TechniqueSearch(NamedTuple):
     overhead: DeviceOverhead
 
     def list_degrees(self, layout: Parallelism) -> list[int]:
-        """Wider degrees of tensor parallelism that take their devices from the replicas."""
+        """Returns wider degrees of tensor parallelism that take their devices from the replicas."""
         heads = [work.query_heads for work in self.profile.attention]
         return [
             degree
@@ -151,7 +151,7 @@ class _TechniqueSearch(NamedTuple):
         ]
 
     def widen_tensor(self, step: StepLayout) -> StepLayout | None:
-        """The narrowest tensor parallelism that suffices, else that which takes least."""
+        """Returns the narrowest tensor parallelism that suffices, else the one with the least memory."""
         layout, workload = step.layout, step.workload
         degrees = self.list_degrees(layout)
         if not degrees:
@@ -171,7 +171,7 @@ class _TechniqueSearch(NamedTuple):
 
 
 def _list_techniques(search: _TechniqueSearch) -> Iterator[_Technique]:
-    """All techniques, the cheapest first."""
+    """Yields all techniques, the cheapest first."""
     yield _Technique(
         "FLASH_ATTENTION", "an attention kernel that does not store scores", _use_flash_attention
     )
@@ -184,7 +184,7 @@ def _list_techniques(search: _TechniqueSearch) -> Iterator[_Technique]:
     yield _Technique("MICRO_BATCH_1", "micro-batches of one sequence, more of them", _use_single_sequence)
     yield _Technique("CHUNKED_LOSS", "taking the loss in parts", _use_chunked_loss)
     selective = _build_recomputation_change(Recomputation.SELECTIVE, Recomputation.NONE)
-    yield _Technique("SELECTIVE_RECOMPUTATION", "recomputing what is cheap to compute", selective)
+    yield _Technique("SELECTIVE_RECOMPUTATION", "recomputing cheap activations", selective)
     yield _Technique("ZERO_2", "sharding the gradients too (ZeRO 2)", _build_sharding_change(Sharding.ZERO_2))
     yield _Technique(
         "ZERO_3",
@@ -219,14 +219,17 @@ def find_cheapest_techniques(
     usable_bytes: float,
     overhead: DeviceOverhead,
 ) -> tuple[AdvisedTechnique, ...]:
-    """The techniques that together bring ``step`` below ``usable_bytes``; none where all do not suffice.
+    """Returns the techniques that together bring ``step`` below ``usable_bytes``; none if all do not suffice.
 
-    ``per_node`` bounds tensor parallelism. None of them can be left out of the answer.
+    ``per_node`` bounds tensor parallelism. No technique of the result can be left out.
     """
     search = _TechniqueSearch(profile, per_node, usable_bytes, overhead)
 
     def apply_techniques(chosen: Sequence[_Technique]) -> tuple[StepLayout, float] | None:
-        """The step with all of ``chosen`` and its bytes; None where one does not apply behind the others."""
+        """Returns the step with all of ``chosen`` and its bytes.
+
+        None where one does not apply after the others.
+        """
         current = step
         for technique in chosen:
             changed = technique.applied(current)

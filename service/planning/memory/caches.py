@@ -11,7 +11,7 @@ _BARE = EngineRules()
 
 
 def layer_cache_bytes(work: AttentionWork, cache_format: NumberFormat | BlockFormat, tensor: int) -> float:
-    """Cache of one token in one layer on a device of a tensor-parallel group."""
+    """Returns the cache of one token in one layer on a device of a tensor-parallel group."""
     # A device holds at least one head: tensor parallelism beyond the heads replicates them.
     heads = math.ceil(work.key_value_heads / tensor)
     width, scales = CACHE_FORMATS[cache_format]
@@ -22,12 +22,12 @@ def layer_cache_bytes(work: AttentionWork, cache_format: NumberFormat | BlockFor
 def cache_bytes_per_token(
     work: AttentionWork, cache_format: NumberFormat | BlockFormat, tensor: int
 ) -> float:
-    """Cache of one token over all layers of this kind on a device of a tensor-parallel group."""
+    """Returns the cache of one token over all layers of this kind on a device of a tensor-parallel group."""
     return work.layers * layer_cache_bytes(work, cache_format, tensor) if work.caches else 0.0
 
 
 def compute_max_cached_tokens(work: AttentionWork, rules: EngineRules, batched_tokens: int) -> float:
-    """Tokens beyond which the cache of a layer no longer grows."""
+    """Returns the tokens beyond which the cache of a layer no longer grows."""
     if not rules.windows_kept:
         return math.inf
     return work.window_tokens + (batched_tokens if rules.window_slack else 0)
@@ -43,10 +43,10 @@ def key_value_bytes(
     rules: EngineRules = _BARE,
     batched_tokens: int = 0,
 ) -> float:
-    """KV cache of one sequence over all layers on a device of a tensor-parallel group.
+    """Returns the KV cache of one sequence over all layers on a device of a tensor-parallel group.
 
-    2 x layers x key-value heads x head size x width per token; a window caps the tokens kept, where the
-    engine keeps to it. Cross-attention holds the ``source_tokens``.
+    2 x layers x key-value heads x head size x width per token; a window caps the cached tokens, where the
+    engine supports it. Cross-attention holds the ``source_tokens``.
     """
     return sum(
         cache_bytes_per_token(work, cache_format, tensor)
@@ -62,9 +62,9 @@ def key_value_bytes(
 def state_bytes(
     profile: ModelProfile, state_format: NumberFormat, *, tensor: int = 1, rules: EngineRules = _BARE
 ) -> float:
-    """Recurrent states and the convolutions' last inputs of one sequence, split over the heads.
+    """Returns recurrent states and the convolutions' last inputs of one sequence, split over the heads.
 
-    States in ``state_format``, inputs of convolutions as wide as the engine's intermediates.
+    States are in ``state_format``, inputs of convolutions as wide as the engine's intermediates.
     """
     width, inputs = ELEMENT_BYTES[state_format], rules.element_bytes
     more = 1 if rules.whole_convolutions else 0

@@ -1,4 +1,4 @@
-"""How much a device holds of what is served: bytes left to the engine, requests, tokens and context."""
+"""Serving capacity of a device: bytes available to the engine, requests, tokens and context."""
 
 import math
 from typing import NamedTuple
@@ -13,10 +13,10 @@ from service.planning.workload import InferenceWorkload
 
 
 def compute_usable_bytes(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
-    """Bytes of a device that the engine lets all of this take, if its share of the device is ``limit_bytes``.
+    """Returns the bytes that the engine may use in total, if its share of the device is ``limit_bytes``.
 
-    What it charges to its share, what it leaves to caches, and what it takes outside the share, at most the
-    device. Below the fixed part nothing is left to a cache.
+    The sum of the memory charged to its share, the memory left to caches, and the memory outside the share,
+    at most the device. Below the fixed part nothing is left to a cache.
     """
     rules, fraction = workload.rules, workload.memory_fraction
     capacity = limit_bytes / fraction
@@ -35,11 +35,11 @@ def compute_usable_bytes(memory: ServingMemory, workload: InferenceWorkload, lim
 
 
 def compute_fitting_requests(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
-    """Requests of one replica that fit, parts of one included, if the engine's share is ``limit_bytes``.
+    """Returns the requests of one replica that fit, fractions included, for a share of ``limit_bytes``.
 
     Every bound is linear in the requests: r x (cache + state) + w x (fixed + r x growth) <= room, where w is
-    1 against the device and the share of it that the fixed part costs the cache. 0 for a model that keeps
-    nothing of a request.
+    1 against the device and the share of it that the fixed part costs the cache. 0 for a model that stores
+    nothing per request.
     """
     rules, each, beside = workload.rules, memory.request_bytes, memory.beside_bytes
     if not each:
@@ -69,13 +69,13 @@ def compute_fitting_requests(memory: ServingMemory, workload: InferenceWorkload,
 
 
 def find_largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> int:
-    """Most whole requests of one replica that fit and that the engine takes at a time."""
+    """Returns the most whole requests of one replica that fit and that the engine takes at a time."""
     limit = round_down_units(compute_fitting_requests(memory, workload, limit_bytes))
     return limit if workload.most_requests is None else min(limit, workload.most_requests)
 
 
 def _compute_max_count(room: float, each: float) -> float:
-    """How often ``each`` goes into ``room``: without end if it takes nothing of what is there."""
+    """Returns the number of ``each`` that fit into ``room``; infinite if ``each`` takes none of it."""
     if room < 0.0:
         return 0.0
     return room / each if each > 0.0 else math.inf
@@ -84,19 +84,19 @@ def _compute_max_count(room: float, each: float) -> float:
 def count_fitting_requests(
     profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism, limit_bytes: float
 ) -> int:
-    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``."""
+    """Returns the most whole requests of one replica that fit, for an engine's share of ``limit_bytes``."""
     return find_largest_concurrency(
         estimate_inference_memory(profile, workload, layout), workload, limit_bytes
     )
 
 
 def count_pass_requests(memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float) -> int:
-    """Most requests of one forward pass, of a model that keeps nothing of a request that has ended."""
+    """Returns the most requests of one forward pass, for a model without a cache."""
     return max(0, round_down_units((usable_bytes - memory.beside_bytes) / pass_bytes(workload)))
 
 
 class _CacheRoom(NamedTuple):
-    """Bytes for caches and states, and what a token of context takes of them beside its cache."""
+    """Bytes for caches and states, and the bytes that a token of context takes of them beside its cache."""
 
     size: float
     token_bytes: float
@@ -105,7 +105,7 @@ class _CacheRoom(NamedTuple):
 def _list_cache_rooms(
     memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float
 ) -> list[_CacheRoom]:
-    """What is left to caches and states, all to be kept: more than one where scores grow with them."""
+    """Returns the room for caches and states; all bounds apply, more than one where scores grow with them."""
     if not workload.rules.scores_kept:
         return [_CacheRoom(usable_bytes - memory.fixed_bytes, 0.0)]
     iteration, left = memory.iteration, usable_bytes - memory.beside_bytes
@@ -114,8 +114,8 @@ def _list_cache_rooms(
 
 
 def count_cache_tokens(memory: ServingMemory, usable_bytes: float, workload: InferenceWorkload) -> int:
-    """Tokens of one replica's cache beside weights and buffers, in whole blocks, as engines count them."""
-    # States and the cache of a draft model are taken from the same room.
+    """Returns the tokens of one replica's cache in whole blocks, as engines count them."""
+    # States and the cache of a draft model share the same memory.
     others = memory.requests * (memory.sequence_state_bytes + memory.draft_sequence_cache_bytes)
     per_token = memory.token_cache_bytes or memory.sequence_cache_bytes / workload.context_tokens
     blocks = min(
@@ -132,7 +132,7 @@ def find_longest_context(
     memory: ServingMemory,
     usable_bytes: float,
 ) -> int | None:
-    """Most tokens that each request may hold beside weights and buffers, in whole blocks.
+    """Returns the most tokens that each request may hold beside weights and buffers, in whole blocks.
 
     None where every layer's window is reached before the memory is full: no length takes more.
     """
@@ -165,7 +165,10 @@ def find_longest_context(
 
 
 def _solve_context_tokens(costs: list[tuple[float, float]], room: float, beside: float) -> float | None:
-    """Tokens whose cache fills ``room``, by what a token costs up to each window; None for no end."""
+    """Returns the tokens whose cache fills ``room``, by the cost of a token up to each window.
+
+    None for no end.
+    """
     windows = sorted({window for window, cost in costs if cost} | ({math.inf} if beside else set()))
     reached = 0.0
     for window in windows:
@@ -178,7 +181,7 @@ def _solve_context_tokens(costs: list[tuple[float, float]], room: float, beside:
 
 
 class CacheWaste(NamedTuple):
-    """What a request takes of the cache, and what of that it never fills."""
+    """Cache of a request, and the part of it that it never fills."""
 
     bytes_per_token: float
     bytes_per_request: float
@@ -186,7 +189,7 @@ class CacheWaste(NamedTuple):
 
 
 def compute_cache_waste(memory: ServingMemory, workload: InferenceWorkload) -> CacheWaste:
-    """Rounding to whole blocks, or without paging the output that a request has not reached on average."""
+    """Returns the waste: rounding to whole blocks, or, without paging, the mean unreached output."""
     tokens = workload.input_tokens + workload.output_tokens
     per_token = memory.sequence_cache_bytes / workload.context_tokens
     rounding = workload.context_tokens - int(tokens)

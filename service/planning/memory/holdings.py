@@ -1,4 +1,4 @@
-"""Parameters that a pipeline stage holds, and their training state on one device, wherever it lies."""
+"""Parameters of a pipeline stage, and their training state on one device, wherever it is stored."""
 
 from service.planning.figures import larger
 from service.planning.memory.adaptation import (
@@ -26,13 +26,13 @@ from service.planning.workload import AdaptationKind, TrainingWorkload
 
 
 def count_stage_parameters(profile: ModelProfile, layout: Parallelism, stage: int) -> StageParameters:
-    """Parameters of a stage, before they are divided or spread."""
+    """Returns the parameters of a stage, before they are divided or sharded."""
     if not profile.shapes_known:
         return StageParameters(profile.parameter_count / layout.pipeline, 0.0, 0.0)
     low = profile.prefixes[stage_start(profile, layout, stage)]
     high = profile.prefixes[stage_start(profile, layout, stage + 1)]
     table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
-    # A tied head on another stage than its table keeps a copy of it.
+    # A tied head on another stage than its table has a copy of it.
     copied = head * (1.0 - table) * profile.tied_parameters
     return StageParameters(
         split=high[0] - low[0] + table * profile.embedding.split + head * profile.head.split + copied,
@@ -44,7 +44,7 @@ def count_stage_parameters(profile: ModelProfile, layout: Parallelism, stage: in
 def count_adapted_parameters(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StageParameters:
-    """Trained parameters of an adaptation, of the blocks of a stage and before the first."""
+    """Returns the trained parameters of an adaptation, of the blocks of a stage and before the first."""
     start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
     split = whole = expert = 0.0
     for block in profile.blocks:
@@ -57,7 +57,7 @@ def count_adapted_parameters(
 
 
 def count_outer_parameters(profile: ModelProfile, layout: Parallelism, stage: int) -> StageParameters:
-    """Parameters of a stage outside blocks."""
+    """Returns the parameters of a stage outside blocks."""
     table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
     copied = head * (1.0 - table) * profile.tied_parameters
     return StageParameters(
@@ -68,13 +68,13 @@ def count_outer_parameters(profile: ModelProfile, layout: Parallelism, stage: in
 
 
 def count_device_parameters(parameters: StageParameters, layout: Parallelism) -> float:
-    """Parameters of one device without sharding."""
+    """Returns the parameters of one device without sharding."""
     dense = parameters.split / layout.tensor + parameters.whole
     return dense + parameters.expert / (layout.tensor * layout.expert)
 
 
 def find_largest_block(profile: ModelProfile, layout: Parallelism) -> float:
-    """Parameters of the largest block on one device without sharding."""
+    """Returns the parameters of the largest block on one device without sharding."""
     largest = 0.0
     for split, whole, expert in profile.block_sizes:
         largest = larger(largest, count_device_parameters(StageParameters(split, whole, expert), layout))
@@ -82,7 +82,7 @@ def find_largest_block(profile: ModelProfile, layout: Parallelism) -> float:
 
 
 def find_largest_matrix(profile: ModelProfile, layout: Parallelism, *, with_head: bool) -> float:
-    """Elements of the largest matrix of a linear module on one device."""
+    """Returns the elements of the largest matrix of a linear module on one device."""
     inside = (tensor for block in profile.blocks for tensor, _ in block.block.list_tensors())
     tensors = [tensor for tensor in inside if tensor.name in LINEAR_NAMES]
     tensors += [tensor for tensor, _ in profile.head_tensors] if with_head else ()
@@ -96,7 +96,7 @@ def _compute_optimizer_bytes(
     stage: int,
     held: ResidentParameters,
 ) -> float:
-    """Bytes of the optimizer's states on one device."""
+    """Returns the bytes of the optimizer's states on one device."""
     optimizer, width = workload.optimizer, ELEMENT_BYTES[workload.recipe.optimizer_states]
     if optimizer in OPTIMIZER_STATES or not profile.shapes_known:
         return held.states * state_bytes_per_parameter(workload.recipe, optimizer).optimizer_states
@@ -138,7 +138,7 @@ def compute_stage_states(
     stage: int,
     base: StageParameters,
 ) -> StateBytes:
-    """Weights, gradients and optimizer states of one device, wherever they lie."""
+    """Returns weights, gradients and optimizer states of one device, wherever they are stored."""
     if workload.adaptation.kind is AdaptationKind.FULL:
         held = shard_parameters(base, layout)
         return state_bytes(
@@ -160,7 +160,7 @@ def _compute_frozen_bytes(
     stage: int,
     base: StageParameters,
 ) -> float:
-    """Weights that are not trained, on one device."""
+    """Returns the weights that are not trained, on one device."""
     packs_head = TRAITS[workload.framework].packs_head
     inside, outside = frozen_bytes(profile, workload.adaptation, workload.recipe, packs_head=packs_head)
     outer = count_outer_parameters(profile, layout, stage)

@@ -1,9 +1,9 @@
-"""Choosing a layout where the question leaves it open.
+"""Choice of a layout where the question leaves it open.
 
-The order is that of engineering practice (Narayanan et al. 2021, takeaways 1 to 3; Rajbhandari et al.
-2020): data parallelism while a replica fits, then sharding of the optimizer states (ZeRO 1), then of all
-state (ZeRO 3), then the same with more tensor parallelism inside a node, then pipeline stages across
-nodes. The first layout that fits the memory is taken; where none does, the one that comes closest.
+The order is that of engineering practice (Narayanan et al. 2021, takeaways 1 to 3; Rajbhandari et al. 2020):
+data parallelism while a replica fits, then sharding of the optimizer states (ZeRO 1), then of all state (ZeRO
+3), then the same with more tensor parallelism inside a node, then pipeline stages across nodes. The first
+layout that fits the memory is taken; where none does, the one that comes closest.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from service.planning.workload import InferenceWorkload, TrainingWorkload
 def _list_splits(
     heads: tuple[int, ...], block_count: int, devices: int, per_node: int
 ) -> tuple[tuple[int, int], ...]:
-    """Tensor and pipeline degrees, smallest replica first, tensor parallelism kept in a node."""
+    """Returns tensor and pipeline degrees, smallest replica first, tensor parallelism within a node."""
     tensors = [
         t for t in list_divisors(per_node) if devices % t == 0 and all(count % t == 0 for count in heads)
     ]
@@ -36,7 +36,7 @@ def _list_splits(
 
 def _list_profile_splits(profile: ModelProfile, devices: int, per_node: int) -> tuple[tuple[int, int], ...]:
     heads = tuple(work.query_heads for work in profile.attention)
-    # Nothing is known against any depth of a model without shapes.
+    # A model without shapes may have any depth.
     depth = max(profile.block_count, 1) if profile.shapes_known else devices
     return _list_splits(heads, depth, devices, min(devices, per_node))
 
@@ -69,10 +69,10 @@ def select_training_layout(
     usable_bytes: float | None,
     overhead: DeviceOverhead = NO_OVERHEAD,
 ) -> Parallelism:
-    """The first layout of practice that holds the training step in ``usable_bytes`` per device.
+    """Returns the first layout in the order of practice that fits the training step in ``usable_bytes``.
 
-    ``laid_out`` gives the workload on a layout, or None where the question's batch does not divide.
-    A model without shapes takes the first such layout, all its state sharded.
+    ``laid_out`` gives the workload on a layout, or None where the question's batch does not divide. A model
+    without shapes takes the first such layout, with all of its state sharded.
     """
     if devices == 1:
         return Parallelism()
@@ -117,7 +117,7 @@ def select_inference_layout(
     per_node: int,
     usable_bytes: float | None,
 ) -> Parallelism:
-    """The smallest replica that holds its share of the requests, repeated over the cluster.
+    """Returns the smallest replica that holds its share of the requests, repeated over the cluster.
 
     ``usable_bytes`` is the engine's share of a device.
     """
@@ -132,7 +132,7 @@ def select_inference_layout(
         memory = estimate_inference_memory(profile, workload, layout)
         if usable_bytes is None:
             return memory.total_bytes
-        # What an engine takes outside its share does not count against it.
+        # Memory of an engine outside its share does not count against it.
         return memory.total_bytes - compute_usable_bytes(memory, workload, usable_bytes) + usable_bytes
 
     return _find_first_fitting(list_candidates(), compute_used_bytes, usable_bytes, devices)

@@ -1,4 +1,4 @@
-"""The longest sequence of a training step whose blocks run over positions of their own."""
+"""Longest sequence of a training step whose blocks run over different positions."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,11 @@ from service.planning.software.overhead import DeviceOverhead
 from service.planning.workload import TrainingWorkload
 
 LONGEST = 2**24
-"""Tokens beyond which no sequence is sought."""
+"""Maximum tokens of a sequence that is searched."""
 
 
 def has_variable_length(profile: ModelProfile) -> bool:
-    """Whether one of the inputs is a sequence of tokens whose length the model does not set."""
+    """Returns true if one of the inputs is a sequence of tokens whose length the model does not set."""
     inputs = profile.sampled.inputs if profile.sampled else ()
     return any(item.kind == "tokens" and item.length is None for item in inputs)
 
@@ -29,9 +29,9 @@ def find_longest_sampled_sequence(
     usable_bytes: float,
     overhead: DeviceOverhead,
 ) -> int:
-    """Most tokens of a sequence that every stage holds in ``usable_bytes``, all else of ``sample`` as it is.
+    """Returns the most tokens of a sequence that every stage holds in ``usable_bytes``, all else equal.
 
-    Tokens that an encoder reads stay as many as the decoder's where they are. No closed form sums over
+    Tokens that an encoder reads stay as many as the decoder's where they are equal. No closed form sums over
     blocks of different positions.
     """
     architecture = profile.sampled
@@ -48,9 +48,10 @@ def find_longest_sampled_sequence(
 
 
 def _find_last_fitting(excess: Callable[[int], float]) -> int:
-    """The largest count whose ``excess``, which grows and is nearly a parabola, is not above 0; 0 if none.
+    """Returns the largest count whose ``excess`` is not above 0; 0 if none.
 
-    Regula falsi between the two counts that enclose it, by halves where that is slow.
+    ``excess`` grows and is nearly a parabola. Regula falsi between the two counts that enclose it, bisection
+    where that is slow.
     """
     low, high = 1, LONGEST
     below, above = excess(low), excess(high)

@@ -1,9 +1,9 @@
 """Memory of one device that serves a model, itemised, in bytes.
 
-KV cache: two vectors per key-value head, layer and token, or one compressed vector of latent attention; what
-keeps no token has a state per request. Weights lie as they are stored. What an engine takes beside them, and
-what share of the device it gives to the cache, follow from its rules (``engines``). The fullest pipeline
-stage is reported.
+KV cache: two vectors per key-value head, layer and token, or one compressed vector of latent attention;
+layers without a cache of tokens have a state per request. Weights are counted as stored. The engine's further
+memory, and the share of the device that it gives to the cache, follow from its rules (``engines``). The
+fullest pipeline stage is reported.
 """
 
 from typing import Any, NamedTuple
@@ -19,28 +19,31 @@ from service.planning.software.engines import EngineBuffers, EngineRules
 from service.planning.workload import Adapters, InferenceWorkload
 
 UNQUANTISED_FORMAT = NumberFormat.BF16
-"""Format in which quantised checkpoints keep embeddings, norms, routers and heads."""
+"""Format of embeddings, norms, routers and heads in quantised checkpoints."""
 
 _WIDE_BYTES = ELEMENT_BYTES[UNQUANTISED_FORMAT]
 _BARE = EngineRules()
 _NARROW = 5.0
-"""Bits of an element, groups included, up to which weights are 4-bit ones."""
+"""Largest bits of an element, groups included, that count as 4-bit weights."""
 
 
 class IterationBytes(NamedTuple):
-    """Live intermediates of one iteration: the larger of ``least`` and of what grows with the requests."""
+    """Live intermediates of one iteration.
+
+    The larger of ``least`` and a part that grows with the requests.
+    """
 
     least: float
     beside: float = 0.0
     request: float = 0.0
-    """Of each request, beside ``beside``."""
+    """Bytes of each request, in addition to ``beside``."""
 
     def compute_bytes(self, requests: int) -> float:
-        """With ``requests`` at a time."""
+        """Returns the bytes with ``requests`` at a time."""
         return max(self.least, self.beside + requests * self.request)
 
     def scale(self, factor: float) -> "IterationBytes":
-        """All of it times ``factor``."""
+        """Returns all members times ``factor``."""
         return IterationBytes(self.least * factor, self.beside * factor, self.request * factor)
 
 
@@ -49,23 +52,23 @@ class ServingMemory(NamedTuple):
 
     weights: float
     requests: int
-    """Requests at a time."""
+    """Concurrent requests."""
     sequence_cache_bytes: float
     """KV cache of one whole request."""
     iteration: "IterationBytes"
     """Intermediates of one iteration with as many tokens as it may process."""
     request_logits_bytes: float
-    """To draw one token of one request."""
+    """Bytes to sample one token of one request."""
     sequence_state_bytes: float = 0.0
     """Recurrent state of one request."""
     token_cache_bytes: float = 0.0
-    """What the engine charges for a token when it reports how many fit."""
+    """Bytes that the engine charges for a token when it reports its capacity."""
     sampler_requests: int = 0
-    """Requests that room to draw a token is reserved for; 0 where it is that of the requests served."""
+    """Requests that memory to sample a token is reserved for; 0 for the served requests."""
     held_bytes: float = 0.0
-    """Of an iteration, what is still held when tokens are drawn."""
+    """Part of an iteration that is still held when tokens are sampled."""
     auxiliary_models: float = 0.0
-    """Weights of models that a request passes beside this one."""
+    """Weights of further models that a request passes."""
     draft_weights: float = 0.0
     draft_sequence_cache_bytes: float = 0.0
     adapters: float = 0.0
@@ -74,18 +77,18 @@ class ServingMemory(NamedTuple):
     cuda_graphs: float = 0.0
     context: float = 0.0
     outside_bytes: float = 0.0
-    """The part of these that the engine does not charge to its share of the device."""
+    """Part of these that the engine does not charge to its share of the device."""
     loading_bytes: float = 0.0
-    """What loading holds beside the weights before any cache is there, and gives back."""
+    """Bytes that loading holds beside the weights before there is a cache, and frees again."""
 
     @property
     def iteration_bytes(self) -> float:
-        """Intermediates of one iteration with the requests served."""
+        """Intermediates of one iteration with the served requests."""
         return self.iteration.compute_bytes(self.requests)
 
     @property
     def request_bytes(self) -> float:
-        """What one more whole request takes in caches and states."""
+        """Caches and states of one more whole request."""
         return self.sequence_cache_bytes + self.sequence_state_bytes + self.draft_sequence_cache_bytes
 
     @property
@@ -105,20 +108,20 @@ class ServingMemory(NamedTuple):
 
     @property
     def sampling_bytes(self) -> float:
-        """What drawing tokens takes at its peak."""
+        """Peak memory of sampling tokens."""
         return (self.sampler_requests or self.requests) * self.request_logits_bytes
 
     @property
     def sampler(self) -> float:
-        """Room to draw tokens, where the engine reserves it and it outgrows an iteration."""
+        """Memory to sample tokens, where the engine reserves it and it exceeds an iteration."""
         outgrows = self.sampler_requests and self.held_bytes + self.sampling_bytes > self.iteration_bytes
         return self.sampling_bytes if outgrows else 0.0
 
     @property
     def workspace(self) -> float:
-        """The larger of the intermediates inside the layers and of the logits behind them.
+        """Larger of the intermediates inside the layers and of the logits after them.
 
-        Or, where that is more, what loading takes beyond the room that caches take later.
+        Or, where that is more, the memory of loading beyond the room that caches take later.
         """
         if self.sampler_requests:
             return self.held_bytes if self.sampler else self.iteration_bytes
@@ -127,23 +130,23 @@ class ServingMemory(NamedTuple):
 
     @property
     def beside_bytes(self) -> float:
-        """What stays whatever the requests and the batch are."""
+        """Memory that does not depend on the requests and the batch."""
         loaded = self.weights + self.auxiliary_models + self.draft_weights + self.adapters
         return loaded + self.communication + self.runtime + self.cuda_graphs + self.context
 
     @property
     def fixed_bytes(self) -> float:
-        """All but caches and states."""
+        """All memory but caches and states."""
         return self.beside_bytes + self.workspace + self.sampler
 
     @property
     def total_bytes(self) -> float:
-        """All of it."""
+        """All memory."""
         return self.fixed_bytes + self.requests * self.request_bytes
 
 
 class WeightBytes(NamedTuple):
-    """Bytes of weights on one device: of the token table, of routed experts and of all else."""
+    """Bytes of weights on one device: of the token table, of routed experts and of all other tensors."""
 
     table: float
     experts: float
@@ -151,15 +154,15 @@ class WeightBytes(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Their sum."""
+        """Sum of the three."""
         return self.table + self.experts + self.rest
 
 
 def inference_weight_bytes(profile: ModelProfile, stored: WeightFormat, layout: Parallelism) -> WeightBytes:
-    """Weights on one device of the fullest pipeline stage, as they are stored.
+    """Returns the weights on one device of the fullest pipeline stage, as they are stored.
 
-    Keys and values are held more than once by a group wider than their heads. A head that is tied to the
-    table counts with the rest: it is read for every token, a table is not.
+    A group wider than the heads of keys and values repeats them. A head that is tied to the table counts with
+    the rest: it is read for every token, a table is not.
     """
     sizes, tensor = profile.weights.get_stored_weights(stored), layout.tensor
     if not profile.shapes_known:
@@ -185,9 +188,9 @@ def inference_weight_bytes(profile: ModelProfile, stored: WeightFormat, layout: 
 
 
 def adapter_bytes(profile: ModelProfile, adapters: Adapters, tensor: int) -> float:
-    """Low-rank pairs on every matrix inside blocks but experts', at 16 bit.
+    """Returns low-rank pairs on every matrix inside blocks but experts', at 16 bit.
 
-    rank x (inputs + outputs) for each; of a matrix that is cut the pair's half on the cut side is cut too.
+    rank x (inputs + outputs) for each; for a split matrix, the pair's half on the split side is split too.
     """
     elements = 0.0
     for matrix in profile.weights.matrices:
@@ -205,7 +208,7 @@ def adapter_bytes(profile: ModelProfile, adapters: Adapters, tensor: int) -> flo
 
 
 def _compute_lengths(profile: ModelProfile, workload: InferenceWorkload) -> tuple[float, float]:
-    """Tokens of context of a decoder, and those that its cross-attention reads."""
+    """Returns the tokens of context of a decoder, and those that its cross-attention reads."""
     source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     if not profile.encodes:
         return workload.context_tokens, source
@@ -214,9 +217,9 @@ def _compute_lengths(profile: ModelProfile, workload: InferenceWorkload) -> tupl
 
 
 def _token_cache_bytes(profile: ModelProfile, workload: InferenceWorkload, tensor: int) -> float:
-    """Bytes that the engine divides its cache by when it reports tokens.
+    """Returns the bytes that the engine divides its cache by when it reports tokens.
 
-    vLLM lays all layers that keep tokens out in pages of one size, that of the largest.
+    vLLM lays out all layers with a cache in pages of one size, that of the largest.
     """
     if not workload.rules.reports_full_length:
         return 0.0
@@ -226,21 +229,21 @@ def _token_cache_bytes(profile: ModelProfile, workload: InferenceWorkload, tenso
 
 
 class _LayoutMeasures(NamedTuple):
-    """What a layout holds, and what the buffers of an engine are counted in."""
+    """Memory under a layout, and the units of an engine's buffers."""
 
     memory: ServingMemory
     logits: float
-    """Words of the vocabulary that a device draws a request's token from."""
+    """Words of the vocabulary that a device samples a request's token from."""
     graph_layers: float
-    """Layers of the fullest stage that graphs are captured of; 0 for none."""
+    """Layers of the fullest stage that graphs capture; 0 for none."""
     graph_expert_layers: float
     graph_logits_bytes: float
     spread: bool
-    """Whether a replica lies on several devices."""
+    """True if a replica lies on several devices."""
     beside_bytes: float
-    """Rotary tables, and a matrix that packed ones are unpacked into."""
+    """Bytes of rotary tables, and of a matrix that packed ones are unpacked into."""
     known: bool
-    """Whether the engine is a known one."""
+    """True if the engine's rules are known."""
 
 
 def estimate_inference_memory(
@@ -249,12 +252,12 @@ def estimate_inference_memory(
     layout: Parallelism,
     buffers: EngineBuffers | None = None,
 ) -> ServingMemory:
-    """Memory of the fullest device of one replica with all requests at their full length.
+    """Estimates the memory of the fullest device of one replica with all requests at their full length.
 
     The workspace is the largest live intermediate of one iteration: for every batched token the residual
-    stream and the widest product of a layer. Beside it, for every request, what drawing a token takes; an
-    engine that measures itself at start-up reserves it for the most requests that it takes. ``buffers`` are
-    those of the workload unless given.
+    stream and the widest product of a layer. In addition, sampling a token takes memory for every request; an
+    engine that measures itself at start-up reserves it for its maximum of requests. ``buffers`` are those of
+    the workload unless given.
     """
     return _add_engine_buffers(
         _compute_measures(profile, workload, layout), workload, buffers or workload.buffers
@@ -272,7 +275,7 @@ class ServingRange(NamedTuple):
 def estimate_inference_memory_range(
     profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism
 ) -> ServingRange:
-    """As :func:`estimate_inference_memory`, with the ends of the interval of the engine's buffers."""
+    """Estimates the memory with the ends of the interval of the engine's buffers."""
     measures = _compute_measures(profile, workload, layout)
     return ServingRange(
         _add_engine_buffers(measures, workload, workload.least_buffers),
@@ -289,7 +292,7 @@ def _compute_measures(
     context, source = _compute_lengths(profile, workload)
     sizes = inference_weight_bytes(profile, workload.storage, layout)
     weights = sizes.total - (sizes.table if rules.table_on_host else 0.0)
-    # A head that is tied to the table lies in the files of some quantised checkpoints all the same.
+    # Some quantised checkpoints repeat a head that is tied to the table.
     copy = (
         profile.weights.get_stored_weights(workload.storage).copied / tensor if rules.loads_tied_copy else 0.0
     )
@@ -343,7 +346,7 @@ def _compute_measures(
 
 
 def _rotary_bytes(profile: ModelProfile, workload: InferenceWorkload, share: float) -> float:
-    """Sines and cosines of every position, a head wide, in each attention layer."""
+    """Returns sines and cosines of every position, one head wide, in each attention layer."""
     if not workload.position_tokens:
         return 0.0
     heads = sum(work.layers * work.key_value_head_elements for work in profile.attention if not work.cross)
@@ -351,7 +354,7 @@ def _rotary_bytes(profile: ModelProfile, workload: InferenceWorkload, share: flo
 
 
 def _unpacked_bytes(profile: ModelProfile, workload: InferenceWorkload, tensor: int) -> float:
-    """The widest matrix at 16 bit, where kernels unpack 4-bit GPTQ into a buffer of their own."""
+    """Returns the widest matrix at 16 bit, where kernels unpack 4-bit GPTQ into a separate buffer."""
     stored = workload.storage
     if not (workload.rules.unpacks_gptq and stored.name.startswith("gptq")) or stored.mean_bits > _NARROW:
         return 0.0
@@ -362,7 +365,7 @@ def _unpacked_bytes(profile: ModelProfile, workload: InferenceWorkload, tensor: 
 def _add_engine_buffers(
     measures: _LayoutMeasures, workload: InferenceWorkload, taken: EngineBuffers
 ) -> ServingMemory:
-    """The memory with what the engine takes beside weights, caches and iterations."""
+    """Adds the engine's memory beside weights, caches and iterations."""
     memory, rules = measures.memory, workload.rules
     weights, iteration = memory.weights, memory.iteration
     if taken.weights_factor != 1.0:
@@ -396,9 +399,9 @@ def _add_engine_buffers(
 
 
 def pass_bytes(workload: InferenceWorkload) -> float:
-    """What a forward pass over one request holds: at 16 bit, or in FP32 where the weights are.
+    """Returns the memory of a forward pass over one request: at 16 bit, or in FP32 where the weights are.
 
-    Not divided by tensor parallelism.
+    It is not divided by tensor parallelism.
     """
     return workload.pass_elements * max(_WIDE_BYTES, ELEMENT_BYTES[workload.weight_format])
 
@@ -406,7 +409,7 @@ def pass_bytes(workload: InferenceWorkload) -> float:
 def _iteration_bytes(
     profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism
 ) -> IterationBytes:
-    """Live intermediates of one iteration; of a tower in front of it where they are more."""
+    """Returns the live intermediates of one iteration, or of a tower before it where they are more."""
     if not workload.pass_elements:
         return _compute_decoder_bytes(profile, workload, layout)
     if not profile.generates:
@@ -431,7 +434,7 @@ def _compute_decoder_bytes(
         # Whole prompts of all requests pass at once.
         return IterationBytes(0.0, request=size * int(workload.input_tokens))
     if rules.keeps_reduced and layout.tensor > 1:
-        # What attention and feed-forward of each layer hand on, until the pass ends.
+        # Outputs of attention and feed-forward of each layer, until the pass ends.
         size += 2.0 * stage_share(profile, layout) * profile.block_count * stream / STREAM_COPIES
     if rules.scores_kept:
         # Each head's scores against the whole context in FP32, and their mask.
@@ -444,11 +447,11 @@ def _compute_decoder_bytes(
 def _build_companion_parts(
     profile: ModelProfile, workload: InferenceWorkload, layout: Parallelism
 ) -> dict[str, Any]:
-    """Draft model, adapters and companions of a workload that has them."""
+    """Returns draft model, adapters and companions of a workload that has them."""
     parts: dict[str, Any] = {}
     draft = workload.draft
     if draft is not None:
-        # The draft lies on the same devices, cut alike; it has fewer layers and is not spread over stages.
+        # The draft lies on the same devices, split alike; it has fewer layers and no pipeline stages.
         alone = Parallelism(tensor=layout.tensor)
         parts["draft_weights"] = inference_weight_bytes(draft.profile, draft.stored, alone).total
         parts["draft_sequence_cache_bytes"] = key_value_bytes(

@@ -23,13 +23,13 @@ from service.planning.precision import (
 )
 
 EIGHT_BIT_ADAM_BYTES = 2.0 * (1.0 + 4.0 / 256)
-"""Two states of 8 bits, each with an FP32 scale for a block of 256."""
+"""Bytes of two states of 8 bits, each with an FP32 scale for a block of 256."""
 
 LEAST_8BIT_ELEMENTS = 4096
-"""Smaller tensors keep FP32 states."""
+"""Elements below which tensors have FP32 states."""
 
 SHAMPOO_BLOCK = 1024
-"""Side of the largest preconditioner; larger tensors are cut into blocks."""
+"""Side of the largest preconditioner; larger tensors are split into blocks."""
 
 EIGHT_BIT = frozenset({Optimizer.ADAM_8BIT, Optimizer.PAGED_ADAMW_8BIT})
 
@@ -44,7 +44,7 @@ class StateBytes(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Their sum."""
+        """Sum of all members."""
         return self.weights + self.gradients + self.master_weights + self.optimizer_states
 
 
@@ -61,9 +61,10 @@ def _get_element_bytes(number_format: NumberFormat | None) -> float:
 
 
 def state_bytes_per_parameter(recipe: TrainingRecipe, optimizer: Optimizer) -> StateBytes:
-    """Bytes that each parameter costs: 16 for mixed-precision and for pure FP32 Adam.
+    """Returns the bytes of each parameter: 16 for mixed-precision and for pure FP32 Adam.
 
-    For optimizers that keep equally much for each parameter, and 8-bit Adam in tensors that are not small.
+    Applies to optimizers with equal states for each parameter, and to 8-bit Adam in tensors that are not
+    small.
     """
     if optimizer in EIGHT_BIT:
         states = EIGHT_BIT_ADAM_BYTES
@@ -80,7 +81,7 @@ def state_bytes_per_parameter(recipe: TrainingRecipe, optimizer: Optimizer) -> S
 
 
 def shard_parameters(parameters: StageParameters, layout: Parallelism) -> ResidentParameters:
-    """What one device of a stage holds of its ``parameters`` (Rajbhandari et al. 2020, section 5)."""
+    """Returns one device's part of the ``parameters`` of a stage (Rajbhandari et al. 2020, section 5)."""
     dense = parameters.split / layout.tensor + parameters.whole
     shards = layout.compute_shards(layout.replicas)
     expert = parameters.expert / (layout.tensor * layout.expert)
@@ -93,7 +94,7 @@ def shard_parameters(parameters: StageParameters, layout: Parallelism) -> Reside
 
 
 def state_bytes(held: ResidentParameters, recipe: TrainingRecipe, optimizer_states: float) -> StateBytes:
-    """Bytes of the training state on a device whose optimizer keeps ``optimizer_states`` bytes."""
+    """Returns the training state on a device whose optimizer has ``optimizer_states`` bytes."""
     gradients = ELEMENT_BYTES[recipe.gradients] + _get_element_bytes(recipe.accumulated_gradients)
     return StateBytes(
         weights=held.weights * ELEMENT_BYTES[recipe.weights],
@@ -106,7 +107,7 @@ def state_bytes(held: ResidentParameters, recipe: TrainingRecipe, optimizer_stat
 def tensor_state_bytes(  # noqa: PLR0911 - one optimizer a case
     tensor: LayerTensor, optimizer: Optimizer, *, element_bytes: float, rank: int, inside: bool
 ) -> float:
-    """Bytes that an optimizer keeps for one whole tensor; ``inside`` a block or not."""
+    """Returns the bytes of an optimizer's state for one whole tensor; ``inside`` a block or not."""
     size, shape = float(tensor.size), tensor.shape
     adam = 2.0 * size * element_bytes
     if optimizer in EIGHT_BIT:
@@ -131,7 +132,7 @@ def tensor_state_bytes(  # noqa: PLR0911 - one optimizer a case
 
 
 def _shampoo_elements(shape: tuple[int, ...]) -> float:
-    """Both preconditioners and their roots of each block, and the momentum."""
+    """Returns both preconditioners and their roots of each block, and the momentum."""
     size, factors = 1.0, 0.0
     for side in shape:
         size *= side
@@ -154,7 +155,7 @@ def optimizer_bytes(
     rank: int,
     inside: bool,
 ) -> float:
-    """Bytes that a device keeps for ``tensors``, each taken as often as stated, spread over its shards."""
+    """Returns a device's bytes for ``tensors``, each with its number of occurrences, over its shards."""
     shards = layout.compute_shards(layout.replicas).optimizer_states
     expert_shards = layout.compute_shards(layout.replicas // layout.expert).optimizer_states
     total = 0.0

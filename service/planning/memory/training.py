@@ -1,9 +1,9 @@
 """Memory of one device in training, itemised, and the limits that follow from it. All figures are bytes.
 
 State: ``states`` (Rajbhandari et al. 2020 for its sharding); activations: ``activations`` (Korthikanti et al.
-2022). Four moments of a step are told apart, and the fullest is reported: the loss, when the logits stand
-beside all activations; the backward pass, when a block is computed again and its gradients are not yet
-spread; its end, when all gradients are there and one block is at work; the optimizer's step. The fullest
+2022). Four moments of a step are distinguished, and the fullest is reported: the loss, when the logits are
+held beside all activations; the backward pass, when a block is recomputed and its gradients are not yet
+scattered; its end, when all gradients are there and one block is at work; the optimizer's step. The fullest
 pipeline stage is reported.
 
 Degrees, micro-batch and sequence may be NumPy arrays, one entry for each layout:
@@ -62,10 +62,10 @@ class StepMoment(NamedTuple):
 
 
 class StageMemory(NamedTuple):
-    """What the devices of one pipeline stage hold in the course of a training step.
+    """Memory of the devices of one pipeline stage in the course of a training step.
 
-    ``parameters`` are those that are trained, before sharding. Activations and ``logits_bytes_per_token`` are
-    per token of a micro-batch on the device; ``tokens`` is how many a device has of one micro-batch.
+    Activations and ``logits_bytes_per_token`` are per token of a micro-batch on the device; ``tokens`` is the
+    number of a device's tokens in one micro-batch.
     """
 
     stage: int
@@ -74,11 +74,11 @@ class StageMemory(NamedTuple):
     auxiliary_models: float
     gathered_weights: float
     buckets: float
-    """Gradients beside the gradients, all step long."""
+    """Gradients in addition to the state's, during the whole step."""
     block_gradients: float
-    """Gradients of the block at work before they are spread."""
+    """Gradients of the block at work before they are scattered."""
     late_gradients: float
-    """Gradients that are not there before the backward pass gives them."""
+    """Gradients that do not exist before the backward pass computes them."""
     step_temporaries: float
     stored: TokenBytes
     working: TokenBytes
@@ -99,7 +99,7 @@ class StageMemory(NamedTuple):
 
     @property
     def moments(self) -> tuple[StepMoment, StepMoment, StepMoment, StepMoment]:
-        """Loss, backward pass, its end and optimizer step, what the allocator loses included."""
+        """Loss, backward pass, its end and optimizer step, with the allocator's loss."""
         dynamic = 1.0 + self.overhead.fragmentation
         gathered = self._constant_bytes + (self.gathered_weights + self.buckets) * dynamic
         early = gathered - self.late_gradients
@@ -135,13 +135,13 @@ class StageMemory(NamedTuple):
 
     @property
     def total_bytes(self) -> float:
-        """The fullest moment."""
+        """Bytes of the fullest moment."""
         loss, backward, end, step = self.moment_bytes
         return larger(larger(loss, backward), larger(end, step))
 
     @property
     def components(self) -> dict[str, float]:
-        """The parts of the fullest moment, which add up to the total."""
+        """Parts of the fullest moment, which add up to the total."""
         loss, backward, end, step = self.moment_bytes
         at_loss = (loss >= backward) * (loss >= end) * (loss >= step) * 1.0
         at_step = (step > loss) * (step > backward) * (step > end) * 1.0
@@ -174,12 +174,12 @@ class StageMemory(NamedTuple):
 
     @property
     def host_bytes(self) -> float:
-        """What the step keeps in the memory of the host for this device."""
+        """Bytes that the step holds in the memory of the host for this device."""
         return self.host_state + self.host_activations.compute_bytes(self.sequence_length) * self.tokens
 
 
 def relative_size(parameters: int | None, profile: ModelProfile) -> float:
-    """Parameters of another model over those of the trained one; 1 where they are not given."""
+    """Returns the parameters of another model over those of the trained one; 1 where they are not given."""
     return 1.0 if parameters is None else parameters / max(profile.parameter_count, 1)
 
 
@@ -190,7 +190,7 @@ def _compute_auxiliary_bytes(
     base: StageParameters,
     state: StateBytes,
 ) -> float:
-    """Copies beside the model: frozen references and rewards, a trained critic, a teacher, an average.
+    """Returns the bytes of further models: frozen references and rewards, a critic, a teacher, an average.
 
     DPO holds a reference, PPO a reference, a reward model and a critic that is trained, GRPO a reference and
     a reward model where one is given, a distillation its teacher; adapters serve as their own reference.
@@ -217,7 +217,7 @@ def _compute_auxiliary_bytes(
 
 
 def is_gradient_offloaded(workload: TrainingWorkload, layout: Parallelism) -> bool:
-    """Whether gradients lie beside an optimizer that is offloaded: those that are spread do."""
+    """Returns true if sharded gradients are offloaded together with the optimizer."""
     spread = layout.sharding in (Sharding.ZERO_2, Sharding.ZERO_3)
     return spread and workload.offload.optimizer is not TrainingStateLocation.NONE
 
@@ -231,7 +231,7 @@ class _StagePlacement(NamedTuple):
 def _split_offloaded_state(
     state: StateBytes, workload: TrainingWorkload, layout: Parallelism
 ) -> _StagePlacement:
-    """The state that stays on the device, and what lies elsewhere (Ren et al. 2021)."""
+    """Returns the state that stays on the device, and the bytes elsewhere (Ren et al. 2021)."""
     offload = workload.offload
     if workload.steps_in_backward:
         state = state._replace(gradients=0.0 * state.gradients)
@@ -252,10 +252,10 @@ def _split_offloaded_state(
 
 
 def _compute_freed_gradients(workload: TrainingWorkload, layout: Parallelism, state: StateBytes) -> float:
-    """Gradients that PyTorch frees before a step of one micro-batch.
+    """Returns the gradients that PyTorch frees before a step of one micro-batch.
 
-    On one device they come into the memory that activations leave; those of collectives come from streams
-    of their own, whose memory the allocator keeps apart.
+    On one device they reuse the memory that activations free; those of collectives come from separate
+    streams, whose memory the allocator separates.
     """
     alone = (layout.devices == 1) * (workload.micro_batches == 1)
     return TRAITS[workload.framework].frees_gradients * alone * state.gradients
@@ -268,7 +268,7 @@ def compute_stage_memory(
     stage: int,
     overhead: DeviceOverhead = NO_OVERHEAD,
 ) -> StageMemory:
-    """Memory of the devices of pipeline stage ``stage`` (0 is the first)."""
+    """Returns the memory of the devices of pipeline stage ``stage`` (0 is the first)."""
     recipe, traits = workload.recipe, TRAITS[workload.framework]
     base = count_stage_parameters(profile, layout, stage)
     state = compute_stage_states(profile, workload, layout, stage, base)
@@ -315,7 +315,7 @@ def compute_stage_memory(
 def compute_device_state(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StateBytes:
-    """Weights, gradients and optimizer states that stay on one device of a stage."""
+    """Returns weights, gradients and optimizer states that stay on one device of a stage."""
     base = count_stage_parameters(profile, layout, stage)
     return _split_offloaded_state(
         compute_stage_states(profile, workload, layout, stage, base), workload, layout
@@ -325,7 +325,7 @@ def compute_device_state(
 def compute_unsharded_state(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StateBytes:
-    """What the state of a stage would be without sharding."""
+    """Returns the state of a stage as it would be without sharding."""
     alone = layout._replace(sharding=Sharding.NONE)
     return compute_stage_states(
         profile, workload, alone, stage, count_stage_parameters(profile, alone, stage)
@@ -338,10 +338,10 @@ def estimate_training_memory(
     layout: Parallelism,
     overhead: DeviceOverhead = NO_OVERHEAD,
 ) -> tuple[StageMemory, ...]:
-    """Memory of the stages among which the fullest is, the fullest first.
+    """Returns the memory of the stages among which the fullest is, the fullest first.
 
-    The first stage holds most micro-batches and the token table, the last the head and the logits;
-    a middle stage can only lead where blocks differ.
+    The first stage holds most micro-batches and the token table, the last the head and the logits; a middle
+    stage can only lead where blocks differ.
     """
     stages = {0}
     if profile.shapes_known:
@@ -358,14 +358,14 @@ def estimate_layout_memory(
     layouts: Parallelism,
     overhead: DeviceOverhead = NO_OVERHEAD,
 ) -> NDArray[np.float64]:
-    """Bytes of the fullest device for each of many layouts, by the functions of a single one.
+    """Returns the bytes of the fullest device for each of many layouts, by the functions of a single one.
 
     Degrees of ``layouts`` and the micro-batch size, micro-batches and sequence length of ``workload`` may be
-    arrays of equal length; sharding, schedule and recomputation are one for all of them. Every degree must
-    divide as :func:`service.planning.parallelism.check_layout` asks.
+    arrays of equal length; sharding, schedule and recomputation are common to all of them. Every degree must
+    divide as :func:`service.planning.parallelism.check_layout` requires.
     """
     last = layouts.pipeline - 1
-    # Of one stage all three are the same.
+    # With one stage all three are the same.
     single = is_only(layouts.pipeline, 1.0)
     fullest = 0.0
     for stage in (0,) if single else (0 * layouts.pipeline, layouts.pipeline // 2, last):
@@ -376,7 +376,7 @@ def estimate_layout_memory(
 
 
 def find_largest_micro_batch(stages: tuple[StageMemory, ...], usable_bytes: float, *, context: int) -> int:
-    """Most sequences per micro-batch that every stage holds in ``usable_bytes``; 0 if none."""
+    """Returns the most sequences per micro-batch that every stage holds in ``usable_bytes``; 0 if none."""
 
     def compute_fitting_tokens(moment: StepMoment, length: float) -> float:
         if moment.fixed > usable_bytes:
@@ -393,7 +393,7 @@ def find_largest_micro_batch(stages: tuple[StageMemory, ...], usable_bytes: floa
 def find_longest_sequence(
     stages: tuple[StageMemory, ...], usable_bytes: float, *, context: int, micro_batch_size: int
 ) -> int:
-    """Longest sequence that every stage holds in ``usable_bytes`` at the same micro-batch size."""
+    """Returns the longest sequence that every stage holds in ``usable_bytes``, at the same batch size."""
 
     def compute_fitting_length(moment: StepMoment) -> float:
         room = usable_bytes - moment.fixed

@@ -1,4 +1,4 @@
-"""What comes and goes within a training step beside activations: gathered weights, buffers, copies."""
+"""Transient memory of a training step beside activations: gathered weights, buffers, copies."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from service.planning.workload import (
 
 
 class TransientBytes(NamedTuple):
-    """Bytes of gathered weights, of gradients all step long, and of those of the block at work."""
+    """Bytes of gathered weights, of gradients during the whole step, and of those of the block at work."""
 
     gathered: float
     buckets: float
@@ -39,12 +39,12 @@ def compute_transients(
     stage: int,
     base: StageParameters,
 ) -> TransientBytes:
-    """Weights gathered whole where they are sharded, and gradients beside the ones that are kept.
+    """Returns the weights gathered where they are sharded, and gradients in addition to the stored ones.
 
     Gathered are those of the block at work and of the next; token table and head stay gathered throughout
     (Zhao et al. 2023, section 3.1). Between the micro-batches of a pipeline the whole stage stays gathered
-    and its gradients are summed whole; so they are where gradients are accumulated under FSDP's ``no_sync``,
-    there as wide as the flat tensors, frozen weights among them. A packed matrix is unpacked at work.
+    and its gradients are summed whole; the same applies where gradients are accumulated under FSDP's
+    ``no_sync``, as wide as the flat tensors, frozen weights included. A packed matrix is unpacked at work.
     """
     recipe, traits = workload.recipe, TRAITS[workload.framework]
     shards = layout.compute_shards(layout.replicas)
@@ -80,7 +80,7 @@ def compute_transients(
     if traits.gradient_buckets and layout.sharding is Sharding.NONE:
         summed += (layout.replicas > 1) * stage_parameters * gradient_bytes
     if workload.compression is not None and layout.sharding is Sharding.NONE:
-        # What error feedback keeps of each gradient until the next step.
+        # Residual that error feedback holds of each gradient until the next step.
         kept = workload.compression.error_feedback * ELEMENT_BYTES[NumberFormat.FP32]
         summed += (layout.replicas > 1) * stage_parameters * kept
     summed += unspread + (1.0 - piped) * _bucket_bytes(workload, layout, stage_parameters)
@@ -88,10 +88,10 @@ def compute_transients(
 
 
 def _chunk_share(workload: TrainingWorkload, layout: Parallelism) -> float:
-    """Share of a stage's gradients that are summed at a time.
+    """Returns the share of a stage's gradients that are summed at a time.
 
     An interleaved stage has gradients of all its chunks at once; those of one where the step has no more
-    micro-batches than stages, since a chunk is then through before the one before it begins.
+    micro-batches than stages, since a chunk is then done before the one before it begins.
     """
     if layout.pipeline_schedule is not PipelineSchedule.INTERLEAVED:
         return 1.0
@@ -100,7 +100,7 @@ def _chunk_share(workload: TrainingWorkload, layout: Parallelism) -> float:
 
 
 def _bucket_bytes(workload: TrainingWorkload, layout: Parallelism, stage_parameters: float) -> float:
-    """Buckets through which gradients are reduced and weights gathered."""
+    """Returns the buckets through which gradients are reduced and weights gathered."""
     most = TRAITS[workload.framework].bucket_elements
     elements = smaller(most, stage_parameters) if most else 0.0
     return (layout.replicas > 1) * elements * ELEMENT_BYTES[workload.recipe.activations]
@@ -113,9 +113,9 @@ def compute_step_temporaries(
     stage: int,
     base: StageParameters,
 ) -> float:
-    """What the optimizer's step takes for a moment.
+    """Returns the temporary memory of the optimizer's step.
 
-    Behind a pipeline gradients are reduced just before it, so that their buckets stand there.
+    After a pipeline, gradients are reduced just before it, so that their buckets exist then.
     """
     recipe, traits = workload.recipe, TRAITS[workload.framework]
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
@@ -134,7 +134,7 @@ def compute_step_temporaries(
 def compute_weight_copies(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, base: StageParameters
 ) -> float:
-    """Narrow copies of weights that are kept wide: of autocast, or scaled for FP8 in both directions."""
+    """Returns narrow copies of wide weights: of autocast, or scaled for FP8 in both directions."""
     recipe, traits = workload.recipe, TRAITS[workload.framework]
     each = 0.0
     if recipe.casts:
@@ -149,9 +149,9 @@ def compute_weight_copies(
 
 
 def count_communicators(layout: Parallelism, traits: FrameworkTraits) -> float:
-    """Groups of devices that exchange with one another, each with buffers on the device.
+    """Returns the number of communicating groups, each with buffers on the device.
 
-    One for each degree. Megatron-LM under DeepSpeed makes more: all devices, those of one replica, a second
+    One for each degree. Megatron-LM under DeepSpeed creates more: all devices, those of one replica, a second
     data-parallel group (both libraries average over their own), the second neighbour of a pipeline stage, and
     the two ends of a pipeline, which share the token table.
     """

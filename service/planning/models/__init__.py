@@ -1,1 +1,1 @@
-"""Architectures, their layers, and what a pass through them computes and stores."""
+"""Architectures, their layers, and the work and memory of a pass through them."""

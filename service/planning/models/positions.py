@@ -1,8 +1,8 @@
-"""Over how many positions each block of an architecture runs: text tokens, patches, latents, pixels.
+"""Positions that each block of an architecture runs over: text tokens, patches, latents, pixels.
 
-A block runs over the positions of the inputs that it names. An input enters as a grid of frames, rows
-and columns (a sequence is one row); strides and resamplings change the grid along the way, class tokens
-lengthen it. Blocks stand in the order in which data walks through them, so one pass over them gives every
+A block runs over the positions of the inputs that it names. An input enters as a grid of frames, rows and
+columns (a sequence is one row); strides and resamplings change the grid along the way, class tokens lengthen
+it. Blocks stand in the order in which data passes through them, so that one pass over them gives every
 number. Sizes of convolutions: Dumoulin and Visin 2016; patches: Dosovitskiy et al. 2020; frames of causal
 video autoencoders, 1 + (F - 1) / factor: Yu et al. 2023.
 """
@@ -28,21 +28,21 @@ from service.planning.models.layers import (
 )
 
 MOST_POSITIONS = 2**40
-"""Far beyond the largest sample: an hour of video in pixels."""
+"""Maximum positions, far beyond the largest sample: an hour of video in pixels."""
 
 
 MOST_RESAMPLINGS = 1000
-"""Layers in a row that change a grid; no model has as many."""
+"""Maximum layers in a row that change a grid; no model has as many."""
 
 MOST_REPEATED = 10_000
-"""Repetitions of such layers in a whole model: each is a step of its own."""
+"""Maximum repetitions of such layers in a whole model, each of which is a separate step."""
 
 
 class SampleShape(NamedTuple):
-    """What one sample holds. A field left out takes what the input itself says.
+    """Size of one sample. A field left out takes the value of the input itself.
 
-    ``height`` and ``width`` are pixels, ``frames`` those of a video, ``audio_frames`` those of a
-    spectrogram, ``images`` how many images or videos stand in a sample, each encoded on its own.
+    ``height`` and ``width`` are pixels, ``frames`` those of a video, ``audio_frames`` those of a spectrogram,
+    ``images`` the number of images or videos in a sample, each encoded separately.
     """
 
     tokens: int | None = None
@@ -57,8 +57,8 @@ class SampleShape(NamedTuple):
 class LayerPositions(NamedTuple):
     """Positions that enter and leave one layer, and those that each query of an attention sees.
 
-    Of one instance: an image of a sample, or the whole sample. ``context`` leaves windows and causal
-    masks to the attention's own formula, and is 0 for other kinds. A convolution multiplies its kernel
+    Figures are of one instance: an image of a sample, or the whole sample. ``context`` leaves windows and
+    causal masks to the attention's own formula, and is 0 for other kinds. A convolution multiplies its kernel
     at each position that leaves it.
     """
 
@@ -68,7 +68,7 @@ class LayerPositions(NamedTuple):
 
 
 class BlockPositions(NamedTuple):
-    """One repetition of a block: ``instances`` a sample, each with these layers."""
+    """Positions of one repetition of a block: ``instances`` per sample, each with these layers."""
 
     instances: int
     layers: tuple[LayerPositions, ...]
@@ -113,7 +113,7 @@ def _build_sequence_grid(length: int) -> _PositionGrid:
 
 def _build_picture_grid(item: ModelInputShape, sample: SampleShape, *, moves: bool) -> _PositionGrid:
     height = _resolve_sample_field("height", sample.height, item.height)
-    # One side alone is that of a square.
+    # A single side is that of a square.
     width = _resolve_sample_field("width", sample.width, sample.height or item.width, height)
     frames = 1
     if moves:
@@ -168,13 +168,13 @@ def _resample_grid(grid: _PositionGrid, layer: Resampling) -> _PositionGrid:
 
 
 class _RepetitionLimit:
-    """How many repetitions of layers that change a grid may still be walked."""
+    """Counter of the repetitions of grid-changing layers that may still be evaluated."""
 
     def __init__(self) -> None:
         self.left = MOST_REPEATED
 
     def count_repeat(self, repeated: int) -> None:
-        """One more of a layer that was repeated so often before."""
+        """Counts one repetition of a layer that was repeated ``repeated`` times before."""
         self.left -= repeated > 0
         if repeated == MOST_RESAMPLINGS or self.left < 0:
             detail = f"more than {MOST_RESAMPLINGS} layers in a row that change the grid"
@@ -184,7 +184,7 @@ class _RepetitionLimit:
 
 
 def _apply_layer(grid: _PositionGrid, layer: SimpleLayer, steps: _RepetitionLimit) -> _PositionGrid:
-    """The grid behind one layer, all its repetitions taken."""
+    """Returns the grid after one layer with all of its repetitions."""
     if isinstance(layer, LearnedVectors):
         rows = layer.rows * layer.count if layer.purpose == "class_tokens" else 0
         return grid._replace(extra=grid.extra + rows)
@@ -200,7 +200,7 @@ def _apply_layer(grid: _PositionGrid, layer: SimpleLayer, steps: _RepetitionLimi
             case _:
                 return after
         if after.positions < 1:
-            raise PlanningError("SAMPLE_TOO_SMALL", "/height", "nothing of the sample is left behind a layer")
+            raise PlanningError("SAMPLE_TOO_SMALL", "/height", "a layer leaves no position of the sample")
         if after.of_sample > MOST_POSITIONS:
             raise PlanningError("SAMPLE_TOO_LARGE", "/height", f"more than {MOST_POSITIONS} positions")
         if after == before:
@@ -239,9 +239,9 @@ def _walk_block(
 
 
 def block_positions(architecture: Architecture, sample: SampleShape) -> tuple[BlockPositions, ...]:
-    """Positions of every block of ``architecture`` for ``sample``, one entry for each of its ``layers``.
+    """Returns the positions of every block of ``architecture`` for ``sample``, one entry per layer or block.
 
-    A layer outside a block is a block of its own, as :meth:`Architecture.list_blocks` gives them. Repetitions
+    A layer outside a block is a separate block, as :meth:`Architecture.list_blocks` gives them. Repetitions
     of a block have the same positions; one that changes the grid is refused with ``REPEATED_RESAMPLING``.
     Raises :class:`PlanningError` whose pointer names the field of the sample that is missing or too small.
     """
@@ -264,10 +264,10 @@ _SCORED_ELSEWHERE = (LatentAttention, LinearAttention, StateSpace)
 
 
 def _count_multiply_adds(layer: SimpleLayer, positions: LayerPositions) -> float:
-    """Multiply-adds of one layer on one instance: weights, scores and pairs of vectors."""
+    """Returns the multiply-adds of one layer on one instance: weights, scores and pairs of vectors."""
     entering, leaving, context = positions
     if isinstance(layer, Attention):
-        # Keys and values of a cross-attention are made of what it reads.
+        # Keys and values of a cross-attention are computed from the sequence that it reads.
         source = context if layer.cross_size is not None else entering
         places = {"key": source, "value": source}
         weights = sum(
@@ -285,10 +285,10 @@ def _count_multiply_adds(layer: SimpleLayer, positions: LayerPositions) -> float
 
 @lru_cache(maxsize=256)
 def forward_flops_of_sample(architecture: Architecture, sample: SampleShape) -> float:
-    """FLOPs of one sample's forward pass, two for each multiplication and addition.
+    """Returns the FLOPs of one sample's forward pass, two for each multiplication and addition.
 
-    Matrices and convolutions at the positions they run over, and attention over all that its window
-    reaches, masked or not. Raises :class:`PlanningError` for kinds of attention whose scores are counted
+    Matrices and convolutions count at the positions that they run over, and attention over all positions in
+    its window, masked or not. Raises :class:`PlanningError` for kinds of attention whose scores are counted
     elsewhere, and as :func:`block_positions` does.
     """
     total = 0.0

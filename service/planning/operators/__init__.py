@@ -1,4 +1,4 @@
-"""What a model executes on a device: operators with shapes, their FLOPs and bytes, and their seconds."""
+"""Operators that a model executes on a device: their shapes, FLOPs, bytes and seconds."""
 
 from service.planning.operators.flops import (
     StepFlops,

@@ -11,11 +11,11 @@ from service.planning.models.profile import AttentionWork, ModelProfile
 
 
 def mean_context_tokens(work: AttentionWork, sequence_length: float, *, skips_masked: bool) -> float:
-    """Tokens whose scores count for a token, averaged over a sequence.
+    """Returns the tokens whose scores count for a token, averaged over a sequence.
 
-    All that its window reaches, as model FLOPs are counted (Chowdhery et al. 2022, appendix B), or,
-    where the masked half of a causal matrix is skipped, min(i, window) for position i: on average
-    w - w^2 / (2 s) with w = min(s, window), half of s without a window.
+    All tokens in its window count, as model FLOPs are defined (Chowdhery et al. 2022, appendix B), or, where
+    the masked half of a causal matrix is skipped, min(i, window) for position i: on average w - w^2 / (2 s)
+    with w = min(s, window), half of s without a window.
     """
     window = min(sequence_length, work.window_tokens)
     if not (skips_masked and work.causal):
@@ -26,7 +26,7 @@ def mean_context_tokens(work: AttentionWork, sequence_length: float, *, skips_ma
 def forward_flops_per_token(
     profile: ModelProfile, sequence_length: float, *, skips_masked: bool = False
 ) -> float:
-    """FLOPs of one token's forward pass within a sequence: 2 per active weight, plus attention and states.
+    """Returns the FLOPs of one token's forward pass: 2 per active weight, plus attention and states.
 
     Without ``skips_masked`` these are model FLOPs, in which utilizations of training are published.
     """
@@ -40,25 +40,25 @@ def forward_flops_per_token(
 
 
 class StepFlops(NamedTuple):
-    """FLOPs of training per token, by phase. ``model`` is what the mathematics needs."""
+    """FLOPs of training per token, by phase; ``model`` are the FLOPs that the mathematics needs."""
 
     forward: float
     backward: float
     recomputation: float
     further: tuple[tuple[str, float], ...] = ()
-    """Name and FLOPs of what an objective runs beside: generation, and passes of other models."""
+    """Name and FLOPs of an objective's further work: generation, and passes of other models."""
 
     @property
     def model(self) -> float:
-        """Forward, backward and what stands beside them: the numerator of model FLOPs utilization."""
+        """Forward, backward and further FLOPs: the numerator of model FLOPs utilization."""
         return self.forward + self.backward + sum((flops for _, flops in self.further), 0.0)
 
     @property
     def hardware(self) -> float:
-        """All that is executed: the numerator of hardware FLOPs utilization."""
+        """All executed FLOPs: the numerator of hardware FLOPs utilization."""
         return self.model + self.recomputation
 
 
 def step_flops(forward: float, *, recomputed: float = 0.0) -> StepFlops:
-    """Training FLOPs from those of a forward pass; ``recomputed`` is run again before backward."""
+    """Returns training FLOPs from those of a forward pass; ``recomputed`` ones run again before backward."""
     return StepFlops(forward, 2.0 * forward, recomputed)

@@ -1,4 +1,4 @@
-"""An operator with its shape on one device, and how long it takes."""
+"""An operator with its shape on one device, and its seconds."""
 
 from typing import NamedTuple
 
@@ -12,8 +12,8 @@ __all__ = ["OperatorKind", "OperatorTime", "OperatorWork"]
 class OperatorWork(NamedTuple):
     """Work of one name on one device in one pass over one micro-batch.
 
-    ``flops`` and ``moved_bytes`` are of all ``kernels`` launches together. Each launch of a matrix operator
-    multiplies ``batch`` pairs of rows x depth and depth x columns. Figures may be arrays, one entry a
+    ``flops`` and ``moved_bytes`` are sums over all ``kernels`` launches. Each launch of a matrix operator
+    multiplies ``batch`` pairs of rows x depth and depth x columns. Figures may be arrays, one entry per
     layout.
     """
 
@@ -28,11 +28,11 @@ class OperatorWork(NamedTuple):
     depth: float = 0.0
     batch: float = 1.0
     context: float = 0.0
-    """Mean tokens of context of an attention; its head stands in ``columns``."""
+    """Mean tokens of context of an attention, whose head size is ``columns``."""
     row_bytes: float = 0.0
     """Bytes of each row that a gather reads."""
     deviations: float = 0.0
-    """By how many standard deviations of an expert's tokens the busiest device exceeds the mean."""
+    """Standard deviations of an expert's tokens by which the busiest device exceeds the mean."""
     backward: bool = False
     fused: FusedAttention = FusedAttention.SECOND
     """Release of a fused attention kernel."""

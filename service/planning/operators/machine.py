@@ -1,4 +1,4 @@
-"""One device as its operators see it: rates, multiprocessors and what kernels reach of them."""
+"""One device as its operators see it: rates, multiprocessors and kernel efficiencies."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from service.planning.precision import NumberFormat
 
 
 class DeviceMachine(NamedTuple):
-    """Rates per second of one device, facts of it, and the constants of its generation."""
+    """Rates per second of one device, its facts, and the constants of its generation."""
 
     peak_flops_per_second: Mapping[NumberFormat, float]
     bandwidth_bytes_per_second: float
@@ -20,9 +20,9 @@ class DeviceMachine(NamedTuple):
 def build_machine(
     accelerator: Accelerator, calibration: OperatorCalibration, end: str = "value"
 ) -> DeviceMachine | None:
-    """The device under the constants of its generation, at their ``low``, ``value`` or ``high``.
+    """Builds the device under the constants of its generation, at their ``low``, ``value`` or ``high``.
 
-    None where the bandwidth of the device is not known.
+    Returns None where the bandwidth of the device is not known.
     """
     if accelerator.bandwidth_bytes_per_second is None:
         return None

@@ -14,7 +14,7 @@ _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 
 
 class LossPasses(NamedTuple):
-    """How often a loss passes over the logits: at the width of the activations, and in FP32."""
+    """Passes of a loss over the logits: at the width of the activations, and in FP32."""
 
     narrow: float
     wide: float
@@ -27,16 +27,18 @@ LOSS_PASSES = {
     OperatorFusion.COMPILED: (LossPasses(2.0, 0.0, 2.0), LossPasses(2.0, 0.0, 1.0)),
 }
 """Forward and backward. Eager: the logits are widened (r, W) and their log-probabilities taken (R, W);
+
 backward a gradient of zeros is filled (W), taken through the softmax (2 R, W) and narrowed (R, w). Fused is
 Megatron's loss over a divided vocabulary: widened, largest taken, subtracted, exponentiated, summed and
-divided in kernels of their own, and multiplied by the gradient and narrowed backward. A compiler keeps them
-narrow."""
+divided in separate kernels, and multiplied by the gradient and narrowed backward. A compiler leaves them
+narrow.
+"""
 
 FUSED_LOSS = (LossPasses(1.0, 0.0, 1.0), LossPasses(2.0, 0.0, 1.0))
 """A kernel for the whole loss reads the logits, and backward writes the gradient over them."""
 
 CHUNKS = 8.0
-"""Parts in which a chunked loss takes the logits."""
+"""Chunks into which a chunked loss splits the logits."""
 
 
 def embedding_operators(
@@ -69,7 +71,7 @@ def head_operators(
     loss: LossImplementation,
     backward: bool = False,
 ) -> Iterator[OperatorWork]:
-    """What stands behind the blocks, the logits of every position and the loss.
+    """Yields the operators after the blocks, the logits of every position and the loss.
 
     Tensor parallelism divides the vocabulary. The head is multiplied in the format of the activations.
     """
@@ -109,7 +111,7 @@ def loss_operator(
     chunks: float = 1.0,
     backward: bool = False,
 ) -> OperatorWork:
-    """The loss over ``logits`` elements on one device, taken in ``chunks``."""
+    """Returns the loss over ``logits`` elements on one device, in ``chunks``."""
     element = widths.element
     passes = (FUSED_LOSS if loss is LossImplementation.FUSED else LOSS_PASSES[fusion])[backward]
     wide_bytes = _FP32_BYTES if loss is not LossImplementation.NARROW else element
@@ -135,7 +137,7 @@ _FUSED_STEP = frozenset(
     }
 )
 STEP_PASSES = 3.0
-"""How often PyTorch's step by lists of tensors passes over what a fused one passes over once."""
+"""Passes of PyTorch's step by lists of tensors for each pass of a fused step."""
 
 
 def optimizer_operators(
@@ -146,7 +148,7 @@ def optimizer_operators(
     state_bytes: float,
     framework: Framework,
 ) -> Iterator[OperatorWork]:
-    """The norm of the gradients and the update of what one device holds, given in bytes.
+    """Yields the norm of the gradients and the update of one device's state, given in bytes.
 
     The update reads gradients, master weights (or weights where there are none) and states, and writes
     masters, weights and states.

@@ -40,8 +40,10 @@ FUSION: Mapping[Framework, OperatorFusion] = {
     Framework.LITGPT: OperatorFusion.EAGER,
     Framework.TRANSFORMERS: OperatorFusion.EAGER,
 }
-"""How frameworks run memory-bound operators where nothing else is said: Megatron with the kernels of Apex and
-Transformer Engine, PyTorch's own one kernel a step."""
+"""Default fusion of memory-bound operators by framework: Megatron has the kernels of Apex and Transformer
+
+Engine, PyTorch runs one kernel per step.
+"""
 
 
 FUSED_ATTENTION: Mapping[Framework, FusedAttention] = {
@@ -49,8 +51,10 @@ FUSED_ATTENTION: Mapping[Framework, FusedAttention] = {
     Framework.MEGATRON_LM: FusedAttention.FIRST,
     Framework.MEGATRON_DEEPSPEED: FusedAttention.FIRST,
 }
-"""Release of the fused attention of frameworks that have not the second: cuDNN's by Transformer Engine, and
-the one that Megatron-LM and Megatron-DeepSpeed took up in 2022."""
+"""Release of the fused attention of frameworks without the second: cuDNN's by Transformer Engine, and
+
+the release that Megatron-LM and Megatron-DeepSpeed adopted in 2022.
+"""
 
 
 class PassWork(NamedTuple):
@@ -58,14 +62,14 @@ class PassWork(NamedTuple):
 
     seconds: float
     compute_bound_seconds: float
-    """The part of ``seconds`` in operators whose limit is compute."""
+    """Part of ``seconds`` in operators that compute bounds."""
     kernels: float
     flops: float
-    """Of matrices, attention and scans, as executed."""
+    """FLOPs of matrices, attention and scans, as executed."""
     moved_bytes: float
 
     def add_scaled(self, other: "PassWork", times: float = 1.0) -> "PassWork":
-        """The sum of both, the other taken ``times`` times."""
+        """Returns the sum of both, the other multiplied by ``times``."""
         return PassWork(*[a + b * times for a, b in zip(self, other, strict=True)])
 
 
@@ -74,7 +78,7 @@ _STREAMING = (OperatorKind.MEMORY, OperatorKind.GATHER)
 
 
 def sum_work(found: Iterable[OperatorWork], machine: DeviceMachine) -> PassWork:
-    """Times and sums of operators that run one after the other."""
+    """Returns times and sums of operators that run one after the other."""
     seconds = bound = kernels = flops = moved = 0.0
     for operator in found:
         time = operator_seconds(operator, machine)
@@ -89,7 +93,7 @@ def sum_work(found: Iterable[OperatorWork], machine: DeviceMachine) -> PassWork:
 
 
 class BlockTimes(NamedTuple):
-    """One repetition of a block on one device, over one micro-batch."""
+    """Work of one repetition of a block on one device, over one micro-batch."""
 
     forward: PassWork
     backward: PassWork
@@ -97,7 +101,7 @@ class BlockTimes(NamedTuple):
 
 
 def _is_plain(block: LayerBlock) -> bool:
-    """Whether a feed-forward without gate stands behind norms without shift."""
+    """Returns true if the block has a feed-forward without gate and norms without shift."""
     ungated = any(isinstance(layer, FeedForward) and not layer.gated for layer in block.layers)
     norms = [layer for layer in block.layers if isinstance(layer, Normalization)]
     return ungated and bool(norms) and all(layer.norm == "rms" for layer in norms)
@@ -109,11 +113,12 @@ def resolve_choice(
     fusion: OperatorFusion | None = None,
     fused: FusedAttention | None = None,
 ) -> KernelChoice:
-    """The kernels that ``workload`` runs with: those of its framework unless stated.
+    """Returns the kernels that ``workload`` runs with: those of its framework unless stated.
 
-    Architectures do not say what has no parameters. A decoder without positions is taken to rotate queries
-    and keys, unless its embeddings have a norm (BLOOM) or its norms have no shift beside a feed-forward
-    without gate (MPT): such ones bias their scores, and the latter's norms are layer norms without shift.
+    Architectures do not describe what has no parameters. A decoder without positions is taken to rotate
+    queries and keys, unless its embeddings have a norm (BLOOM) or its norms have no shift beside a
+    feed-forward without gate (MPT): such models bias their scores, and the latter's norms are layer norms
+    without shift.
     """
     trained = None
     tables = {tensor.name for tensor in profile.table_tensors}
@@ -136,7 +141,7 @@ def recomputed_operators(
     widths: PassFormats,
     workload: TrainingWorkload,
 ) -> list[OperatorWork]:
-    """What the backward pass of a block runs again before it."""
+    """Returns the operators that a block runs again before its backward pass."""
     if workload.recomputation in WHOLE_BLOCKS:
         return build_operators(templates, shard, widths)
     if workload.recomputation is not Recomputation.SELECTIVE:
@@ -148,7 +153,7 @@ def recomputed_operators(
     again = build_operators(
         [each for each in templates if not isinstance(each, AttentionTemplate)], shard, widths
     )
-    # Every second matrix multiplication is kept.
+    # Every second matrix multiplication is saved.
     return [
         operator
         if operator.kind in _STREAMING
@@ -166,7 +171,7 @@ def block_times(
     workload: TrainingWorkload,
     machine: DeviceMachine,
 ) -> BlockTimes:
-    """Times of one repetition of a block."""
+    """Returns the times of one repetition of a block."""
     forward = sum_work(build_operators(templates, shard, widths), machine)
     backward = sum_work(build_operators(templates, shard, widths, backward=True), machine)
     if workload.recomputation in WHOLE_BLOCKS:

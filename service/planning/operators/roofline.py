@@ -1,4 +1,4 @@
-"""Both limits of a device, and which of them sets a time (Williams, Waterman and Patterson 2009)."""
+"""Compute and memory limits of a device, and the one that sets a time (Williams et al. 2009)."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class TimeBound(StrEnum):
     MEMORY = "memory"
     COMMUNICATION = "communication"
     WAITING = "waiting"
-    """Devices wait for each other: stages of a pipeline, the slowest of all."""
+    """Devices wait for each other: stages of a pipeline, or for the slowest of all."""
     HOST = "host"
 
 
@@ -29,7 +29,7 @@ class TimedPhase(NamedTuple):
 
 
 class RooflineTime(NamedTuple):
-    """Time at the peak rate, time at the peak bandwidth, in seconds, and which of them counts."""
+    """Seconds at the peak rate and at the peak bandwidth, and the limit that sets the time."""
 
     compute_seconds: float
     memory_seconds: float
@@ -37,17 +37,17 @@ class RooflineTime(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The longer of the two."""
+        """Longer of the two."""
         return max(self.compute_seconds, self.memory_seconds)
 
 
 def arithmetic_intensity(flops: float, moved_bytes: float) -> float:
-    """FLOP per byte moved."""
+    """Returns the FLOP per byte moved."""
     return flops / moved_bytes
 
 
 def ridge_point(peak_flops_per_second: float, bandwidth_bytes_per_second: float) -> float:
-    """Intensity in FLOP/byte above which a kernel is bound by compute."""
+    """Returns the intensity in FLOP/byte above which a kernel is bound by compute."""
     return peak_flops_per_second / bandwidth_bytes_per_second
 
 
@@ -58,7 +58,7 @@ def compute_roofline(
     peak_flops_per_second: float,
     bandwidth_bytes_per_second: float,
 ) -> RooflineTime:
-    """Times of one piece of work against both limits of a device; below the ridge memory binds."""
+    """Returns the times of one piece of work against both limits; below the ridge memory binds."""
     ridge = ridge_point(peak_flops_per_second, bandwidth_bytes_per_second)
     return RooflineTime(
         compute_seconds=flops / peak_flops_per_second,
@@ -70,8 +70,8 @@ def compute_roofline(
 class RooflinePoint(NamedTuple):
     """One operator under the roof: FLOPs and bytes of a pass, and rates in FLOP/s.
 
-    ``intensity`` is in FLOP/byte, ``attainable`` what the data sheet allows at it, ``achieved`` what the
-    operator's estimated time amounts to.
+    ``intensity`` is in FLOP/byte, ``attainable_flops_per_second`` the rate that the data sheet allows at it,
+    ``achieved_flops_per_second`` the rate of the operator's estimated time.
     """
 
     name: str
@@ -85,7 +85,7 @@ class RooflinePoint(NamedTuple):
 
 
 def roofline_point(operator: OperatorWork, machine: DeviceMachine) -> RooflinePoint:
-    """Where ``operator`` stands under the roof of ``machine``; for one layout, not for arrays of them."""
+    """Returns the position of ``operator`` under the roof of ``machine``; for one layout, not for arrays."""
     time = operator_seconds(operator, machine)
     intensity = operator.flops / operator.moved_bytes
     peak = machine.peak_flops_per_second[operator.number_format]

@@ -1,7 +1,7 @@
-"""Operators of what is no decoder of tokens: each layer over the positions that a sample has there.
+"""Operators of models that do not decode tokens: each layer over the positions of a sample there.
 
-Images, videos, spectrograms and features go through blocks that change their grid; ``positions`` says how
-many positions enter and leave each layer. Tensor and context parallelism divide these layers as those of a
+Images, videos, spectrograms and features go through blocks that change their grid; ``positions`` gives the
+positions that enter and leave each layer. Tensor and context parallelism divide these layers like those of a
 decoder.
 """
 
@@ -23,7 +23,7 @@ from service.planning.workload import WHOLE_BLOCKS, Recomputation
 
 
 class SampleStage(NamedTuple):
-    """Operators over the same positions: ``instances`` a sample, such as the images in it."""
+    """Operators over the same positions; ``instances`` per sample, such as the images in it."""
 
     positions: LayerPositions
     instances: int
@@ -31,20 +31,20 @@ class SampleStage(NamedTuple):
 
 
 class SampleOperators(NamedTuple):
-    """What one sample goes through; worked out once for an architecture, a sample and a choice of kernels."""
+    """Operators of one sample, derived once for an architecture, a sample and a choice of kernels."""
 
     blocks: tuple[tuple[SampleStage, ...], ...]
-    """Of one repetition of each block, in order."""
+    """Operators of one repetition of each block, in order."""
     repeats: tuple[int, ...]
     heads: tuple[tuple[float, float, float], ...]
-    """Rows a sample, columns and depth of each head."""
+    """Rows per sample, columns and depth of each head."""
 
 
 @lru_cache(maxsize=256)
 def build_sample_operators(
     architecture: Architecture, sample: SampleShape, choice: KernelChoice
 ) -> SampleOperators:
-    """The layers of ``architecture`` by the positions they run over, equal ones of a block together.
+    """Returns the layers of ``architecture`` by the positions they run over, equal ones of a block together.
 
     Raises :class:`PlanningError` as :func:`block_positions` does.
     """
@@ -102,7 +102,7 @@ def block_operators(
     *,
     backward: bool = False,
 ) -> Iterator[OperatorWork]:
-    """The operators of one repetition of a block over ``samples`` samples on one device."""
+    """Yields the operators of one repetition of a block over ``samples`` samples on one device."""
     for station in stations:
         yield from build_operators(
             station.templates, _build_shard(station, samples, layout), widths, backward=backward
@@ -112,7 +112,7 @@ def block_operators(
 def sample_head_operators(
     work: SampleOperators, samples: float, layout: Parallelism, widths: PassFormats, *, backward: bool = False
 ) -> Iterator[OperatorWork]:
-    """The heads over ``samples`` samples, in the format of the activations."""
+    """Yields the heads over ``samples`` samples, in the format of the activations."""
     for rows, columns, depth in work.heads:
         m, n, k = samples * rows, columns / layout.tensor, depth
         shapes = [("head_input_gradient", (m, k, n)), ("head_weight_gradient", (k, n, m))]
@@ -130,7 +130,10 @@ def block_sample_times(
     machine: DeviceMachine,
     recomputation: Recomputation = Recomputation.NONE,
 ) -> BlockTimes:
-    """Times of one repetition of a block over ``samples`` samples; whole blocks may be run again."""
+    """Returns the times of one repetition of a block over ``samples`` samples.
+
+    Whole blocks may be recomputed.
+    """
     stations = tuple(stations)
     forward = sum_work(block_operators(stations, samples, layout, widths), machine)
     backward = sum_work(block_operators(stations, samples, layout, widths, backward=True), machine)

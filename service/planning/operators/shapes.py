@@ -1,11 +1,11 @@
-"""Templates of operators with the shapes that a layout leaves of them on one device.
+"""Operators of templates, with the shapes that a layout gives them on one device.
 
-Tensor parallelism cuts columns or depth of matrices and the heads of attention (Shoeybi et al. 2019),
-sequence parallelism what stands between them (Korthikanti et al. 2022), context parallelism the positions of
-a sequence (each device meets all keys in turn, the causal half spread evenly), expert parallelism the experts
-(each device meets the tokens of its whole group). A fused attention kernel executes 2 products forward and 5
-backward, as it computes the scores again (Dao 2023, section 3.2), and skips what a causal mask hides; the
-standard one multiplies the whole score matrix.
+Tensor parallelism splits columns or depth of matrices and the heads of attention (Shoeybi et al. 2019),
+sequence parallelism the operators between them (Korthikanti et al. 2022), context parallelism the positions
+of a sequence (each device meets all keys in turn, the causal half spread evenly), expert parallelism the
+experts (each device meets the tokens of its whole group). A fused attention kernel executes 2 products
+forward and 5 backward, as it recomputes the scores (Dao 2023, section 3.2), and skips masked ones; the
+standard kernel multiplies the whole score matrix.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,11 +42,11 @@ _GEMM, _GROUPED, _MEMORY, _GATHER = (
 
 
 class DeviceShard(NamedTuple):
-    """What one device has of a micro-batch: its positions, and how the layout cuts the layers.
+    """One device's part of a micro-batch: its positions, and the split of the layers by the layout.
 
     ``tokens`` are positions on the device, ``sequence_length`` those of a whole sequence, ``seen`` those that
-    an attention reads: its own, or those of another sequence too. ``leaving`` is positions behind a layer
-    over those in front, ``samples`` how many sequences the device has. ``shared`` is the tensor-parallel
+    an attention reads: its own, or those of another sequence too. ``leaving`` is positions after a layer over
+    those before it, ``samples`` the number of sequences on the device. ``shared`` is the tensor-parallel
     degree under sequence parallelism, else 1.
     """
 
@@ -62,7 +62,7 @@ class DeviceShard(NamedTuple):
 
 
 def build_shard(micro_batch_size: float, sequence_length: float, layout: Parallelism) -> DeviceShard:
-    """The positions of ``micro_batch_size`` sequences on a device of ``layout``."""
+    """Returns the positions of ``micro_batch_size`` sequences on a device of ``layout``."""
     return DeviceShard(
         tokens=micro_batch_size * sequence_length / layout.context,
         sequence_length=sequence_length,
@@ -76,16 +76,16 @@ def build_shard(micro_batch_size: float, sequence_length: float, layout: Paralle
 
 
 class PassFormats(NamedTuple):
-    """Formats of a pass: how matrices and attention are multiplied, and bytes of an element of each."""
+    """Formats of a pass: number formats of matrices and attention, and bytes of an element of each."""
 
     matrix: NumberFormat
     wide: NumberFormat
-    """Of attention and of the head, which no FP8 recipe narrows."""
+    """Format of attention and of the head, which no FP8 recipe narrows."""
     element: float
     operand: float
     gradient: float
     cast: float = 0.0
-    """Bytes moved to scale and store an element of an operand in FP8, as it is and transposed."""
+    """Bytes moved to scale and store an element of an operand in FP8, plain and transposed."""
     packed: float = 0.0
     """Bytes of a frozen weight that is unpacked before it is multiplied, else 0."""
     master: float = 0.0
@@ -102,9 +102,9 @@ def build_widths(
     casts: bool = False,
     weight_uses: float = 1.0,
 ) -> PassFormats:
-    """Widths under ``recipe`` on a device that multiplies in ``compute``.
+    """Returns the widths under ``recipe`` on a device that multiplies in ``compute``.
 
-    ``packed`` is the width of a quantised base; ``casts`` says that each device narrows whole weights.
+    ``packed`` is the width of a quantised base; ``casts`` is true if each device narrows whole weights.
     """
     element = ELEMENT_BYTES[recipe.activations]
     low = recipe.low if compute in (NumberFormat.FP8, NumberFormat.FP4) else None
@@ -134,7 +134,7 @@ def build_gemm(
     kind: OperatorKind = OperatorKind.GEMM,
     deviations: float = 0.0,
 ) -> OperatorWork:
-    """``kernels`` launches of ``batch`` multiplications of rows, columns and depth, all moved once."""
+    """Builds ``kernels`` launches of ``batch`` multiplications of rows, columns and depth, all moved once."""
     rows, columns, depth = shape
     each = batch * kernels
     area = rows * columns
@@ -154,7 +154,7 @@ def build_gemm(
 
 
 def _compute_matrix_shape(template: MatrixTemplate, shard: DeviceShard) -> tuple[float, float, float]:
-    """Rows, columns and depth of a matrix on one device."""
+    """Returns rows, columns and depth of a matrix on one device."""
     rows, columns, depth = shard.tokens, template.columns, template.depth
     if template.rows_of == "context":
         rows = shard.tokens * shard.seen / shard.sequence_length
@@ -170,7 +170,7 @@ def _compute_matrix_shape(template: MatrixTemplate, shard: DeviceShard) -> tuple
 
 
 def _compute_expert_shape(template: ExpertsTemplate, shard: DeviceShard) -> tuple[float, float, float, float]:
-    """Rows of one expert, columns and depth, and the experts of one device."""
+    """Returns rows of one expert, columns and depth, and the experts of one device."""
     rows = shard.tokens * shard.expert * template.chosen / template.experts
     batch = template.experts / shard.expert
     if template.inward:
@@ -179,16 +179,16 @@ def _compute_expert_shape(template: ExpertsTemplate, shard: DeviceShard) -> tupl
 
 
 def busiest_deviations(experts: float, degree: float) -> float:
-    """How far the busiest of ``degree`` devices lies above the mean, in standard deviations of one expert.
+    """Returns the excess of the busiest of ``degree`` devices over the mean, in deviations of one expert.
 
-    The mean of experts / degree independent experts deviates by the root of their number less; the largest of
+    The mean of experts / degree independent experts deviates less by the root of their number; the largest of
     n normal figures lies near sqrt(2 ln n) deviations above their mean.
     """
     return square_root(2.0 * natural_log(degree) * degree / experts)
 
 
 class _ElementwiseTraffic:
-    """What the matrices of a pass move beside multiplying: casts to FP8, unpacked and narrowed weights."""
+    """Traffic of a pass's matrices beside multiplying: casts to FP8, unpacked and narrowed weights."""
 
     def __init__(self, widths: PassFormats) -> None:
         self.widths = widths
@@ -196,7 +196,7 @@ class _ElementwiseTraffic:
         self.casts = self.unpacks = 0.0
 
     def add(self, template: MatrixTemplate | ExpertsTemplate, inputs: float, weights: float) -> None:
-        """A matrix of ``weights`` elements that multiplies ``inputs`` elements."""
+        """Adds a matrix of ``weights`` elements that multiplies ``inputs`` elements."""
         of, times = self.widths, template.times
         if of.cast and template.trained:
             self.cast += (inputs + weights / of.weight_uses) * of.cast * times
@@ -207,7 +207,7 @@ class _ElementwiseTraffic:
             self.unpacks += times
 
     def list_operators(self) -> Iterator[OperatorWork]:
-        """Both as one operator each."""
+        """Yields casts and unpacking as one operator each."""
         wide = self.widths.wide
         if self.casts:
             yield OperatorWork("casts", OperatorKind.MEMORY, wide, 0.0, self.cast, self.casts)
@@ -237,7 +237,7 @@ def _build_matrix_operators(
     flops = 2.0 * rows * columns * depth * each
     inputs, outputs, weights = rows * depth, rows * columns, depth * columns
     if of.cast or of.packed or of.master:
-        # Weights are unpacked in both passes; those that are trained were narrowed and cast before.
+        # Weights are unpacked in both passes; trained ones were narrowed and cast before.
         widened = 0.0 if backward and template.trained else weights * batch
         beside.add(template, (outputs if backward else inputs) * batch, widened)
     if not backward:
@@ -251,20 +251,20 @@ def _build_matrix_operators(
     name, shape = f"{template.name}_input_gradient", (rows, depth, columns)
     yield OperatorWork(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
     if template.trained:
-        # Gradients of micro-batches are added to those that are there.
+        # Gradients of micro-batches are added to the existing ones.
         moved = ((inputs + outputs) * operand + 2.0 * weights * of.gradient) * each
         name, shape = f"{template.name}_weight_gradient", (depth, columns, rows)
         yield OperatorWork(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
 
 
 def _count_heads(template: AttentionTemplate, shard: DeviceShard) -> tuple[float, float]:
-    """Heads of queries and of keys and values on one device."""
+    """Returns the heads of queries and of keys and values on one device."""
     query = template.query_heads / shard.tensor
     return query, larger(template.key_value_heads / shard.tensor, 1.0)
 
 
 def _count_context_tokens(template: AttentionTemplate, shard: DeviceShard) -> tuple[float, float]:
-    """Tokens that a query may see, and those that a kernel multiplies on average."""
+    """Returns the tokens that a query may see, and the mean tokens that a kernel multiplies."""
     length = shard.seen
     window = smaller(length, template.window)
     if not (template.causal and template.flash):
@@ -391,9 +391,9 @@ def _build_scan(
 def _build_convolution(
     template: ConvolutionTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
 ) -> Iterator[OperatorWork]:
-    """An implicit multiplication: positions by channels, as deep as the kernel (Chetlur et al. 2014).
+    """Yields an implicit multiplication: positions by channels, as deep as the kernel (Chetlur et al. 2014).
 
-    The input is read once, not once for each place of the kernel.
+    The input is read once, not once for each position of the kernel.
     """
     behind = shard.tokens * shard.leaving
     inputs, outputs = shard.tokens * template.input_channels, behind * template.output_channels
@@ -425,7 +425,7 @@ def _build_convolution(
 def _build_pairs(
     template: InteractionTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
 ) -> Iterator[OperatorWork]:
-    """All pairs of the vectors of a sample; backward the gradient of both sides at once."""
+    """Yields all pairs of the vectors of a sample; backward the gradient of both sides at once."""
     features, size = template.features, template.size
     shape = (features, size, features) if backward else (features, features, size)
     name = f"{template.name}_gradient" if backward else template.name
@@ -438,7 +438,7 @@ def _build_pairs(
 def _build_lookups(
     template: LookupTemplate, shard: DeviceShard, of: PassFormats, *, backward: bool
 ) -> OperatorWork:
-    """Rows of a table: read and summed; backward their gradients read, added and written."""
+    """Returns the lookup of rows: read and summed; backward their gradients read, added and written."""
     rows = shard.samples * template.lookups * template.times
     passes = 3.0 if backward else 1.0
     return OperatorWork(
@@ -475,7 +475,7 @@ def _build_streamed(
 def build_operators(
     templates: Iterable[OperatorTemplate], shard: DeviceShard, widths: PassFormats, *, backward: bool = False
 ) -> list[OperatorWork]:
-    """The operators of one pass over one micro-batch on one device."""
+    """Returns the operators of one pass over one micro-batch on one device."""
     beside = _ElementwiseTraffic(widths)
     found: list[OperatorWork] = []
     for template in templates:

@@ -1,18 +1,18 @@
 """Seconds of an operator on a device: the longer of compute and memory, and its launches.
 
-A matrix multiplication is cut into tiles of the result, one a multiprocessor at a time. Tiles that the edge
-cuts and places that the last wave leaves idle take time as full ones do (tile and wave quantization: NVIDIA,
-Matrix Multiplication Background User's Guide, section 4), and before a tile multiplies its pipeline fills,
-as if it were some elements deeper. What the power limit sustains is a second ceiling, not a factor: a kernel
-that leaves places idle draws less, so its clock does not fall. Few tiles of a deep product are divided along
-the depth, each part on a multiprocessor of its own (split-k).
+A matrix multiplication is split into tiles of the result, one per multiprocessor at a time. Tiles that the
+edge cuts and places that the last wave leaves idle take as long as full ones (tile and wave quantization:
+NVIDIA, Matrix Multiplication Background User's Guide, section 4), and before a tile multiplies its pipeline
+fills, as if it were some elements deeper. The rate that the power limit sustains is a second ceiling, not a
+factor: a kernel that leaves places idle draws less, so its clock does not fall. Few tiles of a deep product
+are divided along the depth, each part on its own multiprocessor (split-k).
 
     parts   = max(1, min(floor(SM / tiles), floor(k / 1024)))        tiles = ceil(m / tm) ceil(n / tn) batch
     waves   = tiles parts / SM
     rounds  = waves + tail (ceil(waves) - waves)
     seconds = max(2 m n k batch / (share peak), rounds SM 2 tm tn (k / parts + fill / width) / peak)
 
-A tail, a fill and launches of 0 and shares of 1 leave the roofline.
+With a tail, a fill and launches of 0 and shares of 1, this is the roofline.
 """
 
 from typing import NamedTuple
@@ -24,21 +24,24 @@ from service.planning.operators.machine import DeviceMachine
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 
 LEAST_DEPTH = 1024.0
-"""Depth that a part of a divided tile keeps at least."""
+"""Minimum depth of a part of a divided tile."""
 
 
 def wave_rounds(tiles: float, multiprocessors: float, tail: float = 1.0) -> float:
-    """Rounds in which ``multiprocessors`` work off ``tiles``; idle places of the last count by ``tail``."""
+    """Returns the rounds in which ``multiprocessors`` process ``tiles``.
+
+    Idle places of the last count by ``tail``.
+    """
     waves = tiles / multiprocessors
     return waves + tail * (rounded_up(waves) - waves)
 
 
 class MatrixUnit(NamedTuple):
-    """How a device multiplies matrices of one format; figures may be arrays, one entry a matrix."""
+    """Matrix multiplication of a device in one format; figures may be arrays, one entry per matrix."""
 
     peak_flops_per_second: float
     share: float
-    """Of the peak, that a large multiplication sustains."""
+    """Share of the peak that a large multiplication sustains."""
     filling: float
     """Elements of depth in which a tile's pipeline fills."""
     tile_rows: float
@@ -48,7 +51,7 @@ class MatrixUnit(NamedTuple):
 
 
 def get_multipliers(machine: DeviceMachine, number_format: NumberFormat) -> MatrixUnit:
-    """Those of ``machine`` for ``number_format``."""
+    """Returns the matrix unit of ``machine`` for ``number_format``."""
     rates, facts = machine.rates, machine.facts
     return MatrixUnit(
         machine.peak_flops_per_second[number_format],
@@ -62,7 +65,7 @@ def get_multipliers(machine: DeviceMachine, number_format: NumberFormat) -> Matr
 
 
 def tiled_seconds(rows: float, columns: float, depth: float, batch: float, by: MatrixUnit) -> float:
-    """Seconds of ``batch`` equal multiplications, as the module's formula has it."""
+    """Returns the seconds of ``batch`` equal multiplications by the module's formula."""
     tiles = rounded_up(rows / by.tile_rows) * rounded_up(columns / by.tile_columns) * batch
     parts = larger(1.0, smaller(rounded_down(by.units / tiles), rounded_down(depth / LEAST_DEPTH)))
     rounds = wave_rounds(tiles * parts, by.units, by.tail)
@@ -80,7 +83,7 @@ def matrix_seconds(
     machine: DeviceMachine,
     number_format: NumberFormat,
 ) -> float:
-    """Seconds in which the multipliers of ``machine`` work on ``batch`` equal multiplications."""
+    """Returns the seconds in which ``machine`` computes ``batch`` equal multiplications."""
     return tiled_seconds(rows, columns, depth, batch, get_multipliers(machine, number_format))
 
 
@@ -109,7 +112,7 @@ _ATTENTION = OperatorKind.ATTENTION
 
 
 def operator_seconds(operator: OperatorWork, machine: DeviceMachine) -> OperatorTime:
-    """Seconds of ``operator`` on ``machine`` against compute and memory, and of its launches."""
+    """Returns the seconds of ``operator`` on ``machine`` against compute and memory, and of its launches."""
     rates, kind = machine.rates, operator.kind
     launch = operator.kernels * rates.kernel_seconds
     memory = operator.moved_bytes / (machine.bandwidth_bytes_per_second * rates.bandwidth)

@@ -1,1 +1,1 @@
-"""Failures of devices, checkpoints and what both cost in time."""
+"""Failures of devices, checkpoints, and the time that both cost."""

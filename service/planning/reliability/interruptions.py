@@ -1,4 +1,4 @@
-"""Checkpoints, failures, and the share of its time that a run makes progress in.
+"""Checkpoints, failures, and the goodput of a run.
 
 Failures are a Poisson process: a run on n devices fails n times as often as one on a single device. Optimal
 interval: Young 1974 (first order), Daly 2006 (higher order). Expected duration: the complete cost function of
@@ -18,10 +18,10 @@ from service.planning.workload import AdaptationKind, TrainingWorkload
 
 
 def checkpoint_bytes(profile: ModelProfile, workload: TrainingWorkload) -> float:
-    """Bytes of a checkpoint that training resumes from: trained weights, their master copy, optimizer states.
+    """Returns the bytes of a checkpoint to resume from: trained weights, master copy, optimizer states.
 
-    Once for the whole model, whatever the layout: 14 bytes a parameter for Adam in mixed precision. Frozen
-    weights and gradients are not saved; a moving average of the weights is.
+    They count once for the whole model, whatever the layout: 14 bytes a parameter for Adam in mixed
+    precision. Frozen weights and gradients are not saved; a moving average of the weights is.
     """
     state = compute_unsharded_state(profile, workload, Parallelism(), 0)
     trained, weights = float(profile.parameter_count), state.weights
@@ -33,12 +33,12 @@ def checkpoint_bytes(profile: ModelProfile, workload: TrainingWorkload) -> float
 
 
 def young_interval_seconds(stall_seconds: float, mtbf_seconds: float) -> float:
-    """Time of progress between checkpoints that loses least, to first order (Young 1974)."""
+    """Returns the interval between checkpoints that loses least time, to first order (Young 1974)."""
     return square_root(2.0 * stall_seconds * mtbf_seconds)
 
 
 def daly_interval_seconds(stall_seconds: float, mtbf_seconds: float) -> float:
-    """The same to higher order (Daly 2006, equation 37), the checkpoint not counted.
+    """Returns the interval to higher order (Daly 2006, equation 37), without the checkpoint itself.
 
     sqrt(2 d M) (1 + x / 3 + x^2 / 9) - d with x = sqrt(d / 2 M), for d < 2 M; M from there on.
     """
@@ -50,7 +50,7 @@ def daly_interval_seconds(stall_seconds: float, mtbf_seconds: float) -> float:
 
 
 def system_mtbf(*components: tuple[float, float]) -> float:
-    """Mean time between failures of all components, each a count and the mean time of one of them.
+    """Returns the mean time between failures of all components, each a count and the mean time of one.
 
     The system fails when any of them does: rates add up. In the unit of the components' times.
     """
@@ -58,17 +58,17 @@ def system_mtbf(*components: tuple[float, float]) -> float:
 
 
 def failure_probability(duration: float, mtbf: float) -> float:
-    """Probability of at least one failure within ``duration``, in the same unit as ``mtbf``."""
+    """Returns the probability of at least one failure within ``duration``, in the unit of ``mtbf``."""
     return -exponential_growth(-duration / mtbf)
 
 
 class RecoveryCosts(NamedTuple):
-    """What checkpoints and failures cost.
+    """Cost of checkpoints and failures, in seconds.
 
-    ``interval`` is progress from one checkpoint to the next, ``stall`` what each of them stops training for,
-    ``mtbf`` the mean time between failures of the whole cluster, None where nothing fails; ``restart`` the
-    time from a failure until training goes on, and ``unsaved`` the work beyond the interval that a failure
-    loses because the last checkpoint was still being written in the background.
+    ``interval`` is progress from one checkpoint to the next, ``stall`` the time that each of them stops
+    training, ``mtbf`` the mean time between failures of the whole cluster, None where nothing fails;
+    ``restart`` is the time from a failure until training continues, and ``unsaved`` the work beyond the
+    interval that a failure loses because the last checkpoint was still being written in the background.
     """
 
     interval: float
@@ -79,14 +79,14 @@ class RecoveryCosts(NamedTuple):
 
 
 class ElapsedTime(NamedTuple):
-    """Expected time of a run by what it is spent on; the parts add up."""
+    """Expected time of a run by cause; the parts add up."""
 
     productive: float
     checkpoints: float
     lost_work: float
     restarts: float
     failures: float
-    """Expected number of them."""
+    """Expected number of failures."""
 
     @property
     def total(self) -> float:
@@ -95,11 +95,11 @@ class ElapsedTime(NamedTuple):
 
 
 def estimate_elapsed_time(productive_seconds: float, recovery: RecoveryCosts) -> ElapsedTime:
-    """Expected time of a run that needs ``productive_seconds`` of progress.
+    """Returns the expected time of a run that needs ``productive_seconds`` of progress.
 
-    M e^(R / M) (e^((tau + d) / M) - 1) T / tau (Daly 2006), what is unsaved being worked off
-    like a longer restart. Of that, failures are the total over M, and a restart, which may fail in turn,
-    takes M (1 - e^(-R / M)) on average.
+    M e^(R / M) (e^((tau + d) / M) - 1) T / tau (Daly 2006), where unsaved work is redone like a longer
+    restart. Failures are the total over M, and a restart, which may fail in turn, takes M (1 - e^(-R / M)) on
+    average.
     """
     interval, stall, mtbf, restart, unsaved = recovery
     segments = productive_seconds / interval
@@ -121,5 +121,5 @@ def estimate_elapsed_time(productive_seconds: float, recovery: RecoveryCosts) ->
 
 
 def compute_goodput(recovery: RecoveryCosts) -> float:
-    """Share of the elapsed time that ends up as progress, above 0 and at most 1."""
+    """Returns the share of the elapsed time that is progress, above 0 and at most 1."""
     return 1.0 / estimate_elapsed_time(1.0, recovery).total

@@ -1,1 +1,1 @@
-"""When runs start: by device, by price and by carbon."""
+"""Start times of runs: by device, by price and by carbon."""

@@ -1,26 +1,25 @@
-"""Which tasks run where and when, on pools of devices and within a budget.
+"""Schedule of tasks on pools of devices, within a budget.
 
-A task runs in one of its modes, without a break: so many devices of one pool for so many seconds, at a
-cost that does not depend on when it starts. With ``x_t`` the mode and ``s_t`` the start of each task that
-is placed
+A task runs in one of its modes, without a break: a number of devices of one pool for a number of seconds, at
+a cost that does not depend on its start. With ``x_t`` the mode and ``s_t`` the start of each placed task
 
     devices    sum of devices of x_t over s_t <= u < s_t + seconds of x_t  <=  capacity, of each pool at any u
     window     earliest_t <= s_t,  s_t + seconds of x_t <= latest_t
     budget     sum of costs of x_t <= budget
 
-Of all such schedules the best places most tasks of the first priority, of these most of the second and so
-on; of these it has the least cost, then the least flow (sum of s_t + seconds - earliest_t), or the other
-way round.
+Of all such schedules the best places most tasks of the first priority, of these most of the second and so on;
+of these it has the least cost, then the least flow (sum of s_t + seconds - earliest_t), or the other way
+round.
 
-**Exact**: depth-first over modes, task by task, by branch and bound. Given the modes, pools are apart,
-and each is a question of order: no task of a schedule with the least flow can start earlier with the
-others as they are (it is *active*), and every active schedule comes of placing tasks in the order of
-their starts, each as early as those before it leave room (serial generation; Kolisch 1996, Sprecher,
-Kolisch and Drexl 1995). What is cut off: sets of modes that a pool cannot hold, a bound on what can still
-be placed, and a bound on the figure of the goal.
+**Exact**: depth-first over modes, task by task, by branch and bound. Given the modes, pools are independent,
+and each is a question of order: no task of a schedule with the least flow can start earlier while the others
+stay (it is *active*), and every active schedule results from placing tasks in the order of their starts, each
+as early as those before it leave room (serial generation; Kolisch 1996, Sprecher, Kolisch and Drexl 1995).
+Pruned are sets of modes that a pool cannot hold, by a bound on the tasks that can still be placed, and by a
+bound on the figure of the goal.
 
-**Else** the best of list schedules in several orders, improved by moving to the front what was left out,
-with what no schedule can exceed: see :func:`compute_bound`.
+**Otherwise**: the best of list schedules in several orders, improved by moving tasks that were left out to
+the front, with an upper bound of any schedule: see :func:`compute_bound`.
 """
 
 from bisect import insort
@@ -34,13 +33,13 @@ from typing import Literal, NamedTuple
 ScheduleGoal = Literal["cheapest", "earliest"]
 
 MOST_STEPS = 400_000
-"""Looks of the exact search at a pool; beyond them the best schedule that is known is the answer."""
+"""Maximum steps of the exact search; beyond them the best known schedule is the answer."""
 _ROUNDS = 50
-"""Most improvements of a list schedule."""
+"""Maximum improvements of a list schedule."""
 
 
 class TaskMode(NamedTuple):
-    """A way to run a task: ``devices`` of a pool, by place, for ``seconds``, at a ``cost``."""
+    """A way to run a task: ``devices`` of a pool, by index, for ``seconds``, at a ``cost``."""
 
     pool: int
     devices: int
@@ -49,7 +48,7 @@ class TaskMode(NamedTuple):
 
 
 class FleetTask(NamedTuple):
-    """What is to run in one of its modes from ``earliest`` to ``latest``, in seconds; priority 1 is first."""
+    """A task to run in one of its modes from ``earliest`` to ``latest``, in seconds; priority 1 is first."""
 
     priority: int
     earliest: int
@@ -58,7 +57,7 @@ class FleetTask(NamedTuple):
 
 
 class FleetDevices(NamedTuple):
-    """Devices of each pool, the most that all may cost, and which of equally full schedules is better."""
+    """Devices of each pool, the maximum total cost, and the goal that ranks equally full schedules."""
 
     capacities: tuple[int, ...]
     budget: Decimal | None
@@ -66,7 +65,7 @@ class FleetDevices(NamedTuple):
 
 
 class PlacedTask(NamedTuple):
-    """A task, by place, in one of its modes from a start in seconds."""
+    """A task, by index, in one of its modes from a start in seconds."""
 
     task: int
     mode: TaskMode
@@ -74,12 +73,12 @@ class PlacedTask(NamedTuple):
 
     @property
     def end(self) -> int:
-        """When it has run."""
+        """End of the task in seconds."""
         return self.start + self.mode.seconds
 
 
 class ScheduleBound(NamedTuple):
-    """What no schedule exceeds: tasks placed, by priority and in all; the least figure of those placed."""
+    """Bounds of any schedule: placed tasks, by priority and in all; the least figure of the placed ones."""
 
     most_placed: Mapping[int, int]
     most_in_all: int
@@ -87,7 +86,7 @@ class ScheduleBound(NamedTuple):
 
 
 class FleetSchedule(NamedTuple):
-    """Tasks by start, whether no schedule is better, and a bound where that is not known."""
+    """Tasks by start, whether the schedule is proven optimal, and its bound."""
 
     placed: tuple[PlacedTask, ...]
     is_optimal: bool
@@ -104,7 +103,7 @@ class _PoolItem(NamedTuple):
 
 
 class _ScheduleValue(NamedTuple):
-    """How good a schedule is; less is better."""
+    """Value of a schedule; less is better."""
 
     missing: tuple[int, ...]
     first: Decimal
@@ -112,7 +111,7 @@ class _ScheduleValue(NamedTuple):
 
 
 class _ExhaustedError(Exception):
-    """The exact search has taken all its steps."""
+    """The exact search has used all of its steps."""
 
 
 def find_schedule(
@@ -122,9 +121,9 @@ def find_schedule(
     *,
     between: Callable[[], object] = object,
 ) -> FleetSchedule:
-    """The best schedule, or the best that is known after ``most_steps``; the same for the same question.
+    """Returns the best schedule, or the best known after ``most_steps``; the result is deterministic.
 
-    ``between`` is called between steps of the search; what it raises ends it.
+    ``between`` is called between steps of the search; an exception that it raises ends the search.
     """
     tasks = [task._replace(modes=tuple(_list_feasible_modes(task, fleet))) for task in tasks]
     search = _ScheduleSearch(tasks, fleet, most_steps, between)
@@ -143,7 +142,7 @@ def find_schedule(
 def find_earliest_start(
     placed: Iterable[PlacedTask], capacity: int, mode: TaskMode, earliest: int, latest: int | None = None
 ) -> int | None:
-    """The first start in seconds at which ``mode`` has room beside ``placed``, all of its pool.
+    """Returns the first start in seconds at which ``mode`` has room beside ``placed``, all of its pool.
 
     None where it takes more than the pool has, or ends after ``latest``.
     """
@@ -156,16 +155,16 @@ def find_earliest_start(
             return None
         if find_peak_devices(others, start, start + mode.seconds) + mode.devices <= capacity:
             return start
-    raise AssertionError  # behind the last end all is free
+    raise AssertionError  # after the last end all devices are free
 
 
 def find_least_capacity(
     placed: Iterable[PlacedTask], mode: TaskMode, earliest: int, latest: int
 ) -> int | None:
-    """The least devices of a pool with which ``mode`` has room beside ``placed``, wherever in its window.
+    """Returns the least devices of a pool with which ``mode`` has room beside ``placed``, within its window.
 
-    None where it takes longer than the window. What runs beside it changes with its start only where one of
-    the others begins or ends.
+    None where it takes longer than the window. The tasks beside it change with its start only where one of
+    them begins or ends.
     """
     others = list(placed)
     last = latest - mode.seconds
@@ -177,7 +176,7 @@ def find_least_capacity(
 
 
 def find_peak_devices(placed: Iterable[PlacedTask], start: int, end: int) -> int:
-    """Most devices that are taken at a time between two moments."""
+    """Returns the most devices in use at a time between two moments."""
     during = [one for one in placed if one.start < end and one.end > start]
     moments = {start, *(one.start for one in during if one.start > start)}
     taken = (sum(one.mode.devices for one in during if one.start <= moment < one.end) for moment in moments)
@@ -185,13 +184,13 @@ def find_peak_devices(placed: Iterable[PlacedTask], start: int, end: int) -> int
 
 
 def compute_bound(tasks: Sequence[FleetTask], fleet: FleetDevices, placed: Sequence[int]) -> ScheduleBound:
-    """What no schedule exceeds: most tasks of each priority, and for the same tasks the least cost or flow.
+    """Returns bounds of any schedule: most tasks by priority, and the least cost or flow of ``placed``.
 
-    Of the tasks whose windows lie in an interval those that are placed take at most all device-seconds of
-    every pool in it: with ``f_t`` the least share of those of one pool that a mode of task ``t`` takes,
-    ``sum f_t <= pools``, so that no more can be placed than the ones with the smallest shares; and within
-    the budget no more than the cheapest. Each priority is counted as if it were alone, then all of them;
-    modes are those in which a task runs if it is alone.
+    The placed tasks whose windows lie in an interval take at most all device-seconds of every pool in it:
+    with ``f_t`` the least share of the device-seconds of one pool that a mode of task ``t`` takes, ``sum f_t
+    <= pools``, so that no more can be placed than the ones with the smallest shares; and within the budget no
+    more than the cheapest. Each priority is counted separately, then all together; modes are those in which a
+    task runs alone.
     """
     priorities = sorted({task.priority for task in tasks})
     members = [place for place, task in enumerate(tasks) if task.modes]
@@ -232,7 +231,7 @@ def _bound_window_counts(
 
 
 def _list_feasible_modes(task: FleetTask, fleet: FleetDevices) -> list[TaskMode]:
-    """Modes in which a task runs if it is alone, without those that another is no worse than, best first."""
+    """Returns the modes in which a task runs alone, without dominated ones, best first."""
     alone = [
         mode
         for mode in task.modes
@@ -271,7 +270,7 @@ def _evaluate_schedule(
 
 
 class _ScheduleSearch:
-    """Branch and bound over the modes of tasks; ``best`` is what is known so far."""
+    """Branch and bound over the modes of tasks; ``best`` is the best known schedule."""
 
     def __init__(
         self, tasks: Sequence[FleetTask], fleet: FleetDevices, most_steps: int, between: Callable[[], object]
@@ -286,13 +285,13 @@ class _ScheduleSearch:
         self._known: dict[tuple[int, tuple[_PoolItem, ...]], tuple[int, ...] | None] = {}
 
     def update_best(self, placed: list[PlacedTask]) -> None:
-        """Take a schedule over where it is better than the one that is known."""
+        """Stores a schedule if it is better than the known one."""
         value = _evaluate_schedule(placed, self.tasks, self.fleet.goal)
         if value < self.value:
             self.best, self.value = placed, value
 
     def search_all(self) -> bool:
-        """Whether all schedules were looked at within the steps."""
+        """Returns true if all schedules were evaluated within the steps."""
         try:
             self._descend_branches(0, {})
         except _ExhaustedError:
@@ -322,7 +321,10 @@ class _ScheduleSearch:
             self._descend_branches(depth + 1, chosen if mode is None else {**chosen, place: mode})
 
     def _list_branches(self, depth: int, chosen: Mapping[int, TaskMode]) -> Iterator[TaskMode | None]:
-        """Modes, then none. Of equal tasks a later one takes no earlier branch: they could be exchanged."""
+        """Yields modes, then None.
+
+        A later one of equal tasks takes no earlier branch, as they are exchangeable.
+        """
         place = self.order[depth]
         modes: list[TaskMode | None] = [*self.tasks[place].modes, None]
         if depth and self.tasks[self.order[depth - 1]] == self.tasks[place]:
@@ -333,7 +335,7 @@ class _ScheduleSearch:
                 yield mode
 
     def _schedule_pool(self, chosen: Mapping[int, TaskMode], pool: int) -> list[PlacedTask] | None:
-        """The schedule of the chosen modes of a pool with the least flow; None where it cannot hold them."""
+        """Returns the least-flow schedule of the chosen modes of a pool; None where it cannot hold them."""
         self._count_step()
         members = sorted(
             (
@@ -353,11 +355,11 @@ class _ScheduleSearch:
         return [PlacedTask(place, chosen[place], start) for (_, place), start in found]
 
     def _can_improve(self, depth: int, chosen: Mapping[int, TaskMode], placed: Sequence[PlacedTask]) -> bool:
-        """Whether a schedule of these and of tasks that are still open can be better than the known one.
+        """Returns true if a schedule with these and with open tasks can be better than the known one.
 
-        Tasks that are open are counted where one of their modes has room beside what is chosen, and by
-        priority while the cheapest of them keep to the budget. The least figures of as many are added:
-        they hold against a schedule of as many tasks, and one of fewer is worse.
+        Open tasks count where one of their modes has room beside the chosen ones, and by priority while the
+        cheapest of them fit the budget. The least figures of as many are added: they bound a schedule of as
+        many tasks, and one of fewer is worse.
         """
         value = _evaluate_schedule(placed, self.tasks, self.fleet.goal)
         spent = sum((one.mode.cost for one in placed), Decimal(0))
@@ -373,7 +375,7 @@ class _ScheduleSearch:
         return _ScheduleValue(tuple(missing), first, second) < self.value
 
     def _list_fitting_modes(self, place: int, chosen: Mapping[int, TaskMode]) -> list[TaskMode]:
-        """Modes of an open task that each pool can hold beside what is chosen."""
+        """Returns the modes of an open task that each pool can hold beside the chosen ones."""
         return [
             mode
             for mode in self.tasks[place].modes
@@ -384,7 +386,10 @@ class _ScheduleSearch:
 def _list_affordable_priorities(
     left: Decimal | None, open_modes: Mapping[int, Sequence[TaskMode]], tasks: Sequence[FleetTask]
 ) -> Iterator[int]:
-    """The priority of each open task that is placed at most: the cheapest that keep to what is left."""
+    """Yields the priority of each open task that can be placed.
+
+    The cheapest that fit the remaining budget.
+    """
     costs = sorted(
         (tasks[place].priority, min(mode.cost for mode in modes))
         for place, modes in open_modes.items()
@@ -399,7 +404,7 @@ def _list_affordable_priorities(
 
 
 def _find_least_figures(modes: Iterable[TaskMode], goal: ScheduleGoal) -> tuple[Decimal, Decimal]:
-    """The least of both figures that a task takes, each in a mode of its own."""
+    """Returns the least of both figures of a task, each over all modes."""
     firsts, seconds = zip(*(_order_figures(mode, goal) for mode in modes), strict=True)
     return min(firsts), min(seconds)
 
@@ -407,10 +412,10 @@ def _find_least_figures(modes: Iterable[TaskMode], goal: ScheduleGoal) -> tuple[
 def find_least_starts(
     items: Sequence[_PoolItem], capacity: int, step: Callable[[], None]
 ) -> tuple[int, ...] | None:
-    """Starts of all ``items`` on one pool with the least sum; None where they do not all fit their windows.
+    """Returns the starts of all ``items`` on one pool with the least sum; None if they do not all fit.
 
-    Placed in the order of their starts, what runs already only ends: each has room from the moment on at
-    which enough has ended. ``step`` is called for every node.
+    In the order of their starts, running items only end: each item has room from the moment at
+    which enough of them have ended. ``step`` is called for every node.
     """
     best: tuple[int, ...] | None = None
     least = 0
@@ -429,7 +434,8 @@ def find_least_starts(
             return
         if best is not None and total + sum(first.values()) >= least:
             return
-        # What begins after another could have run in full before it leaves that one a place to move to.
+        # An item that starts after another could have run in full before it leaves that one a place to move
+        # to.
         soonest = min(first[number] + items[number].seconds for number in left)
         for number in sorted(left, key=lambda number: (first[number], items[number].latest, number)):
             start, is_twin = first[number], number - 1 in first and items[number - 1] == items[number]
@@ -443,7 +449,7 @@ def find_least_starts(
 
 
 def _find_free_moment(item: _PoolItem, running: Sequence[tuple[int, int]], capacity: int, now: int) -> int:
-    """The first moment from ``now`` on at which so much of what runs has ended that the item has room."""
+    """Returns the first moment from ``now`` at which enough running items have ended to leave room."""
     start = max(item.earliest, now)
     taken = sum(devices for end, devices in running if end > start)
     for end, devices in running:
@@ -457,7 +463,7 @@ def _find_free_moment(item: _PoolItem, running: Sequence[tuple[int, int]], capac
 def _build_list_schedule(
     tasks: Sequence[FleetTask], fleet: FleetDevices, between: Callable[[], object]
 ) -> list[PlacedTask]:
-    """The best of list schedules in several orders, then with what was left out moved to the front."""
+    """Returns the best of list schedules in several orders, with left-out tasks moved to the front."""
 
     def schedule_order(order: list[int], way: _SortOrder) -> list[PlacedTask]:
         between()
@@ -526,7 +532,7 @@ def _schedule_in_order(
     way: _SortOrder,
     known: Iterable[PlacedTask] = (),
 ) -> list[PlacedTask]:
-    """Beside what is known each task in turn in the mode that is best by ``way`` of those that have room."""
+    """Places each task in turn beside the known ones, in its best mode by ``way`` of those with room."""
     placed = list(known)
     done, spent = {one.task for one in placed}, sum((one.mode.cost for one in placed), Decimal(0))
     for place in order:

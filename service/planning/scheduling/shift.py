@@ -1,15 +1,15 @@
-"""What if a run began at another time: its bill and its emissions for every start of a window.
+"""Bill of a run for every start of a window.
 
-A bill reads of a load only energies and peaks by charge and group of hours. For a run that is moved along a
+A bill reads only energies and peaks of a load, by charge and group of hours. For a run that is moved along a
 baseline b these are
 
     energy  E_g(s) = sum_i b_i c_gi + sum_j w_j c_g(s+j)             sliding sum       kWh
     peak    P_g(s) = max(max_{i in g} b_i, max_{s+j in g} (b_(s+j) + w_j))   sliding maximum   kW
 
-with w the run's kW, c_gi the hours of interval i within group g. They are worked out for all starts at once;
-the prices are then those of :mod:`service.planning.tariff.billing`, so that a start costs what a bill of it
-says. What no sum or maximum gives (means of several peaks, demand over longer windows, tiers in order of
-time) is read from the load of each start.
+with w the run's kW, c_gi the hours of interval i within group g. They are computed for all starts at once;
+the prices are then those of :mod:`service.planning.tariff.billing`, so that a start costs the same as its
+bill. Figures that no sum or maximum gives (means of several peaks, demand over longer windows, tiers in order
+of time) are read from the load of each start.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,33 +69,33 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_STARTS = 5_000
-"""Most starts that are compared: 52 days of quarters of an hour."""
+"""Maximum number of compared starts: 52 days of quarters of an hour."""
 _SUM, _PAIR, _GROUP = 0.001, 0.004, 0.5
-"""Steps of a pair of a start and an interval of the run, in a sum and in a maximum, and of one of these."""
+"""Steps per pair of a start and an interval of the run, in a sum and in a maximum, and per group."""
 _SHORT = 11
-"""Intervals of a run for whose sums at every place there is a way of its own."""
+"""Intervals of a run up to which sums are computed by correlation."""
 _WINDOW = "/window"
 _CHUNK = 2_000_000
-"""Pairs that are held at a time."""
+"""Number of pairs that are held at a time."""
 
 
 class StartTimes(NamedTuple):
-    """Moments at which a run may begin: ``number`` of them, ``step_minutes`` apart."""
+    """Possible starts of a run: ``number`` moments, ``step_minutes`` apart."""
 
     first: datetime
     step_minutes: int
     number: int
 
     def get_start(self, place: int) -> datetime:
-        """One of them."""
+        """Returns one of the starts."""
         return self.first + place * timedelta(minutes=self.step_minutes)
 
 
 def build_starts(first: datetime, last: datetime, step_minutes: int, interval_minutes: int) -> StartTimes:
-    """Moments from ``first`` to ``last``, both counted.
+    """Builds the starts from ``first`` to ``last``, both included.
 
-    Refuses windows that run back, and steps that are no multiple of the interval or are more than can be
-    compared (SHIFT_WINDOW).
+    Refuses windows that end before they begin, and steps that are no multiple of the interval or yield too
+    many starts (SHIFT_WINDOW).
     """
     if step_minutes % interval_minutes:
         detail = f"a step is a multiple of the interval of {interval_minutes} minutes"
@@ -110,7 +110,7 @@ def build_starts(first: datetime, last: datetime, step_minutes: int, interval_mi
 
 
 def check_shift_length(run: MeteredLoad, starts: StartTimes) -> None:
-    """Refuse a run and a window that together are longer than a load may be (SHIFT_WINDOW)."""
+    """Refuses a run and a window that together are longer than a load may be (SHIFT_WINDOW)."""
     reach = run.kw.size + starts.step_minutes // run.interval_minutes * (starts.number - 1)
     if reach > MOST_CELLS:
         detail = (
@@ -120,26 +120,26 @@ def check_shift_length(run: MeteredLoad, starts: StartTimes) -> None:
 
 
 def estimate_pairs_effort(run: MeteredLoad, starts: StartTimes) -> BillingEffort:
-    """What a sum over the run from every start takes."""
+    """Estimates the effort of a sum over the run from every start."""
     what = f"{starts.number:,} starts x {run.kw.size:,} intervals of the run"
     return BillingEffort((EffortShare(_SUM * starts.number * run.kw.size, what),))
 
 
 def compute_sliding_sums(weights: Floats, kw: Floats, first: int, step: int, count: int) -> Floats:
-    """The sum of ``kw`` times the ``weights`` that it lies on, at each of ``count`` places from ``first``."""
+    """Returns the sums of ``kw`` times the overlapped ``weights``, at ``count`` places from ``first``."""
     reach = weights[first : first + (count - 1) * step + kw.size]
     if (kw == kw[0]).all():
         until = np.concatenate(([0.0], np.cumsum(reach)))
         return (until[kw.size :] - until[: -kw.size])[::step] * float(kw[0])
     if kw.size <= _SHORT:
-        # NumPy adds so few products in another order than a dot product does.
+        # NumPy adds so few products in another order than a dot product.
         found: Floats = np.correlate(reach, kw, "valid")[::step]
         return found
     return np.array([reach[begin : begin + kw.size] @ kw for begin in range(0, count * step, step)])
 
 
 class IntervalOverlap(NamedTuple):
-    """What of a run lies on a stretch of the meter's intervals, by start: rows of a strided view.
+    """Overlap of a run with a stretch of the meter's intervals, by start: rows of a strided view.
 
     Row r is the run's kW on each interval of the stretch at start ``first`` + r, ``outside`` where it draws
     nothing. Only starts whose run touches the stretch have a row.
@@ -152,9 +152,9 @@ class IntervalOverlap(NamedTuple):
 def compute_overlap(
     kw: Floats, place: tuple[int, int, int], begin: int, end: int, outside: float
 ) -> IntervalOverlap:
-    """The run on the intervals from ``begin`` to before ``end``.
+    """Returns the run on the intervals from ``begin`` to before ``end``.
 
-    ``place`` is where the first start lies, the intervals from one to the next, and their number.
+    ``place`` is the interval of the first start, the intervals from one start to the next, and their number.
     """
     first, step, count = place
     # Start s touches the stretch where first + s step < end and first + s step + size > begin.
@@ -173,7 +173,7 @@ def compute_overlap(
 
 
 class _ShiftedMeter:
-    """What the meter reads for every start, by charge; worked out when it is first asked for."""
+    """Readings of the meter for every start, by charge, computed on first use."""
 
     def __init__(self, baseline: SeriesMeter, kw: Floats, first: int, step: int, count: int) -> None:
         self.baseline = baseline
@@ -187,7 +187,7 @@ class _ShiftedMeter:
         return np.arange(len(cells.starts)) if cells.interval is None else cells.interval
 
     def compute_sums(self, keys: Integers, groups: int) -> Floats:
-        """Energy in kWh by start and group of cells."""
+        """Returns the energy in kWh by start and group of cells."""
         order, bounds = group_cells(keys, groups)
         found = np.empty((self.place[2], groups))
         for group, (begin, end) in enumerate(pairwise(bounds.tolist())):
@@ -195,7 +195,10 @@ class _ShiftedMeter:
         return found
 
     def _compute_cell_sums(self, cells: Integers) -> Floats:
-        """Energy in kWh by start within some cells: of the run only what lies near them is looked at."""
+        """Returns the energy in kWh by start within some cells.
+
+        Only the overlapping part of the run is read.
+        """
         found = np.zeros(self.place[2])
         if not cells.size:
             return found
@@ -209,7 +212,7 @@ class _ShiftedMeter:
         return found
 
     def compute_energy(self, charge: EnergyCharge) -> Floats:
-        """Energy in kWh by start, part and price period."""
+        """Returns the energy in kWh by start, part and price period."""
         kind = self.baseline.compiled.get_energy_kind(charge)
         if kind not in self._sums:
             keys, groups = self.baseline.compiled.get_energy_keys(charge), len(charge.periods)
@@ -228,7 +231,10 @@ class _ShiftedMeter:
     def find_peaks(
         self, periods: Sequence[PricePeriod] | None, span: PeakSpan
     ) -> list[tuple[Floats, Integers]]:
-        """Highest interval and its place by start, for each group of cells; place -1 where it has none."""
+        """Returns the highest interval and its index by start, for each group of cells.
+
+        Index -1 without cells.
+        """
         key = (None if periods is None else self.baseline.compiled.get_hours_id(periods), span)
         if key not in self._peaks:
             order, bounds = self.baseline.compiled.get_demand_groups(periods, span)
@@ -262,7 +268,7 @@ class _ShiftedMeter:
 
 
 class _StartMeter(SeriesMeter):
-    """The meter with the run at one of its starts: what sums and maxima give is not read from the load."""
+    """Meter with the run at one of its starts; sums and maxima are not read from the load."""
 
     def __init__(self, load: MeteredLoad, run: MeteredLoad, moved: _ShiftedMeter, place: int) -> None:
         self._reset_readings(load, moved.baseline.compiled)
@@ -270,12 +276,12 @@ class _StartMeter(SeriesMeter):
 
     @cached_property
     def _kw(self) -> Floats:
-        """Of both loads; worked out only where a charge reads it."""
+        """Mean kW of both loads, computed only where a charge reads it."""
         return add_loads(self.load, self._run).kw
 
     @cached_property
     def findings(self) -> list[BillFinding]:
-        """Those of the first start stand for all."""
+        """Findings of the first start stand for all."""
         return []
 
     def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
@@ -310,13 +316,13 @@ class _StartMeter(SeriesMeter):
 
 
 def uses_interval_peaks(charge: DemandCharge, interval_minutes: int) -> bool:
-    """Whether a charge takes the highest single interval, which a maximum tells."""
+    """Returns true if a charge bills the highest single interval, which a maximum gives."""
     window = charge.window_minutes
     return charge.peaks == 1 and not charge.rolling and (window is None or interval_minutes % window == 0)
 
 
 def _needs_load_series(tariff: Tariff, interval_minutes: int) -> bool:
-    """Whether a charge needs what no sum or maximum gives."""
+    """Returns true if a charge needs figures that no sum or maximum gives."""
     for charge in (charge for revision in tariff.revisions for charge in revision.charges):
         match charge:
             case FixedCharge() | MinimumCharge() | PercentageCharge():
@@ -335,7 +341,7 @@ def _needs_load_series(tariff: Tariff, interval_minutes: int) -> bool:
 def estimate_starts_effort(
     tariff: Tariff, run: MeteredLoad, starts: StartTimes, extent: LoadExtent
 ) -> BillingEffort:
-    """What comparing starts takes at a meter of that extent: pairs of a start and an interval, and bills."""
+    """Estimates the effort of comparing starts: pairs of a start and an interval, and bills."""
     own = estimate_statement_effort(tariff, extent)
     if _needs_load_series(tariff, run.interval_minutes):
         own = own.add(estimate_reading_effort(tariff, extent))
@@ -368,15 +374,15 @@ def compute_start_costs(
     starts: StartTimes,
     count: Callable[[BillingEffort], None] = _check_effort,
 ) -> list[Decimal]:
-    """What the run is billed for each start, not rounded: what it adds to the baseline, or all of it.
+    """Returns the bill of the run for each start, not rounded: its addition to the baseline, or all of it.
 
-    ``run`` is the load of the first start; its shape does not depend on when it is. The same as
-    :func:`service.planning.tariff.allocation.allocate_bill` gives one by one.
-    ``count`` refuses what takes too much.
+    ``run`` is the load of the first start; its shape does not depend on its start. The amounts equal those of
+    :func:`service.planning.tariff.allocation.allocate_bill` for single starts. ``count`` refuses too much
+    effort.
     """
     step = starts.step_minutes // run.interval_minutes
     if point.baseline is None and compute_reach(point.tariff) != TariffReach():
-        # What ties months makes each start a bill of its own span.
+        # Tied months make each start a bill of its own span.
         count(estimate_allocation_effort(point, [run]).scale(starts.number, "starts"))
         loads = (shift_load(run, place * starts.step_minutes) for place in range(starts.number))
         return [allocate_bill(point, [load]).allocations[0].total for load in loads]
@@ -406,7 +412,7 @@ def compute_start_costs(
 
 
 def shift_load(load: MeteredLoad, minutes: int) -> MeteredLoad:
-    """The same load, so much later."""
+    """Returns the load, later by ``minutes``."""
     return load._replace(start=load.start + timedelta(minutes=minutes))
 
 

@@ -1,4 +1,4 @@
-"""Searches the layouts of a workload for the best of each cluster."""
+"""Search of a workload's layouts for the best of each cluster."""
 
 from service.planning.search.bounds import least_block_seconds, least_state_bytes, least_step_seconds
 from service.planning.search.engine import (

@@ -1,6 +1,6 @@
-"""What a layout takes at least, without working it out: a bound that rules it out is a proof.
+"""Lower bounds of a layout's memory and time; a bound that rules a layout out is a proof.
 
-Each function states why no layout takes less than it says.
+Each function states why no layout takes less.
 """
 
 from collections.abc import Iterable
@@ -31,10 +31,10 @@ _MATRICES = frozenset({OperatorKind.GEMM, OperatorKind.GROUPED_GEMM, OperatorKin
 
 
 def least_state_bytes(profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism) -> float:
-    """Bytes of the training state of the first or last stage, whichever holds more.
+    """Returns the bytes of the training state of the first or last stage, whichever holds more.
 
-    A step's memory is its state and, on top, what else is held: the total of a stage is the largest of four
-    moments, of which the end of the backward pass counts all of its state and adds nothing below zero
+    A step's memory is its state plus further memory: the total of a stage is the largest of four moments, of
+    which the end of the backward pass counts all of its state and adds nothing below zero
     (``memory.training``), and the fullest stage is not below any one.
     """
     first = compute_device_state(profile, workload, layout, 0).total
@@ -42,7 +42,7 @@ def least_state_bytes(profile: ModelProfile, workload: TrainingWorkload, layout:
 
 
 def _compute_sustained_seconds(found: Iterable[OperatorWork], machine: DeviceMachine) -> float:
-    """Seconds of the matrices at the rate that the device sustains."""
+    """Returns the seconds of the matrices at the rate that the device sustains."""
     seconds = 0.0
     for operator in found:
         if operator.kind in _MATRICES:
@@ -54,10 +54,10 @@ def _compute_sustained_seconds(found: Iterable[OperatorWork], machine: DeviceMac
 def least_block_seconds(
     profile: ModelProfile, workload: TrainingWorkload, machine: DeviceMachine, compute_format: NumberFormat
 ) -> float:
-    """Seconds of one sequence in the cheapest block on one device, in all passes; 0 where it is not known.
+    """Returns the seconds of one sequence in the cheapest block on one device, in all passes; 0 if not known.
 
     Only multiplications count, each at the rate that large ones sustain: ``operators.timing`` takes the
-    longer of that and of what tiles, waves and memory make of it, and adds what is no multiplication.
+    longer of that and of the time by tiles, waves and memory, and adds all other work.
     """
     if profile.sample is not None or not profile.blocks:
         return 0.0
@@ -81,11 +81,11 @@ _THIRD = 1.0 / 3.0
 def least_step_seconds(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, block_seconds: float
 ) -> float:
-    """Seconds of a step whose every block takes ``block_seconds`` for a sequence on one device, no more.
+    """Returns a lower bound of a step whose every block takes ``block_seconds`` for a sequence on one device.
 
-    Of a block each of t tensor- and c context-parallel devices has 1/(t c) of the work at least: what is not
-    divided, or is padded, only adds. A step is m micro-batches of its slowest stage and the wait of the
-    others: m s + z max(0, w - s) / v, with w the sum of all stages, z a third under zero-bubble H1, v chunks
+    Each of t tensor- and c context-parallel devices has at least 1/(t c) of a block's work: undivided or
+    padded work only adds. A step is m micro-batches of its slowest stage and the wait of the others: m s + z
+    max(0, w - s) / v, with w the sum of all stages, z a third under zero-bubble H1, v chunks
     (``training.step``). It grows with w, and with s because m >= 1 >= z / v. The first stage has the most
     blocks, so s is not below theirs, and w not below those of first, last and all stages between.
     """

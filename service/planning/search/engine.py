@@ -1,7 +1,7 @@
-"""Searches the layouts of some clusters: rules first, then bounds, then memory, then time.
+"""Search of the layouts of some clusters: rules first, then bounds, then memory, then time.
 
-What is found does not hang on the bounds: each only leaves out what is ruled out, or what ``depth`` others of
-the same cluster are proven to be better than. A test switches each of them off.
+The result does not depend on the bounds: each only leaves out layouts that are ruled out, or that ``depth``
+others of the same cluster are proven to be better than. A test switches each of them off.
 """
 
 from collections import Counter
@@ -29,18 +29,18 @@ from service.planning.search.shapes import SearchShape, apply_rules
 Floats = NDArray[np.float64]
 
 CHUNK: Final = 4096
-"""Layouts of an array: what a formula makes of them stays in the cache of a core."""
+"""Layouts of an array: its intermediates stay in the cache of a core."""
 
 
 _MANY: Final = 128
-"""Layouts from which on two arrays of a part of them take less than one of all."""
+"""Number of layouts from which two smaller arrays are faster than one of all."""
 
 
 class PruningProof(StrEnum):
-    """A proof that a layout need not be worked out."""
+    """A proof that a layout need not be evaluated."""
 
     STATE = "state"
-    """What it keeps without any activation exceeds the device."""
+    """Its state without any activation exceeds the device."""
     DEADLINE = "deadline"
     """Its multiplications alone take longer than the run may."""
     ROOFLINE = "roofline"
@@ -53,36 +53,39 @@ PROOFS: Final = frozenset(PruningProof)
 
 
 class LayoutTimes(NamedTuple):
-    """Seconds of the run and mean watts of a device, one entry a layout; no watts where they do not count."""
+    """Seconds of the run and mean watts of a device, one entry per layout.
+
+    No watts where they do not count.
+    """
 
     seconds: Floats
     watts: Floats | None
 
 
 class SearchObjective(Protocol):
-    """What is searched for: how much memory and time layouts take."""
+    """Objective of a search: memory and time of layouts."""
 
     def estimate_bytes(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
-        """Of the fullest device."""
+        """Returns the memory of the fullest device in bytes."""
 
     def compute_least_bytes(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
-        """No more than these."""
+        """Returns a lower bound of the memory of the fullest device in bytes."""
 
     def estimate_runs(self, layouts: LayoutArray, choice: LayoutChoice) -> LayoutTimes:
-        """The run."""
+        """Returns seconds and watts of the run."""
 
     def compute_least_seconds(self, layouts: LayoutArray, choice: LayoutChoice) -> Floats:
-        """No longer than the run."""
+        """Returns a lower bound of the seconds of the run."""
 
     @property
     def grows_with_batch(self) -> bool:
-        """Whether larger micro-batches never take less memory, beyond one a stage."""
+        """True if larger micro-batches never take less memory, beyond one per stage."""
 
 
 class SearchLimits(NamedTuple):
-    """What a run has to keep to, and how many are told apart; None does not bind.
+    """Limits of a run, and the number of best layouts; a limit of None does not bind.
 
-    ``seconds`` are those of the run beyond which it is ruled out.
+    ``seconds`` is the duration beyond which a run is ruled out.
     """
 
     usable_bytes: float | None
@@ -96,13 +99,13 @@ class FoundLayout(NamedTuple):
 
     choice: LayoutChoice
     layout: LayoutArray
-    """Of one entry."""
+    """Array of one entry."""
     seconds: float
     watts: float | None
 
 
 class SearchOutcome(NamedTuple):
-    """What became of all layouts; counts by name of rule."""
+    """Outcome of all layouts; counts are by name of the rule."""
 
     considered: int
     scored: int
@@ -122,7 +125,7 @@ class _SearchTask(NamedTuple):
 
 
 class _LayoutSearch:
-    """The search of one part of a space."""
+    """Search of one part of a space."""
 
     def __init__(
         self,
@@ -142,7 +145,7 @@ class _LayoutSearch:
 
     @property
     def found(self) -> tuple[FoundLayout, ...]:
-        """Those that are left of every cluster."""
+        """Best layouts of every cluster."""
         fronts = (self._fronts[place] for place in sorted(self._fronts))
         return tuple(self._found[entry] for front in fronts for entry in front.entries.tolist())
 
@@ -152,11 +155,11 @@ class _LayoutSearch:
         return by_deadline or (PruningProof.ROOFLINE in self.proofs and not self.limits.weighs_power)
 
     def run(self, layouts: LayoutArray) -> None:
-        """Decide all of them in each choice."""
+        """Evaluates all layouts in each choice."""
         tasks = [
             task for choice in self.options.list_choices() for task in self._build_tasks(layouts, choice)
         ]
-        # What may be fastest goes first: the more is left to the bound.
+        # The fastest candidates go first, so that the bound prunes more of the rest.
         for task in sorted(tasks, key=lambda task: float(task.least.min())):
             self._decide_task(task)
 
@@ -204,10 +207,10 @@ class _LayoutSearch:
                 self._score_task(part)
 
     def _select_promising(self, task: _SearchTask) -> _SearchTask:
-        """Without those that enough others of their cluster are proven to be faster than.
+        """Removes layouts that enough others of their cluster are proven to be faster than.
 
-        They are slower than ``least``; the others are known. It holds only where time alone counts: a slower
-        layout may draw less.
+        They are slower than ``least``; the others are known. This holds only where time alone counts: a
+        slower layout may draw less.
         """
         depth = self.limits.depth
         if PruningProof.ROOFLINE not in self.proofs or self.limits.weighs_power or not self._fronts:
@@ -235,13 +238,13 @@ class _LayoutSearch:
         return task.select_rows(fits)
 
     def _select_fitting_by_batch(self, task: _SearchTask, usable: float) -> _SearchTask:
-        """The smallest micro-batch of each layout first: where it does not fit, larger ones do not.
+        """Evaluates the smallest micro-batch of each layout first: where it does not fit, larger ones do not.
 
-        A replica has g sequences, m = g / b micro-batches of b. Those in flight are n of them, or all:
-        min(b n, g) sequences, which do not fall as b grows; what else is there of a token, logits and the
-        block at work, grows with b. State, gathered weights and buckets change where a step has one
-        micro-batch alone, or no more than stages (``memory.transients``): beyond both they are the same. What
-        is not covered is left to :attr:`SearchObjective.grows_with_batch`.
+        A replica has g sequences, m = g / b micro-batches of b. Those in flight are n of them, or all: min(b
+        n, g) sequences, which do not fall as b grows; other memory per token, logits and the block at work,
+        grows with b. State, gathered weights and buckets change where a step has one micro-batch alone, or no
+        more than stages (``memory.transients``): beyond both they are the same. Other cases are left to
+        :attr:`SearchObjective.grows_with_batch`.
         """
         layouts, count = task.layouts, task.layouts.number
         many = layouts.micro_batches > layouts.pipeline
@@ -285,7 +288,7 @@ class _LayoutSearch:
             )
 
     def _record_best(self, place: int, scored: "_ScoredLayouts") -> None:
-        """Those that are among the best of this array and, where time alone counts, of all before."""
+        """Records the best layouts of this array and, where time alone counts, of all before."""
         depth, layouts = self.limits.depth, scored.layouts
         ties = (
             layouts.context,
@@ -322,14 +325,14 @@ class _ScoredLayouts(NamedTuple):
 
 
 class _ParetoFront(NamedTuple):
-    """What is left of a cluster so far, in the order of seconds; ``entries`` are places among all found."""
+    """Best layouts of a cluster so far, in the order of seconds; ``entries`` are indices among all found."""
 
     seconds: Floats
     watts: Floats
     entries: NDArray[np.intp]
 
     def concatenate_with(self, other: "_ParetoFront") -> "_ParetoFront":
-        """Both, one behind the other."""
+        """Returns both fronts, one after the other."""
         return _ParetoFront(
             np.concatenate([self.seconds, other.seconds]),
             np.concatenate([self.watts, other.watts]),
@@ -337,7 +340,7 @@ class _ParetoFront(NamedTuple):
         )
 
     def select_rows(self, which: NDArray[np.intp]) -> "_ParetoFront":
-        """Those at some places."""
+        """Returns the entries at the given indices."""
         return _ParetoFront(self.seconds[which], self.watts[which], self.entries[which])
 
 
@@ -358,9 +361,9 @@ def search_layouts(
     rows: tuple[int, int] = (0, 1),
     proofs: frozenset[PruningProof] = PROOFS,
 ) -> SearchOutcome:
-    """What becomes of every layout of some clusters: the best of each by seconds and watts, and counts.
+    """Evaluates every layout of some clusters: the best of each by seconds and watts, and counts.
 
-    ``rows`` are first and step among the combinations of degrees and micro-batches: a part of them.
+    ``rows`` are first and step among the combinations of degrees and micro-batches, to search a part of them.
     """
     search = _LayoutSearch(objective, shape, options, limits, proofs)
     search.run(

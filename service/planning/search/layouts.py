@@ -1,7 +1,7 @@
-"""The layouts of a training run as arrays: every combination of the degrees that a question leaves open.
+"""Layouts of a training run as arrays: every combination of the degrees that a question leaves open.
 
-Enumerated choices (:class:`LayoutChoice`) are one for all layouts of an array; clusters that differ in their
-number of devices alone share one, so that few calls work out many layouts.
+Enumerated choices (:class:`LayoutChoice`) are common to all layouts of an array; clusters that differ in
+their number of devices alone share an array, so that few calls evaluate many layouts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ class RecomputationChoice(NamedTuple):
 
 
 class LayoutChoice(NamedTuple):
-    """What is the same for all layouts of an array."""
+    """Choices that are common to all layouts of an array."""
 
     sharding: Sharding
     group_size: int | None
@@ -36,7 +36,7 @@ class LayoutChoice(NamedTuple):
 
 
 class SearchCluster(NamedTuple):
-    """A cluster of a search: its place among those of the space, its devices, and degrees that are tried."""
+    """A cluster of a search: its index in the space, its devices, and the degrees to try."""
 
     cluster: int
     number: int
@@ -47,7 +47,7 @@ class SearchCluster(NamedTuple):
 
 
 class LayoutOptions(NamedTuple):
-    """What is tried on every cluster. ``one_f_one_b`` stands for pipelines of one stage too."""
+    """Options that are tried on every cluster. ``one_f_one_b`` stands for pipelines of one stage too."""
 
     shardings: tuple[tuple[Sharding, int | None], ...]
     schedules: tuple[PipelineSchedule, ...]
@@ -57,7 +57,7 @@ class LayoutOptions(NamedTuple):
     recomputings: tuple[RecomputationChoice, ...]
 
     def list_choices(self) -> Iterator[LayoutChoice]:
-        """Every combination; those that no layout of the question can have come with none."""
+        """Yields every combination; impossible ones match no layout."""
         plain = (Sharding.NONE, None)
         for (sharding, size), schedule, sequence, again in product(
             dict.fromkeys((plain, *self.shardings)),
@@ -71,7 +71,8 @@ class LayoutOptions(NamedTuple):
 class LayoutArray(NamedTuple):
     """Degrees and micro-batches of many layouts, one entry each.
 
-    ``place`` is that of their cluster, ``degrees`` are numbered: the same where they and the cluster are.
+    ``place`` is the index of their cluster; ``degrees`` is a number that layouts of equal degrees and cluster
+    share.
     """
 
     place: Ints
@@ -91,15 +92,15 @@ class LayoutArray(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many there are."""
+        """Number of layouts."""
         return int(self.place.size)
 
     def select_rows(self, which: Mask | NDArray[np.intp] | slice) -> "LayoutArray":
-        """Those of a mask, of places or of a slice."""
+        """Returns the layouts of a mask, of indices or of a slice."""
         return LayoutArray(*[column[which] for column in self])
 
     def to_parallelism(self, choice: LayoutChoice) -> Parallelism:
-        """The layouts as planning takes them; a degree that all share is a number."""
+        """Returns the layouts as planning takes them; a degree that all share is a number."""
         return Parallelism(
             tensor=collapse_column(self.tensor),
             pipeline=collapse_column(self.pipeline),
@@ -115,7 +116,7 @@ class LayoutArray(NamedTuple):
 
 
 def collapse_column(column: Ints) -> int:
-    """A column, or the number that all of it is: what a number saves is not worked out for each entry."""
+    """Returns a column, or the number that all of its entries equal, which is evaluated only once."""
     first = column[:1]
     if column.size and bool((column == first).all()):
         return int(first[0])
@@ -129,7 +130,7 @@ def _build_columns(devices: SearchCluster, micro_batch_sizes: Sequence[int]) -> 
 
 
 def build_grid(many: Iterable[SearchCluster], options: LayoutOptions) -> LayoutArray:
-    """Every combination of degrees and micro-batches of some clusters, whether it divides or not.
+    """Builds every combination of degrees and micro-batches of some clusters, whether it divides or not.
 
     ``data`` and ``micro_batches`` are rounded down, at least 1; ``virtual_stages`` are 1.
     """
@@ -150,18 +151,18 @@ def build_grid(many: Iterable[SearchCluster], options: LayoutOptions) -> LayoutA
 
 
 def concatenate_layouts(parts: Iterable[LayoutArray]) -> LayoutArray:
-    """Several arrays of layouts, one behind the other."""
+    """Concatenates several arrays of layouts."""
     return LayoutArray(*[np.concatenate(each) for each in zip(*parts, strict=True)])
 
 
 def apply_batch_size(layouts: LayoutArray, global_batch_size: int) -> LayoutArray:
-    """The same with the micro-batches of a step, rounded down, at least 1."""
+    """Returns the layouts with the micro-batches of a step, rounded down, at least 1."""
     held = layouts.micro_batch_size * layouts.data
     return layouts._replace(micro_batches=np.maximum(1, global_batch_size // held))
 
 
 def match_choice(layouts: LayoutArray, choice: LayoutChoice, options: LayoutOptions) -> Mask:
-    """Which of a grid can have a choice: each layout in one way.
+    """Returns a mask of the layouts that can have a choice, each in one way.
 
     Without replicas nothing is sharded, a pipeline of one stage has no schedule, and without tensor
     parallelism nothing is sequence-parallel; where the question names other ways alone, these have one too.
@@ -185,7 +186,10 @@ def match_choice(layouts: LayoutArray, choice: LayoutChoice, options: LayoutOpti
 
 
 def expand_interleaved(layouts: LayoutArray, choice: LayoutChoice, options: LayoutOptions) -> LayoutArray:
-    """Layouts of an interleaved schedule with each number of parts of a device; others as they are."""
+    """Repeats layouts of an interleaved schedule for each number of chunks of a device.
+
+    Others are unchanged.
+    """
     if choice.schedule is not PipelineSchedule.INTERLEAVED:
         return layouts
     parts = np.array(options.virtual_stages, dtype=np.int64)
@@ -197,7 +201,7 @@ def expand_interleaved(layouts: LayoutArray, choice: LayoutChoice, options: Layo
 
 
 def count_layouts(devices: SearchCluster, options: LayoutOptions) -> int:
-    """How many layouts a cluster has in all choices together, without making them."""
+    """Returns the number of layouts of a cluster in all choices together, without building them."""
     single = devices._replace(expert=(1,))
     degrees = build_grid((single,), options._replace(micro_batch_sizes=(1,)))
     each = np.zeros(degrees.number, dtype=np.int64)

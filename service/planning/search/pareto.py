@@ -1,4 +1,4 @@
-"""Which of many configurations can be among the best few of any goal that grows with their measures."""
+"""Selection of configurations that can be among the best few for any goal that grows with their measures."""
 
 import heapq
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ Places = NDArray[np.intp]
 def select_pareto_front(
     seconds: Floats, watts: Floats | None, depth: int, ties: Sequence[NDArray[np.generic]]
 ) -> Places:
-    """Places of those that fewer than ``depth`` others are at least as good as in both measures.
+    """Returns the indices of entries that fewer than ``depth`` others equal or beat in both measures.
 
-    In the order of seconds, then watts; equals come in the order of ``ties``, the first of which counts most,
-    and the earlier ones count as better. Without ``watts`` they are the ``depth`` fastest.
+    They are in the order of seconds, then watts; equals are in the order of ``ties``, the first of which
+    counts most, and the earlier ones count as better. Without ``watts`` they are the ``depth`` fastest.
 
-    Whoever has ``depth`` betters has as many among those that are found: of the betters of one, the n-th in
-    this order has at most n - 1 betters. So parts of a set may be thinned before they are joined.
+    An entry with ``depth`` betters has as many among the found ones: of the betters of one, the n-th in this
+    order has at most n - 1 betters. So parts of a set may be thinned before they are joined.
     """
     if watts is None:
         found: Places = np.lexsort((*reversed(ties), seconds))[:depth]
@@ -28,7 +28,7 @@ def select_pareto_front(
 
 
 def _sweep_pareto_front(order: Places, watts: Floats, depth: int) -> Places:
-    """Those of an order by time that fewer than ``depth`` before them draw as little as."""
+    """Returns the entries of an order by time with fewer than ``depth`` earlier ones that draw no more."""
     # The least draws so far, negated: the root is the depth-th of them.
     least: list[float] = []
     kept = []
@@ -44,9 +44,10 @@ def _sweep_pareto_front(order: Places, watts: Floats, depth: int) -> Places:
 
 
 def select_nondominated(seconds: Floats, watts: Floats, depth: int) -> Places:
-    """Places of those that fewer than ``depth`` others are better than in one measure, no worse in the other.
+    """Returns the indices of entries that fewer than ``depth`` others dominate.
 
-    Equals are not better than each other, so that all of them are found, or none.
+    An entry dominates another if it is better in one measure and no worse in the other. Equals do not
+    dominate each other, so that all of them are found, or none.
     """
     order = np.lexsort((watts, seconds))
     sorted_seconds, sorted_watts = seconds[order], watts[order]

@@ -1,6 +1,6 @@
-"""Which layouts a model, a batch and a cluster allow, by the first of their rules that one breaks.
+"""Layouts that a model, a batch and a cluster allow, by the first rule that a layout breaks.
 
-In the order in which they are looked at: degrees that make up the ``devices``; ``heads``, ``blocks`` and
+In the order in which they are checked: degrees that make up the ``devices``; ``heads``, ``blocks`` and
 ``experts`` of the model; the ``sequence``; the ``batch``; the fast ``link``.
 """
 
@@ -20,14 +20,14 @@ RULES = ("devices", "heads", "blocks", "experts", "sequence", "batch", "link")
 
 
 class SearchShape(NamedTuple):
-    """What a layout has to divide: a model, sequences and a batch, and devices behind one fast link."""
+    """Sizes that a layout has to divide: a model, sequences and a batch, and devices of one fast link."""
 
     profile: ModelProfile
     sequence_length: int
     global_batch_size: int
     domain: int
     single_micro_batch: bool = False
-    """Whether a step has one micro-batch alone: the optimizer runs in its backward pass."""
+    """True if a step has a single micro-batch: the optimizer runs in its backward pass."""
 
 
 def _find_broken_rules(layouts: LayoutArray, choice: LayoutChoice, of: SearchShape) -> Mapping[str, Mask]:
@@ -61,18 +61,20 @@ def _find_broken_rules(layouts: LayoutArray, choice: LayoutChoice, of: SearchSha
 
 
 _LEFT_OUT = 2
-"""Blocks that table and head take the place of, in the first and in the last part of an interleaved pipeline
-(Llama 3 2024, section 3.3.2)."""
+"""Blocks that table and head replace in the first and in the last chunk of an interleaved pipeline
+
+(Llama 3 2024, section 3.3.2).
+"""
 
 
 def _is_too_deep(layouts: LayoutArray, blocks: int) -> Mask:
-    """Stages without a block, or parts of stages beyond those that table and head make up for."""
+    """Returns a mask of layouts with stages without a block, or more chunks than table and head allow."""
     parts = layouts.pipeline * layouts.virtual_stages
     return (layouts.pipeline > max(blocks, 1)) | ((layouts.virtual_stages > 1) & (parts > blocks + _LEFT_OUT))
 
 
 def apply_rules(layouts: LayoutArray, choice: LayoutChoice, of: SearchShape) -> tuple[Mask, Counter[str]]:
-    """Which layouts break no rule, and how many break each first."""
+    """Returns a mask of layouts that break no rule, and the number that break each rule first."""
     left: NDArray[np.bool_] = np.ones(layouts.number, dtype=np.bool_)
     counts: Counter[str] = Counter()
     broken = _find_broken_rules(layouts, choice, of)

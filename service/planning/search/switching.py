@@ -1,19 +1,19 @@
-"""How far an assumption is moved until a choice changes."""
+"""Factor of an assumption at which a choice changes."""
 
 import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 PRECISION: Final = 1e-6
-"""Relative width to which a switching factor is known."""
+"""Relative width to which a switching factor is determined."""
 _TRUNCATION: Final = 0.1
 _ORDER: Final = 1.5
 _SLACK: Final = 2
-"""A step is drawn towards the middle by so much of this power of the width; tries beyond those of halving."""
+"""Power of the width by which a step is drawn towards the middle, and tries beyond those of halving."""
 
 
 class SwitchingFactors(NamedTuple):
-    """Two factors of an assumption next to each other: with one the choice holds, with the other it does not.
+    """Two factors of an assumption next to each other: the choice holds with one, and changes with the other.
 
     ``holds`` lies between 1 and ``changed``.
     """
@@ -23,23 +23,23 @@ class SwitchingFactors(NamedTuple):
 
 
 def build_factor_steps(end: float, number: int) -> tuple[float, ...]:
-    """``number`` factors from 1 to ``end``, above or below it, in equal ratios; 1 is not among them.
+    """Returns ``number`` factors from 1 to ``end``, above or below it, in equal ratios; 1 is not included.
 
     Raises :class:`ValueError` for an end that is not above 0, or is 1.
     """
     if not end > 0.0 or end == 1.0:
-        message = f"no way leads from 1 to {end}"
+        message = f"no factors lead from 1 to {end}"
         raise ValueError(message)
     step = math.log(end) / number
     return (*(math.exp(step * place) for place in range(1, number)), end)
 
 
 def refine_switch(lead: Callable[[float], float], switch: SwitchingFactors) -> SwitchingFactors:
-    """The switch between two factors, whose ends are then a relative :data:`PRECISION` apart at most.
+    """Narrows the switch between two factors to a relative width of :data:`PRECISION` at most.
 
-    ``lead`` says by how much a rival is better at a factor, above 0 where the choice has changed. Where it is
-    smooth some ten tries do; where it jumps few more than halving takes (the ITP method of Oliveira and
-    Takahashi 2020, in the logarithm of the factor).
+    ``lead`` returns the advantage of a rival at a factor, above 0 where the choice has changed. Where it is
+    smooth some ten evaluations suffice; where it jumps, few more than halving takes (the ITP method of
+    Oliveira and Takahashi 2020, in the logarithm of the factor).
     """
     low, high = (math.log(factor) for factor in switch)
     if abs(high - low) <= PRECISION:

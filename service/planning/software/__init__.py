@@ -1,1 +1,1 @@
-"""What is known of inference engines and training frameworks."""
+"""Properties of inference engines and training frameworks."""

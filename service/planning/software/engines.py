@@ -1,9 +1,9 @@
-"""Serving engines by name and version: what they reserve, how they charge a cache, what they take by default.
+"""Serving engines by name and version: memory that they reserve, charges of a cache, and their defaults.
 
-The rules restate what each engine does at start-up. vLLM measures one pass at its largest batch and gives the
-rest of ``gpu_memory_utilization`` x device memory to the cache; TensorRT-LLM gives the cache a share of what
-is free once the engine is loaded; SGLang's static share holds weights and cache, everything else has to find
-room beside it; llama.cpp allocates the whole context and reserves no share; Transformers takes as it goes.
+The rules restate the start-up of each engine. vLLM measures one pass at its largest batch and gives the rest
+of ``gpu_memory_utilization`` x device memory to the cache; TensorRT-LLM gives the cache a share of the free
+memory once the engine is loaded; SGLang's static share holds weights and cache, all other memory has to find
+room beside it; llama.cpp allocates the whole context and reserves no share; Transformers allocates on demand.
 """
 
 import re
@@ -15,7 +15,7 @@ GIBIBYTE = 2**30
 
 
 class EngineName(StrEnum):
-    """Engines whose rules are known; any other is estimated by bare sums."""
+    """Engines whose rules are known; any other is estimated by plain sums."""
 
     VLLM = "vllm"
     TENSORRT_LLM = "tensorrt-llm"
@@ -25,7 +25,7 @@ class EngineName(StrEnum):
 
 
 _MOST_TEXTS = 256
-"""Names and versions whose reading is kept: callers write them freely."""
+"""Number of cached names and versions, which callers may write freely."""
 
 _ALIASES = {
     "trt-llm": EngineName.TENSORRT_LLM,
@@ -41,7 +41,7 @@ _ALIASES = {
 
 @lru_cache(maxsize=_MOST_TEXTS)
 def resolve_engine_name(text: str) -> EngineName | None:
-    """The engine that ``text`` names, in any case; None for one that is not known."""
+    """Returns the engine that ``text`` names, in any case; None for an unknown one."""
     word = text.strip().lower()
     if word in _ALIASES:
         return _ALIASES[word]
@@ -49,96 +49,96 @@ def resolve_engine_name(text: str) -> EngineName | None:
 
 
 class MemoryReservation(StrEnum):
-    """Of what the memory fraction is taken, and what it has to hold."""
+    """Memory that the memory fraction refers to, and that it has to hold."""
 
     DEVICE = "device"
-    """Of the device; holds weights, buffers and cache."""
+    """Fraction of the device; holds weights, buffers and cache."""
     FREE = "free"
-    """Of what weights and buffers leave; holds the cache."""
+    """Fraction of the memory that weights and buffers leave; holds the cache."""
     STATIC = "static"
-    """Of what context and communication leave; holds weights and cache."""
+    """Fraction of the memory that context and communication leave; holds weights and cache."""
     NOTHING = "nothing"
     """No share is reserved."""
 
 
 class EngineBuffers(NamedTuple):
-    """What an engine takes beside weights and cache, each a physical quantity."""
+    """Memory that an engine takes beside weights and cache. Each member is a physical quantity."""
 
     context_bytes: float = 0.0
-    """Of the CUDA context of a process."""
+    """Bytes of the CUDA context of a process."""
     runtime_bytes: float = 0.0
-    """Of libraries on one device: handles, workspaces, loaded kernels."""
+    """Bytes of libraries on one device: handles, workspaces, loaded kernels."""
     communication_bytes: float = 0.0
-    """Of NCCL and of custom all-reduce, where a model lies on several devices."""
+    """Bytes of NCCL and of custom all-reduce, where a model lies on several devices."""
     sampler_bytes_per_logit: float = 6.0
-    """While a token is drawn, for each request and word of the vocabulary."""
+    """Bytes per request and word of the vocabulary while a token is sampled."""
     graph_bytes_per_layer: float = 0.0
-    """Of captured CUDA graphs."""
+    """Bytes of captured CUDA graphs per layer."""
     graph_bytes_per_expert_layer: float = 0.0
-    """Of the same, more in a layer with experts, which launches more kernels."""
+    """Additional bytes of CUDA graphs per layer with experts, which launches more kernels."""
     weights_factor: float = 1.0
-    """Weights held over weights stored."""
+    """Weights in memory over stored weights."""
     iteration_factor: float = 1.0
     """Live intermediates over those of the widest layer."""
 
 
 class EngineRules(NamedTuple):
-    """One engine of one version."""
+    """Rules of one engine in one version."""
 
     name: EngineName | None = None
     reservation: MemoryReservation = MemoryReservation.DEVICE
     windows_kept: bool = True
-    """Whether a windowed layer keeps its window only; else it is charged at full length."""
+    """True if a windowed layer caches its window only; else it is charged at full length."""
     window_slack: bool = False
-    """Whether a windowed layer also holds the tokens of one iteration, while they are processed."""
+    """True if a windowed layer also caches the tokens of one iteration while they are processed."""
     reports_full_length: bool = False
-    """Whether the tokens that the engine reports count every layer at full length and alike."""
+    """True if the engine's report of tokens counts every layer equally, at full length."""
     samples_at_start: bool = False
-    """Whether room is reserved to draw a token for each of the most requests."""
+    """True if memory is reserved to sample a token for each of the maximum requests."""
     graphs_charged: bool = True
     context_charged: bool = True
     libraries_charged: bool = True
-    """Whether what libraries and communication take beside PyTorch's allocator counts to the share."""
+    """True if memory of libraries and communication outside PyTorch's allocator counts towards the share."""
     keeps_reduced: bool = False
-    """Whether the first pass keeps what its all-reduces returned until it ends."""
+    """True if the first pass holds the results of its all-reduces until it ends."""
     paged: bool = True
-    """Whether requests take blocks as they grow; else their whole length at once."""
+    """True if requests take blocks as they grow; else their whole length at once."""
     memory_fraction: float = 0.9
     block_tokens: int = 16
     padded_mxfp4: bool = False
-    """Whether kernels want the inputs of MXFP4 experts padded to 256."""
+    """True if kernels pad the inputs of MXFP4 experts to 256."""
     table_on_host: bool = False
-    """Whether a token table that is no head stays in the host's memory."""
+    """True if a token table that is no head stays in the host's memory."""
     element_bytes: int = 2
-    """Of intermediates, and of the inputs that convolutions keep."""
+    """Bytes of an element of intermediates, and of the inputs that convolutions store."""
     wide_states: bool = False
-    """Whether recurrent states are kept in FP32 unless asked otherwise, and not in BF16."""
+    """True if recurrent states are in FP32 unless specified, and not in BF16."""
     whole_convolutions: bool = False
-    """Whether a convolution keeps as many inputs as it is wide, and not one fewer."""
+    """True if a convolution stores as many inputs as its width, and not one fewer."""
     logit_bytes: int = 0
-    """Of a logit, where every token of a batch passes the head and not only the last of a request."""
+    """Bytes of a logit, where every token of a batch passes the head and not only the last of a request."""
     scores_kept: bool = False
-    """Whether attention stores its scores: a batch of queries against the whole context."""
+    """True if attention stores its scores: a batch of queries against the whole context."""
     loads_tied_copy: bool = False
-    """Whether a head that the files repeat beside the table it is tied to is loaded before it is tied."""
+    """True if a head that the files repeat beside its tied table is loaded before it is tied."""
     keeps_tied_copy: bool = False
-    """Whether it stays where the weights are in FP8."""
+    """True if the repeated head stays in memory where the weights are in FP8."""
     unpacks_gptq: bool = False
-    """Whether a buffer is kept that the widest matrix of 4-bit GPTQ is unpacked into."""
+    """True if a buffer is held that the widest matrix of 4-bit GPTQ is unpacked into."""
     rotary_tables: bool = False
-    """Whether every attention layer holds sines and cosines of all positions of its own."""
+    """True if every attention layer holds its own sines and cosines of all positions."""
     mixes_prefill: bool = True
-    """Whether prompts are computed in the iterations that decode; else nothing decodes meanwhile."""
+    """True if prompts are computed in the iterations that decode; else nothing decodes meanwhile."""
     chunks_prefill: bool = True
-    """Whether a prompt may be computed in several iterations."""
+    """True if a prompt may be computed in several iterations."""
     admits_whole: bool = False
-    """Whether a request is admitted only when all of its output finds room; else it may lose its place."""
+    """True if a request is admitted only when all of its output finds room; else it may be preempted."""
     ranks_share_tokens: bool = False
-    """Whether the tokens of an iteration are those of all attention ranks; else each has as many."""
+    """True if all attention ranks share the tokens of an iteration; else each has as many."""
     static_batches: bool = False
-    """Whether a batch is served until its last request ends."""
+    """True if a batch is served until its last request ends."""
     generation: str | None = None
-    """Versions that are alike in how fast they serve."""
+    """Generation of versions with equal serving speed."""
 
 
 _VERSION = re.compile(r"(\d+)\.(\d+|x)(?:\.(\d+))?")
@@ -149,7 +149,10 @@ _LAST_PATCH = 10**6
 
 @lru_cache(maxsize=_MOST_TEXTS)
 def _parse_version(text: str | None) -> _EngineVersion:
-    """Major, minor and patch of a version; the newest where none is given, its last patch likewise."""
+    """Returns major, minor and patch of a version.
+
+    The newest without a version, the last patch without one.
+    """
     found = _VERSION.search(text or "")
     if found is None:
         return _NEWEST
@@ -158,7 +161,7 @@ def _parse_version(text: str | None) -> _EngineVersion:
 
 
 def is_vllm_v0(version: str | None) -> bool:
-    """Whether this is the first engine of vLLM, which was the default before 0.8."""
+    """Returns true for the first engine of vLLM, which was the default before 0.8."""
     if version and re.search(r"\bV[01]\b", version, re.IGNORECASE):
         return re.search(r"\bV0\b", version, re.IGNORECASE) is not None
     return _parse_version(version) < (0, 8, 0)
@@ -170,7 +173,7 @@ _TENSORRT_LLM_LATER: _EngineVersion = (1, 1, 0)
 
 
 def resolve_generation(name: EngineName | None, version: str | None) -> str | None:
-    """The generation of an engine's versions, alike in how fast they serve; None where none is told apart."""
+    """Returns the generation of versions with equal serving speed; None where none is distinguished."""
     number = _parse_version(version)
     if version is None or number == _NEWEST:
         return None
@@ -190,23 +193,23 @@ def resolve_generation(name: EngineName | None, version: str | None) -> str | No
 _VLLM_HYBRID_CACHE: _EngineVersion = (0, 10, 0)
 _VLLM_GRAPHS_CHARGED: _EngineVersion = (0, 21, 0)
 _VLLM_FREE_MEMORY: _EngineVersion = (0, 2, 5)
-"""From which it asks the driver what is free and not PyTorch what it took (pull request 2031)."""
+"""Version from which vLLM asks the driver for free memory and not PyTorch for its own (pull request 2031)."""
 _VLLM_REDUCED_FREED: _EngineVersion = (0, 2, 6)
-"""From which all-reduces hand back their tensors at once (pull request 2151)."""
+"""Version from which all-reduces release their tensors at once (pull request 2151)."""
 _VLLM_OWN_CONTEXT: _EngineVersion = (0, 3, 0)
 _VLLM_ALL_CONTEXTS: tuple[_EngineVersion, _EngineVersion] = ((0, 6, 5), (0, 7, 0))
-"""Between which what is not PyTorch's was all that is taken, contexts too (pull requests 10511, 11809)."""
+"""Versions that count all memory in use as outside PyTorch, contexts too (pull requests 10511, 11809)."""
 _VLLM_CHUNKED: _EngineVersion = (0, 5, 4)
-"""From which V0 passes prompts of long models in chunks (pull request 6666)."""
+"""Version from which V0 passes prompts of long models in chunks (pull request 6666)."""
 _VLLM_LARGE_CHUNKS: _EngineVersion = (0, 6, 5)
 _VLLM_SMALL_DEVICES: _EngineVersion = (0, 8, 3)
-"""From which V1 takes fewer requests on small devices; before, warming up 1,024 ran out of memory there."""
+"""Version from which V1 takes fewer requests on small devices; before, warming up 1,024 ran out of memory."""
 _SGLANG_BY_DEVICE: _EngineVersion = (0, 5, 0)
 _TENSORRT_LLM_SMALL_BLOCKS: _EngineVersion = (0, 18, 0)
 _TRANSFORMERS_GPTQMODEL: _EngineVersion = (4, 48, 0)
-"""From which GPTQModel takes the place of AutoGPTQ and its ExLlama kernels."""
+"""Version from which GPTQModel replaces AutoGPTQ and its ExLlama kernels."""
 _TRANSFORMERS_LAST_LOGITS: _EngineVersion = (4, 45, 0)
-"""From which only the last token's logits are made, and rotary tables are the model's, not each layer's."""
+"""Version from which only the last token's logits are computed, and layers share rotary tables."""
 
 
 _LLAMA_CPP_BUILD = re.compile(r"\bb?(\d{3,5})\b")
@@ -215,7 +218,7 @@ _LLAMA_CPP_FLASH_BUILD, _LLAMA_CPP_FLASH_DATE = 6325, (2025, 9)
 
 
 def _has_stored_scores(version: str | None) -> bool:
-    """Whether llama.cpp stores attention scores unless asked: before build 6325 of the end of August 2025."""
+    """Returns true if llama.cpp stores attention scores by default: before build 6325 of August 2025."""
     dated = _LLAMA_CPP_DATE.search(version or "")
     if dated:
         return (int(dated[1]), int(dated[2])) < _LLAMA_CPP_FLASH_DATE
@@ -225,7 +228,7 @@ def _has_stored_scores(version: str | None) -> bool:
 
 @lru_cache(maxsize=_MOST_TEXTS)
 def resolve_rules(name: EngineName | None, version: str | None) -> EngineRules:
-    """The rules of an engine; without a version those of the newest known one."""
+    """Returns the rules of an engine; without a version those of the newest known one."""
     return _build_rules(name, version)._replace(generation=resolve_generation(name, version))
 
 
@@ -307,7 +310,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
 
 
 class EngineDefaults(NamedTuple):
-    """What an engine takes where the question leaves it open."""
+    """Settings that an engine chooses where the question leaves them open."""
 
     most_requests: int | None
     batched_tokens: int
@@ -317,14 +320,17 @@ class EngineDefaults(NamedTuple):
 
 
 LARGE_DEVICE_BYTES = 70 * GIBIBYTE
-"""From which vLLM takes a device for a large one."""
+"""Memory from which vLLM counts a device as large."""
 _CHUNKED_ABOVE = 32_768
 _LEAST_BATCH = 2048
 _MEBIBYTE = 2**20
 
 
 class _SglangTier(NamedTuple):
-    """What SGLang takes on devices of less than so many MiB: tokens, and graphs of few and many devices."""
+    """Settings of SGLang on devices of less than ``below_mib``.
+
+    Tokens, and graphs of few and many devices.
+    """
 
     below_mib: float
     chunk: int
@@ -341,12 +347,12 @@ _SGLANG_TIERS = (
 )
 _SGLANG_OLDER_GRAPHS = 160
 _SGLANG_OLDER_SHARES = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
-"""Devices of a tensor-parallel group from which the share was so much."""
+"""Share by the least devices of a tensor-parallel group."""
 _FOUR = 4
 
 
 def _resolve_vllm_defaults(version: str | None, *, large: bool, model_tokens: int) -> tuple[int, int]:
-    """Most requests, and tokens of an iteration."""
+    """Returns the maximum requests, and the tokens of an iteration."""
     number = _parse_version(version)
     if not is_vllm_v0(version):
         tokens = 8192 if large else 2048
@@ -357,7 +363,7 @@ def _resolve_vllm_defaults(version: str | None, *, large: bool, model_tokens: in
 
 
 def _resolve_sglang_defaults(version: str | None, *, capacity_bytes: float, devices: int) -> EngineDefaults:
-    """The share that activations and graphs leave, as SGLang reckons with them.
+    """Returns the share that activations and graphs leave, as SGLang estimates them.
 
     From 0.5 in MiB: 512 + 1.5 for each token of a chunk + 2 for each request of the largest graph + 128 for
     each device of a group, at least 10,240 from 60 GiB; before, a share by the devices of a group.
@@ -385,7 +391,7 @@ def resolve_defaults(
     model_tokens: int | None,
     devices: int = 1,
 ) -> EngineDefaults:
-    """What the engine takes on ``devices`` of ``capacity_bytes`` each for a model of ``model_tokens``.
+    """Returns the defaults on ``devices`` of ``capacity_bytes`` each for a model of ``model_tokens``.
 
     vLLM V1 takes 1,024 requests and 8,192 tokens on devices of 70 GiB and more other than the A100, else 256
     and 2,048. V0 takes 256, and prefills whole prompts up to 32,768 tokens of model length, else 2,048 at a
@@ -408,7 +414,7 @@ def resolve_defaults(
 
 
 class EngineSettings(NamedTuple):
-    """An engine and how it is started; None for what it sets by itself, by version, model and devices."""
+    """An engine and its start options; None for those that it sets itself, by version, model and devices."""
 
     name: EngineName | None
     version: str | None
@@ -423,13 +429,13 @@ class EngineSettings(NamedTuple):
 
     @property
     def rules(self) -> EngineRules:
-        """How the engine of this version works."""
+        """Rules of the engine in this version."""
         return resolve_rules(self.name, self.version)
 
     def defaults_on(
         self, *, capacity_bytes: float, is_a100: bool, model_tokens: int | None, devices: int
     ) -> EngineDefaults:
-        """What it sets by itself on ``devices`` a replica, of ``capacity_bytes`` each."""
+        """Returns the engine's defaults on ``devices`` per replica, of ``capacity_bytes`` each."""
         return resolve_defaults(
             self.rules,
             self.version,

@@ -1,4 +1,4 @@
-"""What training frameworks keep that a recipe alone does not tell.
+"""Memory habits of training frameworks, which a recipe alone does not determine.
 
 Sources: the table of bytes per parameter in Megatron Core's page on the distributed optimizer (bf16
 parameters with FP32 gradients 18, fp16 ones 20); the BF16 optimizer of DeepSpeed as BLOOM trained with it
@@ -19,7 +19,7 @@ from service.planning.precision import NumberFormat, TrainingRecipe
 
 
 class Framework(StrEnum):
-    """Frameworks whose memory is told apart; ``generic`` keeps what the recipe says and no more."""
+    """Frameworks with distinct memory; ``generic`` holds the tensors of the recipe only."""
 
     GENERIC = "generic"
     MEGATRON_LM = "megatron_lm"
@@ -36,7 +36,7 @@ class Framework(StrEnum):
 
 
 class RecipeState(StrEnum):
-    """How a 16-bit recipe is kept."""
+    """Storage of the state of a 16-bit recipe."""
 
     NARROW = "narrow"
     MEGATRON = "megatron"
@@ -45,29 +45,29 @@ class RecipeState(StrEnum):
 
 
 class FrameworkTraits(NamedTuple):
-    """What a framework does with state and activations.
+    """Handling of state and activations by a framework.
 
-    ``eager_norms`` and ``eager_scores`` keep FP32 copies that fused kernels do not; ``fused_gates`` computes
+    ``eager_norms`` and ``eager_scores`` save FP32 copies that fused kernels do not; ``fused_gates`` computes
     the product of a gated feed-forward in one kernel; ``recomputes_attention`` means that selective
     recomputation is that of the attention core (Korthikanti et al. 2022, section 5), else that of every
-    second matrix multiplication; ``scales_inputs`` says that FP8 inputs are what is saved. The optimizer's
-    step takes ``step_copies`` of a state and ``step_gradient_bytes`` per parameter whose state is held.
-    ``keeps_outputs`` says that a stage keeps what it sent on until the backward pass.
+    second matrix multiplication; ``scales_inputs`` means that FP8 inputs are saved. The optimizer's step
+    takes ``step_copies`` of a state and ``step_gradient_bytes`` per parameter whose state is held.
+    ``keeps_outputs`` means that a stage holds its sent output until the backward pass.
 
     Of adaptations: ``fused_projection`` gives query, key and value by one multiplication, ``wide_norms``
     multiplies a norm's weight in FP32 too, ``low_rank_dropout`` drops out inputs of low-rank matrices,
-    ``gated_prefixes`` attends to virtual tokens apart, ``keeps_packed_inputs`` saves inputs of packed
-    weights, ``packs_head`` packs the head too, ``unpacked_bytes`` is what a packed weight takes at work.
-    ``sums_unsharded`` says that gradients of micro-batches are summed before they are spread, frozen weights
-    in the same flat tensors included, ``frees_gradients`` that none are held between steps.
+    ``gated_prefixes`` attends to virtual tokens separately, ``keeps_packed_inputs`` saves inputs of packed
+    weights, ``packs_head`` packs the head too, ``unpacked_bytes`` is the size of a packed weight at work.
+    ``sums_unsharded`` means that gradients of micro-batches are summed before they are sharded, frozen
+    weights in the same flat tensors included, ``frees_gradients`` that none are held between steps.
 
-    ``loss_parallel_bytes`` is more for a logit where tensor parallelism divides the vocabulary.
-    ``gathers_inputs`` says that the whole input of a divided matrix is saved, where Megatron gathers it
-    again; ``keeps_all_outputs`` that a stage keeps what it sent on, and room for the gradients of it, for all
+    ``loss_parallel_bytes`` are additional bytes of a logit where tensor parallelism divides the vocabulary.
+    ``gathers_inputs`` means that the whole input of a divided matrix is saved, where Megatron gathers it
+    again; ``keeps_all_outputs`` that a stage holds its sent outputs, and memory for their gradients, for all
     micro-batches of a step.
 
-    ``eager_context`` is a context with all kernels loaded at once, ``own_groups`` says that a second engine
-    makes communicators of its own beside those of the degrees.
+    ``eager_context`` is a context with all kernels loaded at once, ``own_groups`` means that a second engine
+    creates communicators in addition to those of the degrees.
     """
 
     state: RecipeState = RecipeState.NARROW
@@ -159,7 +159,7 @@ PyTorch 2.1 it takes a second one for the denominator, and InternEvo widens the 
 
 
 def resolve_recipe(recipe: TrainingRecipe, framework: Framework) -> TrainingRecipe:
-    """The recipe as ``framework`` keeps it; one without master weights is kept as it is."""
+    """Returns the recipe as ``framework`` stores it; unchanged without master weights."""
     if recipe.master is None:
         return recipe
     wide = NumberFormat.FP32

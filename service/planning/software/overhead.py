@@ -1,14 +1,14 @@
-"""What a device holds beside the tensors of a training step."""
+"""Memory of a device beside the tensors of a training step."""
 
 from typing import NamedTuple
 
 
 class DeviceOverhead(NamedTuple):
-    """What a device holds beside tensors, in bytes, and the share that the allocator loses.
+    """Memory of a device beside tensors, in bytes, and the share that the allocator loses.
 
-    ``communicator`` is of one group of devices that exchange with one another; ``fragmentation`` is a share
-    of what is allocated and freed within a step. ``eager_context`` is the context where all kernels are
-    loaded at once, as CUDA did before 11.7.
+    ``communicator`` is of one group of communicating devices; ``fragmentation`` is a share of the memory that
+    is allocated and freed within a step. ``eager_context`` is the context where all kernels are loaded at
+    once, as CUDA did before 11.7.
     """
 
     context: float = 0.0
@@ -18,7 +18,7 @@ class DeviceOverhead(NamedTuple):
     eager_context: float = 0.0
 
     def apply_eager_context(self, *, eager: bool) -> "DeviceOverhead":
-        """The overhead with the context that a framework's time had."""
+        """Returns the overhead with an eager context where ``eager`` is true."""
         return self._replace(context=self.eager_context) if eager else self
 
 

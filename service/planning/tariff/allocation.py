@@ -1,11 +1,11 @@
-"""Whose bill: what a workload costs at a meter that others use too.
+"""Allocation of a bill: the cost of a workload at a meter that others use too.
 
 Incremental (marginal) allocation: bill(baseline + workload) - bill(baseline), line by line, both over the
-same billing periods. What the baseline pays anyway, fixed charges first, is in both and cancels. A billing
-period after the workload has a difference only where the tariff looks back on a peak (ratchet, annual
-demand): its lines are the consequences of the run.
+same billing periods. Costs that the baseline has anyway, fixed charges first, are in both and cancel. A
+billing period after the workload has a difference only where the tariff looks back on a peak (ratchet, annual
+demand): its lines are consequences of the run.
 
-Standalone: the bill of the workload alone at a meter of its own, every billing period that it touches in
+Standalone: the bill of the workload alone at a separate meter, with every billing period that it touches in
 full.
 """
 
@@ -56,25 +56,25 @@ from service.planning.tariff.effort import (
 )
 
 _HISTORY_MONTHS = 24
-"""How far back a constant baseline is taken to have been there."""
+"""Months that a constant baseline is taken to precede the load."""
 _HOUR_MINUTES = 60
 _NOISE = 1e-9
-"""Below it a difference of two sums is rounding."""
+"""Difference of two sums below which it counts as rounding."""
 
 LineKey = tuple[str, str, str | None, int | None, int]
-"""Charge, kind, price period, tier, and which of several alike."""
+"""Charge, kind, price period, tier, and number among lines that agree in these."""
 
 
 class PeriodShare(NamedTuple):
-    """What one billing period amounts to for a workload."""
+    """A workload's share of one billing period."""
 
     period: BillingPeriod
     lines: tuple[BillLine, ...]
     energy_kwh: float
     peak_kw: float
-    """Highest demand of the meter, the baseline counted."""
+    """Highest demand of the meter, the baseline included."""
     after_run: bool
-    """Whether the workload does not touch the period."""
+    """True if the workload does not touch the period."""
 
     @property
     def total(self) -> Decimal:
@@ -83,7 +83,7 @@ class PeriodShare(NamedTuple):
 
 
 class BillAllocation(NamedTuple):
-    """The bill of a workload, in the currency of its tariff; periods after it without a line are left out."""
+    """Bill of a workload, in the currency of its tariff; periods after it without a line are left out."""
 
     currency_code: str
     periods: tuple[PeriodShare, ...]
@@ -96,37 +96,40 @@ class BillAllocation(NamedTuple):
 
 
 class TariffReach(NamedTuple):
-    """How far a tariff looks beyond the billing period of a peak."""
+    """Extent to which a tariff looks beyond the billing period of a peak."""
 
     months_after: int = 0
     to_year_end: bool = False
     whole_year: bool = False
-    """Whether a charge depends on the load of the whole calendar year."""
+    """True if a charge depends on the load of the whole calendar year."""
     following_year: bool = False
 
 
 def compute_local_midnight(day: date, time_zone: str) -> datetime:
-    """The instant (UTC) at which a local day begins; where the clock skips midnight, the end of the gap."""
+    """Returns the instant (UTC) at which a local day begins.
+
+    Where the clock skips midnight, the end of the gap.
+    """
     return datetime.combine(day, time(), resolve_zone(time_zone)).astimezone(UTC)
 
 
 def _list_months(first: date, end: date) -> tuple[BillingPeriod, ...]:
-    """Calendar months from that of ``first`` to that before ``end``, the first day of a month."""
+    """Returns the calendar months from that of ``first`` to that before ``end``, the first day of a month."""
     return list_calendar_months(first, end - timedelta(days=1))
 
 
 def _add_months(day: date, months: int) -> date:
-    """First day of the month so many after that of ``day``."""
+    """Returns the first day of the month that is ``months`` after that of ``day``."""
     return date(*split_month_key(to_month_key(day.year, day.month) + months), 1)
 
 
 def list_touched_periods(
     start: datetime, end: datetime, time_zone: str, starts: Sequence[date] | None = None
 ) -> tuple[BillingPeriod, ...]:
-    """Billing periods of which ``start`` to ``end`` (aware) takes a part.
+    """Returns the billing periods that ``start`` to ``end`` (aware) overlaps.
 
-    ``starts`` are first days of consecutive billing periods and of the one after the last; without them they
-    are local calendar months. Refuses a run that these do not cover (BILLING_PERIODS).
+    ``starts`` are first days of consecutive billing periods and of the one after the last; without them the
+    periods are local calendar months. Refuses a run that these do not cover (BILLING_PERIODS).
     """
     zone = resolve_zone(time_zone)
     first, last = start.astimezone(zone).date(), (end - timedelta(microseconds=1)).astimezone(zone).date()
@@ -143,7 +146,7 @@ def list_touched_periods(
 
 
 def compute_reach(tariff: Tariff) -> TariffReach:
-    """How far the charges of ``tariff`` look beyond the billing period of a peak."""
+    """Returns the extent to which the charges of ``tariff`` look beyond the billing period of a peak."""
     months, to_year_end, whole, following = 0, False, False, False
     for charge in (charge for revision in tariff.revisions for charge in revision.charges):
         whole |= _needs_full_year(charge)
@@ -163,7 +166,7 @@ def _needs_full_year(charge: TariffCharge) -> bool:
 
 
 def list_reached_periods(run: Sequence[BillingPeriod], reach: TariffReach) -> tuple[BillingPeriod, ...]:
-    """Calendar months that a bill of both loads must cover to show all that a run in ``run`` causes."""
+    """Returns the calendar months that a bill of both loads must cover to show all consequences of a run."""
     first, last = run[0].start, run[-1].end - timedelta(days=1)
     end = _add_months(last, 1 + reach.months_after)
     if reach.to_year_end or reach.whole_year:
@@ -174,16 +177,19 @@ def list_reached_periods(run: Sequence[BillingPeriod], reach: TariffReach) -> tu
 
 
 class TimeDependence(StrEnum):
-    """What of a bill depends on when a load begins."""
+    """Part of a bill that depends on the start of a load."""
 
     NOTHING = "nothing"
     PERIODS = "periods"
-    """Charges by billing period: how many of them a load touches."""
+    """Charges by billing period, through the number of periods that a load touches."""
     PRICES = "prices"
 
 
 def find_time_dependence(tariff: Tariff, *, alone: bool) -> TimeDependence:
-    """What of the bill depends on when the load begins; ``alone`` where it pays fixed charges too."""
+    """Returns the part of the bill that depends on the start of the load.
+
+    ``alone`` if it pays fixed charges.
+    """
     if len(tariff.revisions) > 1:
         return TimeDependence.PRICES
     found = {_classify_charge(charge, alone=alone) for charge in tariff.revisions[0].charges}
@@ -209,14 +215,17 @@ def _classify_charge(charge: TariffCharge, *, alone: bool) -> TimeDependence:
 def resample_load(
     load: MeteredLoad, start: datetime, interval_minutes: int, count: int
 ) -> NDArray[np.float64]:
-    """Mean kW of ``load`` in ``count`` intervals from ``start``, 0 outside of it; keeps its energy."""
+    """Returns the mean kW of ``load`` in ``count`` intervals from ``start``, 0 outside of it.
+
+    Keeps its energy.
+    """
     own_hours = load.interval_minutes / _HOUR_MINUTES
     offset = (load.start - start).total_seconds() / 3600.0
     known = offset + own_hours * np.arange(load.kw.size + 1)
     energy = np.concatenate(([0.0], np.cumsum(load.kw))) * own_hours
     hours = interval_minutes / _HOUR_MINUTES
     if load.interval_minutes == interval_minutes and offset % hours == 0.0:
-        # On the same grid nothing is spread, and no digit is lost.
+        # On the same grid, values are copied, so that no digit is lost.
         first = round(offset / hours)
         kw = np.zeros(count)
         begin, end = max(first, 0), min(first + load.kw.size, count)
@@ -228,14 +237,14 @@ def resample_load(
 
 
 def build_blank_load(periods: Sequence[BillingPeriod], time_zone: str, interval_minutes: int) -> MeteredLoad:
-    """A load of nothing over whole billing periods, for others to be placed on."""
+    """Builds a load of 0 kW over whole billing periods, which others can be added to."""
     start = compute_local_midnight(periods[0].start, time_zone)
     minutes = (compute_local_midnight(periods[-1].end, time_zone) - start).total_seconds() / 60.0
     return MeteredLoad(start, interval_minutes, np.zeros(ceil(minutes / interval_minutes)))
 
 
 def add_loads(load: MeteredLoad, *others: MeteredLoad) -> MeteredLoad:
-    """``load`` and what ``others`` draw within its time, as one meter reads it."""
+    """Returns ``load`` plus the draw of ``others`` within its time, as one meter reads it."""
     kw = load.kw
     for other in others:
         kw = kw + resample_load(other, load.start, load.interval_minutes, load.kw.size)
@@ -243,11 +252,11 @@ def add_loads(load: MeteredLoad, *others: MeteredLoad) -> MeteredLoad:
 
 
 def compute_difference(whole: LoadBill, baseline: LoadBill, run: Iterable[BillingPeriod]) -> BillAllocation:
-    """What the lines of ``whole`` differ by from those of ``baseline``, both over the same billing periods.
+    """Returns the difference of ``whole`` and ``baseline`` by line, over the same billing periods.
 
-    Their sum is the difference of the two bills, whatever the lines. A line that both have is quantity and
-    amount less those of the baseline; where its price differs too, the price is that of the difference. One
-    that only the baseline has is subtracted: its quantity and amount are below 0.
+    Their sum is the difference of the two bills. A line that both have has the quantity and amount less those
+    of the baseline; where its price differs too, the price is that of the difference. A line that only the
+    baseline has is subtracted: its quantity and amount are below 0.
     """
     touched = set(run)
     shares = []
@@ -284,7 +293,7 @@ def _list_differing_lines(whole: PeriodBill, baseline: PeriodBill) -> Iterator[B
 
 
 def _subtract_line(ours: BillLine, theirs: BillLine) -> BillLine:
-    """One line less another."""
+    """Returns one line less another."""
     quantity, amount = ours.quantity - theirs.quantity, ours.amount - theirs.amount
     if ours.price == theirs.price:
         return ours._replace(quantity=quantity, amount=amount)
@@ -294,7 +303,7 @@ def _subtract_line(ours: BillLine, theirs: BillLine) -> BillLine:
 
 
 def build_allocation(alone: LoadBill) -> BillAllocation:
-    """A bill as that of one load alone."""
+    """Returns the bill of one load alone as an allocation."""
     shares = (
         PeriodShare(period.period, period.lines, period.energy_kwh, period.peak_kw, after_run=False)
         for period in alone.periods
@@ -305,9 +314,9 @@ def build_allocation(alone: LoadBill) -> BillAllocation:
 def build_baseline_load(
     known: MeteredLoad | float, periods: Sequence[BillingPeriod], time_zone: str, interval_minutes: int
 ) -> MeteredLoad:
-    """The baseline over whole billing periods: a constant kW, or a series that covers them.
+    """Builds the baseline over whole billing periods: a constant kW, or a series that covers them.
 
-    Refuses a series that does not (BASELINE_TOO_SHORT).
+    Refuses a series that does not cover them (BASELINE_TOO_SHORT).
     """
     whole = build_blank_load(periods, time_zone, interval_minutes)
     if isinstance(known, float):
@@ -323,7 +332,7 @@ def build_baseline_load(
 def list_covered_periods(
     periods: Sequence[BillingPeriod], known: MeteredLoad | float, time_zone: str
 ) -> tuple[BillingPeriod, ...]:
-    """Those of consecutive ``periods`` of which the baseline is known from their first to their last day."""
+    """Returns the consecutive ``periods`` that the baseline covers from first to last day."""
     if isinstance(known, float):
         return tuple(periods)
     end = known.start + timedelta(minutes=known.interval_minutes * known.kw.size)
@@ -336,10 +345,10 @@ def list_covered_periods(
 
 
 class MeteringPoint(NamedTuple):
-    """Where a workload is billed.
+    """Meter that a workload is billed at.
 
-    ``baseline`` is what the meter reads without it, a constant kW or a series; without one the workload has
-    a meter of its own. ``history`` are monthly peaks of earlier months, ``starts`` first days of billing
+    ``baseline`` is the reading of the meter without it, a constant kW or a series; without one the workload
+    has a separate meter. ``history`` are monthly peaks of earlier months, ``starts`` first days of billing
     periods.
     """
 
@@ -353,7 +362,7 @@ class MeteringPoint(NamedTuple):
 
 
 class AllocatedVersions(NamedTuple):
-    """What each of several versions of a workload is billed."""
+    """Bills of several versions of a workload."""
 
     allocations: tuple[BillAllocation, ...]
     unknown: tuple[BillingPeriod, ...] = ()
@@ -361,10 +370,11 @@ class AllocatedVersions(NamedTuple):
 
 
 def allocate_bill(point: MeteringPoint, workloads: Sequence[MeteredLoad]) -> AllocatedVersions:
-    """The bill of each version of a workload: what it adds to the baseline, or all of it without one.
+    """Computes the bill of each version of a workload.
 
-    The baseline is billed once. Refuses a baseline that does not cover the billing periods of the run, a run
-    that the given billing periods do not cover, and what :func:`compute_bill` refuses.
+    Its addition to the baseline, or all of it without one. The baseline is billed once. Refuses a baseline
+    that does not cover the billing periods of the run, a run that the given billing periods do not cover, and
+    all that :func:`compute_bill` refuses.
     """
     estimate_allocation_effort(point, workloads).check(MOST_STEPS, "")
     runs = [list_load_periods(point, load) for load in workloads]
@@ -387,7 +397,10 @@ def allocate_bill(point: MeteringPoint, workloads: Sequence[MeteredLoad]) -> All
 
 
 def estimate_allocation_effort(point: MeteringPoint, workloads: Sequence[MeteredLoad]) -> BillingEffort:
-    """What :func:`allocate_bill` takes: a bill of each version, and of the baseline where there is one."""
+    """Estimates the effort of :func:`allocate_bill`.
+
+    A bill of each version, and of the baseline if there is one.
+    """
     runs = [list_load_periods(point, load) for load in workloads]
     if point.baseline is None:
         whole = compute_reach(point.tariff).whole_year
@@ -404,7 +417,7 @@ def estimate_allocation_effort(point: MeteringPoint, workloads: Sequence[Metered
 
 
 def list_load_periods(point: MeteringPoint, load: MeteredLoad) -> tuple[BillingPeriod, ...]:
-    """Billing periods in which a load draws."""
+    """Returns the billing periods in which a load draws power."""
     drawing = np.flatnonzero(load.kw)
     first, last = (int(drawing[0]), int(drawing[-1])) if drawing.size else (0, 0)
     minutes = timedelta(minutes=load.interval_minutes)
@@ -425,9 +438,9 @@ def _allocate_alone(point: MeteringPoint, load: MeteredLoad, run: Sequence[Billi
 def list_tied_periods(
     point: MeteringPoint, run: Sequence[BillingPeriod]
 ) -> tuple[tuple[BillingPeriod, ...], tuple[BillingPeriod, ...]]:
-    """Billing periods to bill both loads over, and those that the tariff ties to them and nobody knows of.
+    """Returns the billing periods of both bills, and tied periods without a known baseline.
 
-    Of a series also the months before the run, as far as ratchets look back.
+    For a series, these include the months before the run, as far as ratchets look back.
     """
     if point.starts is not None or point.baseline is None:
         return tuple(run), ()
@@ -449,7 +462,7 @@ def list_tied_periods(
 def _list_ratchet_periods(
     point: MeteringPoint, reached: Sequence[BillingPeriod], reach: TariffReach
 ) -> tuple[BillingPeriod, ...]:
-    """Months before those of a run that its ratchets look back on, as far as a series knows them."""
+    """Returns the months before a run that ratchets look back on and the baseline series covers."""
     if not isinstance(point.baseline, MeteredLoad) or not (reach.months_after or reach.to_year_end):
         return ()
     first = reached[0].start
@@ -461,7 +474,7 @@ def _list_ratchet_periods(
 
 
 def build_metered_load(point: MeteringPoint, periods: Sequence[BillingPeriod]) -> MeteredLoad:
-    """What the meter reads without the workload over whole billing periods."""
+    """Builds the reading of the meter without the workload over whole billing periods."""
     known = 0.0 if point.baseline is None else point.baseline
     load = build_baseline_load(known, periods, point.tariff.time_zone, point.interval_minutes)
     return load._replace(power_factor=point.power_factor, secondary=point.secondary)
@@ -470,7 +483,7 @@ def build_metered_load(point: MeteringPoint, periods: Sequence[BillingPeriod]) -
 def build_peak_history(
     point: MeteringPoint, periods: Sequence[BillingPeriod]
 ) -> Mapping[tuple[int, int], float] | None:
-    """Peaks of earlier months: as given, else those of a constant baseline for two years back."""
+    """Returns the peaks of earlier months: as given, else those of a constant baseline for two years back."""
     if point.history is not None or not isinstance(point.baseline, float):
         return point.history
     first = to_month_key(periods[0].start.year, periods[0].start.month)

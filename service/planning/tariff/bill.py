@@ -1,4 +1,4 @@
-"""What a bill consists of."""
+"""Parts of a bill: loads, billing periods, lines and findings."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 class MeteredLoad(NamedTuple):
     """Mean kW of consecutive intervals, the first from ``start`` (aware, any zone).
 
-    ``power_factor`` 1 has no reactive part. ``secondary`` is metered behind the customer's transformer.
+    ``power_factor`` 1 has no reactive part. ``secondary`` loads are metered behind the customer's
+    transformer.
     """
 
     start: datetime
@@ -22,7 +23,7 @@ class MeteredLoad(NamedTuple):
 
 
 class BillFinding(NamedTuple):
-    """Something to know about a bill or a tariff: ``pointer`` names the part of the tariff, empty for all."""
+    """A remark about a bill or a tariff; ``pointer`` names the part of the tariff, empty for all of it."""
 
     code: str
     pointer: str
@@ -30,7 +31,7 @@ class BillFinding(NamedTuple):
 
 
 class BillingPeriod(NamedTuple):
-    """Local days, half-open."""
+    """A billing period of local days, half-open."""
 
     start: date
     end: date
@@ -50,22 +51,22 @@ class BillLine(NamedTuple):
     period: str | None = None
     """Name of the price period."""
     tier: int | None = None
-    """Place of the tier in its ladder, from 1."""
+    """Number of the tier in its ladder, from 1."""
     peak_at: datetime | None = None
-    """Start of the interval that set the demand; for a ratchet, that of the peak looked back on."""
+    """Start of the interval that set the demand; for a ratchet, that of the earlier peak."""
     note: str | None = None
-    """Such as what raised a demand to what is billed."""
+    """Remark, such as the rule that raised a demand to the billed one."""
 
 
 class PeriodBill(NamedTuple):
-    """The lines of one billing period."""
+    """Lines of one billing period."""
 
     period: BillingPeriod
     lines: tuple[BillLine, ...]
     energy_kwh: float
     peak_kw: float
     billing_demand_kw: dict[str, float]
-    """By the name of the demand charge."""
+    """Billed demand in kW by the name of the demand charge."""
 
     @property
     def total(self) -> Decimal:
@@ -74,7 +75,7 @@ class PeriodBill(NamedTuple):
 
 
 class LoadBill(NamedTuple):
-    """The bills of a load, in the currency of its tariff."""
+    """Bills of a load, in the currency of its tariff."""
 
     currency_code: str
     periods: tuple[PeriodBill, ...]
@@ -87,13 +88,13 @@ class LoadBill(NamedTuple):
 
 
 class BillingDeterminants(NamedTuple):
-    """Billing quantities of a year where no series is known; ``months`` are calendar months of ``year``."""
+    """Billing quantities of a year without a series; ``months`` are calendar months of ``year``."""
 
     year: int
     energy_kwh: dict[tuple[int, str], float]
-    """By month and price period of the energy charge."""
+    """Energy by month and price period of the energy charge."""
     period_peak_kw: dict[tuple[int, str], float]
-    """By month and price period of the demand charge."""
+    """Peak by month and price period of the demand charge."""
     month_peak_kw: dict[int, float]
     coincident_kw: tuple[float, ...] = ()
     power_factor: float = 1.0

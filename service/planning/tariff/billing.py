@@ -29,13 +29,13 @@ def compute_bill(
     history: PeakHistory | None = None,
     wraps_year: bool = False,
 ) -> LoadBill:
-    """What ``tariff`` charges for ``load`` in ``periods``; None: the local calendar months it touches.
+    """Computes the bill of ``load`` under ``tariff`` in ``periods``.
 
-    ``history`` has monthly peaks in kW before the load, by (year, month), for ratchets. Without it, months
-    before the load count 0 and a finding names them, or are taken from the end of the same year under
-    ``wraps_year`` (URDB's lookback range, REopt). Intervals outside ``periods`` are not billed and count for
-    ratchets. Periods may lie after the load. Outside its intervals a load draws nothing. Amounts are not
-    rounded.
+    None: the local calendar months it touches. ``history`` has monthly peaks in kW before the load, by (year,
+    month), for ratchets. Without it, months before the load count 0 and a finding names them, or are taken
+    from the end of the same year under ``wraps_year`` (URDB's lookback range, REopt). Intervals outside
+    ``periods`` are not billed but count for ratchets. Periods may lie after the load. Outside its intervals a
+    load draws nothing. Amounts are not rounded.
     """
     meter = SeriesMeter(tariff, load, periods)
     return compute_metered_bill(tariff, meter, history=history, wraps_year=wraps_year)
@@ -48,10 +48,10 @@ def compute_determinants_bill(
     history: PeakHistory | None = None,
     wraps_year: bool = False,
 ) -> LoadBill:
-    """The bill of twelve calendar months of which only billing quantities are known.
+    """Computes the bill of twelve calendar months from billing quantities alone.
 
-    ``SERIES_REQUIRED`` where a charge asks for more than they tell, ``DETERMINANT_MISSING`` where a month
-    has energy and no peak that a charge needs, ``DETERMINANT_UNKNOWN`` where one names no price period.
+    ``SERIES_REQUIRED`` where a charge needs more than they give, ``DETERMINANT_MISSING`` where a month has
+    energy but no peak that a charge needs, ``DETERMINANT_UNKNOWN`` where a quantity names no price period.
     """
     _check_year(tariff, determinants.year, 12)
     meter = DeterminantsMeter(tariff, determinants)
@@ -67,9 +67,9 @@ def compute_annual_bill(
     power_factor: float = 1.0,
     secondary: bool = False,
 ) -> LoadBill:
-    """The bill of a calendar year as one billing period, from its energy and its peak alone.
+    """Computes the bill of a calendar year as one billing period, from its energy and its peak alone.
 
-    ``SERIES_REQUIRED`` for charges that ask when energy was used or for the peaks of months.
+    ``SERIES_REQUIRED`` for charges that depend on the time of use or on the peaks of months.
     """
     _check_year(tariff, year, 1)
     terms = convert_to_annual(tariff)
@@ -78,7 +78,7 @@ def compute_annual_bill(
 
 
 def _check_year(tariff: Tariff, year: int, periods: int) -> None:
-    """Refuse what takes too much of a year that is known by its billing quantities."""
+    """Refuses a bill of a year of billing quantities that takes too many steps."""
     hours = (date(year + 1, 1, 1) - date(year, 1, 1)).days * 24
     extent = LoadExtent(hours, 60, periods, date(year, 1, 1))
     check_size(estimate_size(tariff, extent))
@@ -88,6 +88,6 @@ def _check_year(tariff: Tariff, year: int, periods: int) -> None:
 def compute_metered_bill(
     tariff: Tariff, meter: LoadMeter, *, history: PeakHistory | None = None, wraps_year: bool = False
 ) -> LoadBill:
-    """The bill of what ``meter`` tells; the others differ in their meter only."""
+    """Computes the bill of a load that ``meter`` reads; the other functions differ only in their meter."""
     known = {to_month_key(*month): kw for month, kw in (history or {}).items()}
     return BillStatement(tariff, meter, EarlierPeaks(known, wraps_year, meter.first_month)).build_bill()

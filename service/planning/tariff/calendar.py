@@ -1,4 +1,4 @@
-"""The local calendar of a load: days, holidays, windows and the UTC offsets of its zone.
+"""Local calendar of a load: days, holidays, windows and the UTC offsets of its zone.
 
 Times are whole minutes since 1970-01-01T00:00Z; days are counted from 1970-01-01 on the local clock.
 Intervals stay on the UTC line, so that a day of 23 or 25 hours loses and doubles nothing.
@@ -21,21 +21,21 @@ from service.planning.tariff.charges import DAY_MINUTES, HolidayTreatment, Local
 Integers = NDArray[np.int64]
 BooleanArray = NDArray[np.bool_]
 IndexArray = NDArray[np.int16]
-"""Of price periods."""
+"""Indices of price periods."""
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _EPOCH_START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS_PER_YEAR: Final = 12
 _STRETCH_MINUTES: Final = 64 * DAY_MINUTES
 _STRETCHES_KEPT: Final = 4096
-"""Stretches of days whose changes of the clock are kept: 17 zones over 40 years."""
+"""Number of cached stretches of days with their clock changes: 17 zones over 40 years."""
 _FIRST_MINUTE: Final = (date(1, 1, 2).toordinal() - _EPOCH) * DAY_MINUTES
 _LAST_MINUTE: Final = (date(9999, 12, 30).toordinal() - _EPOCH) * DAY_MINUTES
-"""Between them every zone has a local time that a calendar can show."""
+"""First and last minute between which every zone has a local time that a calendar can represent."""
 
 
 def resolve_zone(name: str, pointer: str = "/time_zone") -> ZoneInfo:
-    """The IANA zone called ``name``; ``TIME_ZONE_UNKNOWN`` where there is none."""
+    """Returns the IANA zone called ``name``; raises ``TIME_ZONE_UNKNOWN`` where there is none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as cause:
@@ -43,27 +43,27 @@ def resolve_zone(name: str, pointer: str = "/time_zone") -> ZoneInfo:
 
 
 def to_day_number(day: date) -> int:
-    """Days since 1970-01-01."""
+    """Returns the days since 1970-01-01."""
     return day.toordinal() - _EPOCH
 
 
 def to_date(day: int) -> date:
-    """The date of a day number."""
+    """Returns the date of a day number."""
     return date.fromordinal(day + _EPOCH)
 
 
 def to_month_key(year: int, month: int) -> int:
-    """Months since January of year 0."""
+    """Returns the months since January of year 0."""
     return year * _MONTHS_PER_YEAR + month - 1
 
 
 def split_month_key(key: int) -> tuple[int, int]:
-    """Year and month of a month key."""
+    """Returns year and month of a month key."""
     return key // _MONTHS_PER_YEAR, key % _MONTHS_PER_YEAR + 1
 
 
 def to_utc_minute(instant: datetime, pointer: str = "/start") -> int:
-    """Whole minutes since the epoch; ``INTERVAL_START`` for a time without zone or with seconds."""
+    """Returns whole minutes since the epoch; ``INTERVAL_START`` for a time without zone or with seconds."""
     if instant.utcoffset() is None:
         raise PlanningError("INTERVAL_START", pointer, "a start needs its offset from UTC")
     minutes, rest = divmod(instant - _EPOCH_START, timedelta(minutes=1))
@@ -79,11 +79,11 @@ class ZoneClock(NamedTuple):
     offsets: Integers
 
     def get_offset(self, minutes: Integers) -> Integers:
-        """Minutes to add to UTC ``minutes``."""
+        """Returns the minutes to add to UTC ``minutes``."""
         return self.offsets[np.searchsorted(self.starts, minutes, side="right") - 1]
 
     def list_spans(self, first: int, end: int) -> Iterable[tuple[int, int, int]]:
-        """UTC minutes [from, to) and offset of each stretch within [first, end)."""
+        """Yields UTC minutes [from, to) and offset of each stretch within [first, end)."""
         for place, start in enumerate(self.starts):
             until = self.starts[place + 1] if place + 1 < len(self.starts) else end
             if max(start, first) < min(until, end):
@@ -97,7 +97,7 @@ def _get_offset(zone: ZoneInfo, minute: int) -> int:
 
 @lru_cache(maxsize=_STRETCHES_KEPT)
 def _list_offset_changes(zone: ZoneInfo, first: int, end: int) -> tuple[tuple[int, int], ...]:
-    """UTC minutes within (first, end] at which the offset of ``zone`` changes, and that from then on."""
+    """Returns UTC minutes in (first, end] at which the offset of ``zone`` changes, with the new offset."""
     found, before = [], _get_offset(zone, first)
     for minute in range(first, end, DAY_MINUTES):
         until = min(minute + DAY_MINUTES, end)
@@ -115,9 +115,9 @@ def _list_offset_changes(zone: ZoneInfo, first: int, end: int) -> tuple[tuple[in
 
 @lru_cache(maxsize=64)
 def build_clock(zone: ZoneInfo, first: int, end: int) -> ZoneClock:
-    """The clock of ``zone`` over the UTC minutes [first, end).
+    """Builds the clock of ``zone`` over the UTC minutes [first, end).
 
-    Loads begin and end at any minute: what they share are whole stretches of days.
+    Whole stretches of days are cached, because loads begin and end at any minute.
     """
     starts, offsets = [first], [_get_offset(zone, first)]
     for begin in range(first // _STRETCH_MINUTES * _STRETCH_MINUTES, end, _STRETCH_MINUTES):
@@ -130,7 +130,7 @@ def build_clock(zone: ZoneInfo, first: int, end: int) -> ZoneClock:
 
 
 class LocalDays(NamedTuple):
-    """Consecutive local days, the first numbered ``first``; each array has the day before in front."""
+    """Consecutive local days, the first numbered ``first``; each array starts with the day before."""
 
     first: int
     month_keys: Integers
@@ -140,12 +140,12 @@ class LocalDays(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many, without the one in front."""
+        """Number of days, without the one before the first."""
         return len(self.weekdays) - 1
 
 
 def build_days(first: int, last: int, holidays: Collection[date]) -> LocalDays:
-    """The local days from ``first`` to ``last``, both included."""
+    """Builds the local days from ``first`` to ``last``, both included."""
     numbers = np.arange(first - 1, last + 1)
     keys = numbers.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) + to_month_key(1970, 1)
     free = np.isin(numbers, [to_day_number(day) for day in holidays])
@@ -153,14 +153,14 @@ def build_days(first: int, last: int, holidays: Collection[date]) -> LocalDays:
 
 
 def list_boundary_minutes(periods: Iterable[PricePeriod]) -> list[int]:
-    """Minutes of the day at which a window of ``periods`` begins or ends, with 0, in order."""
+    """Returns the minutes of the day at which a window of ``periods`` begins or ends, with 0, in order."""
     windows = [window for period in periods for window in period.windows]
     minutes = {0} | {window.from_minute for window in windows} | {window.to_minute for window in windows}
     return sorted(minutes - {DAY_MINUTES})
 
 
 def find_window_days(window: LocalTimeWindow, days: LocalDays) -> BooleanArray:
-    """Whether a day is one on which ``window`` begins, with the day before in front."""
+    """Returns a mask of the days on which ``window`` begins, starting with the day before the first."""
     months, weekdays = np.zeros(13, np.bool_), np.zeros(8, np.bool_)
     months[list(window.months)] = True
     weekdays[list(window.weekdays)] = True
@@ -175,7 +175,7 @@ def find_window_days(window: LocalTimeWindow, days: LocalDays) -> BooleanArray:
 def build_price_period_table(
     periods: Sequence[PricePeriod], days: LocalDays, slots: Sequence[int]
 ) -> IndexArray:
-    """Place of the price period for each day and each slot of it, -1 where there is none.
+    """Returns the index of the price period for each day and each slot of it, -1 where there is none.
 
     ``slots`` are the minutes at which a slot begins, every boundary of ``periods`` among them.
     """
@@ -203,18 +203,18 @@ def _list_window_spans(
 
 
 def list_calendar_months(first: date, last: date) -> tuple[BillingPeriod, ...]:
-    """The calendar months that the local days from ``first`` to ``last`` touch."""
+    """Returns the calendar months that the local days from ``first`` to ``last`` touch."""
     keys = range(to_month_key(first.year, first.month), to_month_key(last.year, last.month) + 2)
     starts = [date(*split_month_key(key), 1) for key in keys]
     return tuple(BillingPeriod(start, end) for start, end in pairwise(starts))
 
 
 def count_days_of_month(day: date) -> int:
-    """How many days the calendar month of ``day`` has."""
+    """Returns the number of days in the calendar month of ``day``."""
     following = date(*split_month_key(to_month_key(day.year, day.month) + 1), 1)
     return (following - date(day.year, day.month, 1)).days
 
 
 def to_local_time(minute: int, zone: ZoneInfo) -> datetime:
-    """The local time of a UTC minute."""
+    """Returns the local time of a UTC minute."""
     return datetime.fromtimestamp(minute * 60, UTC).astimezone(zone)

@@ -1,6 +1,6 @@
-"""A load cut into cells: stretches of one interval, one local day and one set of windows.
+"""Cells of a load: stretches within one interval, one local day and one set of windows.
 
-A cell is an interval wherever boundaries lie between intervals. An interval that a boundary cuts becomes
+A cell is an interval wherever boundaries lie between intervals. An interval that a boundary splits becomes
 several cells, which share its energy by their minutes and each have its demand.
 """
 
@@ -15,7 +15,7 @@ from service.planning.tariff.charges import DAY_MINUTES
 
 
 class CalendarCells(NamedTuple):
-    """Cells in order of time; ``interval`` is the place in the load, None where cells are the intervals."""
+    """Cells in order of time; ``interval`` is the index in the load, None where cells are the intervals."""
 
     starts: Integers
     """UTC minutes."""
@@ -33,7 +33,7 @@ class CalendarCells(NamedTuple):
 
     @property
     def cut_intervals(self) -> Integers:
-        """Places of the intervals that a boundary cuts."""
+        """Indices of the intervals that a boundary splits."""
         if self.interval is None:
             return np.zeros(0, np.int64)
         return np.flatnonzero(np.bincount(self.interval) > 1)
@@ -42,7 +42,7 @@ class CalendarCells(NamedTuple):
 def build_cells(
     first: int, interval_minutes: int, count: int, zone: ZoneInfo, boundaries: Collection[int]
 ) -> CalendarCells:
-    """Cells of ``count`` intervals from UTC minute ``first``, cut at local ``boundaries`` of each day."""
+    """Builds cells of ``count`` intervals from UTC minute ``first``, split at each day's ``boundaries``."""
     end = first + count * interval_minutes
     clocked = build_clock(zone, first, end)
     starts = first + interval_minutes * np.arange(count)
@@ -59,7 +59,7 @@ def build_cells(
 
 
 def _find_cuts(clocked: ZoneClock, first: int, end: int, step: int, boundaries: Sequence[int]) -> Integers:
-    """UTC minutes at which a boundary or a change of the clock lies within an interval."""
+    """Returns UTC minutes at which a boundary or a change of the clock lies within an interval."""
     found = [clocked.starts[(clocked.starts - first) % step != 0]]
     minutes = np.array(boundaries, np.int64)
     for start, until, offset in clocked.list_spans(first, end):
@@ -74,6 +74,6 @@ def _find_cuts(clocked: ZoneClock, first: int, end: int, step: int, boundaries: 
 
 
 def sort_unique(values: Integers) -> Integers:
-    """Each of ``values`` once, ascending; what mostly lies in order is sorted faster than hashed."""
+    """Returns each of ``values`` once, ascending; sorting mostly ordered values is faster than hashing."""
     ordered = np.sort(values, kind="stable")
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered

@@ -1,4 +1,4 @@
-"""Whether a tariff can be billed: every name known, every hour at one price, every ladder without an end."""
+"""Checks that a tariff can be billed: known names, one price for every hour, complete ladders."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
@@ -47,11 +47,11 @@ from service.planning.tariff.ladders import OF_DEMAND, list_energy_reaches
 _ENERGY_UNITS: Final = frozenset(TariffTierUnit) - {TariffTierUnit.KW}
 _HOURS_PER_LEAP_YEAR: Final = 8784
 MOST_WINDOWS: Final = 10_000
-"""Of all price periods of a tariff."""
+"""Maximum number of windows of all price periods of a tariff."""
 
 
 def check_tariff(tariff: Tariff) -> None:
-    """Raises the first fault of ``tariff`` as a ``PlanningError`` that points at it.
+    """Raises the first fault of ``tariff`` as a :class:`PlanningError` that points at it.
 
     Codes: ``TIME_ZONE_UNKNOWN``, ``TARIFF_REVISIONS``, ``TARIFF_VALUE`` (a number out of its range),
     ``CHARGE_NAME``, ``CHARGE_UNKNOWN``, ``CHARGE_KIND``, ``PRICE_PERIODS`` (none, or a name twice),
@@ -72,7 +72,7 @@ def check_tariff(tariff: Tariff) -> None:
 
 
 def _check_windows(tariff: Tariff) -> None:
-    """Whether the windows can be compared with each other."""
+    """Refuses a tariff with more windows than are compared."""
     count = sum(
         len(period.windows)
         for revision in tariff.revisions
@@ -256,7 +256,7 @@ def _check_demand_ladder(tiers: Sequence[PriceTier], here: str) -> None:
 
 
 def _check_overlap(periods: Sequence[PricePeriod], here: str, *, holidays: bool) -> None:
-    """Whether two price periods share a minute of any day that a calendar can have, after any other."""
+    """Refuses two price periods that share a minute of any possible day, after any other day."""
     if len(periods) == 1:
         return
     days, slots = _build_day_kinds(holidays=holidays), list_boundary_minutes(periods)
@@ -274,7 +274,7 @@ def _check_overlap(periods: Sequence[PricePeriod], here: str, *, holidays: bool)
 
 @cache
 def _build_day_kinds(*, holidays: bool) -> LocalDays:
-    """Every other day one of each kind, after one of each kind that can precede it."""
+    """Builds days of which every other is one of each kind, after one of each kind that can precede it."""
     free = (False, True) if holidays else (False,)
     kinds = [
         (month - crosses, weekday - 1 or 7, before, month, weekday, today)
@@ -287,9 +287,9 @@ def _build_day_kinds(*, holidays: bool) -> LocalDays:
 
 
 def _find_covered_slots(period: PricePeriod, days: LocalDays, slots: Sequence[int]) -> NDArray[np.uint8]:
-    """Whether each slot of every other day is within a window of the period, eight slots to a byte.
+    """Returns whether each slot of every other day is within a window of the period, eight slots per byte.
 
-    Windows of one kind (months, weekdays, holidays) begin on the same days: each kind is laid on them once.
+    Windows of one kind (months, weekdays, holidays) begin on the same days, so that each kind is placed once.
     """
     place = {minute: slot for slot, minute in enumerate(slots)} | {DAY_MINUTES: len(slots)}
     kinds: dict[tuple[object, ...], tuple[LocalTimeWindow, BooleanArray, BooleanArray]] = {}

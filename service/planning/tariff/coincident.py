@@ -1,4 +1,4 @@
-"""Demand in the peak intervals of the grid."""
+"""Charges on the demand in the peak intervals of the grid."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,19 +17,19 @@ from service.planning.tariff.demands import DemandPeak, Floats
 
 
 class EnergyUntil(NamedTuple):
-    """Energy in kWh that a load has used until each of some moments, UTC minutes."""
+    """Energy in kWh that a load has used until each of several moments, in UTC minutes."""
 
     minutes: Integers
     kwh: Floats
 
     def interpolate_energy(self, minutes: Sequence[int] | Integers) -> Floats:
-        """The same at any minutes: nothing before the load, all of it after."""
+        """Returns the energy until any minutes: 0 before the load, all of it after."""
         found: Floats = np.interp(minutes, self.minutes, self.kwh)
         return found
 
 
 def accumulate_energy(cells: CalendarCells, kwh: Floats) -> EnergyUntil:
-    """Energy of a load up to the edges of its cells."""
+    """Returns the energy of a load up to the edges of its cells."""
     edges = np.append(cells.starts, cells.starts[-1] + cells.minutes[-1])
     return EnergyUntil(edges, np.concatenate(([0.0], np.cumsum(kwh))))
 
@@ -41,7 +41,7 @@ def compute_peak_demands(
     zone: ZoneInfo,
     years: Sequence[int],
 ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
-    """Mean kW in the peak intervals of each set, by local year of the load; 0 outside the load.
+    """Returns the mean kW in the peak intervals of each set, by local year of the load; 0 outside the load.
 
     Hour n of a year begins n - 1 hours after its local 1 January 00:00.
     """
@@ -58,7 +58,7 @@ def compute_peak_demands(
 def _list_peak_intervals(
     peaks: CoincidentPeakSet, years: Sequence[int], zone: ZoneInfo
 ) -> dict[int, list[int]]:
-    """UTC minutes at which the peak intervals of each local year begin."""
+    """Returns the UTC minutes at which the peak intervals of each local year begin."""
     if peaks.hours_of_year:
         firsts = {year: to_utc_minute(datetime(year, 1, 1, tzinfo=zone)) for year in years}
         return {
@@ -73,7 +73,7 @@ def _list_peak_intervals(
 
 
 def compute_statistic(charge: CoincidentPeakCharge, demands: Sequence[DemandPeak]) -> DemandPeak | None:
-    """What of the demands of a set is billed: their highest, or their mean; None where there is none."""
+    """Returns the billed demand of a set: the highest, or the mean; None where there is none."""
     if not demands:
         return None
     best = max(demands, key=lambda peak: peak.kw)
@@ -85,7 +85,7 @@ def compute_statistic(charge: CoincidentPeakCharge, demands: Sequence[DemandPeak
 def build_coincident_lines(
     charge: CoincidentPeakCharge, demands: Sequence[Sequence[DemandPeak]], share: float, zone: ZoneInfo
 ) -> list[BillLine]:
-    """Price x demand x ``share`` of each set that has a price, once a year."""
+    """Builds lines of price x demand x ``share`` for each set that has a price, once a year."""
     found = []
     for place, (one, row) in enumerate(zip(charge.sets, demands, strict=True), 1):
         billed = compute_statistic(charge, row)

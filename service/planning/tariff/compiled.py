@@ -1,4 +1,4 @@
-"""Where the intervals of a load lie in the calendar of a tariff: compiled once, whatever its kW are."""
+"""Positions of a load's intervals in the calendar of a tariff, compiled once for any kW."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -38,11 +38,11 @@ WindowHours = tuple[tuple[LocalTimeWindow, ...], ...]
 """Windows by price period."""
 
 _KEPT: Final = 8
-"""Calendars that are kept: some 3 MB for a year of quarter hours under one tariff."""
+"""Number of cached calendars: some 3 MB for a year of quarter hours under one tariff."""
 
 
 class CompiledTariff:
-    """Where the intervals of a load lie in a tariff's calendar; says nothing of its kW."""
+    """Positions of a load's intervals in a tariff's calendar, independent of its kW."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class CompiledTariff:
         self._demand: dict[tuple[object, ...], CellGroups] = {}
 
     def _group_days(self) -> None:
-        """Groups of days: billing periods, then the calendar months of days in none of them."""
+        """Groups days by billing period, and days in none of them by calendar month."""
         numbers = np.arange(self.days.first, self.days.first + self.days.number)
         period = _find_period_index(numbers, [(one.start, one.end) for one in self.periods])
         self.part_of_day = _find_period_index(numbers, [(one.start, one.end) for one in self.parts])
@@ -112,18 +112,18 @@ class CompiledTariff:
         self.years = sorted(set((others // 12).tolist()))
 
     def get_hours_id(self, periods: Sequence[PricePeriod]) -> int:
-        """A number that price periods of the same hours share, whatever their names and prices are."""
+        """Returns a number that price periods of the same hours share, whatever their names and prices."""
         if id(periods) not in self._hours:
             hours = tuple(period.windows for period in periods)
             self._hours[id(periods)] = self._known_hours.setdefault(hours, len(self._known_hours))
         return self._hours[id(periods)]
 
     def get_energy_kind(self, charge: EnergyCharge) -> tuple[int, frozenset[int]]:
-        """What charges share whose energy falls into the same hours of the same months."""
+        """Returns a key that charges share whose energy falls into the same hours of the same months."""
         return self.get_hours_id(charge.periods), charge.months
 
     def _get_energy_table(self, charge: EnergyCharge) -> IndexArray:
-        """Place of the price period by day and slot, -1 where the charge does not apply."""
+        """Returns the index of the price period by day and slot, -1 where the charge does not apply."""
         kind = self.get_energy_kind(charge)
         if kind not in self._tables:
             table = build_price_period_table(charge.periods, self.days, self.slots)
@@ -133,7 +133,7 @@ class CompiledTariff:
 
     @cached_property
     def unpriced(self) -> dict[str, Integers]:
-        """Cells that are billed and have no price: of a charge by time of use by its name, else of none."""
+        """Billed cells without a price, by time-of-use charge, or under "" if no charge prices them."""
         missing = np.zeros((self.days.number, len(self.slots)), np.bool_)
         by_charge: dict[str, BooleanArray] = {}
         revision_of = np.array([*(part.revision for part in self.parts), -1])[self.part_of_day]
@@ -159,7 +159,7 @@ class CompiledTariff:
         }
 
     def get_energy_keys(self, charge: EnergyCharge) -> Integers:
-        """For each cell 1 + part x price periods + price period, 0 where the charge does not apply."""
+        """Returns 1 + part x price periods + price period by cell, 0 where the charge does not apply."""
         kind = self.get_energy_kind(charge)
         if kind not in self._energy:
             table = self._get_energy_table(charge)
@@ -169,7 +169,7 @@ class CompiledTariff:
         return self._energy[kind]
 
     def get_demand_groups(self, periods: Sequence[PricePeriod] | None, span: PeakSpan) -> CellGroups:
-        """Cells by billing period (or month, or calendar year) and price period; None: all hours."""
+        """Groups cells by billing period (or month, or calendar year) and price period; None: all hours."""
         known = (None if periods is None else self.get_hours_id(periods), span)
         if known not in self._demand:
             group, count = self.group_of_day, len(self.group_months)
@@ -193,7 +193,7 @@ def _find_period_index(numbers: Integers, spans: Sequence[tuple[object, object]]
 
 
 def _list_window_starts(charges: Sequence[object], interval_minutes: int) -> set[int]:
-    """Minutes of the day at which demand windows begin that intervals are not already pieces of."""
+    """Returns the minutes of the day at which demand windows begin that are no whole number of intervals."""
     lengths = {
         charge.window_minutes
         for charge in charges
@@ -205,7 +205,7 @@ def _list_window_starts(charges: Sequence[object], interval_minutes: int) -> set
 
 
 class IdentityValue:
-    """A value that is equal to itself only: tariffs may hold arrays, which have no hash."""
+    """A value that is equal to itself only, as tariffs may hold arrays, which have no hash."""
 
     def __init__(self, value: Tariff) -> None:
         self.value = value
@@ -237,7 +237,7 @@ def compile_calendar(
     *,
     keep: bool,
 ) -> CompiledTariff:
-    """The compiled calendar of ``count`` intervals from UTC minute ``first``; ``keep``: for the next load."""
+    """Compiles the calendar of ``count`` intervals from UTC minute ``first``; ``keep`` caches it."""
     if not keep:
         return CompiledTariff(tariff, first, interval_minutes, count, periods)
     return _get_compiled(IdentityValue(tariff), first, interval_minutes, count, periods)

@@ -1,4 +1,4 @@
-"""Demand charges: from metered peaks to what is billed, by tier or bracket."""
+"""Demand charges: from metered peaks to billed demand, by tier or bracket."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,41 +25,41 @@ from service.planning.tariff.spans import RevisionSpan, count_charged_months
 
 
 class EarlierPeaks(NamedTuple):
-    """Peaks that the load does not tell."""
+    """Peaks of months before the load."""
 
     history: Mapping[int, float]
-    """kW by month key; one below 0 never counts. In a month of the load the higher of both does."""
+    """kW by month key; a value below 0 never counts. In a month of the load the higher of both counts."""
     wraps_year: bool
     first_month: int
     """Month key of the first month of the load."""
 
 
 class LoadMetering(NamedTuple):
-    """What lines need to know of the load besides its peaks."""
+    """Properties of the load that lines need besides its peaks."""
 
     power_factor: float
     zone: ZoneInfo
 
 
 class BilledDemand(NamedTuple):
-    """A demand in kW after floors and ratchets, what made it so, and the factor that it is billed with."""
+    """A demand in kW after floors and ratchets, the rule that set it, and its billing factor."""
 
     kw: float
     at: int | None = None
     note: str | None = None
     factor: float = 1.0
-    """Of the power factor."""
+    """Factor for a power factor below its threshold."""
 
 
 def _list_ratchet_months(ratchet: DemandRatchet, months: Sequence[int]) -> Integers:
-    """Month keys whose peaks a ratchet looks at, a row for each billing month; -1 for none."""
+    """Returns the month keys whose peaks a ratchet reads, a row for each billing month; -1 for none."""
     billed = np.array(months, np.int64)[:, None]
     if ratchet.preceding_months is None:
         keys = billed // 12 * 12 + np.array(sorted(ratchet.peak_months or ()), np.int64)[None, :] - 1
     else:
         keys = billed - np.arange(ratchet.preceding_months, 0, -1)[None, :]
     if ratchet.within_billing_month:
-        # Once only, where the months of the year already have it.
+        # The billing month is not repeated where the months of the year include it.
         own = np.where((keys == billed).any(axis=1, keepdims=True), -1, billed)
         keys = np.concatenate((keys, own), axis=1)
     if ratchet.peak_months is not None:
@@ -68,15 +68,15 @@ def _list_ratchet_months(ratchet: DemandRatchet, months: Sequence[int]) -> Integ
 
 
 class RatchetFloors(NamedTuple):
-    """The least that a ratchet lets the demand of each billing month be, by month key."""
+    """Floors of a ratchet for the demand of each billing month, by month key."""
 
     by_month: Mapping[int, BilledDemand]
     unknown: frozenset[int]
-    """Month keys before the load whose peaks nobody gave: they count 0."""
+    """Month keys before the load without a given peak; they count 0."""
 
 
 class RatchetHistory:
-    """Peaks of months for the ratchets of charges; each month of ``months`` is looked back from once."""
+    """Peaks of months for the ratchets of charges; each month of ``months`` is evaluated once."""
 
     def __init__(self, months: Sequence[int], earlier: EarlierPeaks) -> None:
         self._months = sorted(set(months))
@@ -85,9 +85,9 @@ class RatchetHistory:
         self._read: dict[int, PeaksByPeriod] = {}
 
     def get_floors(self, ratchet: DemandRatchet, peaks: PeaksByPeriod, place: int | None) -> RatchetFloors:
-        """What a ratchet asks of every billing month; ``place`` is that of its price period, None: all hours.
+        """Returns the floors of a ratchet; ``place`` is the index of its price period, None for all hours.
 
-        Found once for ratchets that are alike, of whichever charge.
+        Equal ratchets, of whichever charge, are computed once.
         """
         alike = replace(ratchet, period=None, raises=())
         known = (id(peaks), place, alike)
@@ -133,7 +133,7 @@ class RatchetHistory:
     def _find_month_peak(
         self, key: int, ratchet: DemandRatchet, peaks: PeaksByPeriod, place: int | None
     ) -> DemandPeak | None:
-        """Peak of a month, from the load, the history or the end of the same year."""
+        """Returns the peak of a month, from the load, the history or the end of the same year."""
         given = DemandPeak(self._earlier.history[key]) if key in self._earlier.history else None
         if key >= self._earlier.first_month:
             return find_highest_peak([_get_measured_peak(peaks, key, place), given])
@@ -157,12 +157,12 @@ def _get_measured_peak(peaks: PeaksByPeriod, key: int, place: int | None) -> Dem
 
 
 class ChargeFloors:
-    """The ratchets of one charge: what they ask of each of its price periods."""
+    """Ratchets of one charge, and their floors for each of its price periods."""
 
     def __init__(self, charge: DemandCharge, peaks: PeaksByPeriod, back: RatchetHistory) -> None:
         rule, names = charge.billing_demand, [period.name for period in charge.periods]
         self.unknown: set[int] = set()
-        """Month keys before the load whose peaks nobody gave."""
+        """Month keys before the load without a given peak."""
         places = {name: place for place, name in enumerate(names)}
         found = []
         for ratchet in rule.ratchets:
@@ -179,7 +179,7 @@ class ChargeFloors:
         self._best: dict[tuple[tuple[int, ...], int], BilledDemand | None] = {}
 
     def find_best_floor(self, place: int, month: int) -> BilledDemand | None:
-        """The highest of the floors of a price period, the first of equals; None without a ratchet."""
+        """Returns the highest floor of a price period, the first of equals; None without a ratchet."""
         known = (self._of_period[place], month)
         if known not in self._best:
             floors = [self._floors[number].by_month[month] for number in known[0]]
@@ -190,7 +190,10 @@ class ChargeFloors:
 def _compute_billing_demand(
     rule: BillingDemand, own: DemandPeak | None, floor: BilledDemand | None, month: int, power_factor: float
 ) -> BilledDemand:
-    """The demand billed for a price period: the highest of its own peak, floors and ratchets, in kW."""
+    """Returns the demand billed for a price period.
+
+    The highest of its own peak, floors and ratchets, in kW.
+    """
     own = own or DemandPeak(0.0)
     counts = split_month_key(month)[1] in rule.own_peak_months
     found = [BilledDemand(own.kw, own.at)] if counts else [BilledDemand(0.0)]
@@ -211,12 +214,12 @@ def _compute_billing_demand(
 
 
 def list_season_months(period: PricePeriod) -> frozenset[int]:
-    """Calendar months in which a price period occurs."""
+    """Returns the calendar months in which a price period occurs."""
     return frozenset().union(*(window.months for window in period.windows))
 
 
 class PeriodDemand(NamedTuple):
-    """The demand billed for each price period of a charge in one billing period; None: does not occur."""
+    """Demand billed for each price period of a charge in one billing period; None: does not occur."""
 
     billed: Sequence[BilledDemand | None]
     seasons: Sequence[frozenset[int]]
@@ -224,12 +227,12 @@ class PeriodDemand(NamedTuple):
 
     @property
     def kw(self) -> float:
-        """The highest, as billed."""
+        """Highest billed demand."""
         return max((one.kw * one.factor for one in self.billed if one is not None), default=0.0)
 
     @property
     def raised_kw(self) -> float:
-        """The highest after floors and ratchets, whatever the power factor: what scales hours of use."""
+        """Highest demand after floors and ratchets, without the power factor, which scales hours of use."""
         return max((one.kw for one in self.billed if one is not None), default=0.0)
 
 
@@ -240,7 +243,7 @@ def compute_period_demands(
     floors: ChargeFloors,
     power_factor: float,
 ) -> list[PeriodDemand]:
-    """What is billed for each price period that occurs in each billing period, of its ``months``."""
+    """Returns the demand of each price period that occurs in each billing period, given their ``months``."""
     of_periods = [list_season_months(period) for period in charge.periods]
     found = []
     for row, month in zip(own, months, strict=True):
@@ -260,7 +263,7 @@ def compute_period_demands(
 def build_demand_lines(
     charge: DemandCharge, demand: PeriodDemand, part: RevisionSpan, metering: LoadMetering
 ) -> list[BillLine]:
-    """Lines of a part; what lifts them to the minimum of the charge is a line of its own."""
+    """Builds the lines of a part; the amount missing to the minimum of the charge is a separate line."""
     found = []
     for period, billed, occurs in zip(charge.periods, demand.billed, demand.seasons, strict=True):
         if billed is not None:

@@ -1,4 +1,4 @@
-"""Demand in time: means over demand windows, and the highest of them in each group of cells."""
+"""Demand over time: means over demand windows, and the highest of them in each group of cells."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,11 +12,11 @@ from service.planning.tariff.cells import CalendarCells
 
 Floats = NDArray[np.float64]
 _LONG = 100_000
-"""Cells from which on a load is long; to index by numbers of half the width takes a little more time."""
+"""Number of cells above which a load is long; half-width indices then save memory for a little time."""
 
 
 class DemandPeak(NamedTuple):
-    """A demand in kW and the UTC minute at which its interval begins, None where that is not known."""
+    """A demand in kW and the UTC minute at which its interval begins, None where it is not known."""
 
     kw: float
     at: int | None = None
@@ -30,7 +30,7 @@ class CellGroups(NamedTuple):
 
 
 class CellDemand(NamedTuple):
-    """The demand that counts in each cell, and the window that it is the mean of."""
+    """Demand that counts in each cell, and the window that it is the mean of."""
 
     kw: Floats
     window: Integers
@@ -40,12 +40,12 @@ class CellDemand(NamedTuple):
 
 
 def compact_integers(numbers: Integers) -> Integers:
-    """The same numbers, which are held for each kind of charge: those of a long load in half the width."""
+    """Returns the numbers, in half the width for a long load, as they are kept for each kind of charge."""
     return numbers.astype(np.int32) if len(numbers) > _LONG else numbers
 
 
 def group_cells(keys: Integers, count: int) -> CellGroups:
-    """Groups of cells by key; a key below 0 is in none."""
+    """Groups cells by key; a key below 0 is in no group."""
     small = keys.astype(np.int16) if count < np.iinfo(np.int16).max else keys
     order = np.argsort(small, kind="stable")
     bounds = np.searchsorted(small[order], np.arange(count + 1))
@@ -53,9 +53,10 @@ def group_cells(keys: Integers, count: int) -> CellGroups:
 
 
 def number_windows(cells: CalendarCells, window_minutes: int) -> Integers:
-    """Number of the window of each cell: windows begin at multiples of their length past local midnight.
+    """Returns the number of each cell's window.
 
-    The hour that is repeated when clocks go back has windows of its own.
+    Windows begin at multiples of their length after local midnight. The hour that is repeated when clocks go
+    back has separate windows.
     """
     local = cells.local_starts // window_minutes
     offsets = cells.local_starts - cells.starts
@@ -66,13 +67,16 @@ def number_windows(cells: CalendarCells, window_minutes: int) -> Integers:
 
 
 def compute_interval_demand(kw: Floats, cells: CalendarCells) -> CellDemand:
-    """The mean of each interval of the load; one that a boundary cuts counts on both sides."""
+    """Returns the mean of each interval of the load.
+
+    An interval that a boundary splits counts on both sides.
+    """
     place = cells.interval if cells.interval is not None else np.arange(len(cells.starts))
     return CellDemand(kw[place], place, cells.first + place * cells.interval_minutes)
 
 
 def compute_window_demand(kw: Floats, cells: CalendarCells, window_minutes: int) -> CellDemand:
-    """The mean of each fixed window of the clock, over the minutes of it that the load covers."""
+    """Returns the mean of each fixed window of the clock, over the minutes of it that the load covers."""
     numbers = number_windows(cells, window_minutes)
     energy = kw if cells.interval is None else kw[cells.interval]
     firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
@@ -82,7 +86,7 @@ def compute_window_demand(kw: Floats, cells: CalendarCells, window_minutes: int)
 
 
 def compute_rolling_demand(kw: Floats, cells: CalendarCells, window_minutes: int) -> CellDemand:
-    """The mean of the window that ends with each interval; the first ones cover what there is."""
+    """Returns the mean of the window that ends with each interval; the first windows are shorter."""
     length = max(window_minutes // cells.interval_minutes, 1)
     sums = np.cumsum(np.concatenate(([0.0], kw)))
     ends = np.arange(1, len(kw) + 1)
@@ -93,7 +97,7 @@ def compute_rolling_demand(kw: Floats, cells: CalendarCells, window_minutes: int
 
 
 def find_group_peaks(demand: CellDemand, groups: CellGroups) -> list[DemandPeak | None]:
-    """The highest demand of each group, the earliest of equals; None for a group without cells."""
+    """Returns the highest demand of each group, the earliest of equals; None for a group without cells."""
     values = demand.kw[groups.order]
     bounds, found = groups.bounds.tolist(), list[DemandPeak | None]()
     for start, end in pairwise(bounds):
@@ -108,7 +112,7 @@ def find_group_peaks(demand: CellDemand, groups: CellGroups) -> list[DemandPeak 
 def find_mean_peaks(
     demand: CellDemand, groups: CellGroups, count: int, days: Integers | None
 ) -> list[DemandPeak | None]:
-    """The mean of the ``count`` highest windows of each group, of as many as there are.
+    """Returns the mean of the ``count`` highest windows of each group, or of fewer where there are fewer.
 
     With ``days`` (day number of each cell) at most one window of a day counts. The start is that of the
     highest.
@@ -127,6 +131,6 @@ def find_mean_peaks(
 
 
 def find_highest_peak(peaks: Sequence[DemandPeak | None]) -> DemandPeak | None:
-    """The highest of peaks, the first of equals."""
+    """Returns the highest of ``peaks``, the first of equals."""
     known = [peak for peak in peaks if peak is not None]
     return max(known, key=lambda peak: peak.kw) if known else None

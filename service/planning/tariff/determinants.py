@@ -1,4 +1,4 @@
-"""Meters that know billing quantities and no series."""
+"""Meters that read billing quantities instead of a series."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -77,7 +77,7 @@ class DeterminantsMeter:
             raise PlanningError("DETERMINANT_UNKNOWN", "", "a quantity names no month or price period")
 
     def _covers_month(self, periods: Sequence[PricePeriod], place: int, month: int) -> bool:
-        """Whether a price period has every hour of a month."""
+        """Returns true if a price period has every hour of a month."""
         if id(periods) not in self._whole:
             year, slots = self.given.year, list_boundary_minutes(periods)
             first, last = to_day_number(date(year, 1, 1)), to_day_number(date(year, 12, 31))
@@ -102,12 +102,15 @@ class DeterminantsMeter:
         ]
 
     def _get_full_month_kwh(self, charge: EnergyCharge, place: int, month: int, *, tells: bool) -> float:
-        """Energy of a month for a price period that has all of it, else none; ``tells``: others have it."""
+        """Returns a month's energy for a price period that has all hours.
+
+        0 if ``tells``: others have energy.
+        """
         is_whole = not tells and self._covers_month(charge.periods, place, month)
         return self._get_month_kwh(month) if is_whole else 0.0
 
     def _get_month_kwh(self, month: int) -> float:
-        """Energy of a month, by the charge whose price periods tell most of it."""
+        """Returns the energy of a month, by the charge whose price periods give most of it."""
         return self._kwh_by_month.get(month, 0.0)
 
     @cached_property
@@ -132,7 +135,7 @@ class DeterminantsMeter:
 
     @cached_property
     def _kw_by_month(self) -> dict[int, float]:
-        """The highest demand that is given of each month."""
+        """Highest given demand of each month."""
         found = dict(self.given.month_peak_kw)
         for (month, _), kw in self.given.period_peak_kw.items():
             found[month] = max(found.get(month, kw), kw)
@@ -140,11 +143,11 @@ class DeterminantsMeter:
 
     @cached_property
     def period_peaks(self) -> Sequence[DemandPeak | None]:
-        """Highest demand of each month that tells one."""
+        """Highest demand of each month, None where none is given."""
         return [self._get_month_peak(month) for month in sorted(MONTHS)]
 
     def find_window_peak(self, period: int, window_minutes: int | None) -> DemandPeak:
-        """Highest demand of a month, as it was metered; ``window_minutes`` is taken for granted."""
+        """Returns the highest demand of a month as given, whatever ``window_minutes`` is."""
         del window_minutes
         return self._require_month_peak(period + 1) or DemandPeak(0.0)
 
@@ -155,7 +158,10 @@ class DeterminantsMeter:
         return peak
 
     def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
-        """Energy in kWh by part and price period; a revision within a month takes its share of days."""
+        """Returns energy in kWh by part and price period.
+
+        A revision within a month takes its share of days.
+        """
         if id(charge) not in self._energy:
             self._energy[id(charge)] = [
                 [kwh * part.share for kwh in self._compute_month_energy(charge, part.start.month)]
@@ -166,12 +172,12 @@ class DeterminantsMeter:
     def compute_energy_in_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
-        """Not known without a series."""
+        """Raises ``SERIES_REQUIRED``."""
         del number, billing_kw
         raise _build_series_error(self.tariff, charge)
 
     def find_peaks(self, charge: DemandCharge) -> PeaksByPeriod:
-        """Demand in kW."""
+        """Returns the demand in kW by billing period, month and price period."""
         if charge.peaks > 1:
             raise _build_series_error(self.tariff, charge)
         rows = [self._build_peak_row(charge, month) for month in sorted(MONTHS)]
@@ -194,13 +200,13 @@ class DeterminantsMeter:
         return row
 
     def compute_market_energy(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
-        """Not known without a series."""
+        """Raises ``SERIES_REQUIRED``."""
         raise _build_series_error(self.tariff, charge)
 
     def find_coincident_demands(
         self, charge: CoincidentPeakCharge
     ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
-        """The demands given for the grid's peak intervals, in the order of the sets."""
+        """Returns the demands given for the grid's peak intervals, in the order of the sets."""
         given, rows = [DemandPeak(kw * self._factor) for kw in self.given.coincident_kw], []
         for one in charge.sets:
             rows.append(given[: one.given])
@@ -212,7 +218,7 @@ class DeterminantsMeter:
         return {self.given.year: rows}
 
     def compute_annual_use(self, year: int) -> AnnualUse:
-        """Energy and peak of the year."""
+        """Returns energy and peak of the year."""
         if year != self.given.year:
             return AnnualUse(0.0, 0.0, 0.0)
         peaks = [peak.kw for peak in map(self._require_month_peak, sorted(MONTHS)) if peak is not None]
@@ -221,9 +227,9 @@ class DeterminantsMeter:
 
 
 def convert_to_annual(tariff: Tariff) -> Tariff:
-    """``tariff`` with prices by month and year due for each month of a billing period of a year.
+    """Returns ``tariff`` with prices by month and year due for each month of a billing period of a year.
 
-    A minimum holds for each billing period, which a year does not tell: ``SERIES_REQUIRED``.
+    A minimum applies to each billing period, which a year does not give: ``SERIES_REQUIRED``.
     """
     for charge in (charge for revision in tariff.revisions for charge in revision.charges):
         if isinstance(charge, MinimumCharge):
@@ -278,12 +284,12 @@ class AnnualMeter:
         return [self.peak]
 
     def find_window_peak(self, period: int, window_minutes: int | None) -> DemandPeak:
-        """Peaks of months are not known."""
+        """Raises ``SERIES_REQUIRED``: peaks of months are not known."""
         del period, window_minutes
         raise PlanningError("SERIES_REQUIRED", "/revisions", "a charge needs the peak of each month")
 
     def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
-        """Energy in kWh, where the whole year has one price."""
+        """Returns the energy in kWh, where the whole year has one price."""
         self._check_seasons(charge, charge.periods)
         if len(charge.periods[0].tiers) > 1 or charge.accumulation is not TierAccumulation.PER_PERIOD:
             raise _build_series_error(self.tariff, charge)
@@ -298,29 +304,29 @@ class AnnualMeter:
     def compute_energy_in_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
-        """Not known without a series."""
+        """Raises ``SERIES_REQUIRED``."""
         del number, billing_kw
         raise _build_series_error(self.tariff, charge)
 
     def find_peaks(self, charge: DemandCharge) -> PeaksByPeriod:
-        """The peak of the year, for charges of a year."""
+        """Returns the peak of the year, for charges of a year."""
         self._check_seasons(charge, charge.periods)
         if charge.span is not PeakSpan.CALENDAR_YEAR or charge.peaks > 1 or charge.billing_demand.ratchets:
             raise _build_series_error(self.tariff, charge)
         return PeaksByPeriod([[self.peak]], {}, {})
 
     def compute_market_energy(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
-        """Not known without a series."""
+        """Raises ``SERIES_REQUIRED``."""
         raise _build_series_error(self.tariff, charge)
 
     def find_coincident_demands(
         self, charge: CoincidentPeakCharge
     ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
-        """Not known without a series."""
+        """Raises ``SERIES_REQUIRED``."""
         raise _build_series_error(self.tariff, charge)
 
     def compute_annual_use(self, year: int) -> AnnualUse:
-        """Energy and peak of the year."""
+        """Returns energy and peak of the year."""
         if year != split_month_key(self.first_month)[0]:
             raise ValueError(f"{year} is not the year of the bill")
         return AnnualUse(self.energy_kwh, self.peak.kw, 1.0)

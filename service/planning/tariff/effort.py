@@ -1,7 +1,7 @@
-"""What a bill takes to work out, known before it is: steps of about a microsecond on one core.
+"""Effort of a bill, estimated before it is computed, in steps of about a microsecond on one core.
 
-A step stands for memory too: what is held of a bill is at most some fifty bytes a step. The products are
-those of docs/methods/tariff.md, "Bounds".
+A step stands for memory too: a bill holds at most some fifty bytes per step. The products are those of
+docs/methods/tariff.md, "Bounds".
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,19 +31,22 @@ from service.planning.tariff.charges import (
 from service.planning.tariff.compiled import IdentityValue
 
 MOST_STEPS: Final = 4_000_000
-"""Of one question, whatever bills it takes."""
+"""Maximum steps of one question, over all of its bills."""
 MOST_ORDINARY_STEPS: Final = 1_000_000
-"""Of an ordinary question under a tariff that is stored: who names it does not choose what it takes."""
+"""Maximum steps of an ordinary question under a stored tariff, which the asker did not write."""
 MOST_CELLS: Final = 1_000_000
-"""Intervals of a load and what the boundaries of its tariff cut them into: 28 years of quarter hours."""
+"""Maximum intervals of a load, split at the boundaries of its tariff: 28 years of quarter hours."""
 
 MOST_READINGS: Final = 12_000_000
-"""Such pieces times the kinds of charges that read them: what is held of each is as long as the load."""
+"""Maximum product of such pieces and kinds of charges that read them.
+
+Each holds an array as long as the load.
+"""
 MOST_LINES: Final = 60_000
-"""Of one question: each is some kilobytes until it is told."""
+"""Maximum lines of one question, each of which takes some kilobytes until it is serialized."""
 
 _KEPT = 8
-"""Tariffs and extents that are counted once for bills that follow each other."""
+"""Number of cached tariffs and extents, for bills that follow each other."""
 _QUARTER, _QUARTERS_OF_DAY, _QUARTERS_OF_YEAR, _BILLS = 15, 96, 366 * 96, 4
 _CELL, _ENERGY_CELL, _DEMAND_CELL, _SORTED_CELL, _WINDOW_CELL = 0.1, 0.015, 0.025, 0.1, 0.05
 _ORDERED_TIER, _PRICE = 0.007, 0.25
@@ -54,28 +57,28 @@ _PEAK_INTERVAL = 1.2
 
 
 class EffortShare(NamedTuple):
-    """Steps and what takes them, in the words of the members of a question."""
+    """Steps and their cause, in terms of the members of a question."""
 
     steps: float
     what: str
 
 
 class BillingEffort(NamedTuple):
-    """Steps by what takes them."""
+    """Steps by cause."""
 
     shares: tuple[EffortShare, ...] = ()
 
     @property
     def total(self) -> float:
-        """All of them."""
+        """Sum of all steps."""
         return sum(share.steps for share in self.shares)
 
     def add(self, other: "BillingEffort") -> "BillingEffort":
-        """Both."""
+        """Returns the sum of both efforts."""
         return BillingEffort((*self.shares, *other.shares))
 
     def scale(self, count: int, of_what: str) -> "BillingEffort":
-        """The same for each of several things."""
+        """Returns the effort of ``count`` repetitions."""
         return BillingEffort(
             tuple(
                 EffortShare(share.steps * count, f"{share.what} x {count:,} {of_what}")
@@ -84,30 +87,33 @@ class BillingEffort(NamedTuple):
         )
 
     def check(self, most: float, pointer: str, code: str = "BILL_TOO_COSTLY") -> None:
-        """Refuse at ``pointer`` what takes more than ``most`` steps, and name what takes the most of them."""
+        """Refuses at ``pointer`` an effort of more than ``most`` steps.
+
+        The detail names the largest cause.
+        """
         if self.total <= most:
             return
         share = max(self.shares, key=lambda one: one.steps)
-        detail = f"it would take {self.total:,.0f} steps and at most {most:,.0f} are left for it: "
+        detail = f"the bill would take {self.total:,.0f} steps and at most {most:,.0f} are allowed: "
         raise PlanningError(code, pointer, f"{detail}{share.steps:,.0f} are {share.what}")
 
 
 class LoadExtent(NamedTuple):
-    """How long a load is, over how many billing periods it is billed, and the first of its days."""
+    """Length of a load, the number of its billing periods, and its first day."""
 
     intervals: int
     interval_minutes: int
     periods: int
     first: date | None = None
-    """None where any revision may be in force."""
+    """First day; None where any revision may be in force."""
 
     @property
     def days(self) -> int:
-        """Local days that it touches, one more at either end."""
+        """Local days that the load touches, and one more at either end."""
         return self.intervals * self.interval_minutes // DAY_MINUTES + 2
 
     def overlaps(self, start: date, end: date) -> bool:
-        """Whether a day of it may lie from ``start`` to before ``end``."""
+        """Returns true if a day of the load may lie from ``start`` to before ``end``."""
         if self.first is None:
             return True
         before = self.first.toordinal() - 1
@@ -115,7 +121,7 @@ class LoadExtent(NamedTuple):
 
 
 def build_extent(periods: Sequence[BillingPeriod], interval_minutes: int) -> LoadExtent:
-    """The extent of whole billing periods."""
+    """Returns the extent of whole billing periods."""
     days = (periods[-1].end - periods[0].start).days
     return LoadExtent(
         days * DAY_MINUTES // interval_minutes, interval_minutes, len(periods), periods[0].start
@@ -123,7 +129,7 @@ def build_extent(periods: Sequence[BillingPeriod], interval_minutes: int) -> Loa
 
 
 def _list_charges(tariff: Tariff, extent: LoadExtent | None = None) -> Iterator[TariffCharge]:
-    """All charges, or those of revisions that are in force within an extent."""
+    """Yields all charges, or those of revisions that are in force within an extent."""
     ends = [*(revision.effective_from for revision in tariff.revisions[1:]), date.max]
     for revision, end in zip(tariff.revisions, ends, strict=True):
         if extent is None or extent.overlaps(revision.effective_from, end):
@@ -135,7 +141,7 @@ def _list_windows(periods: Iterable[PricePeriod]) -> tuple[tuple[LocalTimeWindow
 
 
 def count_cells(tariff: Tariff, extent: LoadExtent) -> int:
-    """The most pieces that the boundaries of ``tariff`` cut the intervals of a load into."""
+    """Returns the most pieces that the boundaries of ``tariff`` split a load's intervals into."""
     charges, step = list(_list_charges(tariff)), extent.interval_minutes
     lengths = {
         charge.window_minutes
@@ -154,7 +160,7 @@ def count_cells(tariff: Tariff, extent: LoadExtent) -> int:
 
 
 class BillSize(NamedTuple):
-    """What of a bill is held at a time."""
+    """Data of a bill that are held at a time."""
 
     cells: int
     readings: int
@@ -162,7 +168,7 @@ class BillSize(NamedTuple):
 
 
 def estimate_size(tariff: Tariff, extent: LoadExtent) -> BillSize:
-    """The most that a bill of a load of that extent holds."""
+    """Returns the maximum size of a bill of a load of that extent."""
     return _estimate_size(IdentityValue(tariff), extent)
 
 
@@ -175,7 +181,7 @@ def _estimate_size(same: IdentityValue, extent: LoadExtent) -> BillSize:
 
 
 def check_size(size: BillSize, bills: int = 1) -> None:
-    """Refuse what holds too much at a time: LOAD_TOO_LONG, or BILL_TOO_COSTLY."""
+    """Refuses a bill that holds too much at a time: LOAD_TOO_LONG, or BILL_TOO_COSTLY."""
     if size.cells > MOST_CELLS:
         detail = f"its intervals are {size.cells:,} pieces at the boundaries of the tariff, and at most "
         detail += f"{MOST_CELLS:,} are billed: take longer intervals or a shorter time"
@@ -189,17 +195,17 @@ def check_size(size: BillSize, bills: int = 1) -> None:
 
 
 def _list_energy_kinds(charges: Iterable[TariffCharge]) -> set[tuple[object, ...]]:
-    """Energy charges that differ in their hours."""
+    """Returns the distinct hours of energy charges."""
     return {(_list_windows(one.periods), one.months) for one in charges if isinstance(one, EnergyCharge)}
 
 
 def _list_demand_kinds(charges: Iterable[TariffCharge]) -> set[tuple[object, ...]]:
-    """Demand charges that differ in their hours."""
+    """Returns the distinct hours of demand charges."""
     return {(_list_windows(one.periods), one.span) for one in charges if isinstance(one, DemandCharge)}
 
 
 def _count_lines(charges: Sequence[TariffCharge], periods: int) -> int:
-    """The most lines of so many billing periods: a set of peaks has one a year."""
+    """Returns the maximum number of lines of ``periods`` billing periods; a set of peaks has one a year."""
     timed = [one for one in charges if isinstance(one, EnergyCharge | DemandCharge)]
     tiers = sum(len(period.tiers) for charge in timed for period in charge.periods)
     sets = [len(one.sets) for one in charges if isinstance(one, CoincidentPeakCharge)]
@@ -207,12 +213,12 @@ def _count_lines(charges: Sequence[TariffCharge], periods: int) -> int:
 
 
 def _count_years(periods: int) -> int:
-    """The most calendar years that billing periods touch, where they are months."""
+    """Returns the maximum number of calendar years that billing periods touch, where they are months."""
     return periods // 12 + 2
 
 
 def estimate_bill_effort(tariff: Tariff, extent: LoadExtent) -> BillingEffort:
-    """What one bill of a load takes."""
+    """Estimates the effort of one bill of a load."""
     return _estimate_bill_effort(IdentityValue(tariff), extent)
 
 
@@ -225,7 +231,7 @@ def _estimate_bill_effort(same: IdentityValue, extent: LoadExtent) -> BillingEff
 
 
 def estimate_reading_effort(tariff: Tariff, extent: LoadExtent) -> BillingEffort:
-    """What reading the load takes: each pass over it once, for all charges that share it."""
+    """Estimates the effort of reading the load: each pass over it once, for all charges that share it."""
     cells, charges = count_cells(tariff, extent), list(_list_charges(tariff, extent))
     energies = [charge for charge in charges if isinstance(charge, EnergyCharge)]
     demands = [charge for charge in charges if isinstance(charge, DemandCharge)]
@@ -273,7 +279,7 @@ def _estimate_windows(charges: Iterable[TariffCharge], days: int) -> EffortShare
 
 
 def estimate_statement_effort(tariff: Tariff, extent: LoadExtent) -> BillingEffort:
-    """What the lines of its billing periods take."""
+    """Estimates the effort of the lines of its billing periods."""
     charges, periods = list(_list_charges(tariff, extent)), extent.periods
     lines, of_others, demands = _count_lines(charges, periods), 0, 0
     for charge in charges:
@@ -323,10 +329,10 @@ def _estimate_peak_intervals(charges: Iterable[TariffCharge], periods: int) -> E
 
 
 def estimate_ordinary_effort(tariff: Tariff) -> BillingEffort:
-    """The most that an ordinary question takes: a year by quarters of an hour, or a month beside a baseline.
+    """Estimates the maximum effort of an ordinary question.
 
-    A run beside a baseline is billed at the middle, low and high end of its power, and so is the baseline,
-    over all months that ratchets tie to it.
+    A year of quarter hours, or a month and a baseline. A run beside a baseline is billed at the value, low
+    and high end of its power, and so is the baseline, over all months that ratchets tie to it.
     """
     months = max((_count_ratchet_months(one) for one in _list_ratchets(_list_charges(tariff))), default=0)
     found = []

@@ -13,9 +13,9 @@ from service.planning.tariff.spans import RevisionSpan
 def build_energy_lines(
     charge: EnergyCharge, kwh: Sequence[float], part: RevisionSpan, billing_kw: float
 ) -> list[BillLine]:
-    """Lines of a part whose price periods used ``kwh`` each: every tier prices what lies within it.
+    """Builds the lines of a part whose price periods used ``kwh`` each.
 
-    ``billing_kw`` scales limits in hours of use.
+    Every tier prices its stretch of them. ``billing_kw`` scales limits in hours of use.
     """
     found = []
     for period, quantity in zip(charge.periods, kwh, strict=True):
@@ -29,7 +29,7 @@ def build_energy_lines(
 
 
 def build_tiered_lines(charge: EnergyCharge, kwh: Sequence[Sequence[float]]) -> list[BillLine]:
-    """Lines of kWh that are known by price period and tier."""
+    """Builds lines of kWh that are known by price period and tier."""
     return [
         _build_line(charge, period.name, quantity, tier.price, place)
         for period, row in zip(charge.periods, kwh, strict=True)

@@ -1,4 +1,4 @@
-"""Amounts that do not depend on use, minimum bills, percentages."""
+"""Fixed charges, minimum bills and percentages."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -19,7 +19,7 @@ _MONTHS: Final = Decimal(12)
 
 
 def build_fixed_lines(charge: FixedCharge, part: RevisionSpan) -> list[BillLine]:
-    """Price x meters x days, months, or twelfths of a year of a part."""
+    """Builds the line of price x meters x days, months, or twelfths of a year of a part."""
     count, amount = _compute_due_amount(charge.price * charge.meters, charge.per, part, charge)
     if not count:
         return []
@@ -40,7 +40,7 @@ def _compute_due_amount(
 
 
 class ChargedAmounts:
-    """What the charges of a part amount to so far, for those that are of others: summed when one asks."""
+    """Amounts of a part's charges so far, for charges on other charges; summed when first read."""
 
     def __init__(self) -> None:
         self._added: list[tuple[TariffCharge, Sequence[BillLine]]] = []
@@ -48,7 +48,7 @@ class ChargedAmounts:
         self._all = self._without_riders = Decimal(0)
 
     def add(self, charge: TariffCharge, lines: Sequence[BillLine]) -> None:
-        """Count the lines of a charge."""
+        """Adds the lines of a charge."""
         self._added.append((charge, lines))
 
     def _sum_added(self) -> None:
@@ -62,24 +62,27 @@ class ChargedAmounts:
 
     @property
     def total(self) -> Decimal:
-        """The sum of all charges."""
+        """Sum of all charges."""
         self._sum_added()
         return self._all
 
     @property
     def without_riders(self) -> Decimal:
-        """The sum of all but taxes and riders."""
+        """Sum of all charges but taxes and riders."""
         self._sum_added()
         return self._without_riders
 
     def sum_charges(self, names: Sequence[str]) -> Decimal:
-        """The sum of some charges."""
+        """Returns the sum of the named charges."""
         self._sum_added()
         return sum((self._by_charge.get(name, Decimal(0)) for name in dict.fromkeys(names)), Decimal(0))
 
 
 def build_minimum_lines(charge: MinimumCharge, part: RevisionSpan, before: ChargedAmounts) -> list[BillLine]:
-    """What lifts the charges named in ``of`` to the minimum; all but taxes and riders where none is."""
+    """Builds the line that lifts the charges in ``of`` to the minimum.
+
+    Without names, all but taxes and riders.
+    """
     counted = before.sum_charges(charge.of) if charge.of else before.without_riders
     _, least = _compute_due_amount(charge.amount, charge.per, part, charge)
     if counted >= least:
@@ -88,7 +91,7 @@ def build_minimum_lines(charge: MinimumCharge, part: RevisionSpan, before: Charg
 
 
 def build_percentage_line(charge: PercentageCharge, before: ChargedAmounts) -> BillLine:
-    """Percent of the charges named in ``of``, or of all lines before it."""
+    """Builds the line of a percentage of the charges named in ``of``, or of all lines before it."""
     base = before.sum_charges(charge.of) if charge.of else before.total
     share = charge.percent / 100
     amount = quantize_amount(base * share)

@@ -1,4 +1,4 @@
-"""Ladders of tiers: how much of a quantity each tier prices."""
+"""Ladders of tiers: the part of a quantity that each tier prices."""
 
 from collections.abc import Iterator, Sequence
 from math import inf
@@ -20,19 +20,19 @@ class TierReach(NamedTuple):
     high: float
 
     def clip_quantity(self, quantity: float) -> float:
-        """How much of ``quantity``, counted from 0, lies in the stretch."""
+        """Returns the part of ``quantity``, counted from 0, that lies in the stretch."""
         return max(min(quantity, self.high) - self.low, 0.0)
 
 
 def list_energy_reaches(
     tiers: Sequence[PriceTier], billing_kw: float, days: float, share: float = 1.0
 ) -> tuple[TierReach, ...]:
-    """Stretches of a billing period's kWh.
+    """Returns the stretches of a billing period's kWh.
 
     A tier of hours of use reaches up to limit x billing kW. kWh tiers that follow it directly divide that
-    reach, their limits cumulative and cut off at it, and its own price is not used; the next tier of hours
-    of use goes on from there (data/tariffs/README.md, "Hours-use tiers"; SSC's kWh/kW tiers). Limits by day
-    are times ``days``; others times ``share``, 1 for a whole billing period.
+    reach, their limits cumulative and cut off at it, and its own price is not used; the next tier of hours of
+    use continues from there (data/tariffs/README.md, "Hours-use tiers"; SSC's kWh/kW tiers). Limits by day
+    are multiplied by ``days``; others by ``share``, 1 for a whole billing period.
     """
     found, low, ceiling = [], 0.0, inf
     for place, tier in enumerate(tiers):
@@ -51,7 +51,7 @@ def list_energy_reaches(
 def split_demand(
     tiers: Sequence[PriceTier], demand: float, pricing: DemandPricing
 ) -> Iterator[tuple[int, PriceTier, float]]:
-    """Place, tier and kW (or 1 step) that each tier prices."""
+    """Yields place, tier and the kW (or 1 step) that each tier prices."""
     low = 0.0
     for place, tier in enumerate(tiers, 1):
         limit = inf if tier.limit is None else tier.limit

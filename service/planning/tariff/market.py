@@ -16,7 +16,7 @@ from service.planning.tariff.demands import Floats
 
 
 class MarketEnergy(NamedTuple):
-    """Energy in kWh and its sum of kWh x price."""
+    """Energy in kWh and the sum of kWh x price."""
 
     kwh: float
     amount: float
@@ -25,7 +25,7 @@ class MarketEnergy(NamedTuple):
 def split_market_energy(
     prices: IntervalPrices, cells: CalendarCells, kwh: Floats, part: Integers, parts: int
 ) -> Sequence[MarketEnergy]:
-    """Energy of each part and its price; ``part`` of each cell, below 0 for none.
+    """Returns the energy of each part and its price; ``part`` is that of each cell, below 0 for none.
 
     A price interval that begins within a cell splits its energy by time. ``PRICES_MISSING`` where energy is
     used and no price is given.
@@ -52,7 +52,7 @@ def split_market_energy(
 
 
 def build_market_lines(charge: RealTimeCharge, used: MarketEnergy) -> list[BillLine]:
-    """The price of the market, at its mean weighted by use, and the adder."""
+    """Builds the lines of the market price, at its mean weighted by use, and of the adder."""
     if not used.kwh:
         return []
     amount = quantize_amount(Decimal(used.amount) * charge.factor)

@@ -1,4 +1,4 @@
-"""What charges ask of a load, and its answer from a series of intervals."""
+"""Interface of a metered load to charges, and the meter that reads a series of intervals."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -49,9 +49,9 @@ from service.planning.tariff.market import MarketEnergy, split_market_energy
 from service.planning.tariff.spans import FIRST_YEAR, LAST_YEAR, RevisionSpan
 
 _LONGEST_KEPT = 40_000
-"""Intervals of the longest load whose calendar is kept for the next one: a year of quarter hours."""
+"""Intervals of the longest load whose calendar is cached: a year of quarter hours."""
 _MOST_KEPT = 1_500_000
-"""Numbers of the largest calendar that is kept: five of each cell, and one for each kind of charge."""
+"""Numbers of the largest calendar that is cached: five per cell, and one per kind of charge."""
 
 
 class PeaksByPeriod(NamedTuple):
@@ -59,9 +59,9 @@ class PeaksByPeriod(NamedTuple):
 
     own: Sequence[Sequence[DemandPeak | None]]
     by_month: Mapping[int, Sequence[DemandPeak | None]]
-    """By month key and price period."""
+    """Peaks by month key and price period."""
     month: Mapping[int, DemandPeak]
-    """By month key, whatever the price period."""
+    """Peaks by month key, whatever the price period."""
 
 
 class AnnualUse(NamedTuple):
@@ -78,7 +78,7 @@ class AnnualUse(NamedTuple):
 
 
 def find_pointer(tariff: Tariff, charge: TariffCharge) -> str:
-    """Where a charge stands in its tariff."""
+    """Returns the JSON pointer of a charge in its tariff."""
     return next(
         f"/revisions/{number}/charges/{place}"
         for number, revision in enumerate(tariff.revisions)
@@ -88,7 +88,7 @@ def find_pointer(tariff: Tariff, charge: TariffCharge) -> str:
 
 
 class LoadMeter(Protocol):
-    """What charges ask of a load, whether it is a series or its billing quantities."""
+    """A load as charges read it, from a series or from billing quantities."""
 
     @property
     def zone(self) -> ZoneInfo:
@@ -108,7 +108,7 @@ class LoadMeter(Protocol):
 
     @property
     def parts(self) -> Sequence[RevisionSpan]:
-        """Their parts under one revision."""
+        """Parts of the billing periods under one revision."""
 
     @property
     def months(self) -> Sequence[int]:
@@ -116,7 +116,7 @@ class LoadMeter(Protocol):
 
     @property
     def findings(self) -> Sequence[BillFinding]:
-        """What had to be assumed."""
+        """Remarks on assumptions."""
 
     @property
     def part_kwh(self) -> Sequence[float]:
@@ -127,29 +127,29 @@ class LoadMeter(Protocol):
         """Highest demand of each billing period, None where it is not known or there is no load."""
 
     def find_window_peak(self, period: int, window_minutes: int | None) -> DemandPeak:
-        """Highest demand of a billing period over windows of that length."""
+        """Returns the highest demand of a billing period over windows of that length."""
 
     def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
-        """Energy in kWh by part and price period."""
+        """Returns energy in kWh by part and price period."""
 
     def compute_energy_in_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
-        """Energy in kWh of a part by price period and tier; tiers count all kWh since the part began."""
+        """Returns kWh of a part by price period and tier; tiers count all kWh since the part began."""
 
     def find_peaks(self, charge: DemandCharge) -> PeaksByPeriod:
-        """Demand in kW."""
+        """Returns the demand in kW by billing period, month and price period."""
 
     def compute_market_energy(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
-        """Energy of each part and what the market asks for it."""
+        """Returns the energy of each part and its market price."""
 
     def find_coincident_demands(
         self, charge: CoincidentPeakCharge
     ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
-        """Demands in the grid's peak intervals by year and peak set."""
+        """Returns the demands in the grid's peak intervals by year and peak set."""
 
     def compute_annual_use(self, year: int) -> AnnualUse:
-        """Energy and peak of a local calendar year."""
+        """Returns energy and peak of a local calendar year."""
 
 
 class SeriesMeter:
@@ -172,7 +172,7 @@ class SeriesMeter:
         self._reset_readings(load, compiled)
 
     def _reset_readings(self, load: MeteredLoad, compiled: CompiledTariff) -> None:
-        """A load that nothing is read of yet."""
+        """Sets the load and its calendar, without any cached reading."""
         self.load, self.compiled = load, compiled
         self.periods, self.parts = compiled.periods, compiled.parts
         self.months = compiled.months
@@ -189,7 +189,7 @@ class SeriesMeter:
 
     @cached_property
     def kw(self) -> Floats:
-        """Mean kW of each interval, with what the tariff adds for a transformer."""
+        """Mean kW of each interval, with the tariff's addition for a transformer."""
         factor = 1.0 + self.compiled.tariff.secondary_loss_factor
         return self._kw * factor if self.load.secondary else self._kw
 
@@ -202,7 +202,7 @@ class SeriesMeter:
         return self.kw[cells.interval] * (cells.minutes / 60.0)
 
     def compute_energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
-        """Energy in kWh by part and price period."""
+        """Returns energy in kWh by part and price period."""
         kind = self.compiled.get_energy_kind(charge)
         if kind not in self._energy:
             keys, width = self.compiled.get_energy_keys(charge), len(charge.periods)
@@ -213,7 +213,7 @@ class SeriesMeter:
     def compute_energy_in_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
-        """Energy in kWh of a part by price period and tier; tiers count all kWh since the part began."""
+        """Returns kWh of a part by price period and tier; tiers count all kWh since the part began."""
         part, width = self.parts[number], len(charge.periods)
         inside = self._list_cells(number)
         after = np.cumsum(self.kwh[inside])
@@ -237,13 +237,13 @@ class SeriesMeter:
         return group_cells(self.compiled.part_of_day[self.compiled.day], len(self.parts))
 
     def _list_cells(self, number: int) -> Integers:
-        """The cells of a part, in order of time."""
+        """Returns the cells of a part, in order of time."""
         order, bounds = self._cells_by_part
         return order[bounds[number] : bounds[number + 1]]
 
     @cached_property
     def findings(self) -> list[BillFinding]:
-        """What reading the load by the calendar of the tariff had to assume."""
+        """Assumptions made in reading the load by the calendar of the tariff."""
         compiled, step, found = self.compiled, self.load.interval_minutes, []
         cut = len(compiled.cells.cut_intervals)
         if cut:
@@ -262,7 +262,7 @@ class SeriesMeter:
         return found
 
     def compute_demand(self, window_minutes: int | None, *, rolling: bool = False) -> CellDemand:
-        """Demand of each cell over windows of that length; intervals that are longer count as they are."""
+        """Returns the demand of each cell over windows of that length; longer intervals count as they are."""
         step = self.load.interval_minutes
         if window_minutes is not None and step % window_minutes == 0:
             window_minutes = None
@@ -283,7 +283,7 @@ class SeriesMeter:
     def get_demand_kind(
         self, charge: DemandCharge, periods: Sequence[PricePeriod] | None
     ) -> tuple[object, ...]:
-        """What charges share whose demand is the same."""
+        """Returns a key that charges with the same demand share."""
         hours = None if periods is None else self.compiled.get_hours_id(periods)
         several = (charge.peaks, charge.on_distinct_days) if charge.peaks > 1 else ()
         return (hours, charge.span, charge.window_minutes, charge.rolling, *several)
@@ -291,7 +291,7 @@ class SeriesMeter:
     def get_highest_peaks(
         self, charge: DemandCharge, periods: Sequence[PricePeriod] | None
     ) -> list[DemandPeak | None]:
-        """What a charge takes as the demand of each group of cells: read once for all that take the same."""
+        """Returns the demand of each group of cells for a charge, cached for all charges of the same kind."""
         kind = self.get_demand_kind(charge, periods)
         if kind not in self._highest:
             self._highest[kind] = self.read_highest(charge, periods)
@@ -300,7 +300,7 @@ class SeriesMeter:
     def read_highest(
         self, charge: DemandCharge, periods: Sequence[PricePeriod] | None
     ) -> list[DemandPeak | None]:
-        """The same, from the intervals of the load."""
+        """Returns the demand of each group of cells from the intervals of the load."""
         demand = self.compute_demand(charge.window_minutes, rolling=charge.rolling)
         groups = self.compiled.get_demand_groups(periods, charge.span)
         if charge.peaks == 1:
@@ -309,7 +309,7 @@ class SeriesMeter:
         return find_mean_peaks(demand, groups, charge.peaks, days)
 
     def find_peaks(self, charge: DemandCharge) -> PeaksByPeriod:
-        """Demand in kW by billing period, month and price period."""
+        """Returns the demand in kW by billing period, month and price period."""
         needs_all = any(ratchet.period is None for ratchet in charge.billing_demand.ratchets)
         kind = (needs_all, *self.get_demand_kind(charge, charge.periods))
         if kind not in self._peaks:
@@ -350,7 +350,7 @@ class SeriesMeter:
         return find_group_peaks(self.compute_demand(window_minutes), groups)[: len(self.periods)]
 
     def find_window_peak(self, period: int, window_minutes: int | None) -> DemandPeak:
-        """Highest demand of a billing period over windows of that length."""
+        """Returns the highest demand of a billing period over windows of that length."""
         if window_minutes is None:
             return self.period_peaks[period] or DemandPeak(0.0)
         if window_minutes not in self._window_peaks:
@@ -365,7 +365,7 @@ class SeriesMeter:
         return sums[1:]
 
     def compute_market_energy(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
-        """Energy of each part and what the market asks for it."""
+        """Returns the energy of each part and its market price."""
         part = self.compiled.part_of_day
         applies = np.isin(self.compiled.days.months[1:], list(charge.months))
         keys = np.where(applies, part, -1)[self.compiled.day]
@@ -378,7 +378,10 @@ class SeriesMeter:
     def find_coincident_demands(
         self, charge: CoincidentPeakCharge
     ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
-        """Demands in the grid's peak intervals by year and peak set; 0 outside the load, with a finding."""
+        """Returns demands in the grid's peak intervals by year and peak set.
+
+        0 outside the load, with a finding.
+        """
         cells, years = self.compiled.cells, self.compiled.years
         found = compute_peak_demands(charge.sets, self._energy_until, cells, self.zone, years)
         begins = [peak.at for rows in found.values() for row in rows for peak in row if peak.at is not None]
@@ -392,7 +395,7 @@ class SeriesMeter:
         return found
 
     def compute_annual_use(self, year: int) -> AnnualUse:
-        """Energy and peak of a local calendar year."""
+        """Returns energy and peak of a local calendar year."""
         inside = (self.compiled.days.month_keys[1:] // 12 == year)[self.compiled.day]
         if not inside.any():
             return AnnualUse(0.0, 0.0, 0.0)

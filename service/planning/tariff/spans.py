@@ -11,7 +11,7 @@ from service.planning.tariff.charges import MONTHS, ChargeProration, TariffRevis
 
 FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 2200
-"""Years in which loads and billing periods lie: zones and calendars are known there."""
+"""Years of loads and billing periods, in which zones and calendars are known."""
 
 
 class RevisionSpan(NamedTuple):
@@ -31,14 +31,17 @@ class RevisionSpan(NamedTuple):
 
 
 def find_billed_month(period: BillingPeriod) -> int:
-    """Key of the calendar month in which most days of a billing period lie, the earlier of two."""
+    """Returns the key of the calendar month with most days of a billing period, the earlier of two equals."""
     days = _count_days_by_month(RevisionSpan(0, 0, period.start, period.end, 1.0), MONTHS)
     first, _ = max(days, key=lambda month: month[1])
     return to_month_key(first.year, first.month)
 
 
 def check_billing_periods(periods: Sequence[BillingPeriod]) -> tuple[BillingPeriod, ...]:
-    """Billing periods in order of time, none empty, none overlapping: else ``BILLING_PERIODS``."""
+    """Returns the billing periods if they are in order, not empty, not overlapping.
+
+    Else ``BILLING_PERIODS``.
+    """
     ordered = tuple(BillingPeriod(*period) for period in periods)
     for place, period in enumerate(ordered):
         before = ordered[place - 1].end if place else period.start
@@ -57,7 +60,7 @@ def check_billing_periods(periods: Sequence[BillingPeriod]) -> tuple[BillingPeri
 def split_parts(
     periods: Sequence[BillingPeriod], revisions: Sequence[TariffRevision]
 ) -> tuple[RevisionSpan, ...]:
-    """Each billing period cut where a revision comes into force; ``TARIFF_NOT_IN_FORCE`` before the first."""
+    """Splits each billing period where a revision starts; ``TARIFF_NOT_IN_FORCE`` before the first."""
     starts = [revision.effective_from for revision in revisions]
     if not starts or periods[0].start < starts[0]:
         raise PlanningError(
@@ -75,12 +78,12 @@ def split_parts(
 
 
 def count_charged_days(part: RevisionSpan, months: frozenset[int]) -> int:
-    """Days of a part in ``months``."""
+    """Returns the days of a part in ``months``."""
     return sum(days for _, days in _count_days_by_month(part, months))
 
 
 def count_charged_months(part: RevisionSpan, proration: ChargeProration, months: frozenset[int]) -> float:
-    """How many monthly prices are due for a part, counting days in ``months`` where it is prorated."""
+    """Returns the monthly prices due for a part, counting days in ``months`` where it is prorated."""
     if proration is ChargeProration.NONE:
         return part.share
     counted = _count_days_by_month(part, months)
@@ -90,7 +93,7 @@ def count_charged_months(part: RevisionSpan, proration: ChargeProration, months:
 
 
 def _count_days_by_month(part: RevisionSpan, months: frozenset[int]) -> list[tuple[date, int]]:
-    """Days of a part in each calendar month of ``months``, by the first day of the month."""
+    """Returns the days of a part in each calendar month of ``months``, by the first day of the month."""
     found = []
     first = part.start.replace(day=1)
     while first < part.end:

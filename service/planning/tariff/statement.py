@@ -1,4 +1,4 @@
-"""The bill of one load: every charge of every billing period, in the order of the tariff."""
+"""Bill of one load: every charge of every billing period, in the order of the tariff."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -48,7 +48,7 @@ from service.planning.tariff.surplus import build_overrun_lines, build_reactive_
 
 
 class BillStatement:
-    """The bill of one load under one tariff."""
+    """Bill of one load under one tariff."""
 
     def __init__(self, tariff: Tariff, meter: LoadMeter, earlier: EarlierPeaks) -> None:
         self.tariff, self.meter, self.earlier = tariff, meter, earlier
@@ -60,7 +60,7 @@ class BillStatement:
         self._look_back = RatchetHistory(meter.months, earlier)
 
     def build_bill(self) -> LoadBill:
-        """All lines, not rounded."""
+        """Builds all lines, not rounded."""
         self._check_hours_of_use()
         parts: list[list[tuple[int, RevisionSpan]]] = [[] for _ in self.meter.periods]
         for number, part in enumerate(self.meter.parts):
@@ -115,7 +115,7 @@ class BillStatement:
         return found
 
     def _is_due(self, charge: TariffCharge, period: int) -> bool:
-        """Whether a charge is due in a billing period, if only for some of its days."""
+        """Returns true if a charge is due in a billing period, if only for some of its days."""
         year, month = split_month_key(self.meter.months[period])
         if charge.hours_of_use_from > 0.0 or charge.hours_of_use_below is not None:
             hours = self._get_annual_use(year).hours
@@ -150,7 +150,10 @@ class BillStatement:
         return build_energy_lines(charge, self.meter.compute_energy(charge)[number], part, billing_kw)
 
     def _compute_billing_kw(self, charge: EnergyCharge, part: RevisionSpan) -> float:
-        """What scales hours of use: a charge's billing demand, or the peak of the billing period."""
+        """Returns the kW that scale hours of use.
+
+        A charge's billing demand, or the peak of the billing period.
+        """
         if not any(tier.unit in OF_DEMAND for period in charge.periods for tier in period.tiers):
             return 0.0
         if charge.billing_demand_of is None:
@@ -167,7 +170,7 @@ class BillStatement:
         return self._markets[id(charge)]
 
     def _get_period_demands(self, charge: DemandCharge) -> Sequence[PeriodDemand]:
-        """Billing demand by billing period."""
+        """Returns the billing demand by billing period."""
         if id(charge) not in self._demands:
             peaks, months = self.meter.find_peaks(charge), self.meter.months
             floors = ChargeFloors(charge, peaks, self._look_back)
@@ -182,7 +185,7 @@ class BillStatement:
     def _add_history(
         self, charge: DemandCharge, own: Sequence[DemandPeak | None], month: int
     ) -> Sequence[DemandPeak | None]:
-        """Peaks of the year with those of its months before the load."""
+        """Adds the peaks of a year's months before the load to the peaks of the year."""
         if charge.span is not PeakSpan.CALENDAR_YEAR or len(charge.periods) > 1:
             return own
         january = to_month_key(split_month_key(month)[0], 1)
@@ -199,7 +202,7 @@ class BillStatement:
         )
 
     def _get_billed_kw(self, charge: TariffCharge, period: int) -> dict[str, float]:
-        """Demand under the name of a charge; that of a year or of its coincident peaks stands at its end."""
+        """Returns the demand by name of the charge; a year's demand or coincident peaks stand at its end."""
         ends = self._is_year_end(period)
         if isinstance(charge, DemandCharge) and (ends or charge.span is not PeakSpan.CALENDAR_YEAR):
             return {charge.name: self._get_period_demands(charge)[period].kw}
@@ -215,7 +218,7 @@ class BillStatement:
     def _get_coincident_demands(
         self, charge: CoincidentPeakCharge
     ) -> Mapping[int, Sequence[Sequence[DemandPeak]]]:
-        """Demands in the grid's peak intervals by year and set."""
+        """Returns demands in the grid's peak intervals by year and set."""
         if id(charge) not in self._coincident:
             self._coincident[id(charge)] = self.meter.find_coincident_demands(charge)
         return self._coincident[id(charge)]
@@ -244,7 +247,7 @@ class BillStatement:
         )
 
     def _is_year_end(self, period: int) -> bool:
-        """Whether a billing period is the last of its calendar year."""
+        """Returns true if a billing period is the last of its calendar year."""
         months = self.meter.months
         return (
             period + 1 == len(months)
@@ -253,7 +256,7 @@ class BillStatement:
 
 
 def _depends_on_days(charge: TariffCharge) -> bool:
-    """Whether a charge looks at each day of a billing period and not at the month billed."""
+    """Returns true if a charge depends on each day of a billing period and not on the month billed."""
     if isinstance(charge, FixedCharge | MinimumCharge):
         return charge.per is FixedChargePeriod.DAY or charge.proration is not ChargeProration.NONE
     if isinstance(charge, DemandCharge):

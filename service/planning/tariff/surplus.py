@@ -1,4 +1,4 @@
-"""Charges on what goes beyond: capacity above the contract, reactive power."""
+"""Charges on excess: capacity above the contract, and reactive power."""
 
 from math import sqrt
 from zoneinfo import ZoneInfo
@@ -14,7 +14,7 @@ from service.planning.tariff.demands import DemandPeak
 def build_overrun_lines(
     charge: OverrunCharge, peak: DemandPeak, share: float, zone: ZoneInfo
 ) -> list[BillLine]:
-    """Price of each kW of a billing period's peak above contract x tolerance."""
+    """Builds the line of each kW of a billing period's peak above contract x tolerance."""
     above = (peak.kw - charge.contract_kw * charge.tolerance) * share
     if above <= 0.0:
         return []
@@ -24,14 +24,14 @@ def build_overrun_lines(
 
 
 def reactive_ratio(power_factor: float) -> float:
-    """Reactive over active power, the tangent of the phase angle: sqrt(1 - pf^2) / pf."""
+    """Returns reactive over active power, the tangent of the phase angle: sqrt(1 - pf^2) / pf."""
     return sqrt(1.0 - power_factor**2) / power_factor
 
 
 def build_reactive_lines(
     charge: ReactiveCharge, peak: DemandPeak, kwh: float, metering: LoadMetering
 ) -> list[BillLine]:
-    """Price of each kvar at the period's peak, or each kvarh, above the free share of the active part."""
+    """Builds the line of kvar at the period's peak, or of kvarh, above the free share of the active part."""
     ratio = max(reactive_ratio(metering.power_factor) - charge.free_share_of_active, 0.0)
     quantity = ratio * (kwh if charge.by_energy else peak.kw)
     if quantity <= 0.0:

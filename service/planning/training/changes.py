@@ -1,4 +1,4 @@
-"""Changes of a training run that may speed it up, each with the term of the Iron Law that it moves."""
+"""Changes of a training run that may speed it up, each with the term of the Iron Law that it affects."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,10 +25,10 @@ class LayoutChange(NamedTuple):
 
 
 def compute_max_gain(change: LayoutChange, step: StepSeconds) -> float:
-    """Share of a token's time that a change can save at most; 1 where no bound is known.
+    """Returns the largest share of a token's time that a change can save; 1 where no bound is known.
 
-    More micro-batches a step spread what comes once a step, and may fill a group that was a small one; more
-    chunks shorten the bubble.
+    More micro-batches per step spread the costs of a step, and may fill a small group; more chunks shorten
+    the bubble.
     """
     once = step.total - step.slowest.total * step.micro_batches
     match change.code:
@@ -53,7 +53,7 @@ def _change_format(workload: TrainingWorkload, precision: TrainingPrecision) -> 
 def _list_arithmetic_changes(
     workload: TrainingWorkload, layout: Parallelism, accelerator: Accelerator
 ) -> Iterator[LayoutChange]:
-    """Other formats and kernels of the same step."""
+    """Yields other formats and kernels of the same step."""
     recipe = workload.recipe
     if recipe.compute in _WIDE and accelerator.find_peak(NumberFormat.BF16):
         narrow = _change_format(workload, TrainingPrecision.BF16)
@@ -85,7 +85,7 @@ def _list_arithmetic_changes(
 def list_changes(
     workload: TrainingWorkload, layout: Parallelism, accelerator: Accelerator
 ) -> Iterator[LayoutChange]:
-    """Techniques that the run does not use yet, or uses at a cost; tokens of a step may grow."""
+    """Yields techniques that the run does not use yet, or uses at a cost; tokens of a step may grow."""
     yield from _list_arithmetic_changes(workload, layout, accelerator)
     if workload.offload != Offload():
         held = workload._replace(offload=Offload())

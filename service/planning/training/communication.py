@@ -1,7 +1,7 @@
-"""How much of a step's communication is waited for, and what each block sends.
+"""Exposed communication of a step, and the messages of each block.
 
 Communication of T seconds of which a share w is issued behind A seconds of work hides min(w T, A) of them.
-The rest is exposed, and the work loses a share of what hides behind it (both use the memory and the
+The rest is exposed, and the work loses a share of the hidden seconds (both use the memory and the
 multiprocessors). So a step never becomes faster by slower work or slower links. Messages: ``traffic``.
 """
 
@@ -41,16 +41,16 @@ NOTHING = ExposedCommunication(0.0, 0.0)
 
 
 def split_exposed(seconds: float, *, overlap: float, behind: float) -> ExposedCommunication:
-    """Communication of which a share ``overlap`` is issued behind ``behind`` seconds of work."""
+    """Splits communication of which a share ``overlap`` is issued behind ``behind`` seconds of work."""
     hidden = smaller(overlap * seconds, behind)
     return ExposedCommunication(seconds - hidden, hidden)
 
 
 class BlockTraffic(NamedTuple):
-    """What one block sends: elements per token, and how many of its layers send.
+    """Traffic of one block: elements per token, and the number of its layers that send.
 
-    ``pairs`` counts the layers that end in matrices cut by rows, or in experts: they sum their output over
-    the tensor-parallel group.
+    ``pairs`` counts the layers that end in row-split matrices, or in experts: they sum their output over the
+    tensor-parallel group.
     """
 
     width: float
@@ -63,7 +63,7 @@ class BlockTraffic(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def compute_block_traffic(block: LayerBlock) -> BlockTraffic:
-    """The traffic of one block, taken once."""
+    """Returns the traffic of one block, taken once."""
     pairs = keys = queries = sent = chosen = width = 0.0
     for layer in block.layers:
         count = float(getattr(layer, "count", 1))
@@ -88,18 +88,18 @@ def compute_block_traffic(block: LayerBlock) -> BlockTraffic:
 
 
 class GroupLinks(NamedTuple):
-    """The groups of a layout on the levels of a cluster; ``known`` are seconds of collectives there."""
+    """Groups of a layout on the levels of a cluster; ``known`` are seconds of collectives there."""
 
     placement: GroupPlacement
     fabric: ClusterFabric
     known: dict[tuple[Collective, DeviceGroup, float], float]
 
     def compute_seconds(self, messages: Iterable[CollectiveMessage]) -> float:
-        """Seconds of several messages, one after the other."""
+        """Returns the seconds of several messages, one after the other."""
         return sum((message.times * self._compute_message_seconds(message) for message in messages), 0.0)
 
     def _compute_message_seconds(self, message: CollectiveMessage) -> float:
-        """Seconds of one of a message's collectives, worked out once where its figures are numbers."""
+        """Returns the seconds of one collective of a message, cached where its figures are numbers."""
         group, key = message.group, (message.kind, message.group, message.message_bytes)
         figures = (message.message_bytes, group.devices, group.per_domain)
         is_number = not any(isinstance(figure, np.ndarray) for figure in figures)
@@ -119,7 +119,7 @@ class PassCommunication(NamedTuple):
 
 
 def compute_both_directions(passes: PassMessages, links: GroupLinks) -> PassCommunication:
-    """Seconds of the messages of either direction."""
+    """Returns the seconds of the messages of either direction."""
     return PassCommunication(links.compute_seconds(passes.forward), links.compute_seconds(passes.backward))
 
 
@@ -134,7 +134,7 @@ class BlockCommunication(NamedTuple):
 def compute_block_seconds(
     links: GroupLinks, layout: Parallelism, traffic: BlockTraffic, element_bytes: float, imbalance: float
 ) -> BlockCommunication:
-    """Seconds of a block's collectives for tokens of ``element_bytes`` each element."""
+    """Returns the seconds of a block's collectives for tokens of ``element_bytes`` each element."""
     placed = links.placement
     hidden = element_bytes * traffic.width
     tensor = tensor_messages(hidden, traffic.pairs, placed, sequence=layout.sequence_parallel)
@@ -158,7 +158,7 @@ def compute_block_seconds(
 
 
 class ReplicaExchangeTime(NamedTuple):
-    """Seconds in which replicas exchange gradients and weights; forward is what comes before that pass."""
+    """Seconds of the exchange of gradients and weights; ``gathered_forward`` precedes the forward pass."""
 
     gathered_forward: float
     gathered_backward: float
@@ -168,7 +168,7 @@ class ReplicaExchangeTime(NamedTuple):
 def compute_replica_seconds(
     links: GroupLinks, layout: Parallelism, exchanged: ReplicaExchange, micro_batches: float
 ) -> ReplicaExchangeTime:
-    """Seconds of the exchange of one step, by what it is for."""
+    """Returns the seconds of the exchange of one step, by purpose."""
     forward, backward, gradients = [], [], []
     for message in replica_messages(exchanged, layout, links.placement, micro_batches):
         if message.name == "weights_backward":

@@ -1,4 +1,4 @@
-"""What compressing the gradients changes in a step."""
+"""Effect of compressed gradients on a step."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from service.planning.workload import TrainingWorkload
 
 
 class CompressionGain(NamedTuple):
-    """How many times fewer bytes replicas send, the step without, and whether that pays."""
+    """Ratio of bytes saved, the step without compression, and whether it pays."""
 
     ratio: float
     plain_seconds: float
@@ -39,7 +39,7 @@ def estimate_compression_gain(
     calibration: Calibration,
     compute_format: NumberFormat,
 ) -> CompressionGain | None:
-    """What the compression of a workload saves of its step, and what it costs on the first stage.
+    """Returns the time that a workload's compression saves of its step, and its cost on the first stage.
 
     None without a compression, or where the bandwidth of the device is not known.
     """

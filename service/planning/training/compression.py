@@ -1,8 +1,8 @@
-"""Compressed gradients: what replicas send instead, what it costs, and whether it pays.
+"""Compressed gradients: their messages, their cost, and whether they pay.
 
 Sources: Alistarh et al. 2017 (QSGD), Bernstein et al. 2018 (signSGD), Karimireddy et al. 2019 (error
-feedback), Lin et al. 2018 (top-k), Stich et al. 2018 (random-k), Vogels et al. 2019 (PowerSGD: a matrix of
-m x n as m x r and n x r, so mn over r (m + n)), Tang et al. 2021 (what cannot be added on the way is
+feedback), Lin et al. 2018 (top-k), Stich et al. 2018 (random-k), Vogels et al. 2019 (PowerSGD: a matrix of m
+x n as m x r and n x r, so mn over r (m + n)), Tang et al. 2021 (formats that cannot be added in transit are
 exchanged and gathered: 1-bit Adam, section 4).
 
 A gradient of g bytes an element on n replicas becomes, for each element,
@@ -14,7 +14,7 @@ A gradient of g bytes an element on n replicas becomes, for each element,
     random_k   k g bytes                        all-reduce
     power_sgd  r (m + n) / (m n) g bytes        all-reduce, once for each of the two matrices
 
-Vectors stay as they are under power_sgd. The work is memory-bound but for the products of power_sgd.
+Vectors are unchanged under power_sgd. The work is memory-bound except for the products of power_sgd.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ from service.planning.precision import ELEMENT_BYTES, NumberFormat
 from service.planning.workload import Compression, GradientCompressionKind
 
 INDEX_BYTES: Final = 4.0
-"""The place of an element that is sent."""
+"""Bytes of the index of a sent element."""
 _SCALE_BYTES: Final = 4.0
 _RESIDUAL_BYTES: Final = ELEMENT_BYTES[NumberFormat.FP32]
 _SELECTION_PASSES: Final = 4.0
@@ -42,7 +42,8 @@ _SELECTION_PASSES: Final = 4.0
 class GradientShapes(NamedTuple):
     """Tensors whose gradients are sent: elements, those in matrices, and the sides of the matrices.
 
-    Tensor parallelism divides ``cut_sides``; one that it does not cut has both in ``whole_sides``.
+    Tensor parallelism divides ``cut_sides``; a matrix that it does not split has both sides in
+    ``whole_sides``.
     """
 
     elements: float
@@ -67,7 +68,7 @@ def _build_tensor_shapes(tensor: LayerTensor) -> GradientShapes:
 
 
 def sum_gradient_shapes(counted: Iterable[tuple[LayerTensor, float]]) -> GradientShapes:
-    """The gradients of so many tensors of each shape; the last two sides of a stack are its matrices."""
+    """Sums the gradients of so many tensors of each shape; the last two sides of a stack are its matrices."""
     sums = [0.0] * len(GradientShapes._fields)
     for tensor, count in counted:
         sums = [total + each * count for total, each in zip(sums, _build_tensor_shapes(tensor), strict=True)]
@@ -75,7 +76,7 @@ def sum_gradient_shapes(counted: Iterable[tuple[LayerTensor, float]]) -> Gradien
 
 
 def build_gradient_shapes(profile: ModelProfile) -> GradientShapes:
-    """The gradients of a model; of one without shapes their number alone."""
+    """Returns the gradients of a model; for one without shapes, their number alone."""
     if not profile.shapes_known:
         return GradientShapes(float(profile.parameter_count), 0.0, 0.0, 0.0, 1.0)
     blocks = (
@@ -89,21 +90,21 @@ def build_gradient_shapes(profile: ModelProfile) -> GradientShapes:
 
 
 class CompressedBytes(NamedTuple):
-    """Bytes of an element that one replica sends, and of what they replace."""
+    """Bytes of an element that one replica sends, and of the gradient that they replace."""
 
     sent_bytes: float
     gradient_bytes: float
 
     @property
     def ratio(self) -> float:
-        """How many times fewer bytes."""
+        """Factor by which fewer bytes are sent."""
         return self.gradient_bytes / self.sent_bytes
 
 
 def compute_compressed_bytes(
     compression: Compression, shapes: GradientShapes, gradient_bytes: float, tensor: float = 1.0
 ) -> CompressedBytes:
-    """Bytes of an element on a device of a ``tensor``-parallel group, on average over the gradients."""
+    """Returns the mean bytes of an element on a device of a ``tensor``-parallel group, over the gradients."""
     elements = shapes.elements / tensor
     scale = _SCALE_BYTES * shapes.tensors / elements
     match compression.kind:
@@ -127,7 +128,7 @@ def compute_compressed_bytes(
 def build_compressed_messages(
     compression: Compression, found: CompressedBytes, elements: float, group: DeviceGroup, units: float = 1.0
 ) -> tuple[CollectiveMessage, ...]:
-    """What ``elements`` gradients of a device are exchanged by, in ``units`` parts."""
+    """Returns the messages that exchange ``elements`` gradients of a device, in ``units`` parts."""
     sent = elements * found.sent_bytes / units
 
     def build_message(kind: Collective, message_bytes: float, times: float = 1.0) -> CollectiveMessage:
@@ -151,13 +152,13 @@ def list_compression_operators(
     elements: float,
     group: DeviceGroup,
 ) -> Iterator[OperatorWork]:
-    """The work of compressing and restoring ``elements`` gradients of a device once.
+    """Yields the work of compressing and restoring ``elements`` gradients of a device once.
 
-    Passes over the gradients: narrowing reads them and writes what is sent, and back; scales and signs
-    are read once before; a selection passes over the magnitudes four times, then adds what all replicas
-    sent; error feedback reads and writes the residual. PowerSGD multiplies the gradient by a thin matrix
-    twice and the two thin ones at the end (6 r flops an element, bound by memory at ranks that pay: r / 2
-    flops a byte), and orthogonalises one of them column by column.
+    Passes over the gradients: narrowing reads them and writes the sent data, and back; scales and signs are
+    read once before; a selection passes over the magnitudes four times, then adds the data of all replicas;
+    error feedback reads and writes the residual. PowerSGD multiplies the gradient by a thin matrix twice and
+    the two thin ones at the end (6 r flops an element, bound by memory at ranks that pay: r / 2 flops a
+    byte), and orthogonalises one of them column by column.
     """
     gradient, sent = found.gradient_bytes, found.sent_bytes
     narrowed = 2.0 * (gradient + sent)
@@ -195,7 +196,7 @@ def list_compression_operators(
 
 
 class CompressedExchange(NamedTuple):
-    """What a step sends of its compressed gradients, and the work before and after it."""
+    """Messages of a step's compressed gradients, and the work before and after them."""
 
     messages: tuple[CollectiveMessage, ...]
     operators: tuple[OperatorWork, ...]
@@ -208,7 +209,7 @@ def build_compressed_exchange(
     placed: GroupPlacement,
     tensor: float,
 ) -> CompressedExchange:
-    """The exchange of plain replicas, compressed; experts among their own."""
+    """Builds the exchange of plain replicas, compressed; experts exchange among their own."""
     shapes = build_gradient_shapes(profile)
     found = compute_compressed_bytes(compression, shapes, exchanged.gradient_bytes, tensor)
     messages: list[CollectiveMessage] = []
@@ -225,7 +226,7 @@ def build_compressed_exchange(
 
 
 class CompressionVerdict(NamedTuple):
-    """Seconds that a step waits less for communication, and seconds that the compression takes.
+    """Seconds of communication wait that the compression saves a step, and seconds that it takes.
 
     It pays where the cost and the compressed exchange are shorter than the plain one.
     """
@@ -235,5 +236,5 @@ class CompressionVerdict(NamedTuple):
 
     @property
     def pays(self) -> bool:
-        """Whether a step is shorter with it."""
+        """True if a step is shorter with it."""
         return self.saved_seconds > self.cost_seconds

@@ -1,4 +1,4 @@
-"""What the operators of a step take on one device: blocks, table, head and loss, and the optimizer."""
+"""Operators of a step on one device: blocks, table, head and loss, and the optimizer."""
 
 from collections.abc import Hashable
 from typing import NamedTuple
@@ -37,14 +37,14 @@ _PACKED_BYTES = 0.5
 
 
 class OuterWork(NamedTuple):
-    """The work of what stands before or behind the blocks, in both directions."""
+    """Work of the layers before or after the blocks, in both directions."""
 
     forward: PassWork
     backward: PassWork
 
 
 class MicroBatchCompute(NamedTuple):
-    """What the operators take for one micro-batch on one device, whole blocks in the order of the profile."""
+    """Work of the operators for one micro-batch on one device, whole blocks in the order of the profile."""
 
     blocks: tuple[BlockTimes, ...]
     table: OuterWork
@@ -60,9 +60,9 @@ def compute_step_work(
     *,
     before: dict[Hashable, MicroBatchCompute] | None = None,
 ) -> MicroBatchCompute:
-    """The work of every part of a step but the optimizer's, once for blocks of the same operators.
+    """Returns the work of every part of a step but the optimizer's, once for blocks of the same operators.
 
-    ``before`` holds what was worked out on this machine for this profile; it needs figures to be numbers.
+    ``before`` holds earlier results on this machine for this profile; it needs figures to be numbers.
     """
     widths = select_step_widths(workload, layout, compute_format)
     if profile.sampled is not None and profile.sample is not None:
@@ -119,9 +119,9 @@ def _compute_sample_work(
     machine: DeviceMachine,
     widths: PassFormats,
 ) -> MicroBatchCompute:
-    """The same of a model whose blocks run over positions of their own; a micro-batch is of samples.
+    """Computes the work of a model whose blocks run over different positions; a micro-batch is of samples.
 
-    What is no unit of depth, such as a stem, stands with the head.
+    Layers that are no unit of depth, such as a stem, count with the head.
     """
     choice, samples = resolve_choice(profile, workload), 1.0 * workload.sequences
     work = build_sample_operators(architecture, sample, choice)
@@ -173,10 +173,10 @@ def _compute_sample_work(
 def select_step_widths(
     workload: TrainingWorkload, layout: Parallelism, compute_format: NumberFormat
 ) -> PassFormats:
-    """Formats of a pass; a base in four bits is unpacked before it is multiplied.
+    """Returns the formats of a pass; a base in four bits is unpacked before it is multiplied.
 
-    Weights are scaled once a step, but where they are gathered anew for each micro-batch. Those that are kept
-    sharded are narrowed before they are gathered, others on every use.
+    Weights are scaled once a step, unless they are gathered anew for each micro-batch. Sharded ones are
+    narrowed before they are gathered, others on every use.
     """
     packed = 0.0 if workload.adaptation.base is FrozenWeightFormat.PLAIN else _PACKED_BYTES
     sharded = layout.sharding in (Sharding.ZERO_3, Sharding.HYBRID)
@@ -192,7 +192,7 @@ def select_step_widths(
 def compute_optimizer_work(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int, machine: DeviceMachine
 ) -> PassWork:
-    """The optimizer's step on what one device of a stage holds.
+    """Returns the optimizer's step on the state of one device of a stage.
 
     Rows of embedding tables are updated where they were looked up, not here.
     """

@@ -24,22 +24,22 @@ from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, Recomputatio
 def iron_law_seconds(
     operations: float, *, peak_flops_per_second: float, utilization: float, devices: float = 1.0
 ) -> float:
-    """Seconds that ``operations`` FLOPs take on ``devices`` devices."""
+    """Returns the seconds that ``operations`` FLOPs take on ``devices`` devices."""
     return operations / (peak_flops_per_second * utilization * devices)
 
 
 def compute_utilization(
     flops_per_second: float, *, peak_flops_per_second: float, devices: float = 1.0
 ) -> float:
-    """Achieved share of the peak rate: the Iron Law solved for utilization."""
+    """Returns the achieved share of the peak rate: the Iron Law solved for utilization."""
     return flops_per_second / (peak_flops_per_second * devices)
 
 
 def count_flops_per_token(profile: ModelProfile, workload: TrainingWorkload) -> StepFlops:
-    """Training FLOPs of one token by phase, counted from the operators of the model.
+    """Returns the training FLOPs of one token by phase, counted from the operators of the model.
 
-    Attention counts the whole score matrix whatever the kernel, as published utilizations do. What an
-    objective runs beside is in proportion to parameters; a critic is computed again as the model is.
+    Attention counts the whole score matrix whatever the kernel, as published utilizations do. Further passes
+    of an objective are in proportion to parameters; a critic is recomputed like the model.
     """
     if profile.sampled is not None and profile.sample is not None:
         own = _count_sample_flops(profile.sampled, profile.sample, workload)
@@ -78,7 +78,7 @@ def _count_model_flops(profile: ModelProfile, workload: TrainingWorkload) -> Ste
 def _count_sample_flops(
     architecture: Architecture, sample: SampleShape, workload: TrainingWorkload
 ) -> StepFlops:
-    """FLOPs of one sample of a model whose blocks have positions of their own; all but heads run again."""
+    """Returns the FLOPs of one sample of a model with positions by block; all but heads are recomputed."""
     forward = forward_flops_of_sample(architecture, sample)
     tokens = sample.tokens or 1
     heads = sum(
@@ -91,7 +91,7 @@ def _count_sample_flops(
 
 
 def unmasked_flops_per_token(profile: ModelProfile, workload: TrainingWorkload) -> float:
-    """Model FLOPs of one token without the scores that a causal mask hides (as Megatron-Core counts them)."""
+    """Returns the model FLOPs of one token without causally masked scores (as Megatron-Core counts them)."""
     if profile.sample is not None:
         return count_flops_per_token(profile, workload).model
     flops = count_flops_per_token(profile, workload)
@@ -100,11 +100,11 @@ def unmasked_flops_per_token(profile: ModelProfile, workload: TrainingWorkload) 
 
 
 def weight_traffic_bytes(held: StateBytes, unsharded: StateBytes, micro_batches: int) -> float:
-    """Least bytes that a device moves in a step for its training state.
+    """Returns the least bytes that a device moves in a step for its training state.
 
-    Each micro-batch reads the weights forward and backward and adds to the gradients, gathered whole
-    where they are sharded. The optimizer reads the gradients that the device holds, reads and writes
-    master weights and states, and writes the weights, which it reads only where no master copy is kept.
+    Each micro-batch reads the weights forward and backward and adds to the gradients, gathered whole where
+    they are sharded. The optimizer reads the gradients of the device, reads and writes master weights and
+    states, and writes the weights, which it reads only where there is no master copy.
     """
     per_micro_batch = 2.0 * unsharded.weights + 2.0 * unsharded.gradients
     updated = held.master_weights or held.weights
@@ -123,7 +123,7 @@ class TrainingTime(NamedTuple):
     bubble_share: float
 
     def slow_to(self, seconds_per_token: Quantity, *, peak_flops_per_second: float) -> "TrainingTime":
-        """The same work in a longer time, on devices whose rates add up to ``peak_flops_per_second``."""
+        """Returns the same work in a longer time; rates add up to ``peak_flops_per_second``."""
 
         def combine_utilization(flops: float) -> Quantity:
             return combine(
@@ -138,7 +138,7 @@ class TrainingTime(NamedTuple):
         )
 
     def list_phases(self, tokens: float) -> Iterator[TimedPhase]:
-        """Forward, backward and recomputation of a step in proportion to their FLOPs, and the bubble."""
+        """Yields forward, backward and recomputation of a step by their FLOPs, and the bubble."""
         working = (1.0 - self.bubble_share) / self.flops.hardware
         shares = {
             **{name: flops * working for name, flops in self.flops.further},
@@ -160,9 +160,9 @@ def estimate_training_time(
     efficiency: Efficiency,
     bubble_share: float = 0.0,
 ) -> TrainingTime:
-    """Seconds per token of the whole cluster and the utilizations that they amount to.
+    """Returns the seconds per token of the whole cluster and the corresponding utilizations.
 
-    ``bubble_share`` of the step passes while stages wait.
+    ``bubble_share`` is the share of the step in which stages wait.
     """
     seconds = combine(
         lambda share: (
@@ -193,7 +193,7 @@ def estimate_training_time(
 
 
 class IronLawTechnique(StrEnum):
-    """Changes that move a term of the Iron Law."""
+    """Changes that affect a term of the Iron Law."""
 
     MIXED_PRECISION = "mixed_precision"
     PREFETCH = "prefetch"
@@ -217,5 +217,7 @@ IRON_LAW_TERMS: dict[IronLawTechnique, tuple[tuple[str, str], ...]] = {
     IronLawTechnique.LESS_COMMUNICATION: (("utilization", "up"), ("bytes", "down")),
     IronLawTechnique.FLASH_ATTENTION: (("operations", "up"), ("utilization", "up"), ("bytes", "down")),
 }
-"""Term and direction by technique. FlashAttention computes scores again in the backward pass (more
-operations) and wins by the bytes that it does not move."""
+"""Term and direction by technique. FlashAttention recomputes scores in the backward pass (more
+
+operations) and gains by the bytes that it does not move.
+"""

@@ -1,4 +1,4 @@
-"""The time of training on a cluster, from its operators, its collectives and the schedule of its layout."""
+"""Time of training on a cluster, from its operators, its collectives and the schedule of its layout."""
 
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from service.planning.workload import TrainingWorkload
 def build_training_machine(
     accelerator: Accelerator, workload: TrainingWorkload, calibration: Calibration
 ) -> DeviceMachine | None:
-    """The device as the framework's kernels see it; None where its bandwidth is not known."""
+    """Builds the device as the framework's kernels see it; None where its bandwidth is not known."""
     machine = build_machine(accelerator, calibration.operators)
     if machine is None:
         return None
@@ -38,9 +38,9 @@ def build_training_machine(
 
 
 class StepContext(NamedTuple):
-    """What steps of one model on one cluster have in common.
+    """Results that steps of one model on one cluster share.
 
-    A changed step is worked out where it differs. Figures must be numbers.
+    A changed step is computed only where it differs. Figures must be numbers.
     """
 
     collectives: dict[tuple[Collective, DeviceGroup, float], float]
@@ -48,7 +48,7 @@ class StepContext(NamedTuple):
 
 
 def build_empty_known() -> StepContext:
-    """Before the first step."""
+    """Returns an empty context, for the first step."""
     return StepContext({}, {})
 
 
@@ -62,7 +62,7 @@ def estimate_step(
     compute_format: NumberFormat,
     known: StepContext | None = None,
 ) -> StepSeconds | None:
-    """Seconds of one step by phase; None where the bandwidth of the device is not known.
+    """Estimates the seconds of one step by phase; None where the bandwidth of the device is not known.
 
     Degrees of ``layout``, micro-batches and lengths may be arrays, one entry for each layout; so may its
     devices, on clusters that differ in nothing else and of which each has a whole domain of ``cluster``.
@@ -96,7 +96,7 @@ class ModelledTime(NamedTuple):
     step: StepSeconds
 
     def slow_to(self, seconds_per_token: Quantity, *, peak_flops_per_second: float) -> "ModelledTime":
-        """The same work in a longer time, on devices whose rates add up to ``peak_flops_per_second``."""
+        """Returns the same work in a longer time; rates add up to ``peak_flops_per_second``."""
         model, hardware = compute_utilizations(self.flops, seconds_per_token, peak_flops_per_second)
         return self._replace(
             seconds_per_token=seconds_per_token,
@@ -105,7 +105,7 @@ class ModelledTime(NamedTuple):
         )
 
     def list_phases(self, tokens: float) -> Iterator[TimedPhase]:
-        """The parts of a step that take time, in its order; they add up to it."""
+        """Yields the parts of a step that take time, in its order; they add up to it."""
         whole = scaled(self.seconds_per_token, tokens)
         for name, seconds, bound in self.step.list_phases():
             if seconds > 0.0:
@@ -115,7 +115,7 @@ class ModelledTime(NamedTuple):
 def compute_utilizations(
     flops: StepFlops, seconds_per_token: Quantity, peak_flops_per_second: float
 ) -> tuple[Quantity, Quantity]:
-    """Model and hardware FLOPs utilization of devices whose rates add up to ``peak_flops_per_second``.
+    """Returns model and hardware FLOPs utilization at a summed rate of ``peak_flops_per_second``.
 
     No device is faster than its data sheet: the interval of the time ends where hardware FLOPs reach it.
     """
@@ -130,7 +130,7 @@ def compute_utilizations(
 
 
 def find_main_bound(step: StepSeconds) -> TimeBound:
-    """The limit that sets most of a step."""
+    """Returns the limit that sets most of a step."""
     totals: dict[TimeBound, float] = {}
     for _, seconds, bound in step.list_phases():
         totals[bound] = totals.get(bound, 0.0) + seconds
@@ -147,9 +147,9 @@ def estimate_modelled_time(
     basis: EvidenceBasis,
     generated: Quantity | None = None,
 ) -> ModelledTime:
-    """Rates of a step of ``tokens`` on devices whose rates add up to ``peak_flops_per_second``.
+    """Returns the rates of a step of ``tokens`` on devices whose rates add up to ``peak_flops_per_second``.
 
-    ``spread`` is that of training; what is ``generated`` has its own interval.
+    ``spread`` is that of training; ``generated`` seconds have their own interval.
     """
     waited = sum((phase.seconds for phase in step.further if phase.name == "generation"), 0.0)
     per_token = spread.around((step.total - waited) / tokens, basis)

@@ -1,9 +1,9 @@
-"""What a step of an objective runs beside the forward and the backward pass of its model.
+"""Further passes of an objective beside the forward and the backward pass of its model.
 
 DPO scores every sequence with a frozen copy (Rafailov et al. 2023), SimPO and ORPO do without one (Meng et
-al. 2024; Hong et al. 2024). A distillation runs its teacher (Hinton et al. 2015). A policy scores once more
-what it generated, and so does a reference; PPO adds a reward model and a critic that is trained as well
-(Ouyang et al. 2022; Schulman et al. 2017), GRPO a reward model where one is given (Shao et al. 2024).
+al. 2024; Hong et al. 2024). A distillation runs its teacher (Hinton et al. 2015). A policy scores its
+generated sequences once more, and so does a reference; PPO adds a reward model and a critic that is trained
+as well (Ouyang et al. 2022; Schulman et al. 2017), GRPO a reward model where one is given (Shao et al. 2024).
 """
 
 from typing import NamedTuple
@@ -14,10 +14,10 @@ from service.planning.workload import TrainingObjective, TrainingWorkload
 
 
 class FurtherPass(NamedTuple):
-    """A forward pass over what is trained on, or a whole training pass.
+    """A forward pass over the trained sequences, or a whole training pass.
 
-    ``size`` is in parameters of the model that is trained, ``times`` how often a sequence takes it for each
-    time that it is trained on.
+    ``size`` is in parameters of the trained model, ``times`` the number of passes of a sequence for each time
+    that it is trained on.
     """
 
     name: str
@@ -27,7 +27,7 @@ class FurtherPass(NamedTuple):
 
 
 def list_further_passes(profile: ModelProfile, workload: TrainingWorkload) -> tuple[FurtherPass, ...]:
-    """The passes of the models beside the trained one, in their order."""
+    """Returns the passes of the models beside the trained one, in their order."""
     match workload.objective:
         case TrainingObjective.DPO:
             return (FurtherPass("reference_forward", 1.0),)
@@ -53,7 +53,7 @@ def _list_policy_passes(profile: ModelProfile, workload: TrainingWorkload) -> tu
 
 
 def generated_share(workload: TrainingWorkload) -> float:
-    """Forward passes that generation amounts to, for each time that a sequence is trained on.
+    """Returns the forward passes that generation amounts to, for each time that a sequence is trained on.
 
     A prompt is read once for all its samples.
     """

@@ -1,8 +1,8 @@
-"""What a step waits for the host, where parts of its state lie in host memory or on drives.
+"""Wait of a step for the host, where parts of its state lie in host memory or on drives.
 
-Weights come for every use, activations leave in the forward pass and come back in the backward pass,
-gradients leave as they are made; all of it is issued behind the work of blocks. The optimizer then runs on
-the processors of the host, as fast as their memory delivers what it reads and writes (ZeRO-Offload: Ren et
+Weights arrive for every use, activations leave in the forward pass and return in the backward pass, gradients
+leave as they are computed; all of it is issued behind the work of blocks. The optimizer then runs on the
+processors of the host, at the rate at which their memory serves its reads and writes (ZeRO-Offload: Ren et
 al. 2021, sections 4 and 5.1; ZeRO-Infinity: Rajbhandari et al. 2021, sections 3 to 6: drives are read and
 written while the processors work).
 
@@ -31,7 +31,10 @@ from service.planning.workload import AdaptationKind, Offload, TrainingStateLoca
 
 
 class HostRates(NamedTuple):
-    """Bytes per second that one device gets of its host: each way of its link, of memory, of drives."""
+    """Bytes per second of one device's share of its host.
+
+    Each direction of its link, of memory, of drives.
+    """
 
     link: float
     memory: float
@@ -41,9 +44,9 @@ class HostRates(NamedTuple):
 def compute_host_rates(
     host: HostHardware, cluster: Cluster, link_share: float, memory_share: float
 ) -> HostRates:
-    """What each of the devices of a node gets of ``host`` when all of them move at a time.
+    """Returns each device's share of ``host`` when all devices of a node transfer at a time.
 
-    Shares are what is achieved of the rate of the link and of the memory.
+    Shares are the achieved ones of the rate of the link and of the memory.
     """
     devices = min(cluster.accelerators_per_node, cluster.accelerator_count)
     return HostRates(
@@ -54,7 +57,7 @@ def compute_host_rates(
 
 
 class OffloadTime(NamedTuple):
-    """Seconds that a step waits for what moves, and seconds of its optimizer on the host."""
+    """Seconds that a step waits for transfers, and seconds of its optimizer on the host."""
 
     transfers: float
     update: float
@@ -103,7 +106,7 @@ def _compute_traffic(
 def _count_updated_parameters(
     profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> float:
-    """Parameters that one device updates."""
+    """Returns the parameters that one device updates."""
     if workload.adaptation.kind is AdaptationKind.FULL:
         trained = count_stage_parameters(profile, layout, stage)
     else:
@@ -144,7 +147,7 @@ def estimate_offload(
     host: HostRates,
     rates: StepRates,
 ) -> OffloadTime:
-    """What one step of a stage waits, given the work of one micro-batch in either direction."""
+    """Returns the wait of one step of a stage, given the work of one micro-batch in either direction."""
     if workload.offload == Offload():
         return NOT_MOVED
     sent = _compute_traffic(profile, workload, layout, stage, host)
@@ -158,7 +161,7 @@ def estimate_offload(
     if workload.offload.optimizer is not TrainingStateLocation.NONE and not is_gradient_offloaded(
         workload, layout
     ):
-        # Those that stay on the device leave once a step, behind its last backward pass.
+        # Gradients that stay on the device leave once a step, after its last backward pass.
         leaving = _count_updated_parameters(profile, workload, layout, stage)
         leaving *= ELEMENT_BYTES[workload.recipe.gradients] / host.link
         transfers += compute_wait(leaving, backward_seconds)

@@ -1,14 +1,15 @@
-"""How long a policy generates the sequences that it is trained on.
+"""Time in which a policy generates the sequences that it is trained on.
 
 All sequences of a rollout begin at a time. As many as the cache holds run on each replica; a prompt is read
-once for all its samples, then each step gives every sequence a token, until all of a replica are made:
+once for all its samples, then each step gives every sequence a token, until all sequences of a replica are
+done:
 
     rollout = sequences / replicas x (prefill / samples + (responses - 1) x step of held / held)
-              + (longest - responses) x step of one
+    + (longest - responses) x step of one
 
 Prefill and steps are iterations of a serving engine, steps half-way through the response. The last term is
-the tail of uneven responses: a step is what its weights take and what each sequence adds, and the sequences
-add the same however they are spread over steps.
+the tail of uneven responses: a step is the time of its weights and of each sequence, and the sequences add
+the same however they are spread over steps.
 """
 
 from typing import NamedTuple
@@ -29,16 +30,16 @@ from service.planning.training import FurtherPhase, StepSeconds
 from service.planning.workload import InferenceWorkload, Rollout, TrainingWorkload
 
 BATCHED_TOKENS = 8192
-"""Tokens of one iteration of the engine, as vLLM takes them on a device of a data centre."""
+"""Tokens of one iteration of the engine, vLLM's default on a device of a data centre."""
 BLOCK_TOKENS = 16
 MOST_REQUESTS = 1024
-"""Sequences of a replica at a time, verl's default (`rollout.max_num_seqs`)."""
+"""Maximum sequences of a replica at a time, verl's default (`rollout.max_num_seqs`)."""
 _LEAST_REQUESTS = 16
-"""For each of its devices a replica holds this many sequences, if there are as many."""
+"""Sequences that a replica holds per device, if there are as many."""
 
 
 class RolloutGeneration(NamedTuple):
-    """One rollout: its seconds, the replicas that make it and the sequences that each holds at a time.
+    """One rollout: its seconds, its replicas and the sequences that each holds at a time.
 
     ``held`` is 0 where not one fits.
     """
@@ -91,9 +92,9 @@ def estimate_generation(
     calibration: Calibration,
     spread: IntervalFactors,
 ) -> RolloutGeneration | None:
-    """One rollout of ``sequences``; None where nothing is generated or rates of the device are not known.
+    """Estimates one rollout of ``sequences``; None without generation or known rates of the device.
 
-    ``spread`` is what serving is off by.
+    ``spread`` is the residual interval of serving.
     """
     rollout, capacity = workload.rollout, cluster.accelerator.capacity_bytes
     if rollout is None:
@@ -122,7 +123,7 @@ class _GeneratedTokens(NamedTuple):
 def _estimate_rollout_seconds(
     model: IterationModel, rollout: Rollout, engine: InferenceWorkload, *, each: int, running: int
 ) -> _GeneratedTokens:
-    """Seconds in which a replica makes ``each`` sequences, ``running`` of them at a time."""
+    """Returns the seconds in which a replica generates ``each`` sequences, ``running`` of them at a time."""
     prompt, outputs = engine.input_tokens, engine.output_tokens
     computed = each * prompt / rollout.samples
     full = IterationBatch(0.0, 0.0, BATCHED_TOKENS, prompt / 2.0, BATCHED_TOKENS * rollout.samples / prompt)
@@ -155,9 +156,9 @@ def synchronization_seconds(
     cluster: Cluster,
     calibration: Calibration,
 ) -> float:
-    """Seconds in which every device of a replica gets its part of the trained weights, once a rollout.
+    """Returns the seconds in which every device of a replica gets its part of the weights, per rollout.
 
-    They come over the network where the devices that train hold them in several domains, or are others.
+    They pass over the network where the training devices hold them in several domains, or are others.
     """
     fabric = build_fabric(cluster, calibration.links.value)
     width = ELEMENT_BYTES[workload.recipe.activations]
@@ -168,9 +169,9 @@ def synchronization_seconds(
 
 
 def add_generation(step: StepSeconds, rollout: Rollout, of: RolloutGeneration, sent: float) -> StepSeconds:
-    """A step with its share of a rollout; ``sent`` are the seconds in which the engine gets new weights.
+    """Adds to a step its share of a rollout; ``sent`` are the seconds in which the engine gets new weights.
 
-    What is generated ahead is waited for where it takes longer than all the rest.
+    Generation ahead is waited for where it takes longer than all the rest.
     """
     shared = rollout.steps * rollout.epochs
     passing = of.seconds.value / shared
@@ -180,7 +181,7 @@ def add_generation(step: StepSeconds, rollout: Rollout, of: RolloutGeneration, s
 
 
 def training_cluster(cluster: Cluster, rollout: Rollout | None) -> Cluster:
-    """The devices that train."""
+    """Returns the devices that train."""
     if rollout is None or not rollout.devices:
         return cluster
     count = cluster.accelerator_count - rollout.devices

@@ -1,4 +1,4 @@
-"""How speed grows with devices: Amdahl, Gustafson, an empirical curve, and the decision to scale.
+"""Growth of speed with devices: Amdahl, Gustafson, an empirical curve, and the decision to scale.
 
 Amdahl 1967 for a fixed problem (strong scaling), Gustafson 1988 for one that grows with the devices (weak
 scaling). A "communication tax" r with speed-up n / (1 + (n - 1) r) is Amdahl's law with the serial share r.
@@ -16,7 +16,7 @@ from service.planning.figures import rounded_up
 
 
 def amdahl_speedup(devices: float, serial_share: float) -> float:
-    """Speed-up of a fixed problem of which ``serial_share`` is not divided: n / (1 + (n - 1) a).
+    """Returns the speed-up of a fixed problem with an undivided ``serial_share``: n / (1 + (n - 1) a).
 
     At most 1 / a (Amdahl 1967).
     """
@@ -24,16 +24,16 @@ def amdahl_speedup(devices: float, serial_share: float) -> float:
 
 
 communication_tax_speedup = amdahl_speedup
-"""The same law by its other name, the serial share read as a tax of communication."""
+"""Amdahl's law by its other name, the serial share read as a tax of communication."""
 
 
 def gustafson_speedup(devices: float, serial_share: float) -> float:
-    """Speed-up of a problem that grows with the devices: n - a (n - 1) (Gustafson 1988)."""
+    """Returns the speed-up of a problem that grows with the devices: n - a (n - 1) (Gustafson 1988)."""
     return devices - serial_share * (devices - 1.0)
 
 
 def fit_serial_share(devices: Sequence[float], speedups: Sequence[float], *, weak: bool = False) -> float:
-    """The serial share in 0..1 whose curve comes closest to measured speed-ups, by least squares.
+    """Returns the serial share in 0..1 whose curve comes closest to measured speed-ups, by least squares.
 
     Amdahl: 1 / S = 1 / n + a (1 - 1 / n) (Karp and Flatt 1990); ``weak``, Gustafson: n - S = a (n - 1).
     Raises :class:`ValueError` without a count above 1.
@@ -49,27 +49,27 @@ def fit_serial_share(devices: Sequence[float], speedups: Sequence[float], *, wea
 
 
 def strong_efficiency(first_seconds: float, devices: float, seconds: float) -> float:
-    """Speed-up over devices of a fixed problem: T(1) / (n T(n))."""
+    """Returns speed-up over devices of a fixed problem: T(1) / (n T(n))."""
     return first_seconds / (devices * seconds)
 
 
 def weak_efficiency(first_seconds: float, seconds: float) -> float:
-    """The same where the problem grows with the devices: T(1) / T(n)."""
+    """Returns the efficiency of a problem that grows with the devices: T(1) / T(n)."""
     return first_seconds / seconds
 
 
 def overhead_share(compute_seconds: float, communication_seconds: float) -> float:
-    """Share of a step that exposed communication takes."""
+    """Returns the share of a step that exposed communication takes."""
     return communication_seconds / (compute_seconds + communication_seconds)
 
 
 def crossover_devices(compute_seconds: float, communication_seconds: float) -> float:
-    """Devices among which divided compute takes as long as communication, which does not shrink."""
+    """Returns the devices at which divided compute takes as long as constant communication."""
     return compute_seconds / communication_seconds
 
 
 def work_cost_factor(efficiency: float) -> float:
-    """What a unit of work costs over what it costs at full efficiency: 1 / E."""
+    """Returns the cost of a unit of work over its cost at full efficiency: 1 / E."""
     return 1.0 / efficiency
 
 
@@ -85,20 +85,20 @@ class EmpiricalCurve(NamedTuple):
     largest_error: float
 
     def compute_slowdown(self, devices: float) -> float:
-        """Time of a share of the work, where one device takes 1."""
+        """Returns the time of a share of the work, where one device takes 1."""
         return float(self.constant + self.linear * devices + self.logarithmic * np.log(devices))
 
     def compute_speedup(self, devices: float) -> float:
-        """Speed-up of a fixed problem."""
+        """Returns the speed-up of a fixed problem."""
         return devices / self.compute_slowdown(devices)
 
 
 LEAST_POINTS = 4
-"""Fewer points than one above the three constants are met by any curve."""
+"""Least number of points, one above the three constants, which any curve would fit otherwise."""
 
 
 def fit_empirical_curve(devices: Sequence[float], speedups: Sequence[float]) -> EmpiricalCurve:
-    """Ordinary least squares of n / S(n) on 1, n and ln n.
+    """Fits n / S(n) on 1, n and ln n by ordinary least squares.
 
     Raises :class:`ValueError` for fewer than four different counts.
     """
@@ -114,12 +114,15 @@ def fit_empirical_curve(devices: Sequence[float], speedups: Sequence[float]) -> 
 
 
 def linear_learning_rate(learning_rate: float, batch_factor: float) -> float:
-    """Learning rate for a batch ``batch_factor`` times as large (Goyal et al. 2017)."""
+    """Returns the learning rate for a batch ``batch_factor`` times as large (Goyal et al. 2017)."""
     return learning_rate * batch_factor
 
 
 def square_root_learning_rate(learning_rate: float, batch_factor: float) -> float:
-    """The same for adaptive optimizers, which divide by the noise of the gradient (Malladi et al. 2022)."""
+    """Returns the learning rate for adaptive optimizers, which divide by gradient noise (Malladi et al.
+
+    2022).
+    """
     return learning_rate * math.sqrt(batch_factor)
 
 
@@ -127,19 +130,19 @@ LAYERWISE_BATCH = 32_768
 """Sequences of a step above which layer-wise rates (LARS, LAMB) are needed (You et al. 2017, 2020)."""
 
 SMALL_MODEL_PARAMETERS = 100_000_000
-"""Below it the gradients are too few to keep many devices busy."""
+"""Parameters below which the gradients are too few to keep many devices busy."""
 
 SMALL_DEVICE_BATCH = 8.0
 """Sequences of a step on a device below which strong scaling ends."""
 
 
 def least_devices(needed_bytes: float, usable_bytes: float) -> float:
-    """Devices that hold ``needed_bytes`` together, as if they divided evenly."""
+    """Returns the devices that hold ``needed_bytes`` together, as if they divided evenly."""
     return rounded_up(needed_bytes / usable_bytes)
 
 
 class RunScale(StrEnum):
-    """On how much a run is spread."""
+    """Scale on which a run is spread."""
 
     SINGLE_DEVICE = "single_device"
     SINGLE_NODE = "single_node"
@@ -147,7 +150,7 @@ class RunScale(StrEnum):
 
 
 class ScaleHint(NamedTuple):
-    """What a rule of thumb says, and whether the data is streamed rather than staged."""
+    """Hint of a rule of thumb, with ``streaming`` true if the data is streamed rather than staged."""
 
     scale: RunScale
     streaming: bool
@@ -158,10 +161,10 @@ _NODE_BYTES, _STREAMED_BYTES = 100e9, 10e12
 
 
 def suggest_scale(parameters: float, dataset_bytes: float) -> ScaleHint:
-    """The scale by sizes alone: a hint beside the arithmetic, never in its place.
+    """Suggests the scale by sizes alone: a hint in addition to the estimates, never in their place.
 
-    One device below 1e9 parameters and 100 GB, a node below 1e10 parameters, a cluster above and beyond
-    10 TB, which is streamed. Sizes that the rule leaves out go to the next larger row.
+    One device below 1e9 parameters and 100 GB, a node below 1e10 parameters, a cluster above and beyond 10
+    TB, which is streamed. Sizes that the rule leaves out go to the next larger row.
     """
     streaming = dataset_bytes > _STREAMED_BYTES
     if streaming or parameters >= _CLUSTER_PARAMETERS:
@@ -172,4 +175,4 @@ def suggest_scale(parameters: float, dataset_bytes: float) -> ScaleHint:
 
 
 TIME_LIMIT_SECONDS = 14 * 86_400.0
-"""Longest run that is put up with before it is spread over more devices, where the question does not say."""
+"""Default of the longest acceptable run before it is spread over more devices."""

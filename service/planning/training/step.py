@@ -1,12 +1,12 @@
-"""The time of one optimizer step, in phases that add up to it.
+"""Time of one optimizer step, in phases that add up to it.
 
     step = m worst + bubble + gradients + optimizer + host + stragglers + offload + further
 
-with m micro-batches, the seconds of one on the slowest pipeline stage (forward, backward, what is computed
-again, collectives that it waits for), and the wait of the stages for each other: the sum of all stages but
-the slowest, over v chunks a device (Narayanan et al. 2021, section 2.2), a third of it under zero-bubble H1
-(Qi et al. 2023). Further are passes of other models and generation (``objectives``, ``rollout``). Degrees,
-micro-batches and lengths may be arrays, one entry for each layout; choices are one for all of them.
+with m micro-batches, the seconds of one on the slowest pipeline stage (forward, backward, recomputation,
+exposed collectives), and the wait of the stages for each other: the sum of all stages but the slowest, over v
+chunks a device (Narayanan et al. 2021, section 2.2), a third of it under zero-bubble H1 (Qi et al. 2023).
+Further are passes of other models and generation (``objectives``, ``rollout``). Degrees, micro-batches and
+lengths may be arrays, one entry for each layout; choices are common to all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,8 +58,9 @@ from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, TrainingWork
 class MicroBatch(NamedTuple):
     """Seconds of one micro-batch on one stage.
 
-    Those named after memory are the part of the work that the bandwidth sets; ``tensor`` to ``pipeline`` are
-    waits for communication, ``launch`` for the host. ``moved_bytes`` pass between memory and multiprocessors.
+    Members named after memory are the part of the work that the bandwidth sets; ``tensor`` to ``pipeline``
+    are waits for communication, ``launch`` for the host. ``moved_bytes`` pass between memory and
+    multiprocessors.
     """
 
     forward: float = 0.0
@@ -78,13 +79,13 @@ class MicroBatch(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All of them; the parts set by memory are within the work."""
+        """Sum of all members; the parts set by memory are within the work."""
         computing = self.forward + self.backward + self.recomputation
         communicating = computing + self.tensor + self.context + self.expert + self.data + self.pipeline
         return communicating + self.launch
 
     def select_where(self, other: "MicroBatch", mask: float) -> "MicroBatch":
-        """``other`` where the mask is 1, else this one."""
+        """Returns ``other`` where the mask is 1, else this one."""
         return MicroBatch(*[b * mask + a * (1.0 - mask) for a, b in zip(self, other, strict=True)])
 
 
@@ -103,7 +104,7 @@ class StepSeconds(NamedTuple):
     """Seconds of a step on the devices of its slowest stage, by phase, and of the whole.
 
     ``slowest`` is one micro-batch of that stage, taken ``micro_batches`` times. ``transfers`` are waits for
-    what is offloaded, ``host_update`` is the optimizer where it runs on the host.
+    offloaded state, ``host_update`` is the optimizer where it runs on the host.
     """
 
     slowest: MicroBatch
@@ -125,11 +126,11 @@ class StepSeconds(NamedTuple):
         return own + sum((phase.seconds for phase in self.further), 0.0)
 
     def prepend_phases(self, *phases: FurtherPhase) -> "StepSeconds":
-        """The step with what comes before its own passes."""
+        """Returns the step with phases before its own passes."""
         return self._replace(further=(*phases, *self.further))
 
     def list_phases(self) -> Iterator[tuple[str, float, TimeBound]]:
-        """Name, seconds and bound of each part of the step, in the order of a step."""
+        """Yields name, seconds and bound of each part of the step, in the order of a step."""
         slowest, times = self.slowest, self.micro_batches
         yield from self.further
         for name in ("forward", "backward", "recomputation"):
@@ -148,7 +149,7 @@ class StepSeconds(NamedTuple):
 
 
 class StepPlatform(NamedTuple):
-    """What a step runs on, beside what its operators take: links, and what software loses."""
+    """Platform of a step: device, links, software overheads and host."""
 
     machine: DeviceMachine
     links: GroupLinks
@@ -158,7 +159,7 @@ class StepPlatform(NamedTuple):
 
 
 class _StageTransfers(NamedTuple):
-    """Seconds of what one micro-batch sends beside its blocks, wherever a stage stands in the pipeline."""
+    """Seconds of the messages of one micro-batch beside its blocks, on any stage of the pipeline."""
 
     vocabulary: PassCommunication
     tables: float
@@ -166,7 +167,7 @@ class _StageTransfers(NamedTuple):
 
 
 class _StepContext(NamedTuple):
-    """What the parts of a step share."""
+    """Inputs that the parts of a step share."""
 
     profile: ModelProfile
     workload: TrainingWorkload
@@ -184,32 +185,35 @@ class _StepContext(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Bytes of an element that is sent."""
+        """Bytes of a sent element."""
         return ELEMENT_BYTES[self.workload.recipe.activations]
 
     @property
     def gradient_width(self) -> float:
-        """Bytes of a gradient that is sent."""
+        """Bytes of a sent gradient."""
         return ELEMENT_BYTES[self.workload.recipe.gradients]
 
     @property
     def gathers(self) -> bool:
-        """Whether weights are gathered for each use."""
+        """True if weights are gathered for each use."""
         return self.layout.sharding in (Sharding.ZERO_3, Sharding.HYBRID)
 
 
 def _compute_moving_mask(at: _StepContext) -> float:
-    """Whether weights travel for every micro-batch: those of a pipeline stay gathered through a step."""
+    """Returns 1 where weights are sent for every micro-batch; those of a pipeline stay gathered in a step."""
     return at.gathers * (at.layout.pipeline == 1) * 1.0
 
 
 def _compute_trained_mask(at: _StepContext) -> float:
-    """1 where all parameters have gradients; small ones beside frozen weights send next to nothing."""
+    """Returns 1 where all parameters have gradients.
+
+    Those of small ones beside frozen weights are negligible.
+    """
     return 1.0 * (at.workload.adaptation.kind is AdaptationKind.FULL)
 
 
 def _build_exchanged(at: _StepContext, parameters: StageParameters) -> ReplicaExchange:
-    """What replicas exchange of ``parameters``, as one part."""
+    """Returns the exchange of ``parameters`` between replicas, as one part."""
     dense = parameters.split / at.layout.tensor + parameters.whole
     expert = parameters.expert / (at.layout.tensor * at.layout.expert)
     return ReplicaExchange(dense, expert, at.width, at.gradient_width, 1.0)
@@ -219,7 +223,7 @@ _NOT_MOVED = ReplicaExchangeTime(0.0, 0.0, 0.0)
 
 
 def _compute_gathered_exchange(at: _StepContext, parameters: StageParameters) -> ReplicaExchangeTime:
-    """Weights and gradients of a part that travel for every micro-batch: those of ZeRO 3."""
+    """Returns the exchange of weights and gradients for every micro-batch: those of ZeRO 3."""
     if not at.gathers:
         return _NOT_MOVED
     found = compute_replica_seconds(at.platform.links, at.layout, _build_exchanged(at, parameters), 1.0)
@@ -230,7 +234,7 @@ def _compute_gathered_exchange(at: _StepContext, parameters: StageParameters) ->
 
 
 class _BlockPass(NamedTuple):
-    """One direction through a block: its work, and what the work waits for."""
+    """One direction through a block: its work, and its waits."""
 
     work: PassWork
     tensor: ExposedCommunication
@@ -239,9 +243,9 @@ class _BlockPass(NamedTuple):
     data: ExposedCommunication
 
     def to_micro_batch(self, rates: StepRates, lost: float) -> MicroBatch:
-        """As seconds: gaps between kernels, work slowed by what hides behind it, waits for the host.
+        """Returns the seconds, with gaps between kernels, contention, and waits for the host.
 
-        ``lost`` is what passes beside operators, over their time.
+        ``lost`` is the time beside operators, over their time.
         """
         waits = (self.tensor, self.context, self.expert, self.data)
         behind = sum((wait.hidden for wait in waits), 0.0)
@@ -289,7 +293,7 @@ def _build_pass(
     weights: float,
     lost: float,
 ) -> MicroBatch:
-    """One direction through a block whose collectives take place ``times`` times."""
+    """Builds one direction through a block whose collectives take place ``times`` times."""
     rates, behind = at.platform.rates, work.seconds
 
     def expose_messages(both: PassCommunication, overlap: float) -> ExposedCommunication:
@@ -305,14 +309,14 @@ def _build_pass(
 
 
 class _MicroBatchPasses(NamedTuple):
-    """One micro-batch of a part of the model: its forward pass, and all that its training takes."""
+    """One micro-batch of a part of the model: its forward pass, and its whole training."""
 
     forward: MicroBatch
     whole: MicroBatch
 
 
 def _time_block(at: _StepContext, times: BlockTimes, block: BlockProfile) -> _MicroBatchPasses:
-    """One block of one micro-batch in both directions."""
+    """Times one block of one micro-batch in both directions."""
     sizes = StageParameters(block.split_parameters, block.whole_parameters, block.expert_parameters)
     rates, traffic = at.platform.rates, compute_block_traffic(block.block)
     sent = compute_block_seconds(
@@ -333,7 +337,7 @@ def _time_block(at: _StepContext, times: BlockTimes, block: BlockProfile) -> _Mi
 
 
 def _time_blocks(at: _StepContext) -> list[_MicroBatchPasses]:
-    """Every block in the order of the profile, those of the same content worked out once."""
+    """Times every block in the order of the profile, those of the same content once."""
     known: dict[tuple[int, LayerBlock], _MicroBatchPasses] = {}
     found = []
     for times, block in zip(at.compute.blocks, at.profile.blocks, strict=True):
@@ -347,7 +351,7 @@ def _time_blocks(at: _StepContext) -> list[_MicroBatchPasses]:
 def _time_stage_boundaries(
     profile: ModelProfile, layout: Parallelism, links: GroupLinks, tokens: float, width: float
 ) -> _StageTransfers:
-    """For ``tokens`` of a micro-batch on one device, elements ``width`` bytes wide."""
+    """Times the transfers of ``tokens`` of a micro-batch on one device, elements ``width`` bytes wide."""
     hidden, placed = profile.widest_elements * tokens * width, links.placement
     ends = vocabulary_messages(hidden, tokens, placed, sequence=layout.sequence_parallel)
     crossing = pipeline_messages(hidden, layout, placed, 1.0 * layout.virtual_stages)
@@ -359,7 +363,7 @@ def _time_stage_boundaries(
 
 
 def _time_table_exchange(profile: ModelProfile, links: GroupLinks, element_bytes: float) -> float:
-    """Seconds in which devices send each other what they looked up in embedding tables, in one direction."""
+    """Returns the seconds in which devices exchange looked-up embedding rows, in one direction."""
     architecture = profile.sampled
     if profile.sample is None or architecture is None:
         return 0.0
@@ -370,7 +374,7 @@ def _time_table_exchange(profile: ModelProfile, links: GroupLinks, element_bytes
 
 
 def _count_shared_parameters(at: _StepContext, stage: int) -> StageParameters:
-    """Parameters of a stage outside blocks that replicas share: embedding tables lie on one device each."""
+    """Returns the parameters outside blocks that replicas share: embedding tables lie on one device each."""
     outer = count_outer_parameters(at.profile, at.layout, stage)
     return outer._replace(split=outer.split - _count_table_parameters(at, stage))
 
@@ -379,12 +383,12 @@ def _count_table_parameters(at: _StepContext, stage: int) -> float:
     architecture = at.profile.sampled
     if at.profile.sample is None or architecture is None:
         return 0.0
-    # They stand with the head, as all that is no unit of depth.
+    # They count with the head, like all layers that are no unit of depth.
     return embedding_tables(architecture).parameters * (stage == at.layout.pipeline - 1) * 1.0
 
 
 def _time_ends(at: _StepContext, stage: int) -> _MicroBatchPasses:
-    """Table, head and loss of one micro-batch, on the stages that hold them."""
+    """Times table, head and loss of one micro-batch, on the stages that hold them."""
     first, last = (stage == 0) * 1.0, (stage == at.layout.pipeline - 1) * 1.0
     rates, compute = at.platform.rates, at.compute
     passes, tables = at.between.vocabulary, at.between.tables
@@ -406,7 +410,7 @@ def _time_ends(at: _StepContext, stage: int) -> _MicroBatchPasses:
 
 
 def _time_stage(at: _StepContext, blocks: Sequence[_MicroBatchPasses], stage: int) -> _MicroBatchPasses:
-    """One micro-batch on one stage."""
+    """Times one micro-batch on one stage."""
     start, end = stage_start(at.profile, at.layout, stage), stage_start(at.profile, at.layout, stage + 1)
     counts = [count_blocks_within(block, start, end) for block in at.profile.blocks]
     forward, backward = at.between.pipeline
@@ -428,7 +432,10 @@ _LEFT_OF_ZERO_BUBBLE = 1.0 / 3.0
 def _compute_bubble(
     layout: Parallelism, stages: Sequence[MicroBatch], slowest: float, micro_batches: float
 ) -> float:
-    """Seconds that the slowest stage waits: for the others to fill and to drain, and behind small groups."""
+    """Returns the seconds that the slowest stage waits.
+
+    For others to fill and drain, and for small groups.
+    """
     first, middle, last = (stages[place].total for place in (0, len(stages) // 2, -1))
     whole = first + (layout.pipeline > 1) * last + larger(0.0, layout.pipeline - 2.0) * middle
     idle = slowest * layout.idle_chunks(micro_batches)
@@ -439,7 +446,10 @@ def _compute_bubble(
 
 
 def _time_compressed_gradients(at: _StepContext, exchanged: ReplicaExchange) -> tuple[float, float] | None:
-    """Seconds of the exchange and of the work of compressed gradients; plain replicas alone have them."""
+    """Returns seconds of the exchange and of the work of compressed gradients.
+
+    Plain replicas alone have them.
+    """
     compression, links = at.workload.compression, at.platform.links
     if compression is None or at.layout.sharding is not Sharding.NONE:
         return None
@@ -450,7 +460,7 @@ def _time_compressed_gradients(at: _StepContext, exchanged: ReplicaExchange) -> 
 
 
 def _time_gradients(at: _StepContext, stage: int, of: MicroBatch) -> float:
-    """Exchange of gradients, and of the weights that were updated, that one step of a stage waits for.
+    """Returns the exposed exchange of gradients and updated weights in one step of a stage.
 
     Sharded weights of a pipeline are gathered once a step, those of other layouts block by block.
     """
@@ -486,7 +496,7 @@ def _time_gradients(at: _StepContext, stage: int, of: MicroBatch) -> float:
 
 
 def _estimate_offload_wait(at: _StepContext, stage: int, of: MicroBatch) -> OffloadTime:
-    """What a step of a stage waits for the host, where a part of its state lies there."""
+    """Returns the wait of a stage's step for the host, where a part of its state lies there."""
     return estimate_offload(
         at.profile,
         at.workload,
@@ -500,17 +510,17 @@ def _estimate_offload_wait(at: _StepContext, stage: int, of: MicroBatch) -> Offl
 
 
 def _time_optimizer(at: _StepContext, stage: int) -> float:
-    """The update of what one device of a stage holds; one that runs in the backward pass takes as long."""
+    """Returns the update of one device's state; one that runs in the backward pass takes as long."""
     return compute_optimizer_work(at.profile, at.workload, at.layout, stage, at.platform.machine).seconds
 
 
 def _list_further_phases(
     at: _StepContext, forwards: Sequence[MicroBatch], trained: float
 ) -> Iterator[FurtherPhase]:
-    """Passes of other models over the sequences of a step, in the layout of its own.
+    """Yields passes of other models over the sequences of a step, in the layout of the model.
 
-    They take as long as those of the model by their parameters; ``trained`` is all that an optimizer step of
-    it takes.
+    They take as long as those of the model by their parameters; ``trained`` is the time of an optimizer step
+    of it.
     """
     if not at.passes:
         return
@@ -531,9 +541,9 @@ def estimate_step_seconds(
     compute: MicroBatchCompute,
     platform: StepPlatform,
 ) -> StepSeconds:
-    """Seconds of one step by phase.
+    """Estimates the seconds of one step by phase.
 
-    ``compute`` is what the operators take on one device of ``layout``.
+    ``compute`` is the work of the operators on one device of ``layout``.
     """
     tokens = workload.sequences * workload.sequence_length / layout.context
     width = ELEMENT_BYTES[workload.recipe.activations]
@@ -543,7 +553,7 @@ def estimate_step_seconds(
     )
     blocks = _time_blocks(at)
     last = layout.pipeline - 1
-    # Of one stage all three are the same.
+    # With one stage all three are the same.
     places = (0,) if is_only(layout.pipeline, 1.0) else (0 * layout.pipeline, layout.pipeline // 2, last)
     passes = [_time_stage(at, blocks, stage) for stage in places]
     stages = [stage.whole for stage in passes]

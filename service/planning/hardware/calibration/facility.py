@@ -1,4 +1,4 @@
-"""What the machines around accelerators draw, and what making them emits."""
+"""Power of the machines around accelerators, and embodied emissions of servers."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -8,7 +8,7 @@ from service.planning.hardware.calibration.shares import AchievedShare
 
 
 class Cooling(StrEnum):
-    """What takes the heat away from a node: its own fans, cold plates with few fans, or a bath."""
+    """Cooling of a node: its own fans, cold plates with few fans, or an immersion bath."""
 
     AIR = "air"
     LIQUID = "liquid"
@@ -16,15 +16,15 @@ class Cooling(StrEnum):
 
 
 class FacilityCurves(NamedTuple):
-    """What the machines around accelerators draw.
+    """Power of the machines around accelerators.
 
-    ``host`` is the full load of a node's electronics over what the vendor's reference server may draw
-    beside its accelerators, ``host_pooled`` the same over the limit of the accelerators where no such
-    server is known, ``host_idle`` the share of it without work, ``fans`` their draw over that of what they
-    cool. ``supply_loss`` scales the loss of the Titanium curve, ``supply_rating`` is what the supplies that
-    share the load are rated for over the most that the node draws. ``port_joules_per_byte`` is of a switch
-    port with its optics, by the bandwidth of the port. Making a server without its accelerators emits
-    ``server_embodied_kg_co2e``; it is in use for a share of its lifetime.
+    ``host`` is the full load of a node's electronics over the most that the vendor's reference server may
+    draw beside its accelerators, ``host_pooled`` the same over the limit of the accelerators where no such
+    server is known, ``host_idle`` its share without work, ``fans`` their draw over the draw of the equipment
+    that they cool. ``supply_loss`` scales the loss of the Titanium curve; ``supply_rating`` is the rating of
+    the supplies that share the load over the most that the node draws. ``port_joules_per_byte`` is the energy
+    of a switch port with its optics, by the bandwidth of the port. Making a server without its accelerators
+    emits ``server_embodied_kg_co2e``; the server is in use for a share of its lifetime.
     """
 
     host: AchievedShare

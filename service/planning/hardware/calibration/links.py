@@ -1,4 +1,4 @@
-"""What collectives achieve on links: shares of the rate, and the seconds that a message costs beside it."""
+"""Achieved performance of collectives on links: shares of the rate, and fixed seconds of a message."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ from service.planning.hardware.links import LinkKind
 
 
 class LinkShare(NamedTuple):
-    """What software achieves on one kind of link.
+    """Performance that software achieves on one kind of link.
 
     ``rate`` is the share of the rate that a long message reaches; ``hop_seconds`` is one step from a device
     to the next where the link itself states no latency.
@@ -20,9 +20,9 @@ class LinkShare(NamedTuple):
 class LinkCalibration(NamedTuple):
     """Constants of collective communication at one end of their intervals.
 
-    ``launch_seconds`` starts a collective on all devices; ``chunk_seconds`` is what a chunk of a longer
-    message costs on each hop beside its bytes. ``in_network`` is, by generation of accelerators, the share
-    of the rate that switches which reduce let through, ``in_network_pooled`` that of the others.
+    ``launch_seconds`` starts a collective on all devices; ``chunk_seconds`` is the cost of a chunk of a
+    longer message on each hop, in addition to its bytes. ``in_network`` is, by generation of accelerators,
+    the share of the rate that reducing switches pass, ``in_network_pooled`` the share for other generations.
     """
 
     launch_seconds: float
@@ -33,7 +33,7 @@ class LinkCalibration(NamedTuple):
 
 
 class LinkCurves(NamedTuple):
-    """The constants in the middle and at the ends of their intervals, and which kinds were measured."""
+    """Constants in the middle and at the ends of their intervals, and the kinds that were measured."""
 
     slow: LinkCalibration
     value: LinkCalibration

@@ -1,4 +1,4 @@
-"""What a device was measured to reach: figures of accepted results, and where they apply.
+"""Measured figures of a device: figures of accepted results, and the scope that they apply to.
 
 A figure keeps the rate as it was measured and the limit that it was measured against, so that a share can be
 formed for the device itself and for others of its generation.
@@ -17,10 +17,10 @@ from service.planning.quantity import Quantity
 
 
 class MeasuredScope(NamedTuple):
-    """What was measured; None where it is unknown.
+    """Device that was measured; a member is None where it is unknown.
 
-    ``kind`` is ``cuda`` or ``cpu``: a processor says nothing of an accelerator. ``accelerator_id`` is of the
-    catalog.
+    ``kind`` is ``cuda`` or ``cpu``: figures of a processor do not apply to an accelerator. ``accelerator_id``
+    is an id of the catalog.
     """
 
     kind: str
@@ -32,10 +32,10 @@ class MeasuredScope(NamedTuple):
 
 
 class MeasuredFigure(NamedTuple):
-    """A constant as it was measured: the middle of ``runs`` runs and the range that they leave.
+    """A measured constant: the middle of ``runs`` runs and their range.
 
-    ``limit`` is the figure of the data sheet that a share is of, in the unit of the rate; None for constants
-    that are no shares, such as seconds, and where no data sheet is known. Figures are in SI units.
+    ``limit`` is the figure of the data sheet that a share refers to, in the unit of the rate; None for
+    constants that are no shares, such as seconds, and where no data sheet is known. Figures are in SI units.
     """
 
     low: float
@@ -47,12 +47,12 @@ class MeasuredFigure(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float, float]:
-        """Its low end, middle and high end."""
+        """Low end, middle and high end."""
         return self.low, self.value, self.high
 
 
 class MeasuredLink(NamedTuple):
-    """A link between devices: seconds a step and bytes per second of long messages.
+    """A link between devices: seconds per step, and bytes per second of long messages.
 
     ``rate`` is that of one direction of one device, as catalogs give links; ``launch_seconds`` starts a
     collective on all devices.
@@ -62,7 +62,7 @@ class MeasuredLink(NamedTuple):
     hop_seconds: MeasuredFigure | None
     launch_seconds: MeasuredFigure | None
     in_network_rate: MeasuredFigure | None = None
-    """What switches that reduce let through, of the same link."""
+    """Rate through reducing switches, of the same link."""
 
 
 OperatorFigures = Mapping[tuple[OperatorQuantity, NumberFormat | None], MeasuredFigure]
@@ -70,7 +70,7 @@ OperatorFigures = Mapping[tuple[OperatorQuantity, NumberFormat | None], Measured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCalibration:
-    """One immutable set of figures of one device or node, with the id under which it is kept."""
+    """One immutable set of figures of one device or node, with the id under which it is stored."""
 
     id: str
     scope: MeasuredScope
@@ -79,22 +79,22 @@ class DeviceCalibration:
     power: Mapping[PowerQuantity, MeasuredFigure] = field(default_factory=dict)
     links: Mapping[LinkKind, MeasuredLink] = field(default_factory=dict)
     memory_bytes: Quantity | None = None
-    """What a process can allocate of the device's memory."""
+    """Memory that a process can allocate on the device, in bytes."""
     context_bytes: Quantity | None = None
-    """What driver and libraries load into it before anything is allocated."""
+    """Memory that driver and libraries take before a process allocates any, in bytes."""
     host_link_bytes_per_second: MeasuredFigure | None = None
-    """Pinned memory to the device."""
+    """Rate of transfers from pinned host memory to the device."""
     host_memory_bytes_per_second: MeasuredFigure | None = None
     storage_read_bytes_per_second: MeasuredFigure | None = None
     storage_write_bytes_per_second: MeasuredFigure | None = None
 
 
 class MeasuredAnswer(NamedTuple):
-    """A measured end-to-end figure beside the question that it answers.
+    """A measured end-to-end figure with the question that it answers.
 
-    ``family`` is the kind of answer that tables of residuals know, such as ``serving_tpot`` or
-    ``training_step``; ``measured`` is in the unit of the answer's figure; ``question`` is the body of an
-    estimate as JSON, without anything of the tenant's own calibration.
+    ``family`` is the kind of answer as in tables of residuals, such as ``serving_tpot`` or ``training_step``;
+    ``measured`` is in the unit of the answer's figure; ``question`` is the body of an estimate as JSON,
+    without the tenant's own calibration.
     """
 
     id: str

@@ -1,10 +1,10 @@
-"""What the kernels of a device reach of its limits: constants by generation and number format.
+"""Kernel efficiencies of a device: constants by generation and number format.
 
-Every constant is a physical quantity with a plausible range. Shares of the peak rate are below 1 first of all
-because of power: at the data sheet's clock a large multiplication of random operands would draw more than
-the device's limit, so the clock falls until it does not (an H100 at 700 W sustains 80% of 989 TFLOP/s, and
-13% more where the operands are zeros). Shares of the bandwidth are below 1 because of refresh, of bank
-conflicts and of reads that turn to writes.
+Every constant is a physical quantity with a plausible range. Shares of the peak rate are below 1 mainly
+because of power: at the data sheet's clock a large multiplication of random operands would draw more than the
+device's limit, so that the clock falls (an H100 at 700 W sustains 80% of 989 TFLOP/s, and 13% more where the
+operands are zeros). Shares of the bandwidth are below 1 because of refresh, of bank conflicts and of
+turnarounds from reads to writes.
 """
 
 from collections.abc import Mapping
@@ -19,32 +19,32 @@ from service.planning.quantity import EvidenceBasis, weakest_basis
 
 
 class OperatorQuantity(StrEnum):
-    """The constants of a device's operators."""
+    """Constants of a device's operators."""
 
     MATRIX_PEAK = "matrix_peak"
     """Share of the dense rate that a large multiplication sustains under the power limit."""
     MATRIX_FILL = "matrix_fill"
     """Bytes of depth that a tile could multiply while its pipeline fills and drains."""
     WAVE_TAIL = "wave_tail"
-    """Share of the idle places of the last wave that is lost; split depths use the others."""
+    """Share of the idle places of the last wave that is lost; split depths use the rest."""
     KERNEL_SECONDS = "kernel_seconds"
-    """Time of a kernel beside its work: it starts, its first loads arrive, its last stores leave."""
+    """Seconds of a kernel in addition to its work: its start, its first loads, its last stores."""
     BANDWIDTH = "bandwidth"
     """Share of the bandwidth that streaming kernels reach."""
     GATHER_ROW = "gather_row"
-    """Bytes of a row at which reading rows in random order reaches half of that."""
+    """Bytes of a row at which reading rows in random order reaches half of the streaming rate."""
     ATTENTION_PEAK = "attention_peak"
     """Share of the dense rate of a fused attention kernel for long rows and wide heads."""
     ATTENTION_FIRST_PEAK = "attention_first_peak"
-    """The same for the first fused kernels (FlashAttention, and Triton's of 2022)."""
+    """``attention_peak`` of the first fused kernels (FlashAttention, and Triton's of 2022)."""
     ATTENTION_NATIVE_PEAK = "attention_native_peak"
-    """The same for a kernel written for the generation's own instructions."""
+    """``attention_peak`` of a kernel written for the generation's own instructions."""
     ATTENTION_BACKWARD = "attention_backward"
     """Rate of the backward kernel over that of the forward one."""
     ATTENTION_CONTEXT = "attention_context"
     """Tokens of context at which a fused attention kernel reaches half of its rate."""
     ATTENTION_HEAD = "attention_head"
-    """Elements of a head at which it does."""
+    """Elements of a head at which a fused attention kernel reaches half of its rate."""
     SCAN_PEAK = "scan_peak"
     """Share of the dense rate of scans over states in chunks."""
     EXPERT_VARIATION = "expert_variation"
@@ -52,7 +52,7 @@ class OperatorQuantity(StrEnum):
 
 
 class MachineFacts(NamedTuple):
-    """Multiprocessors of a device and the tile of a result that one of them works on, with the source."""
+    """Multiprocessors of a device and the tile of a result that one of them computes, with the source."""
 
     multiprocessors: int
     tile_rows: int
@@ -61,7 +61,7 @@ class MachineFacts(NamedTuple):
 
 
 class OperatorRates(NamedTuple):
-    """The constants of one generation as numbers."""
+    """Constants of one generation as numbers."""
 
     matrix_peak: Mapping[NumberFormat, float]
     matrix_fill: float
@@ -78,19 +78,19 @@ class OperatorRates(NamedTuple):
     scan_peak: float
     expert_variation: float
     basis: EvidenceBasis
-    """The evidence behind what was not measured on the device itself."""
+    """Evidence behind constants that were not measured on the device itself."""
     bases: Mapping[tuple[OperatorQuantity, NumberFormat | None], EvidenceBasis] = {}
-    """That behind what was."""
+    """Evidence behind constants that were measured on the device itself."""
 
     def get_basis(
         self, quantity: OperatorQuantity, number_format: NumberFormat | None = None
     ) -> EvidenceBasis:
-        """The evidence behind one constant."""
+        """Returns the evidence behind one constant."""
         same = number_format and get_unit_format(number_format)
         return self.bases.get((quantity, same), self.basis)
 
     def get_work_basis(self, number_format: NumberFormat) -> EvidenceBasis:
-        """The evidence behind work that multiplies in a format and streams: the weaker of both."""
+        """Returns the evidence behind work that multiplies in a format and streams: the weaker of both."""
         if not self.bases:
             return self.basis
         matrices = self.get_basis(OperatorQuantity.MATRIX_PEAK, number_format)
@@ -102,7 +102,7 @@ _SAME_UNIT = {NumberFormat.FP16: NumberFormat.BF16, NumberFormat.INT8: NumberFor
 
 
 def get_unit_format(number_format: NumberFormat) -> NumberFormat:
-    """The format that stands for the units which multiply this one."""
+    """Returns the format that stands for the units which multiply this one."""
     return _SAME_UNIT.get(number_format, number_format)
 
 
@@ -113,9 +113,9 @@ OperatorKey = tuple[OperatorQuantity, str | None, NumberFormat | None]
 class OperatorCalibration:
     """Constants by quantity, generation and format; None stands for any of them.
 
-    ``machines`` are facts by the id of an accelerator, or by generation for those without their own. A set
-    that holds what a device was measured to reach names the ``reference`` behind it and has the evidence of
-    each measured constant in ``bases``.
+    ``machines`` are facts by the id of an accelerator, or by generation for accelerators without their own. A
+    set with measured constants of a device names the ``reference`` set that they replace, and has the
+    evidence of each measured constant in ``bases``.
     """
 
     constants: Mapping[OperatorKey, AchievedShare]
@@ -127,7 +127,7 @@ class OperatorCalibration:
     def find_share(
         self, quantity: OperatorQuantity, generation: str, number_format: NumberFormat | None = None
     ) -> AchievedShare:
-        """The nearest constant: of the generation and format, of one of them, of any device."""
+        """Returns the nearest constant: of the generation and format, of one of them, of any device."""
         same = number_format and get_unit_format(number_format)
         for key in (
             (quantity, generation, same),
@@ -141,7 +141,7 @@ class OperatorCalibration:
         raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", f"{quantity} is not known")
 
     def get_rates(self, generation: str, end: str = "value") -> OperatorRates:
-        """The constants of a generation; ``end`` is ``low``, ``value`` or ``high`` of each."""
+        """Returns the constants of a generation; ``end`` is ``low``, ``value`` or ``high`` of each."""
         known = self._known.get((generation, end))
         if known is None:
             known = self._known[generation, end] = self._build_rates(generation, end)
@@ -167,11 +167,11 @@ class OperatorCalibration:
         )
 
     def list_bases(self, quantity: OperatorQuantity) -> frozenset[EvidenceBasis]:
-        """The evidence behind a constant in every format in which it was measured on a device."""
+        """Returns the evidence behind a constant in every format in which it was measured on a device."""
         return frozenset(basis for key, basis in self.bases.items() if key[0] is quantity)
 
     def find_machine(self, accelerator_id: str, generation: str) -> MachineFacts:
-        """Facts of an accelerator, or of its generation."""
+        """Returns the facts of an accelerator, or of its generation."""
         for name in (accelerator_id, generation, ""):
             if name in self.machines:
                 return self.machines[name]

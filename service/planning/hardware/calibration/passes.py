@@ -1,4 +1,4 @@
-"""What a pass reaches beside the constants of operators: convolutions, and what runs its kernels."""
+"""Constants of forward passes beside those of operators: convolutions, and the launch of kernels."""
 
 from typing import NamedTuple
 
@@ -9,9 +9,9 @@ class PassCalibration(NamedTuple):
     """Constants of forward passes over pictures, sound and texts.
 
     ``convolution_share`` is the rate of a convolution over that of a multiplication of the same shape: its
-    operands are gathered from rows of the picture. ``built_kernel_seconds`` is the time of a kernel beside
-    its work where an engine or a graph launches them, ``launch_seconds`` that in which an eager host program
-    launches one.
+    operands are gathered from rows of the picture. ``built_kernel_seconds`` is the time of a kernel in
+    addition to its work where an engine or a graph launches it, ``launch_seconds`` the time in which an eager
+    host program launches one.
     """
 
     convolution_share: AchievedShare

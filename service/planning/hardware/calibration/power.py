@@ -1,7 +1,8 @@
-"""What an accelerator draws: constants of its power by what it does.
+"""Power of an accelerator: constants by the kind of its activity.
 
-Shares are of the power limit, because idle chips, clocks and multipliers of a generation grow with what their
-coolers take away; a byte of memory costs what its interface costs, whatever the device may draw in all.
+Shares are of the power limit, because idle chips, clocks and multipliers of a generation scale with the
+capacity of their coolers; the energy of a byte depends on the memory interface, whatever the device's limit
+is.
 """
 
 from collections.abc import Mapping
@@ -14,18 +15,21 @@ from service.planning.quantity import EvidenceBasis, weakest_basis
 
 
 class PowerQuantity(StrEnum):
-    """The constants of an accelerator's power."""
+    """Constants of an accelerator's power."""
 
     IDLE_SHARE = "idle_share"
-    """Share of the limit drawn under a context with no kernel: leakage, refresh of memory, clocks."""
+    """Share of the limit drawn by a context without a running kernel: leakage, refresh of memory, clocks."""
     ACTIVE_SHARE = "active_share"
-    """Share of the limit that a running kernel adds whatever it computes: one that waits or copies too."""
+    """Share of the limit that any running kernel adds, one that waits or copies included."""
     UNPACKING_SHARE = "unpacking_share"
     """Share of the limit that kernels add which scale or unpack narrow weights beside multiplying them."""
     MATRIX_SHARE = "matrix_share"
-    """Share of the limit that multiplying at the rate which the device sustains adds at the full clock."""
+    """Share of the limit that multiplying at the sustained rate adds at the full clock."""
     MATRIX_EXPONENT = "matrix_exponent"
-    """How that grows with the rate: below 1, because few rows pay for the whole tiles that they stand in."""
+    """Exponent of its growth with the rate.
+
+    Below 1, because few rows pay for the whole tiles that hold them.
+    """
     COMMUNICATION_SHARE = "communication_share"
     """Share of the limit that sending and receiving at the rate of the links adds."""
     BYTE_JOULES = "byte_joules"
@@ -40,11 +44,11 @@ DRAW: Final = frozenset(
         PowerQuantity.BYTE_JOULES,
     }
 )
-"""What the draw under load consists of: a device of which all were measured is a measured one."""
+"""Constants of the draw under load; a device for which all of them were measured counts as measured."""
 
 
 class PowerRates(NamedTuple):
-    """The constants of one generation as numbers."""
+    """Constants of one generation as numbers."""
 
     idle_share: float
     active_share: float
@@ -66,22 +70,22 @@ class PowerCalibration:
     measured: frozenset[str] = frozenset()
     """Generations whose draw was measured."""
     bases: Mapping[PowerQuantity, EvidenceBasis] = field(default_factory=dict)
-    """The evidence behind constants that were measured on the device itself."""
+    """Evidence behind constants that were measured on the device itself."""
     _known: dict[str, PowerRates] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def basis_of_draw(self) -> EvidenceBasis | None:
-        """The evidence behind the draw under load; None where a part of it was not measured on the device."""
+        """Evidence behind the draw under load; None where a part of it was not measured on the device."""
         if not self.bases.keys() >= DRAW:
             return None
         return weakest_basis(*(self.bases[quantity] for quantity in DRAW))
 
     def find_share(self, quantity: PowerQuantity, generation: str) -> AchievedShare:
-        """The constant of the generation, else that of any."""
+        """Returns the constant of the generation, else that of any."""
         return find_nearest_share(self.constants, ((quantity, generation), (quantity, None)), quantity)
 
     def get_rates(self, generation: str) -> PowerRates:
-        """The constants of a generation."""
+        """Returns the constants of a generation."""
         return get_or_build(
             self._known,
             generation,

@@ -1,8 +1,8 @@
-"""What a serving engine reaches of operators and links, and what it adds to them in every iteration.
+"""Constants of serving engines: their efficiency on operators and links, and the overhead of an iteration.
 
-Constants of any engine are what is known where it is not named; those of an engine are habits of software:
-how many kernels beside operators a layer has, how fast its host program prepares an iteration. Those of a
-generation of an engine's versions stand beside those of the engine.
+Constants of any engine apply where none is named; those of a named engine are properties of its software: the
+number of kernels beside operators in a layer, the speed at which its host program prepares an iteration.
+Constants of a generation of an engine's versions come in addition to those of the engine.
 """
 
 from collections.abc import Mapping
@@ -15,65 +15,67 @@ from service.planning.software.engines import EngineName
 
 
 class ServingQuantity(StrEnum):
-    """The constants of an iteration of a serving engine."""
+    """Constants of an iteration of a serving engine."""
 
     WEIGHT_BANDWIDTH = "weight_bandwidth"
     """Rate at which matrices stream their weights over that of a streaming kernel."""
     UNIT_BANDWIDTH = "unit_bandwidth"
-    """Bytes per second of weights that the kernels of a matrix stream through one multiprocessor at most."""
+    """Bytes per second of weights that matrix kernels stream through one multiprocessor at most."""
     EXPERT_BANDWIDTH = "expert_bandwidth"
-    """The same for the matrices of routed experts, which start anew with each expert."""
+    """``weight_bandwidth`` of the matrices of routed experts, which restart with each expert."""
     SCALED_BANDWIDTH = "scaled_bandwidth"
-    """The same for experts of 8 bits with a scale for each block, over others."""
+    """``expert_bandwidth`` of experts of 8 bits with a scale for each block, over that of others."""
     WIDENED_BANDWIDTH = "widened_bandwidth"
-    """Rate at which weights stream that are widened before they multiply, over that of others."""
+    """Rate at which weights stream that are widened before they multiply, over that of other weights."""
     CACHE_BANDWIDTH = "cache_bandwidth"
-    """The same for attention over the pages of a cache."""
+    """Rate at which attention streams the pages of a cache over that of a streaming kernel."""
     MATRIX_SHARE = "matrix_share"
-    """Rate of large multiplications over that of a multiplication alone: scales, casts and layouts beside."""
+    """Rate of large multiplications over that of a multiplication alone, due to scales, casts and layouts."""
     EXPERT_SHARE = "expert_share"
-    """The same for the matrices of routed experts."""
+    """``matrix_share`` of the matrices of routed experts."""
     SCALED_SHARE = "scaled_share"
-    """The share of the multipliers' rate that is left where inputs have a scale for each block."""
+    """Share of the multipliers' rate that remains where inputs have a scale for each block."""
     DECODE_ATTENTION = "decode_attention"
     """Share of the dense rate that attention over a cache reaches."""
     WIDENING_SHARE = "widening_share"
-    """The share of the multipliers' rate that is left where weights are widened before they multiply."""
+    """Share of the multipliers' rate that remains where weights are widened before they multiply."""
     KERNEL_SECONDS = "kernel_seconds"
-    """Time of a kernel beside its work where the launches of an iteration are replayed from a graph."""
+    """Seconds of a kernel in addition to its work where a graph replays the launches of an iteration."""
     LAUNCH_SECONDS = "launch_seconds"
-    """Time in which the host program launches one kernel where they are not."""
+    """Seconds in which the host program launches one kernel without a graph."""
     LAYER_KERNELS = "layer_kernels"
-    """Kernels of an attention layer that are no operator: places in the cache, casts, partial sums."""
+    """Kernels of an attention layer that are no operator: cache positions, casts, partial sums."""
     CAST_KERNELS = "cast_kernels"
     """Kernels that cast the input of a matrix which has a scale for each block of its inputs."""
     EXPERT_KERNELS = "expert_kernels"
-    """The same of a layer with experts: counts, order and places of its tokens."""
+    """Kernels of a layer with experts that are no operator: counts, order and positions of its tokens."""
     WIDENED_KERNELS = "widened_kernels"
-    """Further kernels of a layer with experts whose weights are widened."""
+    """Additional kernels of a layer with experts whose weights are widened."""
     COLLECTIVE_SECONDS = "collective_seconds"
-    """Start of a collective, and the wait of its devices for one another."""
+    """Start of a collective, and the wait of its devices for each other."""
     SUM_BANDWIDTH = "sum_bandwidth"
-    """Rate at which an engine's own kernels sum over a link, over that of long messages."""
+    """Rate at which an engine's own kernels sum over a link, over the rate of long messages."""
     HOST_SECONDS = "host_seconds"
-    """What the host program adds to an iteration, whatever the batch."""
+    """Seconds that the host program adds to an iteration, whatever the batch."""
     REQUEST_SECONDS = "request_seconds"
-    """What it adds for each request of the iteration."""
+    """Seconds that the host program adds for each request of the iteration."""
     FRONTEND_SECONDS = "frontend_seconds"
-    """What passes between a request and its place in an iteration: connection, tokens, queues."""
+    """Seconds between a request and its place in an iteration: connection, tokenization, queues."""
     COLD_SECONDS = "cold_seconds"
-    """What the first requests of a run wait for that begins cold: kernels are compiled, chosen and loaded."""
+    """Seconds that the first requests of a cold run wait: kernels are compiled, chosen and loaded."""
     HANDOFF_SECONDS = "handoff_seconds"
-    """From the last kernel of a prompt on one replica until another may decode it, beside the transfer of its
-    cache: it is announced, room is found, and it joins an iteration."""
+    """Seconds from the last kernel of a prompt on one replica until another may decode it, without the
+
+    transfer of its cache: the request is announced, room is found, and it joins an iteration.
+    """
     EXPERT_IMBALANCE = "expert_imbalance"
-    """Standard deviation of the tokens of an expert over their mean, beside that of chance."""
+    """Standard deviation of the tokens of an expert over their mean, in addition to that of chance."""
     EXPERT_VARIETY = "expert_variety"
     """Share of a further token's choices of experts that do not depend on those of the tokens before it."""
 
 
 class ServingRates(NamedTuple):
-    """The constants of one engine as numbers."""
+    """Constants of one engine as numbers."""
 
     weight_bandwidth: float
     unit_bandwidth: float
@@ -118,12 +120,12 @@ class ServingCalibration:
     def find_share(
         self, quantity: ServingQuantity, engine: EngineName | None, generation: str | None = None
     ) -> AchievedShare:
-        """The constant of the generation of the engine, else that of the engine, else that of any."""
+        """Returns the constant of the engine's generation, else that of the engine, else that of any."""
         keys = (quantity, engine, generation), (quantity, engine, None), (quantity, None, None)
         return find_nearest_share(self.constants, keys, quantity)
 
     def get_rates(self, engine: EngineName | None, generation: str | None = None) -> ServingRates:
-        """The constants of an engine."""
+        """Returns the constants of an engine."""
         return get_or_build(
             self._known,
             (engine, generation),
@@ -133,6 +135,6 @@ class ServingCalibration:
         )
 
     def drop_engines(self) -> "ServingCalibration":
-        """The set without the constants of named engines."""
+        """Returns the set without the constants of named engines."""
         pooled = {key: share for key, share in self.constants.items() if key[1] is None}
         return replace(self, constants=pooled, _known={})

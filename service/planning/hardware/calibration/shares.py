@@ -1,4 +1,4 @@
-"""A fitted or published figure, how sure it is, and what it rests on."""
+"""A fitted or published figure with its uncertainty and its source."""
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import NamedTuple, TypeVar
@@ -10,7 +10,7 @@ from service.planning.quantity import EvidenceBasis, Quantity
 class AchievedShare(NamedTuple):
     """An achieved share: 10th percentile, median and 90th percentile of ``runs`` measured runs.
 
-    Or the extremes and the middle of several fits, as its source says.
+    For several fits, the extremes and the middle of them, as ``source`` then states.
     """
 
     low: float
@@ -21,11 +21,11 @@ class AchievedShare(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float, float]:
-        """Its low end, middle and high end."""
+        """Low end, middle and high end."""
         return self.low, self.value, self.high
 
     def to_quantity(self, basis: EvidenceBasis) -> Quantity:
-        """As a quantity with the given basis."""
+        """Returns the share as a quantity with the given basis."""
         return Quantity(self.value, self.low, self.high, basis)
 
 
@@ -36,7 +36,7 @@ _Rates = TypeVar("_Rates")
 def find_nearest_share(
     constants: Mapping[_Key, AchievedShare], keys: Iterable[_Key], name: str
 ) -> AchievedShare:
-    """The constant of the first of ``keys`` that has one, the nearest first.
+    """Returns the constant of the first of ``keys`` that has one, the nearest first.
 
     Raises :class:`PlanningError` (``CALIBRATION_INCOMPLETE``) if none has.
     """
@@ -48,7 +48,7 @@ def find_nearest_share(
 
 
 def get_or_build(known: MutableMapping[_Key, _Rates], key: _Key, made: Callable[[], _Rates]) -> _Rates:
-    """What was made for ``key`` before, else what ``made`` makes now."""
+    """Returns the value stored for ``key``, which ``made`` builds on the first call."""
     found = known.get(key)
     if found is None:
         found = known[key] = made()

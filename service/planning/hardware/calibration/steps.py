@@ -1,7 +1,7 @@
-"""What a step loses beside operators and links: how far communication hides, what the host adds.
+"""Constants of training steps beside operators and links: overlap of communication, and host overhead.
 
-Constants of a named framework are habits of software: which collectives it issues behind which work, and
-how fast its host program launches kernels. Those of any framework are what is known where it is not named.
+Constants of a named framework are properties of its software: the collectives that it overlaps with work, and
+the speed at which its host program launches kernels. Constants of any framework apply where none is named.
 """
 
 from collections.abc import Mapping
@@ -14,23 +14,25 @@ from service.planning.software.frameworks import Framework
 
 
 class StepQuantity(StrEnum):
-    """The constants of a training step."""
+    """Constants of a training step."""
 
     GRADIENT_OVERLAP = "gradient_overlap"
     """Share of the exchange of gradients that is issued while the last backward pass runs."""
     GATHER_OVERLAP = "gather_overlap"
-    """Share of gathering and spreading sharded weights that is issued while blocks compute."""
+    """Share of gathering and scattering sharded weights that is issued while blocks compute."""
     TENSOR_OVERLAP = "tensor_overlap"
-    """Share of tensor-parallel collectives that runs behind the multiplications beside them."""
+    """Share of tensor-parallel collectives that overlaps with multiplications."""
     CONTEXT_OVERLAP = "context_overlap"
-    """Share of passing keys and values on that runs behind attention."""
+    """Share of passing on keys and values that overlaps with attention."""
     EXPERT_OVERLAP = "expert_overlap"
-    """Share of sending tokens to experts and back that runs behind other work."""
+    """Share of sending tokens to experts and back that overlaps with other work."""
     PIPELINE_OVERLAP = "pipeline_overlap"
-    """Share of sending activations to the next stage that runs behind other micro-batches."""
+    """Share of sending activations to the next stage that overlaps with other micro-batches."""
     CONTENTION = "contention"
-    """Seconds that work loses for each second of communication behind it: they share the memory and the
-    multiprocessors."""
+    """Seconds that work loses for each second of overlapped communication: they share the memory and the
+
+    multiprocessors.
+    """
     ATTENTION_SHARE = "attention_share"
     """Rate of the framework's fused attention kernel over that of the generation's measured one."""
     LOST_SHARE = "lost_share"
@@ -39,19 +41,22 @@ class StepQuantity(StrEnum):
     """Seconds in which a block with experts sorts and permutes its tokens and waits for their counts, over
     the seconds of its operators."""
     LAUNCH_SECONDS = "launch_seconds"
-    """Time in which the host program launches one kernel: it waits where kernels are shorter."""
+    """Seconds in which the host program launches one kernel; the device waits where kernels are shorter."""
     STEP_SECONDS = "step_seconds"
-    """What a step adds once whatever the batch: the optimizer's loop, the norm of gradients, logging."""
+    """Seconds that a step adds once whatever the batch.
+
+    The optimizer's loop, the norm of gradients, logging.
+    """
     EXPERT_IMBALANCE = "expert_imbalance"
-    """Tokens of the device with most over the mean of all, where experts are spread over devices."""
+    """Tokens of the busiest device over the mean of all, where experts are spread over devices."""
     STRAGGLERS = "stragglers"
-    """Share of a step that is lost for each doubling of the nodes: all wait for the slowest."""
+    """Share of a step that is lost for each doubling of the nodes, as all wait for the slowest."""
     HOST_MEMORY = "host_memory"
-    """Share of the bandwidth of the host's memory that an optimizer on its processors reaches."""
+    """Share of the host memory's bandwidth that an optimizer on the host's processors reaches."""
 
 
 class StepRates(NamedTuple):
-    """The constants of one framework as numbers."""
+    """Constants of one framework as numbers."""
 
     gradient_overlap: float
     gather_overlap: float
@@ -81,11 +86,11 @@ class StepCalibration:
     _known: dict[Framework, StepRates] = field(default_factory=dict, repr=False, compare=False)
 
     def find_share(self, quantity: StepQuantity, framework: Framework) -> AchievedShare:
-        """The constant of the framework, else that of any."""
+        """Returns the constant of the framework, else that of any."""
         return find_nearest_share(self.constants, ((quantity, framework), (quantity, None)), quantity)
 
     def get_rates(self, framework: Framework) -> StepRates:
-        """The constants of a framework."""
+        """Returns the constants of a framework."""
         return get_or_build(
             self._known,
             framework,
@@ -95,6 +100,6 @@ class StepCalibration:
         )
 
     def drop_software(self) -> "StepCalibration":
-        """The set without the constants of named frameworks."""
+        """Returns the set without the constants of named frameworks."""
         pooled = {key: share for key, share in self.constants.items() if key[1] is None}
         return replace(self, constants=pooled, _known={})

@@ -1,4 +1,4 @@
-"""How checkpoints and engines store weights: bits of an element, scales beside them, what stays wide."""
+"""Storage of weights in checkpoints and engines: bits of an element, scales, and unpacked tensors."""
 
 from service.planning.hardware.storage.cache import CACHE_FORMATS, BlockFormat, CacheFormat
 from service.planning.hardware.storage.gguf import GGUF_FORMATS

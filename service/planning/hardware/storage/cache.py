@@ -8,7 +8,7 @@ from service.planning.precision import ELEMENT_BYTES, NumberFormat
 
 
 class BlockFormat(StrEnum):
-    """Block formats of ggml that llama.cpp keeps a cache in."""
+    """Block formats of ggml in which llama.cpp stores a cache."""
 
     Q8_0 = "q8_0"
     Q5_0 = "q5_0"
@@ -24,7 +24,7 @@ class CacheFormat(NamedTuple):
 
 CACHE_FORMATS: Final[Mapping[NumberFormat | BlockFormat, CacheFormat]] = {
     **{number_format: CacheFormat(width) for number_format, width in ELEMENT_BYTES.items()},
-    # One 16-bit scale a vector; four bits are asymmetric and add a zero point. FP8 caches scale a tensor.
+    # One 16-bit scale per vector; four bits are asymmetric and add a zero point. FP8 caches scale a tensor.
     NumberFormat.INT8: CacheFormat(1.0, 2.0),
     NumberFormat.INT4: CacheFormat(0.5, 4.0),
     BlockFormat.Q8_0: CacheFormat(34 / 32),

@@ -2,8 +2,8 @@
 
 Block sizes are those of ggml (bytes of a block, elements of a block). The mixtures restate the choices of
 llama.cpp's quantiser without an importance matrix: attention values, the down projection and the output
-matrix take wider formats, some only in the first and last eighth of the layers and every third between.
-Rows whose length 256 does not divide fall back to formats of 32 elements. Vectors and routers are FP32.
+matrix take wider formats, some only in the first and last eighth of the layers and every third between. Rows
+whose length is no multiple of 256 fall back to formats of 32 elements. Vectors and routers are FP32.
 """
 
 from collections.abc import Hashable, Mapping
@@ -77,7 +77,7 @@ FILE_TYPES: Final[Mapping[str, str]] = {
     "tq2_0": "tq2_0",
     "mxfp4_moe": "q8_0",
 }
-"""Most tensors of a file of each type."""
+"""Block format of most tensors of a file of each type."""
 
 _LOW = frozenset({"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m"})
 _FEW_HEADS = 4.0
@@ -103,10 +103,10 @@ _VALUES: Final = {
     "iq4_xs": ("q5_k", "iq4_xs"),
     **dict.fromkeys(_LOW, ("q4_k", "q2_k")),
 }
-"""Block format of attention values: where four or more query heads share one, and elsewhere."""
+"""Block formats of attention values: with four or more query heads per value head, and with fewer."""
 
 _FIRST_VALUES: Final = {"q3_k_m": (2, "q5_k"), "q4_k_s": (4, "q5_k")}
-"""That of the first layers."""
+"""Number of first layers with another block format of attention values, and that format."""
 
 _DOWNS: Final = {"q2_k": "q3_k", "q3_k_m": "q4_k", "q3_k_l": "q5_k", "iq3_xxs": "q3_k"}
 """Block format of down projections."""
@@ -121,7 +121,7 @@ _FIRST_DOWNS: Final = {
     "iq4_xs": (8, "q5_k"),
     **dict.fromkeys(_LOW, (8, "q2_k")),
 }
-"""That of the first layers, one in so many."""
+"""Divisor of the depth that gives the first layers with another down projection, and that format."""
 
 _MORE_BITS: Final = frozenset({"q4_k_m", "q5_k_m"})
 
@@ -143,7 +143,7 @@ def _select_value_block(file_type: str, base: str, place: MatrixPath, facts: Mod
 
 
 def _build_layer_key(file_type: str, layer: int, facts: ModelFacts) -> Hashable:
-    """What the block formats of a layer depend on."""
+    """Returns the properties that the block formats of a layer depend on."""
     values, _ = _FIRST_VALUES.get(file_type, (0, ""))
     one_in, _ = _FIRST_DOWNS.get(file_type, (0, ""))
     is_first_down = bool(one_in) and layer < facts.depth // one_in
@@ -186,7 +186,7 @@ def _select_key_block(file_type: str, base: str, facts: ModelFacts) -> str:
 
 
 def _fit_scheme(block: str, inputs: int) -> MatrixScheme:
-    """The scheme of the block format, or of the narrower one that the row's length allows."""
+    """Returns the scheme of the block format, or of the narrower one that the row's length allows."""
     if inputs % BLOCKS[block][1]:
         block = _NARROW_ROWS.get(block, "iq4_nl")
         if inputs % BLOCKS[block][1]:

@@ -1,7 +1,7 @@
 """Weight formats by name: plain widths, and the layouts of quantisation tools at their usual settings.
 
-Layouts: GPTQ (Frantar et al. 2022) and AWQ (Lin et al. 2023) as AutoGPTQ and AutoAWQ pack them; FP8 with
-one scale a tensor, a column or a block of 128 x 128 (DeepSeek-V3 2024, section 3.3.2); LLM.int8 and NF4
+Layouts: GPTQ (Frantar et al. 2022) and AWQ (Lin et al. 2023) as AutoGPTQ and AutoAWQ pack them; FP8 with one
+scale per tensor, per column or per block of 128 x 128 (DeepSeek-V3 2024, section 3.3.2); LLM.int8 and NF4
 (Dettmers et al. 2022, 2023; double quantisation stores the scales in 8 bit and an FP32 scale for 256 of
 them); MXFP4 (OCP Microscaling 1.0: 32 elements share an 8-bit exponent); NVFP4 (16 elements share an FP8
 scale, a matrix an FP32 one).
@@ -17,33 +17,33 @@ from service.planning.precision import ELEMENT_BITS, NumberFormat
 WIDE: Final = MatrixScheme(16.0)
 
 ALWAYS_WIDE: Final = frozenset({"mixture_of_experts.router", "mixture_of_experts.shared_router"})
-"""Matrices that quantisation tools and engines leave alone: they choose experts."""
+"""Matrices that quantisation tools and engines leave in high precision: they choose experts."""
 
 EXPERT_MODULES: Final = frozenset(f"mixture_of_experts.expert_{name}" for name in ("gate", "up", "down"))
 
 
 def build_gptq(bits: int, group: int) -> MatrixScheme:
-    """Packed integers, a 16-bit scale and a packed zero point a group, and the group of each input."""
+    """Builds packed integers, a 16-bit scale and zero point per group, and the group of each input."""
     return MatrixScheme(bits, 16.0, bits, max(group, 0), input_bytes=4.0)
 
 
 def build_awq(bits: int, group: int, *, zero_point: bool = True) -> MatrixScheme:
-    """Packed integers, a 16-bit scale and, if asymmetric, a packed zero point a group."""
+    """Builds packed integers with a 16-bit scale and, if asymmetric, a packed zero point per group."""
     return MatrixScheme(bits, 16.0, bits if zero_point else 0.0, max(group, 0))
 
 
 def build_fp8_tensor(*, static: bool = False) -> MatrixScheme:
-    """One FP32 scale a matrix, and one of its input where that is static."""
+    """Builds one FP32 scale per matrix, and one of its input where that is static."""
     return MatrixScheme(8.0, matrix_bytes=8.0 if static else 4.0)
 
 
 def build_scaled_columns(bits: int, scale_bits: float) -> MatrixScheme:
-    """A scale for every output."""
+    """Builds a scale for every output."""
     return MatrixScheme(bits, scale_bits)
 
 
 def build_fp8_blocks(inputs: int, outputs: int) -> MatrixScheme:
-    """One FP32 scale a block."""
+    """Builds one FP32 scale per block."""
     return MatrixScheme(8.0, 32.0, 0.0, inputs, outputs)
 
 
@@ -63,7 +63,7 @@ def build_uniform_format(
     experts_only: bool = False,
     copies_tied_head: bool = False,
 ) -> WeightFormat:
-    """A format that packs all matrices inside blocks, or all routed experts, alike."""
+    """Builds a format that packs all matrices inside blocks, or all routed experts, alike."""
 
     def select_scheme(place: MatrixPath, facts: ModelFacts) -> MatrixScheme:
         del facts
@@ -97,14 +97,14 @@ PLAIN_FORMATS: Final[Mapping[NumberFormat, WeightFormat]] = {
     )
     for number_format, bits in ELEMENT_BITS.items()
 }
-"""Elements alone, without scales; below 16 bit only matrices inside blocks are narrow."""
+"""Formats of elements without scales; below 16 bit only matrices inside blocks are narrow."""
 
 PADDED_INPUTS: Final = 256
-"""Multiple that vLLM's kernels want the inputs of MXFP4 experts to be."""
+"""Multiple to which vLLM's kernels pad the inputs of MXFP4 experts."""
 
 
 def pad_expert_inputs(weight_format: WeightFormat) -> WeightFormat:
-    """The format as an engine lays it out whose kernels want the inputs of experts padded."""
+    """Returns the format as laid out by an engine whose kernels pad the inputs of experts."""
 
     def select_scheme(place: MatrixPath, facts: ModelFacts) -> MatrixScheme:
         scheme = weight_format.scheme_of(place, facts)

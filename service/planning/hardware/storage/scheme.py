@@ -1,4 +1,4 @@
-"""One matrix in memory: packed elements, scales and zero points; and which matrices a format packs."""
+"""Storage of one matrix: packed elements, scales and zero points; and the matrices that a format packs."""
 
 import math
 from collections.abc import Callable, Hashable
@@ -9,10 +9,10 @@ from service.planning.precision import NumberFormat
 
 
 class MatrixScheme(NamedTuple):
-    """How a matrix of ``inputs`` rows and ``outputs`` columns is stored.
+    """Storage of a matrix with ``inputs`` rows and ``outputs`` columns.
 
     A scale (and a zero point) belongs to ``group_inputs`` x ``group_outputs`` elements; 0 stands for the
-    whole side. ``input_bytes`` is kept for every input (the order of activations in GPTQ),
+    whole side. ``input_bytes`` are stored for every input (the order of activations in GPTQ),
     ``matrix_bytes`` once. ``padded_inputs`` is the multiple that a kernel pads the packed inputs to.
     """
 
@@ -26,7 +26,7 @@ class MatrixScheme(NamedTuple):
     padded_inputs: int = 1
 
     def compute_bytes(self, inputs: int, outputs: int) -> float:
-        """Bytes of one matrix."""
+        """Returns the bytes of one matrix."""
         packed = -(-inputs // self.padded_inputs) * self.padded_inputs
         groups = math.ceil(inputs / (self.group_inputs or inputs)) * math.ceil(
             outputs / (self.group_outputs or outputs)
@@ -36,7 +36,7 @@ class MatrixScheme(NamedTuple):
 
 
 class MatrixPath(NamedTuple):
-    """Where a matrix stands: its module, such as ``attention.query``, and its layer of ``depth``."""
+    """Position of a matrix: its module, such as ``attention.query``, and its layer of ``depth``."""
 
     module: str
     layer: int
@@ -45,7 +45,7 @@ class MatrixPath(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """What mixed formats decide by."""
+    """Properties of a model that mixed formats depend on."""
 
     query_heads_per_key_value_head: float
     expert_count: int
@@ -61,15 +61,15 @@ class WeightFormat:
     """A way to store the weights of a model.
 
     ``scheme_of`` gives the scheme of each matrix inside blocks. Where it depends on the layer, ``layer_key``
-    says on what of it: layers of one key are stored alike. ``head`` and ``table`` give those of the
-    language-model head and of the token table, ``wide_bits`` the width of what is no matrix. Formats are
-    compared by identity.
+    maps a layer to a key: layers with the same key are stored alike. ``head`` and ``table`` give the schemes
+    of the language-model head and of the token table, ``wide_bits`` the width of tensors that are no
+    matrices. Formats are compared by identity.
     """
 
     name: str
     compute: NumberFormat
     mean_bits: float
-    """Bits per parameter of a large model, where its shapes are not known."""
+    """Bits per parameter of a large model, for models of unknown shapes."""
     scheme_of: SchemeOf
     head: Callable[[ModelFacts, int], MatrixScheme]
     table: Callable[[ModelFacts, int], MatrixScheme]
@@ -77,4 +77,4 @@ class WeightFormat:
     layer_key: Callable[[int, ModelFacts], Hashable] | None = None
     source: str = ""
     copies_tied_head: bool = False
-    """Whether the tool that packs it writes a head that is tied to the table as a tensor of its own."""
+    """True if the tool that packs it writes a head that is tied to the table as a separate tensor."""

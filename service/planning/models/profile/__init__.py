@@ -1,4 +1,4 @@
-"""What an architecture costs: the coefficients that every estimate multiplies, derived once a model."""
+"""Coefficients of an architecture that every estimate multiplies, derived once per model."""
 
 from service.planning.models.profile.activations import (
     ActivationTerms,

@@ -1,10 +1,10 @@
-"""What the backward pass of a layer needs, and what is live at once inside it, per token.
+"""Saved activations and live intermediates of a layer, per token.
 
 Elements are counted where PyTorch's autograd saves them: the input of each matrix multiplication, of each
 norm and of each activation function, once per consumer that needs it (Korthikanti et al. 2022, section 4.1,
 which this reproduces for GPT layers: 34 bytes per token and hidden unit at 16 bit, plus 5 bytes per head and
-pair of tokens without a fused attention kernel). A weight that is not trained needs no input: of such a
-layer only what other operators need is saved.
+pair of tokens without a fused attention kernel). A weight that is not trained needs no input: in such a layer
+only the tensors that other operators need are saved.
 """
 
 from functools import singledispatch
@@ -23,24 +23,26 @@ from service.planning.models.layers import (
 )
 
 _KEPT_BY_ACTIVATION = {"smooth": 1, "relu": 0, "quick_gelu": 2, "gelu_new": 4}
-"""Tensors that an activation function keeps beside its result: its input, a sigmoid of it, or the input, its
-half, a tanh and one more than that."""
+"""Tensors that an activation function saves beside its result: its input, a sigmoid of it, or the input, its
+
+half, a tanh and one more than that.
+"""
 
 CHUNK_TOKENS = 64
-"""Tokens of a chunk of linear attention, each of which keeps one state (Yang et al. 2024, section 3.3)."""
+"""Tokens of a chunk of linear attention, each of which stores one state (Yang et al. 2024, section 3.3)."""
 
 
 class ActivationTerms(NamedTuple):
-    """What the backward pass of one layer needs, per token of a micro-batch.
+    """Tensors that the backward pass of one layer needs, per token of a micro-batch.
 
     ``split`` parts are divided by the tensor-parallel degree, ``whole`` parts only under sequence
-    parallelism. ``score`` parts are per token and token of context and exist only where the kernel
-    stores the score matrix, as do ``expanded_elements``, the keys and values repeated for each query head;
+    parallelism. ``score`` parts are per token and token of context and exist only where the kernel stores the
+    score matrix, as do ``expanded_elements``, the keys and values repeated for each query head;
     ``statistics_bytes`` only where a fused kernel stores its row sums. ``inputs`` are the part of the
-    elements that nothing but a matrix multiplication reads, ``gates`` what a fused gate does not keep,
-    ``normed`` those that an eager RMS norm keeps again in FP32, ``fused_elements`` the query and the key that
-    stay with the values where one multiplication gives all three and the rotary embedding copies two,
-    ``unread_elements`` what selective recomputation keeps and no backward pass reads.
+    elements that only a matrix multiplication reads, ``gates`` the part that a fused gate does not save,
+    ``normed`` the part that an eager RMS norm saves again in FP32, ``fused_elements`` the query and the key
+    that stay with the values where one multiplication gives all three and the rotary embedding copies two,
+    ``unread_elements`` the part that selective recomputation saves and no backward pass reads.
     """
 
     whole_elements: float = 0.0
@@ -59,18 +61,18 @@ class ActivationTerms(NamedTuple):
     unread_elements: float = 0.0
 
     def add_scaled(self, other: "ActivationTerms", times: float = 1) -> "ActivationTerms":
-        """The sum of both, the other taken ``times`` times."""
+        """Returns the sum of both, the other multiplied by ``times``."""
         return ActivationTerms(*[a + b * times for a, b in zip(self, other, strict=True)])
 
 
 class TrainedMatrices(NamedTuple):
-    """Which matrices are trained, or stand beside trained ones of ``rank``, and what that keeps of a step.
+    """Trained matrices, or matrices adapted by low-rank ones of ``rank``, and the tensors that they save.
 
-    ``keeps_inputs`` is the way of a kernel that unpacks 4-bit weights and saves its input though the weight
-    is frozen (bitsandbytes, ``MatMul4Bit``). ``dropout`` copies the input of low-rank matrices under a mask.
-    ``copies_updates`` says that what they add to a fused query, key and value is placed by an indexed copy,
-    which saves its source. ``scales`` trains a factor behind every matrix, which saves its result.
-    ``attends_apart`` adds a second result of attention, over virtual tokens, under a trained gate.
+    ``keeps_inputs`` marks a kernel that unpacks 4-bit weights and saves its input though the weight is frozen
+    (bitsandbytes, ``MatMul4Bit``). ``dropout`` copies the input of low-rank matrices under a mask.
+    ``copies_updates`` marks updates of a fused query, key and value that are placed by an indexed copy, which
+    saves its source. ``scales`` trains a factor after every matrix, which saves its result. ``attends_apart``
+    adds a second result of attention, over virtual tokens, under a trained gate.
     """
 
     names: frozenset[str]
@@ -82,29 +84,29 @@ class TrainedMatrices(NamedTuple):
     attends_apart: bool = False
 
     def count_low_rank(self, *names: str) -> float:
-        """1 where low-rank matrices stand beside a matrix of these names, else 0."""
+        """Returns 1 where low-rank matrices adapt a matrix of these names, else 0."""
         return 1.0 if self.names.intersection(names) else 0.0
 
     def count_saved_inputs(self, *names: str) -> float:
-        """How often the input of matrices of these names is saved."""
+        """Returns the number of times that the input of matrices of these names is saved."""
         beside = self.count_low_rank(*names)
         if self.keeps_inputs:
             return 1.0 + beside * self.dropout
         return beside
 
     def count_low_rank_elements(self, *names: str) -> float:
-        """Elements per token between the two low-rank matrices beside these."""
+        """Returns the elements per token between the low-rank matrices of these names."""
         return float(self.rank * sum(name in self.names for name in names))
 
     def count_update_elements(self, **sizes: float) -> float:
-        """Elements that an indexed copy puts into a fused result, unless it fills all of it."""
+        """Returns the elements that an indexed copy puts into a fused result, unless it fills all of it."""
         if not self.copies_updates or self.names >= sizes.keys():
             return 0.0
         return sum(size for name, size in sizes.items() if name in self.names)
 
 
 ALL_TRAINED = TrainedMatrices(frozenset(), 0)
-"""Stands for what adaptations add where all parameters are trained: nothing."""
+"""Adaptation of a model whose parameters are all trained: none."""
 
 
 def _count_saved_inputs(trained: TrainedMatrices | None, *names: str) -> float:
@@ -117,7 +119,7 @@ def _count_low_rank_elements(trained: TrainedMatrices | None, *names: str) -> fl
 
 @singledispatch
 def activation_terms(layer: object, trained: TrainedMatrices | None = None) -> ActivationTerms:
-    """Saved activations of one layer; zero for kinds outside :data:`ACTIVATION_KINDS`."""
+    """Returns the saved activations of one layer; zero for kinds outside :data:`ACTIVATION_KINDS`."""
     del layer, trained
     return ActivationTerms()
 
@@ -129,7 +131,7 @@ def _(layer: Attention, trained: TrainedMatrices | None = None) -> ActivationTer
     # Keys and values of an earlier layer are saved there.
     heads = 0 if layer.key_value == "shared" else layer.key_value_heads
     key, value = heads * layer.head_size, heads * value_size
-    # The gate behind its sigmoid, and the result that it has scaled.
+    # The gate after its sigmoid, and the result that it has scaled.
     gated = {"none": 0, "head": layer.query_heads + result, "element": 2 * result}[layer.gate]
     normed = query + key if layer.query_key_norm != "none" else 0
     normed += result if layer.output_norm else 0
@@ -164,7 +166,7 @@ def _(layer: LatentAttention, trained: TrainedMatrices | None = None) -> Activat
     between += layer.key_value_rank * _count_saved_inputs(trained, "key_value_up")
     names = ("query", "query_down", "query_up", "key_value_down", "key_value_up", "output")
     return ActivationTerms(
-        # Input of both compressions, and each compressed vector before and behind its norm.
+        # Input of both compressions, and each compressed vector before and after its norm.
         whole_elements=inputs + ranks + between + _count_low_rank_elements(trained, *names),
         # Query, key with its rotary part, and value as the kernel reads them, and its result.
         split_elements=2 * query_key + 2 * value,
@@ -184,8 +186,8 @@ def _(layer: LinearAttention, trained: TrainedMatrices | None = None) -> Activat
     gated = value * _count_saved_inputs(trained, "output")
     return ActivationTerms(
         whole_elements=inputs,
-        # What the convolution reads and gives, the gate, the result before and behind its norm, the state
-        # of each chunk and the triangle of each chunk's keys.
+        # Input and output of the convolution, the gate, the result before and after its norm, the state of
+        # each chunk and the triangle of each chunk's keys.
         split_elements=(2 * key + value) * 2
         + value
         + value
@@ -204,8 +206,8 @@ def _(layer: StateSpace, trained: TrainedMatrices | None = None) -> ActivationTe
     states = layer.groups * layer.state_size
     inputs = layer.hidden_size * _count_saved_inputs(trained, "input")
     scanned = layer.inner_size * _count_saved_inputs(trained, "output")
-    # Fused kernels save what the input projection gives and the result of the scan (Gu and Dao 2023,
-    # section 3.3.2: the states are computed again).
+    # Fused kernels save the output of the input projection and the result of the scan (Gu and Dao 2023,
+    # section 3.3.2: the states are recomputed).
     projected = 2 * layer.inner_size + layer.inner_size
     projected += 2 * states + (layer.heads or layer.time_step_rank or 0)
     return ActivationTerms(
@@ -227,7 +229,7 @@ def _(layer: FeedForward, trained: TrainedMatrices | None = None) -> ActivationT
     dropped = layer.inner_dropout
     kept = layer.inner_size * (_KEPT_BY_ACTIVATION[layer.activation] + (2 if layer.gated else 0))
     if layer.activation == "relu" and not layer.gated and (dropped or not product):
-        # ReLU keeps its result, which is another tensor than the second matrix reads or the only one kept.
+        # ReLU saves its result, a tensor that the second matrix does not read, or the only one saved.
         kept = layer.inner_size
     return ActivationTerms(
         whole_elements=inputs + _count_low_rank_elements(trained, "gate", "up", "down"),
@@ -293,10 +295,10 @@ ACTIVATION_KINDS = frozenset(
 
 
 def selected_terms(layer: ModelLayer, terms: ActivationTerms) -> ActivationTerms:
-    """What selective recomputation by operator keeps of a layer whose backward pass needs ``terms``.
+    """Returns the tensors of a layer with ``terms`` that selective recomputation by operator saves.
 
-    The result of attention and of every second matrix multiplication; norms, activation functions and
-    scores are computed again.
+    These are the result of attention and of every second matrix multiplication; norms, activation functions
+    and scores are recomputed.
     """
     match layer:
         case Attention():
@@ -321,7 +323,7 @@ def selected_terms(layer: ModelLayer, terms: ActivationTerms) -> ActivationTerms
 
 
 def inner_elements(layer: ModelLayer) -> float:  # noqa: PLR0911 - one kind a case
-    """Largest live intermediate of a layer; 0 for kinds outside the modelled ones."""
+    """Returns the elements of the largest live intermediate of a layer; 0 for kinds that are not modelled."""
     match layer:
         case Attention():
             return (2 * layer.query_heads + 2 * layer.key_value_heads) * layer.head_size
@@ -342,7 +344,7 @@ def inner_elements(layer: ModelLayer) -> float:  # noqa: PLR0911 - one kind a ca
 
 
 def block_activations(block: LayerBlock, trained: TrainedMatrices | None = None) -> ActivationTerms:
-    """Saved activations of one repetition of a block."""
+    """Returns the saved activations of one repetition of a block."""
     terms = ActivationTerms()
     for layer in block.layers:
         terms = terms.add_scaled(activation_terms(layer, trained), layer.count)
@@ -350,7 +352,7 @@ def block_activations(block: LayerBlock, trained: TrainedMatrices | None = None)
 
 
 def selected_activations(block: LayerBlock, width: float) -> ActivationTerms:
-    """What selective recomputation by operator keeps of one repetition of a block, its input included."""
+    """Returns the tensors of a block that selective recomputation saves, its input included."""
     terms = ActivationTerms(whole_elements=width)
     for layer in block.layers:
         terms = terms.add_scaled(selected_terms(layer, activation_terms(layer)), layer.count)

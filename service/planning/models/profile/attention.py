@@ -1,14 +1,14 @@
-"""What attention-like layers do beside multiplying their weights: scores, caches and states.
+"""Work of attention-like layers beside their weight matrices: scores, caches and states.
 
-A layer of any of these kinds is one :class:`AttentionWork`: FLOPs that the projections do not contain, what
-it keeps of every token, and what it keeps of a sequence whatever its length. FLOPs are two per
-multiplication and addition, as PyTorch counts them of the plain formulas.
+A layer of any of these kinds is one :class:`AttentionWork`: FLOPs that the projections do not contain, the
+elements that it stores per token, and those that it stores per sequence whatever its length. FLOPs are two
+per multiplication and addition, as PyTorch counts them for the plain formulas.
 
 - attention: scores and weighted sum, 4 q d per token and token of context; two vectors a key-value head.
   Keys and values of an earlier layer that are read again are cached there.
 - latent attention (DeepSeek-V2 2024, section 2.1): keys are rebuilt with their rotary part, so a score
   costs 2 (nope + rope) and a weighted sum 2 v a head; the cache is one compressed vector and one rotary key
-  for all heads, on every device of a tensor-parallel group; a scorer of sparse attention keeps a key more.
+  for all heads, on every device of a tensor-parallel group; a scorer of sparse attention stores another key.
 - linear attention (Yang et al. 2024): a state of key x value elements a value head, read, corrected and
   written for every token (three products of that size, 6 FLOPs an element); the convolution's last inputs.
 - state space (Gu and Dao 2023; Dao and Gu 2024): a state of inner x state elements, decayed, added to and
@@ -22,7 +22,7 @@ from service.planning.models.layers import Attention, LatentAttention, LinearAtt
 
 
 class AttentionWork(NamedTuple):
-    """The attention of ``layers`` equal layers: what the projections' FLOPs do not contain."""
+    """Attention of ``layers`` equal layers, without the FLOPs of projections."""
 
     layers: int
     score_flops: float
@@ -37,25 +37,25 @@ class AttentionWork(NamedTuple):
     token_flops: float = 0.0
     """FLOPs per token whatever the context: updates of a state, convolutions."""
     whole_cache_elements: int = 0
-    """Elements per token that every device of a tensor-parallel group keeps."""
+    """Elements per token that every device of a tensor-parallel group stores."""
     state_elements: int = 0
     """Elements of recurrent state of one sequence of a model that decodes."""
     convolution_elements: int = 0
-    """Elements of the last inputs of a convolution that one sequence needs: its width less one."""
+    """Elements of the last inputs of a convolution that one sequence stores: its width less one."""
     convolution_channels: int = 0
-    """Elements of one input of that convolution."""
+    """Elements of one input of the convolution."""
     cross: bool = False
-    """Whether the keys and values are those of another sequence, the model's input."""
+    """True if the keys and values are those of another sequence, the model's input."""
     decode_score_flops: float = 0.0
-    """As ``score_flops`` where one token is generated from the cache itself; 0 if that is the same."""
+    """``score_flops`` where one token is generated from the cache itself; 0 if they are equal."""
     attended_tokens: float = float("inf")
-    """Most tokens of context that count for a token, where a scorer picks them."""
+    """Maximum tokens of context that count for a token, where a scorer picks them."""
     index_flops: float = 0.0
-    """FLOPs of that scorer, per token and token of context."""
+    """FLOPs of the scorer, per token and token of context."""
     index_elements: int = 0
-    """Of ``whole_cache_elements`` those that the scorer reads of every token of context."""
+    """Part of ``whole_cache_elements`` that the scorer reads of every token of context."""
     vectors: int = 2
-    """Vectors a token, layer and head that have a scale of their own in an integer cache."""
+    """Vectors per token, layer and head with separate scales in an integer cache."""
 
 
 _ELEMENT_FLOPS = 6.0
@@ -141,7 +141,7 @@ def _build_recurrent_work(
 
 
 def attention_work(blocks: tuple[LayerBlock, ...], *, generates: bool) -> tuple[AttentionWork, ...]:
-    """The attention-like layers of all blocks, equal layers together."""
+    """Returns the attention-like layers of all blocks, equal layers together."""
     work: dict[AttentionWork, AttentionWork] = {}
     for block in blocks:
         for layer in block.layers:

@@ -1,4 +1,4 @@
-"""What is live at once while an engine passes a batch through a layer, in elements per token."""
+"""Live intermediates while an engine passes a batch through a layer, in elements per token."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from service.planning.models.layers import (
 )
 
 STREAM_COPIES = 4
-"""Residual stream, its norm, the layer's input and its output."""
+"""Copies of the residual stream: itself, its norm, the layer's input and its output."""
 
 
 class LiveElements(NamedTuple):
@@ -22,11 +22,11 @@ class LiveElements(NamedTuple):
 
     split: float
     wide: float = 0.0
-    """Divided too, but not below ``least``."""
+    """Elements that are divided too, but not below ``least``."""
     least: float = 0.0
 
     def count_device_elements(self, tensor: int) -> float:
-        """On a device of a tensor-parallel group."""
+        """Returns the elements on a device of a tensor-parallel group."""
         return self.split / tensor + max(self.wide / tensor, self.least)
 
 
@@ -36,21 +36,21 @@ class IterationElements(NamedTuple):
     layers: tuple[LiveElements, ...] = ()
 
     def count_device_elements(self, tensor: int) -> float:
-        """Of the widest layer, on a device of a tensor-parallel group."""
+        """Returns the elements of the widest layer on a device of a tensor-parallel group."""
         return max((layer.count_device_elements(tensor) for layer in self.layers), default=0.0)
 
 
 def iteration_elements(layers: Iterable[ModelLayer]) -> IterationElements:
-    """The live intermediates of ``layers``, equal ones once."""
+    """Returns the live intermediates of ``layers``, equal ones once."""
     return IterationElements(tuple(dict.fromkeys(live_elements(layer) for layer in layers)))
 
 
 def live_elements(layer: ModelLayer) -> LiveElements:
-    """Largest live intermediates of a layer under inference.
+    """Returns the largest live intermediates of a layer under inference.
 
     A gated feed-forward holds gate and up and their product (3 f); experts hold the products of all tokens'
-    choices, x f, beside gate and up, x 2 f, or the outputs, x h, in the same room: outputs are as wide as the
-    model on every device. Attention holds its projections and output.
+    choices, x f, in addition to gate and up, x 2 f, or the outputs, x h, in the same memory: outputs are as
+    wide as the model on every device. Attention holds its projections and output.
     """
     if isinstance(layer, MixtureOfExperts):
         inner, chosen = layer.expert_inner_size, layer.experts_per_token

@@ -1,9 +1,9 @@
-"""The operators of a block by its layers' shapes, before any layout: what each multiplies and what it moves.
+"""Operators of a block by its layers' shapes, independent of the layout: products and moved elements.
 
-Worked out once for each block and choice of kernels; ``operators.shapes`` divides them over devices. Bytes of
-memory-bound operators are counted in elements that their kernels read and write per token: eager PyTorch runs
-one kernel an arithmetic step, fused kernels (Apex, Transformer Engine, Liger) and compiled graphs one a chain
-(Ivanov et al. 2021 count the same for BERT).
+They are derived once for each block and choice of kernels; ``operators.shapes`` divides them over devices.
+Bytes of memory-bound operators are counted in elements that their kernels read and write per token: eager
+PyTorch runs one kernel per arithmetic step, fused kernels (Apex, Transformer Engine, Liger) and compiled
+graphs one per chain (Ivanov et al. 2021 count the same for BERT).
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ from service.planning.models.profile.activations import CHUNK_TOKENS, TrainedMat
 
 
 class OperatorKind(StrEnum):
-    """What sets the time of an operator."""
+    """Property that sets the time of an operator."""
 
     GEMM = "gemm"
     GROUPED_GEMM = "grouped_gemm"
@@ -47,7 +47,7 @@ class OperatorKind(StrEnum):
 
 
 class OperatorFusion(StrEnum):
-    """How memory-bound operators become kernels: each its own, chains by hand, or chains by a compiler."""
+    """Fusion of memory-bound operators into kernels: none, chains by hand, or chains by a compiler."""
 
     EAGER = "eager"
     FUSED = "fused"
@@ -63,13 +63,13 @@ class FusedAttention(StrEnum):
 
 
 class KernelChoice(NamedTuple):
-    """Which kernels a block is run with. ``trained`` is None where all matrices are.
+    """Kernels that a block is run with. ``trained`` is None if all matrices are trained.
 
-    ``one_norm_kernel`` says that even unfused norms are one kernel, as PyTorch's layer norm is. ``serves``
-    says that no gradient follows: nothing is dropped out, and a batch norm has its statistics beforehand.
-    ``built`` is what an engine that was built for one model does beside a compiler: it joins matrices that
-    read the same, computes an activation where its matrix is written, and finds the places of the tokens of
-    experts in few kernels.
+    ``one_norm_kernel`` is true if even unfused norms are one kernel, as PyTorch's layer norm is. ``serves``
+    is true if no gradient follows: there is no dropout, and a batch norm has its statistics beforehand.
+    ``built`` marks an engine that was built for one model: in addition to the work of a compiler, it joins
+    matrices with the same input, computes an activation where its matrix is written, and locates the tokens
+    of experts in few kernels.
     """
 
     flash: bool = True
@@ -83,14 +83,14 @@ class KernelChoice(NamedTuple):
 
     @property
     def joins(self) -> bool:
-        """Whether matrices that read the same input are one."""
+        """True if matrices that read the same input are joined into one."""
         return self.fusion is OperatorFusion.FUSED or self.built
 
 
 class MatrixTemplate(NamedTuple):
     """A matrix that each token multiplies, ``copies`` of them at once and ``times`` one after the other.
 
-    ``rows_of`` says whose positions multiply it.
+    ``rows_of`` names the positions that multiply it.
     """
 
     name: str
@@ -112,7 +112,7 @@ class ExpertsTemplate(NamedTuple):
     depth: float
     columns: float
     inward: bool
-    """Whether tensor parallelism cuts the depth (the last matrix) rather than the columns."""
+    """True if tensor parallelism splits the depth (the last matrix) rather than the columns."""
     experts: float
     chosen: float
     trained: bool = True
@@ -149,13 +149,13 @@ class ScanTemplate(NamedTuple):
 
 
 class ConvolutionTemplate(NamedTuple):
-    """A convolution: at each position behind it, output channels times the depth of the kernel."""
+    """A convolution: output channels times the depth of the kernel, at each position that leaves it."""
 
     name: str
     input_channels: float
     output_channels: float
     depth: float
-    """Input channels of a group times the places of the kernel."""
+    """Input channels of a group times the positions of the kernel."""
     trained: bool = True
     times: float = 1.0
 
@@ -192,7 +192,7 @@ class MovedElements(NamedTuple):
     flops: float = 0.0
 
     def add_scaled(self, other: "MovedElements", times: float = 1.0) -> "MovedElements":
-        """The sum of both, the other taken ``times`` times."""
+        """Returns the sum of both, the other multiplied by ``times``."""
         return MovedElements(*[a + b * times for a, b in zip(self, other, strict=True)])
 
 
@@ -223,7 +223,7 @@ _NORM_FLOPS, _ACTIVATION_FLOPS, _SOFTMAX_FLOPS = 5.0, 8.0, 5.0
 def _compute_norm_traffic(
     size: float, kind: str, choice: KernelChoice
 ) -> tuple[MovedElements, MovedElements]:
-    """A norm over ``size`` elements: PyTorch has one kernel for all but an RMS norm written out."""
+    """Returns a norm over ``size`` elements: one kernel in PyTorch, except for an unfused RMS norm."""
     flops, fusion = _NORM_FLOPS * size, choice.fusion
     if kind == "rms" and fusion is OperatorFusion.EAGER and not choice.one_norm_kernel:
         return (
@@ -239,7 +239,7 @@ def _compute_norm_traffic(
 
 
 def _split_traffic(pair: tuple[MovedElements, MovedElements]) -> tuple[MovedElements, MovedElements]:
-    """The same over elements that tensor parallelism divides."""
+    """Returns the same traffic over elements that tensor parallelism divides."""
     first, second = (
         each._replace(split=each.whole, split_wide=each.whole_wide, whole=0.0, whole_wide=0.0)
         for each in pair
@@ -248,7 +248,7 @@ def _split_traffic(pair: tuple[MovedElements, MovedElements]) -> tuple[MovedElem
 
 
 def _build_residual(size: float, fusion: OperatorFusion) -> StreamedTemplate:
-    """The sum of a layer's output and its input; a compiler writes it with the norm behind it."""
+    """Builds the sum of a layer's output and its input; a compiler writes it with the norm after it."""
     moved = 2.0 if fusion is OperatorFusion.COMPILED else 3.0
     kernels = 0.0 if fusion is OperatorFusion.COMPILED else 1.0
     each = MovedElements(whole=moved * size, kernels=kernels, flops=size)
@@ -256,7 +256,10 @@ def _build_residual(size: float, fusion: OperatorFusion) -> StreamedTemplate:
 
 
 def _build_dropout(size: float, fusion: OperatorFusion) -> StreamedTemplate:
-    """Elements and a mask of one byte, half an element; fused into the residual where kernels are."""
+    """Builds dropout: elements and a mask of one byte, half an element.
+
+    Fused into the residual if possible.
+    """
     if fusion is OperatorFusion.EAGER:
         return StreamedTemplate(
             "dropout", MovedElements(whole=2.5 * size, kernels=1), MovedElements(whole=2.5 * size, kernels=1)
@@ -267,7 +270,7 @@ def _build_dropout(size: float, fusion: OperatorFusion) -> StreamedTemplate:
 
 
 def _build_activation(size: float, choice: KernelChoice, *, gated: bool) -> StreamedTemplate:
-    """The activation function, and the product with the gate."""
+    """Builds the activation function, and the product with the gate."""
     fusion = choice.fusion
     if choice.built and not gated:
         return StreamedTemplate("activation", MovedElements(), MovedElements())
@@ -286,7 +289,7 @@ def _build_activation(size: float, choice: KernelChoice, *, gated: bool) -> Stre
 
 
 def _build_rotary(size: float, fusion: OperatorFusion) -> StreamedTemplate:
-    """Rotation of queries and keys: read and written once, or in five kernels each."""
+    """Builds the rotation of queries and keys: read and written once, or in five kernels each."""
     moved, kernels = (10.0, 10.0) if fusion is OperatorFusion.EAGER else (2.0, 2.0)
     if fusion is OperatorFusion.COMPILED:
         kernels = 1.0
@@ -295,7 +298,7 @@ def _build_rotary(size: float, fusion: OperatorFusion) -> StreamedTemplate:
 
 
 def _build_low_rank(tensor: LayerTensor, choice: KernelChoice, copies: float) -> Iterator[MatrixTemplate]:
-    """The two matrices of low rank beside a frozen one (Hu et al. 2021)."""
+    """Yields the two low-rank matrices that adapt a frozen one (Hu et al. 2021)."""
     if choice.trained is None or tensor.name not in choice.trained.names:
         return
     inputs, outputs = tensor.shape[-2:]
@@ -308,7 +311,7 @@ def _build_low_rank(tensor: LayerTensor, choice: KernelChoice, copies: float) ->
 def _build_matrix(
     tensor: LayerTensor, choice: KernelChoice, *, least: float = 0.0, rows_of: str = "entering"
 ) -> MatrixTemplate:
-    """A matrix that every token multiplies; further leading axes are equal diagonal blocks."""
+    """Builds a matrix that every token multiplies; further leading axes are equal diagonal blocks."""
     copies, depth, columns = 1.0, *tensor.shape[-2:]
     for side in tensor.shape[:-2]:
         copies *= side
@@ -341,7 +344,7 @@ _JOINED = (
 
 
 def _join_matrices(matrices: Iterable[MatrixTemplate], choice: KernelChoice) -> Iterator[MatrixTemplate]:
-    """Matrices that read the same input as one, as frameworks with fused kernels store them."""
+    """Yields matrices with the same input as one, as frameworks with fused kernels store them."""
     rest = list(matrices)
     if not choice.joins:
         yield from rest
@@ -358,7 +361,7 @@ def _join_matrices(matrices: Iterable[MatrixTemplate], choice: KernelChoice) -> 
 
 
 def _build_bias_gradients(tensors: Iterable[LayerTensor]) -> Iterator[StreamedTemplate]:
-    """Sums of output gradients over all tokens, one for each bias."""
+    """Yields sums of output gradients over all tokens, one for each bias."""
     for tensor in tensors:
         if tensor.name.endswith("bias") and len(tensor.shape) == 1:
             split = tensor.split is not TensorSplit.NONE
@@ -370,7 +373,7 @@ def _build_bias_gradients(tensors: Iterable[LayerTensor]) -> Iterator[StreamedTe
 
 @singledispatch
 def layer_templates(layer: object, choice: KernelChoice) -> Iterator[OperatorTemplate]:
-    """The operators of one layer; matrices alone for kinds without a case of their own."""
+    """Yields the operators of one layer; matrices alone for kinds without a separate case."""
     tensors = list(layer.list_tensors())  # type: ignore[attr-defined]
     yield from _build_matrices(tensors, choice)
     if choice.trained is None:
@@ -427,7 +430,7 @@ def _(layer: LatentAttention, choice: KernelChoice) -> Iterator[OperatorTemplate
     yield StreamedTemplate("norm", *_compute_norm_traffic(ranks, "rms", choice))
     rotated = (layer.query_heads + 1) * layer.rotary_head_size
     yield _build_rotary(rotated, choice.fusion)
-    # The rotary key is written behind the rebuilt one of every head.
+    # The rotary key is written after the rebuilt one of every head.
     keys = layer.query_heads * (layer.plain_head_size + layer.rotary_head_size)
     joined = MovedElements(split=2.0 * keys, kernels=2)
     yield StreamedTemplate("key_assembly", joined, joined)
@@ -504,7 +507,7 @@ def _(layer: FeedForward, choice: KernelChoice) -> Iterator[OperatorTemplate]:
 
 
 _ROUTING_KERNELS = {OperatorFusion.EAGER: 12.0, OperatorFusion.COMPILED: 8.0, OperatorFusion.FUSED: 6.0}
-"""Softmax, choice of the largest, counts and order of the tokens of each expert."""
+"""Kernels of routing: softmax, choice of the largest, counts and order of the tokens of each expert."""
 
 
 @layer_templates.register
@@ -520,7 +523,7 @@ def _(layer: MixtureOfExperts, choice: KernelChoice) -> Iterator[OperatorTemplat
     kernels = 2.0 if choice.built else _ROUTING_KERNELS[choice.fusion]
     routing = MovedElements(whole_wide=4.0 * count, kernels=kernels, flops=_SOFTMAX_FLOPS * count)
     yield StreamedTemplate("routing", routing, routing._replace(kernels=kernels / 2.0))
-    # Each token's copies are written and read; answers come back weighted.
+    # Each token's copies are written and read; outputs come back weighted.
     sent = 1.0 if choice.built else 2.0
     copies = MovedElements(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=sent, flops=2.0 * chosen * width)
     yield StreamedTemplate("dispatch", copies, copies._replace(kernels=3.0), gathers=width)
@@ -533,7 +536,7 @@ def _(layer: MixtureOfExperts, choice: KernelChoice) -> Iterator[OperatorTemplat
 @layer_templates.register
 def _(layer: Normalization, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     if layer.norm == "batch" and choice.serves:
-        # A compiler folds shift and scale into the convolution in front and rectifies behind it.
+        # A compiler folds shift and scale into the convolution before it and applies the activation after it.
         if choice.fusion is not OperatorFusion.COMPILED:
             each = MovedElements(whole=2.0 * layer.size, kernels=1, flops=2.0 * layer.size)
             yield StreamedTemplate("norm", each, each)
@@ -541,12 +544,12 @@ def _(layer: Normalization, choice: KernelChoice) -> Iterator[OperatorTemplate]:
         return
     yield StreamedTemplate("norm", *_compute_norm_traffic(layer.size, layer.norm, choice))
     if layer.norm == "batch":
-        # Rectified in a kernel of its own, which no layer stands for.
+        # The activation runs in a separate kernel, which has no layer of its own.
         yield _unsplit_operator(_build_activation(layer.size, choice, gated=False))
 
 
 def _unsplit_operator(streamed: StreamedTemplate) -> StreamedTemplate:
-    """The same work of a layer that tensor parallelism does not divide."""
+    """Returns the same work for a layer that tensor parallelism does not divide."""
     return StreamedTemplate(
         streamed.name, _unsplit_traffic(streamed.forward), _unsplit_traffic(streamed.backward)
     )
@@ -565,7 +568,7 @@ def _(layer: Activation, choice: KernelChoice) -> Iterator[OperatorTemplate]:
 def _(layer: Resampling, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     del choice
     if layer.channels:
-        # A maximum reads what enters and writes less; backward what entered is written again.
+        # A maximum reads its input and writes less; backward, the input's size is written again.
         moved = MovedElements(whole=1.25 * layer.channels, kernels=1)
         yield StreamedTemplate("pooling", moved, moved)
 
@@ -588,7 +591,7 @@ def _(layer: Convolution, choice: KernelChoice) -> Iterator[OperatorTemplate]:
 def _(layer: Modulation, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     for matrix in _build_matrices(layer.list_tensors(), choice):
         yield matrix._replace(rows_of="sample")
-    # Of three vectors, two shift and scale behind a norm and one scales what is added to the stream.
+    # Of three vectors, two shift and scale after a norm and one scales the addition to the stream.
     kernels = 1.0 if choice.fusion is OperatorFusion.EAGER else 0.5
     moved = (4.0 if choice.fusion is OperatorFusion.EAGER else 2.0) * layer.hidden_size * layer.vectors / 3.0
     each = MovedElements(
@@ -616,7 +619,7 @@ def _(layer: LearnedVectors, choice: KernelChoice) -> Iterator[OperatorTemplate]
 
 
 def merge_templates(templates: Iterable[tuple[OperatorTemplate, float]]) -> tuple[OperatorTemplate, ...]:
-    """Equal operators as one that occurs more often; memory-bound ones of a name as one."""
+    """Merges equal operators into one that occurs more often, and memory-bound ones by name."""
     streamed: dict[tuple[str, float], StreamedTemplate] = {}
     others: dict[OperatorTemplate, OperatorTemplate] = {}
     for template, count in templates:
@@ -641,7 +644,7 @@ def merge_templates(templates: Iterable[tuple[OperatorTemplate, float]]) -> tupl
 
 
 def block_templates(block: LayerBlock, choice: KernelChoice) -> tuple[OperatorTemplate, ...]:
-    """The operators of one repetition of a block, equal ones together."""
+    """Returns the operators of one repetition of a block, equal ones together."""
     return merge_templates(
         (template, float(layer.count))
         for layer in block.layers
@@ -651,10 +654,10 @@ def block_templates(block: LayerBlock, choice: KernelChoice) -> tuple[OperatorTe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OperatorCatalog:
-    """The operators of every block of a model, for each choice of kernels that was asked for.
+    """Operators of every block of a model, for each requested choice of kernels.
 
-    ``loose`` is what stands outside the blocks, in front of the heads: norms and matrices. Of ``heads`` the
-    language model's is left out, which tensor parallelism divides and a loss follows.
+    ``loose`` are the norms and matrices outside the blocks, before the heads. ``heads`` are used without the
+    language model's, which tensor parallelism divides and a loss follows.
     """
 
     blocks: tuple[LayerBlock, ...] = ()
@@ -666,7 +669,10 @@ class OperatorCatalog:
     _loose: dict[KernelChoice, tuple[OperatorTemplate, ...]] = field(default_factory=dict, repr=False)
 
     def get_block_templates(self, choice: KernelChoice) -> tuple[tuple[OperatorTemplate, ...], ...]:
-        """Templates of one repetition of each block, in order; blocks of the same content share theirs."""
+        """Returns templates of one repetition of each block, in order.
+
+        Blocks of the same content share theirs.
+        """
         known = self._known.get(choice)
         if known is None:
             distinct = {block: block_templates(block, choice) for block in set(self.blocks)}
@@ -674,7 +680,7 @@ class OperatorCatalog:
         return known
 
     def get_outside_templates(self, choice: KernelChoice) -> tuple[OperatorTemplate, ...]:
-        """Templates of all that stands outside the blocks."""
+        """Returns templates of all layers outside the blocks."""
         known = self._loose.get(choice)
         if known is None:
             found = (

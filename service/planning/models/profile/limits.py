@@ -1,4 +1,4 @@
-"""How large a model may be: bounds far beyond any that is built, so that sums of it stay exact."""
+"""Bounds of the size of a model, far beyond any that is built, so that sums over it stay exact."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,30 +9,30 @@ from service.planning.models.architecture import Architecture, LayerBlock, Model
 from service.planning.models.layers import EmbeddingTable, SimpleLayer
 
 MOST_BLOCKS = 10_000
-"""Units of depth, each with its repetitions: far beyond the deepest models."""
+"""Maximum units of depth, each with its repetitions: far beyond the deepest models."""
 
 MOST_LAYERS = 1_000_000
-"""Layers inside and outside blocks, each with all its repetitions; also tables of a recommender."""
+"""Maximum layers inside and outside blocks, with all repetitions; also tables of a recommender."""
 
 MOST_WRITTEN = 10_000
-"""Layers as they are written, each once whatever its repetitions: some thirty times those of any model."""
+"""Maximum written layers, each once whatever its repetitions: some thirty times those of any model."""
 
 MOST_DIFFERENT = 1000
-"""Different ones among them, tables of a recommender aside: some fifteen times those of any model."""
+"""Maximum different layers, tables of a recommender aside: some fifteen times those of any model."""
 
 MOST_PARAMETERS = 2**53
-"""Counts above it are not exact as a JSON number."""
+"""Maximum parameters; larger counts are not exact as a JSON number."""
 
 
 def layer_count(layer: ModelLayer) -> int:
-    """How many layers this is with all its repetitions."""
+    """Returns the number of layers with all repetitions."""
     if isinstance(layer, LayerBlock):
         return layer.count * sum(inner.count for inner in layer.layers)
     return layer.count
 
 
 def check_written(architecture: Architecture) -> None:
-    """Refuse more layers than are worked out one by one."""
+    """Refuses more layers than are evaluated one by one."""
     written = [layer.layers if isinstance(layer, LayerBlock) else (layer,) for layer in architecture.layers]
     _check_total([len(layers) for layers in written], MOST_WRITTEN, "layers, repetitions aside", member="")
     seen: set[SimpleLayer] = set()
@@ -46,12 +46,12 @@ def check_written(architecture: Architecture) -> None:
 
 
 def check_depth(depths: list[int]) -> None:
-    """Refuse more than ``MOST_BLOCKS`` units of depth; ``depths`` has those of each layer."""
+    """Refuses more than ``MOST_BLOCKS`` units of depth; ``depths`` has those of each layer."""
     _check_total(depths, MOST_BLOCKS, "blocks", code="TOO_MANY_BLOCKS")
 
 
 def check_layers(architecture: Architecture) -> None:
-    """Refuse more than ``MOST_LAYERS`` layers."""
+    """Refuses more than ``MOST_LAYERS`` layers."""
     counts = [layer_count(layer) for layer in architecture.layers]
     _check_total(counts, MOST_LAYERS, "layers with their repetitions")
 
@@ -59,14 +59,14 @@ def check_layers(architecture: Architecture) -> None:
 def _check_total(
     counts: list[int], most: int, what: str, *, code: str = "TOO_MANY_LAYERS", member: str = "/count"
 ) -> None:
-    """Refuse counts of layers that sum to more than ``most``, with a pointer to where they pass it."""
+    """Refuses counts that sum to more than ``most``, with a pointer to the layer that exceeds it."""
     if sum(counts) > most:
         place = next(place for place, total in enumerate(accumulate(counts)) if total > most)
         raise PlanningError(code, f"/layers/{place}{member}", f"more than {most} {what}")
 
 
 def check_parameters(architecture: Architecture, parameter_count: int) -> None:
-    """Refuse more than ``MOST_PARAMETERS``, with a pointer to the member by which there are too many."""
+    """Refuses more than ``MOST_PARAMETERS``, with a pointer to the member that exceeds them."""
     if parameter_count <= MOST_PARAMETERS:
         return
     pointers, sizes = zip(*_list_sizes(architecture), strict=True)

@@ -1,6 +1,6 @@
-"""What an architecture costs per token: the coefficients that every estimate multiplies.
+"""Coefficients of an architecture per token, which every estimate multiplies.
 
-Derived once per architecture by :func:`build_profile`; a catalog model keeps its profile.
+They are derived once per architecture by :func:`build_profile`; a catalog model keeps its profile.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ from service.planning.models.profile.weights import WeightInventory, weight_inve
 
 
 class BlockProfile(NamedTuple):
-    """One block, taken once; the model has ``repeats`` of it in a row."""
+    """One block, counted once; the model has ``repeats`` of it in a row."""
 
     repeats: int
     split_parameters: int
@@ -50,14 +50,14 @@ class BlockProfile(NamedTuple):
     expert_parameters: int
     activations: ActivationTerms
     width_elements: float
-    """Elements per token of the block's input, which recomputation keeps."""
+    """Elements per token of the block's input, which recomputation saves."""
     selected: ActivationTerms
-    """What selective recomputation by operator keeps."""
+    """Tensors that selective recomputation by operator saves."""
     block: LayerBlock
     start: int
-    """How many single blocks stand before it."""
+    """Number of single blocks before it."""
     positions: BlockPositions | None = None
-    """Over which the coefficients are summed; None where they are per token."""
+    """Positions that the coefficients are summed over; None where they are per token."""
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -85,30 +85,32 @@ class ModelProfile(NamedTuple):
     activations: ActivationTerms
     """Sum over all blocks."""
     activation_prefixes: RunningSums
-    """Running sums over single blocks: the activation terms, those that selective recomputation keeps, and
-    the width of the input."""
+    """Running sums over single blocks: the activation terms, those that selective recomputation saves, and
+
+    the width of the input.
+    """
     deepest: BlockProfile | None
     """The block with the largest activations."""
     block_sizes: tuple[tuple[int, int, int], ...]
-    """Split, whole and expert parameters of a block, different ones once."""
+    """Distinct triples of split, whole and expert parameters of a block."""
     width_elements: float
     """Sum over all blocks of the elements per token of their input."""
     embedding: StageParameters
     head: StageParameters
-    """Parameters of the heads, without tied tensors, and of what stands outside blocks."""
+    """Parameters of the heads, without tied tensors, and of the layers outside blocks."""
     table_tensors: tuple[LayerTensor, ...]
     head_tensors: tuple[tuple[LayerTensor, int], ...]
-    """Each with how often it occurs."""
+    """Tensors of the heads and of the layers outside blocks, each with its number of occurrences."""
     tied_tensors: tuple[LayerTensor, ...]
     tied_parameters: int
     vocabulary_size: int
     head_saved_elements: float
-    """Elements per token that the backward pass needs behind the last block: inputs of norm and head."""
+    """Elements per token that the backward pass needs after the last block: inputs of norm and head."""
     embedding_mask_bytes: float
     matmul_flops_per_token: float
     """Forward FLOPs per token of all matrix multiplications with weights: 2 per active weight."""
     head_flops_per_token: float
-    """The part of them in the language-model head."""
+    """Part of ``matmul_flops_per_token`` in the language-model head."""
     attention: tuple[AttentionWork, ...]
     quantisable_parameters: int
     """Weights of matrices inside blocks, which quantised checkpoints store narrow."""
@@ -119,37 +121,40 @@ class ModelProfile(NamedTuple):
     widest_elements: int
     """Largest width of a block's input."""
     generates: bool
-    """Whether the model decodes token by token, keeping keys and values.
+    """True if the model decodes token by token and stores keys and values.
 
-    Causal attention does, unless the only heads are such as give no token.
+    Causal attention does, unless no head yields tokens.
     """
     inner_elements: float
     """Largest live intermediate per token of any layer, divided by tensor parallelism."""
     unmodelled_kinds: frozenset[str]
     """Kinds of layers whose work and caches are not known."""
     unserved_kinds: frozenset[str]
-    """Those of them that a decoder of tokens meets: what it is served with is not known."""
+    """Unmodelled kinds that a decoder of tokens needs, so that the model cannot be served."""
     weights: WeightInventory
     operators: OperatorCatalog
-    """What the blocks multiply and move, in their order."""
+    """Matrix products and memory traffic of the blocks, in their order."""
     iteration_elements: IterationElements = IterationElements()
     """Largest intermediates per token under inference."""
     expert_blocks: int = 0
     """Blocks with routed experts."""
     encodes: bool = False
-    """Whether an encoder reads the input and a decoder only its own output, by cross-attention."""
+    """True if an encoder reads the input and a decoder only its own output, by cross-attention."""
     shapes_known: bool = True
     """False for a model of which only the number of parameters is known."""
     sampled: Architecture | None = None
-    """What memory is asked of by the sample (``sampled``); None where coefficients per token say it all."""
+    """Architecture of a model whose memory is estimated by the sample.
+
+    None if per-token coefficients suffice.
+    """
     sample: SampleShape | None = None
-    """Of a profile whose one token is one sample: which."""
+    """Sample that one token of the profile stands for; None if a token is a token."""
     passed: Architecture | None = None
-    """What is served by forward passes over whole requests; None of a model that decodes."""
+    """Architecture of a model served by forward passes over whole requests; None for a model that decodes."""
 
 
 def get_block_width(block: LayerBlock) -> int:
-    """Elements per position of the input of a block."""
+    """Returns the elements per position of the input of a block."""
     layer = block.layers[0]
     for name in ("hidden_size", "size", "input_size", "input_channels"):
         width = getattr(layer, name, None)
@@ -159,7 +164,7 @@ def get_block_width(block: LayerBlock) -> int:
 
 
 def count_sizes(counted: Iterable[tuple[LayerTensor, int]]) -> tuple[int, int, int]:
-    """Elements of tensors that tensor parallelism splits, of those it does not, and of experts."""
+    """Returns the elements of tensors that tensor parallelism splits, of the whole ones, and of experts."""
     split = whole = expert = 0
     for tensor, count in counted:
         if tensor.split is TensorSplit.EXPERT:
@@ -185,13 +190,13 @@ def _build_block_profile(block: LayerBlock) -> BlockProfile:
 
 
 def activation_sums(profiles: Iterable[BlockProfile]) -> RunningSums:
-    """Running sums over single blocks: activation terms, those that selective recomputation keeps, widths."""
+    """Returns running sums over single blocks: activation terms, selectively saved ones, and widths."""
     rows = (((*b.activations, *b.selected, b.width_elements), b.repeats) for b in profiles)
     return running_sums(rows, 2 * len(ActivationTerms._fields) + 1)
 
 
 def _build_block_profiles(blocks: tuple[LayerBlock, ...], starts: Iterable[int]) -> tuple[BlockProfile, ...]:
-    """One profile a block in order; blocks of the same content are worked out once."""
+    """Builds one profile per block in order; blocks of the same content are evaluated once."""
     known = {replace(block, count=1): _build_block_profile(block) for block in _merge_equal_blocks(blocks)}
     return tuple(
         known[replace(block, count=1)]._replace(repeats=block.count, block=block, start=start)
@@ -200,7 +205,7 @@ def _build_block_profiles(blocks: tuple[LayerBlock, ...], starts: Iterable[int])
 
 
 def _merge_equal_blocks(blocks: tuple[LayerBlock, ...]) -> tuple[LayerBlock, ...]:
-    """Blocks of the same content as one: a hybrid of a hundred layers has three or four of them."""
+    """Merges blocks of the same content: a hybrid of a hundred layers has three or four of them."""
     counts: Counter[LayerBlock] = Counter()
     for block in blocks:
         counts[replace(block, count=1)] += block.count
@@ -208,7 +213,7 @@ def _merge_equal_blocks(blocks: tuple[LayerBlock, ...]) -> tuple[LayerBlock, ...
 
 
 def is_loose(layer: ModelLayer) -> bool:
-    """Whether this is no unit of depth: what stands outside blocks and is a matrix or less."""
+    """Returns true if a layer is no unit of depth: a single matrix or less, outside blocks."""
     if isinstance(layer, LayerBlock):
         return not layer.unit
     return isinstance(layer, Linear) or not any(tensor.multiplied for tensor in layer.list_tensors())
@@ -216,33 +221,33 @@ def is_loose(layer: ModelLayer) -> bool:
 
 @dataclass(frozen=True)
 class _ModelParts:
-    """An architecture taken apart: its units of depth, and what stands beside them."""
+    """An architecture split into its units of depth and the layers outside them."""
 
     architecture: Architecture
     in_order: tuple[LayerBlock, ...]
-    """The units of depth, one after the other."""
+    """Units of depth, in order."""
     loose_in_order: tuple[LayerBlock, ...]
-    """What stands beside them."""
+    """Layers outside the units of depth, in order."""
     blocks: tuple[LayerBlock, ...]
     """All blocks, equal ones together."""
     deep: tuple[LayerBlock, ...]
-    """Those that are units of depth."""
+    """Blocks that are units of depth."""
     loose: tuple[LayerBlock, ...]
-    """Those that are none."""
+    """Blocks that are no units of depth."""
 
     @cached_property
     def experts(self) -> list[MixtureOfExperts]:
-        """One of each of their layers with experts."""
+        """One of each of the layers with experts."""
         return [layer for layer in self.layers if isinstance(layer, MixtureOfExperts)]
 
     @cached_property
     def layers(self) -> list[ModelLayer]:
-        """One of each of their layers."""
+        """One of each of the layers."""
         return [layer for block in self.blocks for layer in block.layers]
 
     @cached_property
     def tensors(self) -> list[tuple[LayerTensor, int]]:
-        """Tensors inside blocks, each with how often it occurs."""
+        """Tensors inside blocks, each with its number of occurrences."""
         return [(tensor, n * block.count) for block in self.blocks for tensor, n in block.list_tensors()]
 
     @cached_property
@@ -253,7 +258,7 @@ class _ModelParts:
 
     @cached_property
     def head_tensors(self) -> list[tuple[LayerTensor, bool]]:
-        """Tensors of the heads, each with whether it is tied to the embeddings."""
+        """Tensors of the heads, each with a flag that is true if it is tied to the embeddings."""
         return [
             (tensor, head.kind in self.architecture.tied and tensor.name == "weight")
             for head in self.architecture.heads
@@ -262,7 +267,7 @@ class _ModelParts:
 
     @cached_property
     def tied_tensors(self) -> tuple[LayerTensor, ...]:
-        """Tensors of the heads that are those of the embeddings."""
+        """Tensors that the heads share with the embeddings."""
         return tuple(tensor for tensor, tied in self.head_tensors if tied)
 
     @cached_property
@@ -272,18 +277,18 @@ class _ModelParts:
 
     @cached_property
     def tail_tensors(self) -> tuple[tuple[LayerTensor, int], ...]:
-        """What stands with the heads, each with how often it occurs."""
+        """Tensors of the heads and of the layers outside blocks, each with its number of occurrences."""
         loose = [(tensor, n * block.count) for block in self.loose for tensor, n in block.list_tensors()]
         return (*loose, *((tensor, 1) for tensor in self.own_tensors))
 
     @cached_property
     def language_heads(self) -> list[ModelHead]:
-        """Heads that give tokens."""
+        """Heads that yield tokens."""
         return [head for head in self.architecture.heads if head.kind == "language_model"]
 
 
 def _split_architecture(architecture: Architecture) -> _ModelParts:
-    """The parts of an architecture; refuses one that is too deep."""
+    """Splits an architecture into its parts; refuses one that is too deep."""
     blocks = tuple(architecture.list_blocks())
     placed = tuple(zip(architecture.layers, blocks, strict=True))
     check_depth([0 if is_loose(layer) else block.count for layer, block in placed])
@@ -300,7 +305,7 @@ def _split_architecture(architecture: Architecture) -> _ModelParts:
 
 
 def _count_fixed_parameters(parts: _ModelParts) -> int:
-    """Parameters of embeddings and heads, a tied tensor once."""
+    """Returns the parameters of embeddings and heads, a tied tensor once."""
     return sum(tensor.size for tensor in (*parts.table_tensors, *parts.own_tensors))
 
 
@@ -332,25 +337,25 @@ def _compute_embedding_mask_bytes(architecture: Architecture) -> float:
 
 
 def _reset_counts(blocks: Iterable[LayerBlock]) -> tuple[LayerBlock, ...]:
-    """Each of them once."""
+    """Returns each block with a count of one."""
     return tuple(replace(block, count=1) for block in blocks)
 
 
 def _count_matmul_flops(parts: _ModelParts) -> float:
-    """Forward FLOPs per token of all matrix multiplications with weights."""
+    """Returns the forward FLOPs per token of all matrix multiplications with weights."""
     heads = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in parts.head_tensors)
     return heads + sum(2.0 * tensor.elements * tensor.multiplied * n for tensor, n in parts.tensors)
 
 
 def _count_head_saved_elements(parts: _ModelParts) -> float:
-    """Elements per token that the backward pass needs behind the last block."""
+    """Returns the elements per token that the backward pass needs after the last block."""
     heads = parts.language_heads
     own = heads[0].input_size if heads else 0
     return own + sum(block_activations(block).whole_elements * block.count for block in parts.loose)
 
 
 def _sum_activations(profiles: Iterable[BlockProfile]) -> ActivationTerms:
-    """Those of all blocks together."""
+    """Returns the activation terms of all blocks together."""
     activations = ActivationTerms()
     for profile in profiles:
         activations = activations.add_scaled(profile.activations, profile.repeats)
@@ -362,7 +367,10 @@ def _count_activation_elements(block: BlockProfile) -> float:
 
 
 def _build_attention_work(parts: _ModelParts) -> tuple[AttentionWork, ...]:
-    """The attention of all blocks; cross-attention alone decodes nothing: its text is read anew."""
+    """Returns the attention of all blocks.
+
+    Cross-attention alone does not decode, as its text is read anew.
+    """
     generates = bool(parts.language_heads) or not parts.architecture.heads
     attention = attention_work(parts.blocks, generates=generates)
     if any(work.caches and not work.cross for work in attention):
@@ -385,11 +393,11 @@ def _count_expert_blocks(parts: _ModelParts) -> int:
 
 
 def build_profile(architecture: Architecture) -> ModelProfile:
-    """The coefficients of ``architecture``.
+    """Derives the coefficients of ``architecture``.
 
-    Parameters are counted as PyTorch counts those of the model's class: a tied tensor once, buffers
-    not at all. FLOPs are two per multiplication and addition. Norms and matrices outside blocks are no
-    unit of depth: they stand with the head. Raises :class:`PlanningError` above ``MOST_BLOCKS`` blocks,
+    Parameters are counted as PyTorch counts those of the model's class: a tied tensor once, buffers not at
+    all. FLOPs are two per multiplication and addition. Norms and matrices outside blocks are no unit of
+    depth: they count with the head. Raises :class:`PlanningError` above ``MOST_BLOCKS`` blocks,
     ``MOST_LAYERS`` layers or ``MOST_PARAMETERS`` parameters.
     """
     check_written(architecture)
@@ -446,7 +454,7 @@ def build_profile(architecture: Architecture) -> ModelProfile:
 
 
 def _is_sample_based(architecture: Architecture, blocks: tuple[LayerBlock, ...]) -> bool:
-    """Whether blocks run over other positions than tokens, or keep what no count per token says."""
+    """Returns true if blocks run over other positions than tokens, or save more than a per-token count."""
     layers = [layer for block in blocks for layer in block.layers]
     return (
         any(item.kind not in MODELLED_INPUTS for item in architecture.inputs)
@@ -456,9 +464,9 @@ def _is_sample_based(architecture: Architecture, blocks: tuple[LayerBlock, ...])
 
 
 def _list_unserved_kinds(architecture: Architecture, blocks: tuple[LayerBlock, ...]) -> frozenset[str]:
-    """What stands in the way of serving the model's tokens: kinds of layers and of inputs.
+    """Returns the kinds of layers and inputs that prevent serving the model's tokens.
 
-    A tower beside the decoder, such as that of images, keeps nothing; its weights are known.
+    A tower beside the decoder, such as that of images, stores no cache; its weights are known.
     """
     kinds = {item.name: item.kind for item in architecture.inputs}
     first = architecture.inputs[0].name if architecture.inputs else ""
@@ -515,7 +523,10 @@ _SHAPELESS = ModelProfile(
 
 
 def build_profile_from_count(parameter_count: int) -> ModelProfile:
-    """A model of which only the number of parameters is known: all dense, no attention, no shapes."""
+    """Builds the profile of a model of which only the number of parameters is known.
+
+    Dense, without shapes.
+    """
     return _SHAPELESS._replace(
         parameter_count=parameter_count,
         active_parameter_count=parameter_count,

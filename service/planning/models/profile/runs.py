@@ -1,4 +1,4 @@
-"""Sums over rows that stand in runs: equal blocks are one row and a number, whatever that number is."""
+"""Sums over runs of equal rows: equal blocks are one row and a count, whatever the count is."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -14,25 +14,25 @@ SumRow = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class RunningSums:
-    """Sums of the first rows of a table, of none of them to all.
+    """Sums of the first rows of a table, from none of them to all.
 
     ``sums[n]`` is the row of sums of the first ``n`` rows, ``sums[-1]`` that of all; an array of such numbers
     gives the columns of those rows.
     """
 
     starts: tuple[int, ...]
-    """How many rows stand before each run, and before the end."""
+    """Number of rows before each run, and before the end."""
     before: tuple[SumRow, ...]
-    """Their sums."""
+    """Sums of the rows before each run."""
     rows: tuple[SumRow, ...]
-    """The row that each run repeats, and one of nothing behind the last."""
+    """The row that each run repeats, and a row of zeros after the last."""
 
     @overload
     def __getitem__(self, count: int) -> SumRow: ...
     @overload
     def __getitem__(self, count: NDArray[np.int64]) -> NDArray[np.float64]: ...
     def __getitem__(self, count: int | NDArray[np.int64]) -> SumRow | NDArray[np.float64]:
-        """The sums of the first ``count`` rows."""
+        """Returns the sums of the first ``count`` rows."""
         if isinstance(count, np.ndarray):
             runs = np.searchsorted(self.starts, count, side="right") - 1
             further = count - np.asarray(self.starts)[runs]
@@ -48,7 +48,7 @@ class RunningSums:
 
 
 def running_sums(runs: Iterable[tuple[SumRow, int]], width: int) -> RunningSums:
-    """The running sums of rows of ``width`` numbers, each repeated so many times."""
+    """Builds the running sums of rows of ``width`` numbers, each with its number of repetitions."""
     counted = [(row, count) for row, count in runs if count]
     nothing = (0.0,) * width
 

@@ -1,9 +1,9 @@
-"""What a whole sample costs in memory: the coefficients of a profile over positions that differ by block.
+"""Memory of a whole sample: coefficients of a profile over positions that differ by block.
 
 A decoder's blocks all run over the tokens of a sequence, so its coefficients are per token. Blocks of a
-vision tower, a U-Net or an encoder-decoder each run over positions of their own (``positions``), so theirs
-are summed over one sample: :func:`training_profile` gives a profile whose one "token" is one sample, to be
-asked with a sequence length of 1; :func:`forward_pass` says what inference over one holds at a time. Checked
+vision tower, a U-Net or an encoder-decoder each run over their own positions (``positions``), so theirs are
+summed over one sample: :func:`training_profile` gives a profile whose one "token" is one sample, to be used
+with a sequence length of 1; :func:`forward_pass` gives the memory of inference over one sample. Checked
 against PyTorch by ``tests/oracles/tower_memory.py``.
 """
 
@@ -48,7 +48,7 @@ from service.planning.models.profile.saved import NO_TERMS, sampled_terms, scale
 def _count_passing_elements(  # noqa: PLR0911 - one kind a case
     layer: SimpleLayer, places: LayerPositions
 ) -> tuple[float, float]:
-    """Elements that enter and leave one instance of a layer."""
+    """Returns the elements that enter and leave one instance of a layer."""
     entering, leaving, _ = places
     match layer:
         case Convolution():
@@ -70,11 +70,11 @@ def _count_passing_elements(  # noqa: PLR0911 - one kind a case
 
 
 WRITTEN_OUT = {"quick_gelu": 1, "gelu_new": 2}
-"""Tensors beside input and result that a function of several operators holds in a forward pass."""
+"""Tensors that a function of several operators holds in a forward pass, beside input and result."""
 
 
 class _SampledBlock(NamedTuple):
-    """One repetition of a block over one sample."""
+    """Terms of one repetition of a block over one sample."""
 
     terms: ActivationTerms
     selected: ActivationTerms
@@ -83,18 +83,21 @@ class _SampledBlock(NamedTuple):
     """Largest input or output of a layer."""
     inner: float
     live: float
-    """Most that a forward pass alone holds."""
+    """Maximum elements that a forward pass alone holds."""
 
 
 def _count_live_elements(layer: SimpleLayer, places: LayerPositions, stream: float) -> float:
-    """What a forward pass holds while it is in a layer: the stream beside it, what enters and leaves."""
+    """Returns the elements that a forward pass holds within a layer.
+
+    The stream, the inputs and the outputs.
+    """
     enters, leaves = _count_passing_elements(layer, places)
     inside = live_elements(layer).count_device_elements(1) * places.entering
     if isinstance(layer, Attention) and layer.score_bias:
         seen = min(places.context, layer.window_tokens or places.context)
         inside += 2.0 * layer.query_heads * places.entering * seen
     if isinstance(layer, FeedForward):
-        # A function written out in several operators holds some of its own.
+        # A function written as several operators holds intermediates.
         inside += layer.inner_size * WRITTEN_OUT.get(layer.activation, 0) * places.entering
     if inside:
         return STREAM_COPIES * max(stream, enters) + inside
@@ -114,7 +117,7 @@ def _build_sampled_block(block: LayerBlock, positions: BlockPositions) -> _Sampl
         passing = max(passing, *_count_passing_elements(layer, places))
         inner = max(inner, inner_elements(layer) * places.entering)
         if isinstance(layer, Convolution) and layer.shortcut:
-            # What the other layers gave waits beside the shortcut and what it takes.
+            # The output of the other layers is held beside the shortcut and its input.
             beside = width + layer.output_channels * places.leaving
         live = max(live, _count_live_elements(layer, places, beside))
     times = positions.instances
@@ -128,7 +131,7 @@ def _build_sampled_block(block: LayerBlock, positions: BlockPositions) -> _Sampl
 def _select_saved_terms(
     layer: SimpleLayer, places: LayerPositions, terms: ActivationTerms
 ) -> ActivationTerms:
-    """What selective recomputation by operator keeps: inputs of convolutions and the like by halves."""
+    """Returns the terms that selective recomputation saves; half of those of convolutions and the like."""
     match layer:
         case Attention() | FeedForward() | Normalization():
             return scale_to_positions(selected_terms(layer, activation_terms(layer)), places.entering)
@@ -141,9 +144,9 @@ def _select_saved_terms(
 def _count_output_elements(
     architecture: Architecture, found: Sequence[BlockPositions]
 ) -> tuple[float, float]:
-    """Elements that the heads give for one sample, and those that enter them.
+    """Returns the elements that the heads give for one sample, and those that enter them.
 
-    Without a head, what the last block gives: a noise or a picture that is compared with another.
+    Without a head, the output of the last block counts: a noise or a picture that is compared with another.
     """
     kinds = {item.name: item.kind for item in architecture.inputs}
     first = architecture.inputs[0].name
@@ -164,10 +167,10 @@ def _count_output_elements(
 
 
 def _count_skip_elements(architecture: Architecture, found: Sequence[BlockPositions]) -> list[float]:
-    """Elements of earlier blocks that wait beside each block for a later one to take them in.
+    """Returns the elements of earlier blocks that are held beside each block until a later block reads them.
 
-    A block that takes in more channels than the one before it gave has the others from a block on the same
-    grid on the way down.
+    A block that reads more channels than the block before it outputs takes the others from a block on the
+    same grid on the way down.
     """
     width: dict[tuple[str, ...], float] = {}
     taken: list[tuple[int, int, float]] = []
@@ -194,7 +197,7 @@ def _count_skip_elements(architecture: Architecture, found: Sequence[BlockPositi
 
 
 def _count_output_channels(block: LayerBlock) -> float:
-    """Channels that a block gives, where its layers say."""
+    """Returns the output channels of a block, or 0 where its layers do not define them."""
     for layer in reversed(block.layers):
         match layer:
             case Convolution(shortcut=False):
@@ -233,7 +236,7 @@ def _profile_sample(architecture: Architecture, sample: SampleShape) -> _Sampled
 
 
 def _compute_cross_terms(block: LayerBlock, positions: BlockPositions) -> ActivationTerms:
-    """The tensors that a block's cross-attention reads."""
+    """Returns the tensors that a block's cross-attention reads."""
     size = sum(
         (layer.cross_size or 0) * places.context * positions.instances
         for layer, places in zip(block.layers, positions.layers, strict=True)
@@ -245,10 +248,10 @@ def _compute_cross_terms(block: LayerBlock, positions: BlockPositions) -> Activa
 def _build_runs(
     profile: ModelProfile, architecture: Architecture, whole: _SampledModel
 ) -> list[BlockProfile]:
-    """One profile for each run of equal blocks in order.
+    """Builds one profile for each run of equal blocks, in order.
 
-    What stands between blocks (stems, projectors, resamplings) is kept beside the block before it, or the
-    first, whatever is recomputed: that block is a run of its own.
+    Layers between blocks (stems, projectors, resamplings) are saved with the block before them, or with the
+    first, whatever is recomputed: that block is a separate run.
     """
     deep = iter(profile.blocks)
     runs: list[BlockProfile] = []
@@ -280,7 +283,7 @@ def _build_runs(
 
 
 def _split_run(run: BlockProfile, count: int) -> tuple[BlockProfile, BlockProfile]:
-    """The first blocks of a run, and the others."""
+    """Returns the first blocks of a run, and the rest."""
     return run._replace(repeats=count), run._replace(repeats=run.repeats - count, start=run.start + count)
 
 
@@ -293,13 +296,13 @@ def _add_terms(block: BlockProfile, terms: ActivationTerms) -> BlockProfile:
 
 
 def training_profile(profile: ModelProfile, architecture: Architecture, sample: SampleShape) -> ModelProfile:
-    """``profile`` with the activations of one sample in place of those of one token.
+    """Returns ``profile`` with the activations of one sample in place of those of one token.
 
     Raises :class:`PlanningError` as :func:`block_positions` does.
     """
     whole = _profile_sample(architecture, sample)
     runs = _build_runs(profile, architecture, whole)
-    # The first repetition has what stands in front of the model, the last what stands behind it.
+    # The first repetition includes the layers before the model, the last those after it.
     starts = [run.start for run in runs]
     blocks = [
         runs[bisect_right(starts, known.start + known.repeats // 2) - 1]._replace(
@@ -332,7 +335,7 @@ def training_profile(profile: ModelProfile, architecture: Architecture, sample: 
 
 
 def _count_table_tokens(architecture: Architecture, whole: _SampledModel) -> int:
-    """Positions of the inputs that the token table is looked up for."""
+    """Returns the positions of the inputs that are looked up in the token table."""
     kinds = {item.name: item.kind for item in architecture.inputs}
     first = architecture.inputs[0].name
     found: dict[tuple[str, ...], int] = {}
@@ -347,15 +350,15 @@ class ForwardPass(NamedTuple):
     """A forward pass over one request, without gradients."""
 
     elements: float
-    """Most that is held at a time; of a model that decodes, by what stands in front of its decoder."""
+    """Maximum elements held at a time; for a model that decodes, by the blocks before its decoder."""
     positions: int
-    """Of pictures and the like in the decoder's sequence."""
+    """Positions of pictures and the like in the decoder's sequence."""
     read: int | None
-    """What the decoder's cross-attention reads, if that is no text."""
+    """Positions that the decoder's cross-attention reads, if they are no text."""
 
 
 def forward_pass(architecture: Architecture, sample: SampleShape, *, decodes: bool) -> ForwardPass:
-    """What a forward pass over ``sample`` holds, and what of it a decoder's sequence and cache hold.
+    """Returns the elements that a forward pass over ``sample`` holds, and the positions in a decoder's cache.
 
     Raises :class:`PlanningError` as :func:`block_positions` does.
     """
@@ -388,7 +391,7 @@ class EmbeddingTables(NamedTuple):
 
 @lru_cache(maxsize=64)
 def embedding_tables(architecture: Architecture) -> EmbeddingTables:
-    """Tables whose rows are looked up: devices hold some of them each and send what was summed."""
+    """Returns the embedding tables that are looked up; they are distributed over devices."""
     parameters = pooled = 0
     for block in architecture.list_blocks():
         for layer in block.layers:

@@ -1,7 +1,7 @@
-"""What the backward pass of a layer needs of one instance of its block, over the block's own positions.
+"""Saved tensors of a layer for one instance of its block, over the block's own positions.
 
-Elements are counted where PyTorch's autograd saves them, as in ``activations``; what convolutions, pooling,
-lookups and adaptive norms keep is said at :func:`sampled_terms`. Checked against PyTorch by
+Elements are counted where PyTorch's autograd saves them, as in ``activations``; :func:`sampled_terms` covers
+convolutions, pooling, lookups and adaptive norms. Checked against PyTorch by
 ``tests/oracles/tower_memory.py``.
 """
 
@@ -21,13 +21,13 @@ from service.planning.models.positions import BlockPositions, LayerPositions
 from service.planning.models.profile.activations import ActivationTerms, TrainedMatrices, activation_terms
 
 INDEX_BYTES = 8.0
-"""An index into a table or into the cells that a maximum was taken of (64 bit)."""
+"""Bytes of an index into a table, or into the cells that a maximum was taken of (64 bit)."""
 
 NO_TERMS = ActivationTerms()
 
 
 def scale_to_positions(terms: ActivationTerms, positions: float, seen: float = 0.0) -> ActivationTerms:
-    """Terms per position taken at each position, scores at each pair of positions."""
+    """Scales terms per position to all positions, and scores to all pairs of positions."""
     pairs = positions * seen
     scaled = ActivationTerms(*[term * positions for term in terms])
     return scaled._replace(score_elements=terms.score_elements * pairs, score_bytes=terms.score_bytes * pairs)
@@ -36,7 +36,7 @@ def scale_to_positions(terms: ActivationTerms, positions: float, seen: float = 0
 def _compute_attention_terms(
     layer: Attention, places: LayerPositions, trained: TrainedMatrices | None
 ) -> ActivationTerms:
-    """Queries and results of each position, keys and values of each position that is read."""
+    """Returns queries and results of each position, and keys and values of each position that is read."""
     entering, _, context = places
     terms = activation_terms(layer, trained)
     seen = min(context, layer.window_tokens or context)
@@ -50,7 +50,7 @@ def _compute_attention_terms(
         source = (layer.cross_size or 0) * _count_saved_inputs(trained, "key", "value")
         elsewhere = context - entering
         found = found._replace(
-            # What is read is one tensor for all blocks that read it.
+            # The source is one tensor for all blocks that read it.
             whole_elements=found.whole_elements - source * entering,
             whole_inputs=found.whole_inputs - source * entering,
             split_elements=found.split_elements + (read + normed) * elsewhere,
@@ -59,7 +59,7 @@ def _compute_attention_terms(
         )
     if not layer.score_bias:
         return found
-    # A kernel that does not store scores gives no gradient of what is added to them.
+    # A kernel that does not store scores gives no gradient of a bias that is added to them.
     return found._replace(
         split_elements=found.split_elements + found.score_elements + found.expanded_elements,
         whole_bytes=found.whole_bytes + found.score_bytes,
@@ -71,7 +71,7 @@ def _compute_attention_terms(
 
 
 def _count_modulation_tensors(vectors: int) -> int:
-    """Tensors that a norm's output or a layer's result is kept as, to learn what multiplies them.
+    """Returns the saved tensors of a norm's output or a layer's result, for the gradient of factors.
 
     Shift, scale and gate stand in this order; four are two scales and two gates, nine share one norm.
     """
@@ -85,11 +85,11 @@ def _count_saved_inputs(trained: TrainedMatrices | None, *names: str) -> float:
 def sampled_terms(
     layer: SimpleLayer, places: LayerPositions, trained: TrainedMatrices | None = None
 ) -> ActivationTerms:
-    """What the backward pass of a layer needs of one instance of its block.
+    """Returns the tensors that the backward pass of a layer needs, for one instance of its block.
 
-    A convolution keeps its input (that of a shortcut is the block's, which its first layer keeps), a maximum
-    its input and an index for each cell that it gives, a lookup its indices and offsets, an adaptive norm
-    what it multiplies.
+    A convolution saves its input (that of a shortcut is the block's, which its first layer saves), a maximum
+    its input and an index for each output cell, a lookup its indices and offsets, an adaptive norm the
+    tensors that it multiplies.
     """
     entering, leaving, _ = places
     match layer:
@@ -128,7 +128,7 @@ def sampled_terms(
 def sampled_activations(
     block: LayerBlock, positions: BlockPositions, trained: TrainedMatrices | None
 ) -> ActivationTerms:
-    """Saved activations of one repetition of a block over its positions of one sample."""
+    """Returns the saved activations of one repetition of a block over its positions of one sample."""
     terms = NO_TERMS
     for layer, places in zip(block.layers, positions.layers, strict=True):
         terms = terms.add_scaled(sampled_terms(layer, places, trained), layer.count * positions.instances)

@@ -1,4 +1,4 @@
-"""The matrices of a model by place and shape, and what they take in memory in a given format."""
+"""Matrices of a model by position and shape, and their memory in a given format."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
@@ -12,7 +12,7 @@ from service.planning.models.layers import Attention, LayerTensor, MixtureOfExpe
 
 
 class WeightMatrix(NamedTuple):
-    """Equal matrices of several layers; ``copies`` of them in each (one for every expert)."""
+    """Equal matrices of several layers, with ``copies`` in each (one for every expert)."""
 
     module: str
     inputs: int
@@ -20,13 +20,13 @@ class WeightMatrix(NamedTuple):
     copies: int
     split: TensorSplit
     runs: tuple[range, ...]
-    """The layers, in runs of neighbours."""
+    """Layers, in runs of neighbours."""
     key_value_heads: int = 0
-    """Of keys and values, which a tensor-parallel group wider than their heads holds more than once."""
+    """Heads of keys and values, which a tensor-parallel group wider than them repeats."""
 
     @property
     def total_copies(self) -> int:
-        """In all layers together."""
+        """Number of copies in all layers together."""
         return self.copies * sum(map(len, self.runs))
 
 
@@ -42,13 +42,13 @@ class StoredWeights(NamedTuple):
     whole: float
     expert: float
     key_value: float
-    """The part of ``split`` in keys and values."""
+    """Part of ``split`` in keys and values."""
     copied: float = 0.0
-    """A tied head that the files hold beside the table."""
+    """Bytes of a tied head that the files repeat beside the table."""
 
     @property
     def total(self) -> float:
-        """All that files hold."""
+        """Bytes of all weights in files."""
         tables = self.table_split + self.table_whole + self.head_split + self.head_whole
         return tables + (self.split + self.whole + self.expert) + self.copied
 
@@ -61,7 +61,7 @@ _NO_FACTS = ModelFacts(1.0, 0, 0, tied=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightInventory:
-    """What a model holds: matrices inside blocks, and all that no format packs, in elements."""
+    """Elements of a model: matrices inside blocks, and all tensors that no format packs."""
 
     matrices: tuple[WeightMatrix, ...] = ()
     vectors_split: float = 0.0
@@ -72,20 +72,20 @@ class WeightInventory:
     table_whole: float = 0.0
     """Elements of position and type tables and of norms over them."""
     heads: tuple[tuple[int, int], ...] = ()
-    """Inputs and outputs of language-model heads that own their matrix."""
+    """Inputs and outputs of language-model heads with a separate matrix."""
     head_split: float = 0.0
     head_whole: float = 0.0
-    """Other elements of heads and of what stands outside blocks."""
+    """Other elements of heads and of layers outside blocks."""
     tied: tuple[int, int] | None = None
     facts: ModelFacts = _NO_FACTS
     key_value_heads: int = 0
     """Fewest key-value heads of any attention."""
     parameter_count: int = 0
-    """Of a model without shapes; else 0."""
+    """Number of parameters of a model without shapes; else 0."""
     _known: dict[WeightFormat, StoredWeights] = field(default_factory=dict, repr=False)
 
     def get_stored_weights(self, weight_format: WeightFormat) -> StoredWeights:
-        """Bytes of the weights in ``weight_format``; worked out once for each format."""
+        """Returns the bytes of the weights in ``weight_format``, computed once for each format."""
         known = self._known.get(weight_format)
         if known is None:
             known = self._known[weight_format] = self._compute_stored_weights(weight_format)
@@ -131,14 +131,14 @@ class WeightInventory:
 
 
 class _EquallyStoredLayers:
-    """Layers that a format stores alike, worked out once for each run of layers."""
+    """Groups of layers that a format stores alike, computed once for each run of layers."""
 
     def __init__(self, weight_format: WeightFormat, facts: ModelFacts) -> None:
         self._key, self._facts = weight_format.layer_key, facts
         self._known: dict[range, tuple[tuple[int, int], ...]] = {}
 
     def list_groups(self, run: range) -> tuple[tuple[int, int], ...]:
-        """A layer of each group, and how many there are in it."""
+        """Returns a layer of each group, and the number of its layers."""
         known = self._known.get(run)
         if known is None:
             known = self._known[run] = tuple(self._group_layers(run))
@@ -162,7 +162,7 @@ def _classify_split(split: TensorSplit) -> str:
 
 
 def _get_matrix_shape(tensor: LayerTensor) -> tuple[int, int, int] | None:
-    """Copies, inputs and outputs of a matrix; None for what no format packs."""
+    """Returns copies, inputs and outputs of a matrix; None for a tensor that no format packs."""
     if not tensor.multiplied:
         return None
     if tensor.split is TensorSplit.EXPERT and len(tensor.shape) == 3:  # noqa: PLR2004
@@ -174,7 +174,7 @@ def _get_matrix_shape(tensor: LayerTensor) -> tuple[int, int, int] | None:
 
 
 class _BlockTensor(NamedTuple):
-    """A tensor of a block: its module, how often the block has it, and its key-value heads."""
+    """A tensor of a block: its module, its repetitions in the block, and its key-value heads."""
 
     module: str
     tensor: LayerTensor
@@ -183,7 +183,7 @@ class _BlockTensor(NamedTuple):
 
 
 def _list_stored_tensors(block: LayerBlock) -> tuple[_BlockTensor, ...]:
-    """The tensors of one repetition of ``block`` that take room."""
+    """Returns the tensors of one repetition of ``block`` that are stored."""
     if block.reused:
         return ()
     return tuple(
@@ -200,11 +200,11 @@ def _list_stored_tensors(block: LayerBlock) -> tuple[_BlockTensor, ...]:
 
 
 def _locate_tensors(blocks: Iterable[LayerBlock]) -> Iterator[tuple[_BlockTensor, list[range]]]:
-    """Every tensor inside blocks with the layers that have it; blocks of the same layers are one."""
+    """Yields every tensor inside blocks with its layers; blocks of the same layers are merged."""
     known: dict[tuple[int, ...], tuple[LayerBlock, list[range]]] = {}
     start = 0
     for block in blocks:
-        # By identity, which is quick to look up: equal layers elsewhere are brought together by shape.
+        # Identity is quick to look up; equal layers elsewhere are merged by shape.
         content = (block.reused, *map(id, block.layers))
         known.setdefault(content, (block, []))[1].append(range(start, start + block.count))
         start += block.count
@@ -218,7 +218,7 @@ def _sort_runs(runs: Iterable[range]) -> tuple[range, ...]:
 
 
 class _MatrixKind(NamedTuple):
-    """What matrices have in common that are stored as one."""
+    """Properties that matrices stored as one share."""
 
     module: str
     inputs: int
@@ -235,13 +235,13 @@ class _SplitSizes:
         self.split = self.whole = self.expert = 0.0
 
     def add(self, split: TensorSplit, elements: float) -> None:
-        """Count the elements of a tensor."""
+        """Adds the elements of a tensor."""
         part = _classify_split(split)
         setattr(self, part, getattr(self, part) + elements)
 
 
 def _list_matrices(deep: Iterable[LayerBlock]) -> tuple[tuple[WeightMatrix, ...], _SplitSizes]:
-    """The matrices of blocks, equal ones together, and the elements of all that is no matrix."""
+    """Returns the matrices of blocks, equal ones together, and the elements of all other tensors."""
     matrices: dict[_MatrixKind, list[range]] = {}
     vectors = _SplitSizes()
     for placed, layers in _locate_tensors(deep):
@@ -269,7 +269,7 @@ def _build_weight_matrix(kind: _MatrixKind, runs: Iterable[range]) -> WeightMatr
 
 
 def _find_tied_head(architecture: Architecture) -> tuple[int, int] | None:
-    """Inputs and outputs of the head that shares its matrix with the table."""
+    """Returns inputs and outputs of the head that shares its matrix with the table."""
     tied = [
         (head.input_size, head.output_size)
         for head in architecture.heads
@@ -280,7 +280,7 @@ def _find_tied_head(architecture: Architecture) -> tuple[int, int] | None:
 
 
 def _list_own_heads(architecture: Architecture) -> tuple[tuple[int, int], ...]:
-    """Inputs and outputs of the language-model heads that have a matrix of their own."""
+    """Returns inputs and outputs of the language-model heads with a separate matrix."""
     return tuple(
         (head.input_size, head.output_size)
         for head in architecture.heads
@@ -290,7 +290,7 @@ def _list_own_heads(architecture: Architecture) -> tuple[tuple[int, int], ...]:
 
 
 def _count_outside(architecture: Architecture, loose: Iterable[LayerBlock]) -> _SplitSizes:
-    """Elements of other tensors of heads and of what stands outside blocks."""
+    """Returns the elements of other tensors of heads and of the layers outside blocks."""
     outer = _SplitSizes()
     for head in architecture.heads:
         for tensor in head.list_tensors():
@@ -304,7 +304,7 @@ def _count_outside(architecture: Architecture, loose: Iterable[LayerBlock]) -> _
 
 
 def _build_facts(deep: tuple[LayerBlock, ...], *, tied: bool) -> ModelFacts:
-    """What recipes of quantisation ask of a model."""
+    """Returns the properties of a model that recipes of quantisation depend on."""
     layers = [layer for block in deep for layer in block.layers]
     ratios = (layer.query_heads / layer.key_value_heads for layer in layers if isinstance(layer, Attention))
     experts = (layer.expert_count for layer in layers if isinstance(layer, MixtureOfExperts))
@@ -319,7 +319,7 @@ def _build_facts(deep: tuple[LayerBlock, ...], *, tied: bool) -> ModelFacts:
 def weight_inventory(
     architecture: Architecture, deep: tuple[LayerBlock, ...], loose: tuple[LayerBlock, ...]
 ) -> WeightInventory:
-    """What ``architecture`` holds, its ``deep`` blocks apart from the ``loose`` layers beside them."""
+    """Builds the inventory of ``architecture``: its ``deep`` blocks, and the ``loose`` layers outside."""
     matrices, vectors = _list_matrices(deep)
     outer = _count_outside(architecture, loose)
     table, tied = architecture.embeddings, _find_tied_head(architecture)
